@@ -1,0 +1,1 @@
+"""Running experiments, judging runs, measuring them."""

@@ -1,0 +1,1 @@
+"""Evaluators: incremental (changes), all windows in one Spark job (spark), and what drives them."""

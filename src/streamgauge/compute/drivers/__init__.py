@@ -1,0 +1,1 @@
+"""What feeds the incremental evaluator: windows, later the broker and the fragments client."""

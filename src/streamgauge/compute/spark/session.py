@@ -1,0 +1,61 @@
+"""The one place that makes a Spark session: local by default, a cluster by ``master`` or ``SPARK_REMOTE``."""
+
+import os
+import shutil
+import warnings
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+NO_JAVA = (
+    "Spark needs Java 17 or newer and none was found: install a JRE (Debian: apt-get install openjdk-17-jre-headless; "
+    "macOS: brew install openjdk@17) or set JAVA_HOME. `streamgauge doctor` checks the rest."
+)
+
+
+class JavaMissingError(RuntimeError):
+    """Spark was asked for on a machine without Java."""
+
+
+def java() -> str | None:
+    """The path of the java program that Spark would use, ``None`` when there is none."""
+    home = os.environ.get("JAVA_HOME")
+    if home and (found := Path(home) / "bin" / "java").exists():
+        return str(found)
+    return shutil.which("java")
+
+
+def session(
+    master: str | None = None, *, memory: str = "4g", shuffle: int = 4, app: str = "streamgauge"
+) -> SparkSession:
+    """The Spark session: ``master`` (default ``local[*]``), or Spark Connect when ``SPARK_REMOTE`` is set.
+
+    Raises JavaMissingError with the sentence to print when a local JVM is needed and missing.
+    """
+    remote = os.environ.get("SPARK_REMOTE")
+    if remote is None and java() is None:
+        raise JavaMissingError(NO_JAVA)
+    builder = SparkSession.builder.appName(app)
+    builder = builder.remote(remote) if remote else builder.master(master or os.environ.get("MASTER", "local[*]"))
+    for key, value in _settings(memory, shuffle).items():
+        builder = builder.config(key, value)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        spark = builder.getOrCreate()
+    if not remote:
+        spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def _settings(memory: str, shuffle: int) -> dict[str, str]:
+    return {
+        "spark.driver.memory": memory,
+        "spark.sql.shuffle.partitions": str(shuffle),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.log.level": "ERROR",
+    }

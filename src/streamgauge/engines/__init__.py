@@ -1,0 +1,1 @@
+"""Engines that can be put under test, a module or folder each."""

@@ -1,0 +1,62 @@
+"""Continuous queries: SPARQL over the facts that hold at an instant, plus the windows that say which hold."""
+
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
+
+from streamgauge.model.algebra import QueryForm
+from streamgauge.model.semantics import R2S
+from streamgauge.model.terms import Triple
+
+WindowKind: TypeAlias = Literal["time"]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A time-based window: ``size`` (omega) and ``slide`` (beta) in ms."""
+
+    size: int
+    slide: int
+    kind: WindowKind = "time"
+
+    def __post_init__(self) -> None:
+        """Refuse a window that never moves or never holds anything."""
+        if self.size < 1:
+            raise ValueError(f"window size is {self.size} ms: it must be at least 1 ms")
+        if self.slide < 1:
+            raise ValueError(f"window slide is {self.slide} ms: it must be at least 1 ms")
+
+
+@dataclass(frozen=True, slots=True)
+class StreamWindow:
+    """One stream seen through one window; ``name`` is the window's IRI, ``None`` for the default graph."""
+
+    stream: str
+    window: Window
+    name: str | None = None
+
+
+@dataclass(frozen=True)
+class ContinuousQuery:
+    """A query that is asked once and answered for as long as its streams change.
+
+    ``form`` is the SPARQL algebra and decides equality; ``sparql`` is plain SPARQL 1.1 text without the
+    stream clauses, what a SPARQL engine is given for one window's content. ``static`` is background data.
+    """
+
+    form: QueryForm
+    windows: tuple[StreamWindow, ...]
+    r2s: R2S | None = None
+    static: tuple[Triple, ...] = ()
+    name: str | None = None
+    sparql: str = field(default="", compare=False)
+
+    @property
+    def window(self) -> Window:
+        """The one window; ValueError when the query has several or none."""
+        if len(self.windows) != 1:
+            raise ValueError(f"the query has {len(self.windows)} windows where one is supported: name one stream")
+        return self.windows[0].window
+
+    def with_static(self, static: tuple[Triple, ...]) -> "ContinuousQuery":
+        """The same query beside other background data."""
+        return replace(self, static=static)

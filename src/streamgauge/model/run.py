@@ -1,0 +1,63 @@
+"""Runs: everything observed while an engine answered a query on a stream."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from streamgauge.model.answer import Answer
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.semantics import Semantics
+
+
+@dataclass(frozen=True, slots=True)
+class Fed:
+    """When one element was handed over: application time ms, planned and real end of the hand-over (monotonic ns)."""
+
+    sequence: int
+    time: int
+    planned: int
+    handed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One look at the engine's process tree: monotonic ns, RSS bytes, share of the machine's memory, CPU %, threads."""
+
+    at: int
+    rss: int
+    memory_percent: float
+    cpu_percent: float
+    threads: int
+
+
+@dataclass(frozen=True)
+class RunHeader:
+    """A run without its tables.
+
+    ``started`` is the monotonic ns of the feed's start; ``advanced_to`` (ms) is how far the stream's time came;
+    ``factor`` is the pace (event time over wall time, ``None`` when fed as fast as possible); ``failure`` explains
+    an engine that crashed, hung or flooded. ``workload`` and ``versions`` are free-form and printed in reports.
+    """
+
+    engine: str
+    query: ContinuousQuery
+    query_text: str
+    dialect: str
+    semantics: Semantics
+    advanced_to: int
+    started: int
+    factor: float | None = None
+    workload: Mapping[str, object] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    machine: Mapping[str, object] = field(default_factory=dict)
+    failure: str | None = None
+    repetition: int = 1
+
+
+@dataclass(frozen=True)
+class Run:
+    """A header with everything that was observed, in the order in which it was."""
+
+    header: RunHeader
+    answers: tuple[Answer, ...]
+    fed: tuple[Fed, ...]
+    samples: tuple[Sample, ...] = ()

@@ -1,0 +1,135 @@
+"""Semantics: everything that an engine may choose, as data (SECRET's scope, content, report, tick; CQL's R2S)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Report(StrEnum):
+    """A report strategy (SECRET; CSRBench, section 3); a Semantics value holds a conjunction of them."""
+
+    WINDOW_CLOSE = "window close"
+    CONTENT_CHANGE = "content change"
+    NON_EMPTY = "non-empty content"
+    PERIODIC = "periodic"
+
+
+class Tick(StrEnum):
+    """When arrived triples become visible to the window."""
+
+    TUPLE = "tuple"  # triple by triple, in order, within an element
+    ELEMENT = "element"  # element by element, in sequence order
+    BATCH = "batch"  # once per distinct application time
+    TIME = "time"  # every time unit
+
+
+class R2S(StrEnum):
+    """The relation-to-stream operator (CQL)."""
+
+    RSTREAM = "Rstream"
+    ISTREAM = "Istream"
+    DSTREAM = "Dstream"
+
+
+class Borders(StrEnum):
+    """Which ends belong to a window."""
+
+    CLOSED_OPEN = "[o, c)"
+    OPEN_CLOSED = "(o, c]"
+    CLOSED = "[o, c]"
+
+
+class Scope(StrEnum):
+    """How the scope of a content report moves: in slides, or as a pure RANGE back from the instant."""
+
+    SLIDES = "slides"
+    RANGE = "range"
+
+
+class Origin(StrEnum):
+    """Where t0, the start of the first window, comes from."""
+
+    FIXED = "fixed"  # the value of Semantics.t0
+    FIRST = "first element"  # its time, floored to the time unit
+    SEARCH = "search"  # from Semantics.t0 to t0 + size, both ends, stepping by the time unit
+
+
+class Clock(StrEnum):
+    """Which time stamps an element for the window."""
+
+    APPLICATION = "application"
+    ARRIVAL = "arrival"
+
+
+class Counting(StrEnum):
+    """Whether repetitions count."""
+
+    SET = "set"
+    BAG = "bag"
+
+
+class Grain(StrEnum):
+    """What one answer holds."""
+
+    REPORT = "report"
+    ROW = "row"
+
+
+class EmptyAggregate(StrEnum):
+    """What an aggregate without GROUP BY gives when no solution matched."""
+
+    SPARQL = "as SPARQL"  # COUNT, SUM, AVG 0; the others unbound
+    UNBOUND = "unbound"
+    EMPTY_STRING = "empty string"
+    NO_ROW = "no row"
+
+
+class Changes(StrEnum):
+    """Which changes of the content count for the content-change strategy."""
+
+    BOTH = "arrivals and evictions"
+    ARRIVALS = "arrivals only"
+
+
+class Due(StrEnum):
+    """Which of several windows that are due at one instant are reported."""
+
+    ALL = "all"
+    LAST = "last"
+
+
+@dataclass(frozen=True, slots=True)
+class Semantics:
+    """One engine's operational semantics; times in ms. ``sources`` names where each field's value comes from."""
+
+    name: str
+    report: frozenset[Report] = frozenset({Report.WINDOW_CLOSE})
+    tick: Tick = Tick.TUPLE
+    r2s: R2S = R2S.RSTREAM
+    r2s_able: frozenset[R2S] = frozenset(R2S)
+    notify_empty: bool = True
+    origin: Origin = Origin.FIXED
+    t0: int = 0
+    borders: Borders = Borders.CLOSED_OPEN
+    scope: Scope = Scope.SLIDES
+    partial_head: bool = False
+    due: Due = Due.ALL
+    changes: Changes = Changes.BOTH
+    period: int | None = None
+    time_unit: int = 1
+    lateness: int | None = None
+    clock: Clock = Clock.APPLICATION
+    content: Counting = Counting.SET
+    answers: Counting = Counting.BAG
+    grain: Grain = Grain.REPORT
+    empty_aggregate: EmptyAggregate = EmptyAggregate.SPARQL
+    sources: Mapping[str, str] = field(default_factory=dict, compare=False, hash=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Refuse values that no window can follow."""
+        if self.report <= {Report.NON_EMPTY}:
+            raise ValueError(f"semantics {self.name}: report needs window close, content change or periodic")
+        if (Report.PERIODIC in self.report) != (self.period is not None):
+            raise ValueError(f"semantics {self.name}: period belongs to the periodic report strategy, and to it alone")
+        if self.time_unit < 1 or (self.period is not None and self.period < 1):
+            raise ValueError(f"semantics {self.name}: time_unit and period are at least 1 ms")

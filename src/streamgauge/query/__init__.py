@@ -1,0 +1,1 @@
+"""Continuous SPARQL: dialects in, one algebra, any dialect out."""

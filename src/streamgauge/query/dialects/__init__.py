@@ -1,0 +1,1 @@
+"""Dialects of continuous SPARQL, one file each: parse and print."""

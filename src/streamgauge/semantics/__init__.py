@@ -1,0 +1,1 @@
+"""The definition: which windows, what they hold, when they report, what is streamed."""

@@ -1,0 +1,1 @@
+"""Transports in and out, one file each."""

@@ -1,0 +1,1 @@
+"""Workloads: generate(spark, seed, **size) and their queries, a folder each."""

@@ -1,0 +1,31 @@
+"""Fixtures that the whole suite shares: one Spark session, the reference data when it is there."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("test", deadline=None, suppress_health_check=list(HealthCheck), max_examples=50)
+settings.load_profile("test")
+
+SHARED = Path(os.environ.get("STREAMGAUGE_SHARED", Path(__file__).resolve().parents[2] / "shared"))
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[object]:
+    from streamgauge.compute.spark.session import session
+
+    spark = session("local[2]", memory="2g", shuffle=2, app="streamgauge-tests")
+    yield spark
+    spark.stop()
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The reference data of the papers, which a user does not have."""
+    data = SHARED / "data"
+    if not data.is_dir():
+        pytest.skip("the reference data (shared/data) is not here: this check runs where it is")
+    return data
