@@ -10,12 +10,16 @@ from streamgauge.model.semantics import Semantics
 
 @dataclass(frozen=True, slots=True)
 class Fed:
-    """When one element was handed over: application time ms, planned and real end of the hand-over (monotonic ns)."""
+    """When one element was handed over: application time ms, planned and real end of the hand-over (monotonic ns).
+
+    ``size`` counts its triples; an ``advance`` is a record with sequence -1 and size 0.
+    """
 
     sequence: int
     time: int
     planned: int
     handed: int
+    size: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,8 @@ class Sample:
 class RunHeader:
     """A run without its tables.
 
-    ``started`` is the monotonic ns of the feed's start; ``advanced_to`` (ms) is how far the stream's time came;
+    ``started`` is the monotonic ns of the feed's start, when the stream's time was ``begin`` (ms); ``advanced_to``
+    (ms) is how far that time came; ``evaluator`` names what computes the engine's answers, which may not judge it;
     ``factor`` is the pace (event time over wall time, ``None`` when fed as fast as possible); ``failure`` explains
     an engine that crashed, hung or flooded. ``workload`` and ``versions`` are free-form and printed in reports.
     """
@@ -45,6 +50,8 @@ class RunHeader:
     semantics: Semantics
     advanced_to: int
     started: int
+    begin: int = 0
+    evaluator: str | None = None
     factor: float | None = None
     workload: Mapping[str, object] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)

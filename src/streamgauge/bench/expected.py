@@ -1,0 +1,102 @@
+"""The expected reports of a recorded stream, by the definition or by Spark."""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from streamgauge.model.element import StreamElement
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.report import DueReport, ExpectedReport
+from streamgauge.model.semantics import Changes, Counting, EmptyAggregate, Report, Semantics, Tick
+from streamgauge.model.terms import Row
+from streamgauge.semantics.definition import expected as by_definition
+from streamgauge.semantics.definition import operator, refuse
+from streamgauge.semantics.due import candidates
+from streamgauge.semantics.evaluate import Snapshot
+from streamgauge.semantics.order import admit
+from streamgauge.semantics.stream import streamed
+from streamgauge.wire.stream import elements
+
+Expect = Callable[[ContinuousQuery, Semantics, int, int], tuple[ExpectedReport, ...]]
+"""(query, semantics, advanced_to, t0) to the expected reports of one stream."""
+
+
+def definition(stream: Path | Sequence[StreamElement]) -> Expect:
+    """Expected reports straight from the definition; the stream is held in memory."""
+    held = tuple(elements(stream)) if isinstance(stream, Path) else stream
+    return lambda query, semantics, advanced_to, t0: by_definition(held, query, semantics, advanced_to, t0)
+
+
+def refuse_spark(query: ContinuousQuery, semantics: Semantics) -> str | None:
+    """Why Spark cannot compute the expected answers, or ``None``; what it refuses the definition may do."""
+    from streamgauge.compute.spark.compile import refuse as refuse_query
+
+    if semantics.content is Counting.BAG:
+        return "a content that is a bag"
+    if semantics.empty_aggregate is not EmptyAggregate.SPARQL:
+        return "another value than SPARQL's for an aggregate over nothing"
+    if Report.CONTENT_CHANGE in semantics.report and semantics.changes is Changes.ARRIVALS:
+        return "content change on arrivals only"
+    return refuse_query(query)
+
+
+class Header:
+    """A stream without its triples: per element its time, system time and size; enough to know what is due."""
+
+    def __init__(self, heads: Iterable[tuple[int, int, int]]) -> None:
+        """``heads`` are (time ms, sequence, triples) in any order."""
+        self.sizes = {sequence: size for _, sequence, size in sorted(heads, key=lambda head: head[1])}
+        self.elements = [StreamElement("", time, sequence, ()) for time, sequence, _ in heads]
+
+    @property
+    def first(self) -> int | None:
+        """The first element's time in system-time order, ms."""
+        return min(self.elements, key=lambda element: element.sequence).time if self.elements else None
+
+    def counted(self, semantics: Semantics, query: ContinuousQuery, t0: int) -> tuple[list[StreamElement], set[int]]:
+        """The elements that count, by application time, and the sequence numbers of the late ones."""
+        admitted, late = admit(self.elements, semantics, query.window, t0)
+        return admitted, {element.sequence for element in late}
+
+    def times(self, admitted: Sequence[StreamElement], tick: Tick) -> list[int]:
+        """The arrivals' times in order: an entry per triple under a tuple-driven tick, per element otherwise."""
+        if tick is not Tick.TUPLE:
+            return [element.time for element in admitted]
+        return [element.time for element in admitted for _ in range(self.sizes[element.sequence])]
+
+
+def cuts(due: Sequence[DueReport], times: Sequence[int]) -> bool:
+    """Whether some report sees only part of what arrived at its last time."""
+    return any(report.seen != bisect_right(times, report.last) for report in due)
+
+
+def in_order(rows: Iterable[tuple[int, Row]], count: int) -> list[tuple[Row, ...]]:
+    """Rows collected with their report's index, as one bag per report."""
+    bags: list[list[Row]] = [[] for _ in range(count)]
+    for report, row in rows:
+        bags[report].append(row)
+    return [tuple(bag) for bag in bags]
+
+
+def reports(
+    due: Sequence[DueReport],
+    bags: Sequence[tuple[Row, ...]],
+    sizes: Sequence[int],
+    query: ContinuousQuery,
+    semantics: Semantics,
+) -> tuple[ExpectedReport, ...]:
+    """What is sent, from the answers over every due report's content."""
+    content = dict(zip(due, sizes, strict=True))
+    columns = Snapshot(query).variables
+    sent = streamed(zip(due, bags, strict=True), operator(query, semantics), semantics)
+    return tuple(ExpectedReport(report, columns, rows, content[report]) for report, rows in sent)
+
+
+def all_candidates(
+    header: Header, query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int
+) -> tuple[tuple[DueReport, ...], list[StreamElement], set[int], list[int]]:
+    """Candidate reports, the admitted elements, the late ones' sequence numbers and the arrivals' times."""
+    refuse(query, semantics)
+    admitted, late = header.counted(semantics, query, t0)
+    times = header.times(admitted, semantics.tick)
+    return candidates(times, query.window, semantics, t0, advanced_to), admitted, late, times

@@ -1,0 +1,113 @@
+"""SPARQL over one window's content, answered by pyoxigraph."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pyoxigraph as ox
+
+from streamgauge.model import algebra as a
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.semantics import Counting, EmptyAggregate
+from streamgauge.model.terms import Row, Triple
+from streamgauge.query.printer import sparql
+from streamgauge.wire.canonical import Canonical
+
+TRUE = '"true"^^<http://www.w3.org/2001/XMLSchema#boolean>'
+FALSE = '"false"^^<http://www.w3.org/2001/XMLSchema#boolean>'
+TRIPLE_COLUMNS = ("subject", "predicate", "object")
+
+
+class Snapshot:
+    """A query's answer over a content: ``rows(content)`` is the bag of solutions (triples, one boolean)."""
+
+    def __init__(
+        self,
+        query: ContinuousQuery,
+        counting: Counting = Counting.SET,
+        empty_aggregate: EmptyAggregate = EmptyAggregate.SPARQL,
+    ) -> None:
+        self._counting = counting
+        self._static = query.static
+        self._text = sparql(query.form if counting is Counting.SET else occurrences(query.form))
+        self._form = query.form
+        self._empty = empty_aggregate
+        group = _global_group(query.form) if empty_aggregate is not EmptyAggregate.SPARQL else None
+        self._matches = sparql(a.Ask(group.pattern)) if group else None
+        self._canonical = Canonical()
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The columns of the rows."""
+        if isinstance(self._form, a.Select):
+            return self._form.variables
+        return TRIPLE_COLUMNS if isinstance(self._form, a.Construct) else ("ask",)
+
+    def rows(self, content: Sequence[Triple]) -> tuple[Row, ...]:
+        """The answer over these triples (and the static data), as canonical rows in pyoxigraph's order."""
+        store = self._store((*content, *self._static))
+        if self._matches is not None and not bool(store.query(self._matches)):
+            return self._over_nothing()
+        found = store.query(self._text)
+        if isinstance(found, ox.QueryBoolean):
+            return ((TRUE if found else FALSE,),)
+        if isinstance(found, ox.QueryTriples):
+            return tuple(dict.fromkeys(self._canonical.triple(triple) for triple in found))
+        width = range(len(self.variables))
+        term = self._canonical.term
+        return tuple(tuple(None if row[i] is None else term(row[i]) for i in width) for row in found)
+
+    def _over_nothing(self) -> tuple[Row, ...]:
+        match self._empty:
+            case EmptyAggregate.NO_ROW:
+                return ()
+            case EmptyAggregate.EMPTY_STRING:
+                return (('""',) * len(self.variables),)
+            case _:
+                return ((None,) * len(self.variables),)
+
+    def _store(self, triples: Sequence[Triple]) -> ox.Store:
+        store = ox.Store()
+        if self._counting is Counting.SET:
+            text = "\n".join(f"{s} {p} {o} ." for s, p, o in triples)
+        else:
+            text = "\n".join(f"{s} {p} {o} <urn:occurrence:{n}> ." for n, (s, p, o) in enumerate(triples))
+        store.bulk_extend(ox.parse(text.encode(), format=ox.RdfFormat.N_QUADS))
+        return store
+
+
+def _global_group(form: a.QueryForm) -> a.Group | None:
+    """The aggregation without keys that gives the Select its one row, if it is one."""
+    pattern = form.pattern
+    while isinstance(pattern, a.Project | a.Extend | a.Filter | a.Distinct | a.Reduced | a.OrderBy | a.Slice):
+        pattern = pattern.pattern
+    return pattern if isinstance(pattern, a.Group) and not pattern.keys else None
+
+
+def occurrences(form: a.QueryForm) -> a.QueryForm:
+    """The query over a content that is a bag: each triple pattern matches every occurrence, in a graph of its own."""
+    counter = iter(range(10**9))
+
+    def spread(bgp: a.BGP) -> a.Pattern:
+        if any(not isinstance(triple.predicate, a.Var | str) for triple in bgp.patterns):
+            raise ValueError("property paths over a window whose content is a bag are not defined: use content = set")
+        parts: list[a.Pattern] = [
+            a.Graph(a.Var(f"occurrence{next(counter)}"), a.BGP((triple,))) for triple in bgp.patterns
+        ]
+        joined: a.Pattern = parts[0] if parts else bgp
+        for part in parts[1:]:
+            joined = a.Join(joined, part)
+        return joined
+
+    return replace(form, pattern=_map_bgps(form.pattern, spread))
+
+
+def _map_bgps(pattern: a.Pattern, change: Callable[[a.BGP], a.Pattern]) -> a.Pattern:
+    match pattern:
+        case a.BGP():
+            return change(pattern)
+        case a.Join() | a.LeftJoin() | a.Union() | a.Minus():
+            return replace(pattern, left=_map_bgps(pattern.left, change), right=_map_bgps(pattern.right, change))
+        case a.Values():
+            return pattern
+        case _:
+            return replace(pattern, pattern=_map_bgps(pattern.pattern, change))

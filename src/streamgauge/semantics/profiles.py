@@ -1,0 +1,277 @@
+"""Named Semantics values: the engines of the field, each field with the source of its value."""
+
+from dataclasses import replace
+
+from streamgauge.model.semantics import (
+    R2S,
+    Borders,
+    Changes,
+    Clock,
+    Due,
+    Grain,
+    Origin,
+    Report,
+    Scope,
+    Semantics,
+    Tick,
+)
+
+_TABLE_1 = "CSRBench, table 1"
+_SECTION_4 = "CSRBench, section 4"
+_ORACLE = "CSRBench's oracle, its engine settings (csrbench-oracle ac823b2)"
+_RECORDED = "CSRBench's recorded answers (csrbench-oracle ac823b2)"
+_CSPARQL_97 = "C-SPARQL 0.9.7 (f1866cb), csparql.properties and release notes; measured with an external clock"
+_CQELS_1 = "CQELS 1.x (c851d9f), run with CityBench's jar"
+_RSPJS = "rsp-js 1.3.5, read and run"
+_YABENCH = "YABench's oracle (a3acfe2), recomputed from its published files"
+_RSPQL = "RSP-QL (Dell'Aglio et al. 2014): the evaluation time instants are the closes, t0 is given"
+
+_CLOSE_NON_EMPTY = frozenset({Report.WINDOW_CLOSE, Report.NON_EMPTY})
+_CHANGE_NON_EMPTY = frozenset({Report.CONTENT_CHANGE, Report.NON_EMPTY})
+
+CSPARQL = Semantics(
+    "csparql",
+    report=_CLOSE_NON_EMPTY,
+    tick=Tick.TUPLE,
+    r2s=R2S.RSTREAM,
+    r2s_able=frozenset({R2S.RSTREAM}),
+    notify_empty=True,
+    origin=Origin.SEARCH,
+    time_unit=1000,
+    sources={
+        "report": _TABLE_1,
+        "tick": _TABLE_1,
+        "r2s": _TABLE_1,
+        "r2s_able": _SECTION_4,
+        "notify_empty": _TABLE_1,
+        "time_unit": _TABLE_1,
+        "origin": "CSRBench, section 6.1: t0 depends on the registration, so it is searched",
+        "borders": "CSRBench, section 3: [o, c)",
+        "partial_head": "CSRBench, section 6.3: reports before the first full window are why Q5 fails",
+    },
+)
+
+CSPARQL_097 = replace(
+    CSPARQL,
+    name="csparql-0.9.7",
+    tick=Tick.TIME,
+    borders=Borders.OPEN_CLOSED,
+    partial_head=True,
+    origin=Origin.FIRST,
+    sources={
+        "report": _CSPARQL_97,
+        "tick": _CSPARQL_97 + ": Esper's clock ticks every second",
+        "borders": _CSPARQL_97 + ": (start, end]",
+        "partial_head": _RECORDED + ", Q5: four partial reports at the head",
+        "origin": _CSPARQL_97 + ": the first timestamp floored to the tick",
+        "time_unit": _CSPARQL_97,
+        "r2s": _CSPARQL_97,
+        "r2s_able": _CSPARQL_97,
+        "notify_empty": _CSPARQL_97 + ": empty results are reported",
+    },
+)
+
+CQELS = Semantics(
+    "cqels",
+    report=_CHANGE_NON_EMPTY,
+    tick=Tick.BATCH,
+    r2s=R2S.ISTREAM,
+    r2s_able=frozenset({R2S.ISTREAM}),
+    notify_empty=False,
+    origin=Origin.SEARCH,
+    time_unit=100,
+    partial_head=True,
+    grain=Grain.ROW,
+    sources={
+        "report": f"{_TABLE_1} (content change); non-empty by {_ORACLE}",
+        "tick": f"{_TABLE_1} says tuple-driven; {_ORACLE} evaluates once per time of the source, which is batch-driven",
+        "r2s": _TABLE_1,
+        "r2s_able": _SECTION_4,
+        "notify_empty": _TABLE_1,
+        "time_unit": _TABLE_1,
+        "origin": "CSRBench, section 6.1",
+        "scope": _ORACLE + ": the scope moves by slides",
+        "borders": "CSRBench, section 3: [o, c)",
+        "partial_head": _ORACLE + ": content is reported from t0 on",
+        "grain": _RECORDED + ": one mapping per relation",
+    },
+)
+
+CQELS_1 = replace(
+    CQELS,
+    name="cqels-1.x",
+    tick=Tick.TUPLE,
+    origin=Origin.FIRST,
+    borders=Borders.CLOSED,
+    scope=Scope.RANGE,
+    clock=Clock.ARRIVAL,
+    time_unit=1,
+    sources={
+        "report": _CQELS_1 + ": eager on every arrival",
+        "tick": _CQELS_1,
+        "clock": _CQELS_1 + ": System.nanoTime at arrival",
+        "scope": _RECORDED + ", Q4: exactly AVG over a pure RANGE, SLIDE ignored",
+        "borders": _RECORDED + ", Q4: [t - omega, t]",
+        "origin": _CQELS_1 + ": wall clock of the first arrival",
+        "grain": _CQELS_1 + ": one row per arriving match",
+        "r2s": _CQELS_1,
+        "r2s_able": _CQELS_1,
+        "notify_empty": _CQELS_1,
+        "partial_head": _CQELS_1,
+        "time_unit": "our clock's resolution: the engine has no unit of its own",
+    },
+)
+
+SPARQLSTREAM = Semantics(
+    "sparqlstream",
+    report=_CLOSE_NON_EMPTY,
+    tick=Tick.TUPLE,
+    r2s=R2S.RSTREAM,
+    notify_empty=False,
+    origin=Origin.SEARCH,
+    time_unit=100,
+    sources={
+        "report": _TABLE_1,
+        "tick": _TABLE_1,
+        "r2s": _ORACLE,
+        "r2s_able": _TABLE_1,
+        "notify_empty": _TABLE_1,
+        "time_unit": _TABLE_1,
+        "origin": "CSRBench, section 6.1",
+        "borders": "CSRBench, section 3: [o, c)",
+        "partial_head": _RECORDED + ": the first report is a full window",
+    },
+)
+
+RSPQL = Semantics(
+    "rspql",
+    report=frozenset({Report.WINDOW_CLOSE}),
+    tick=Tick.TUPLE,
+    r2s=R2S.RSTREAM,
+    notify_empty=True,
+    origin=Origin.FIXED,
+    sources={
+        "report": _RSPQL,
+        "tick": _RSPQL,
+        "r2s": _RSPQL + "; the query says which, Rstream when it is silent",
+        "notify_empty": _RSPQL,
+        "origin": _RSPQL + "; 0 here",
+        "borders": _RSPQL + "; half-open",
+        "time_unit": "our clock's resolution",
+    },
+)
+
+RSPJS = Semantics(
+    "rsp-js",
+    report=_CLOSE_NON_EMPTY,
+    tick=Tick.TUPLE,
+    r2s=R2S.RSTREAM,
+    r2s_able=frozenset({R2S.RSTREAM}),
+    notify_empty=False,
+    origin=Origin.FIXED,
+    partial_head=True,
+    due=Due.LAST,
+    grain=Grain.ROW,
+    sources={
+        "report": _RSPJS + ": only window close is coded, empty windows are never reported",
+        "tick": _RSPJS + ": an element's arrival drives it",
+        "r2s": _RSPJS + ": ISTREAM and DSTREAM are parsed and behave as RSTREAM",
+        "r2s_able": _RSPJS,
+        "notify_empty": _RSPJS,
+        "origin": _RSPJS + ": t0 = 0",
+        "borders": _RSPJS + ": [o, c)",
+        "partial_head": _RSPJS + ": ceil(|t - t0| / slide) * slide - width opens windows before t0",
+        "due": _RSPJS + ": only the closed window with the largest close",
+        "grain": _RSPJS + ": one event per row",
+        "time_unit": _RSPJS,
+    },
+)
+
+YABENCH = Semantics(
+    "yabench",
+    report=frozenset({Report.WINDOW_CLOSE}),
+    tick=Tick.BATCH,
+    r2s=R2S.RSTREAM,
+    notify_empty=True,
+    origin=Origin.FIXED,
+    borders=Borders.CLOSED,
+    partial_head=True,
+    sources={
+        "report": _YABENCH + ": one window per report of the engine",
+        "tick": _YABENCH + ": groups of equal time",
+        "r2s": _YABENCH + ": all rows",
+        "notify_empty": _YABENCH,
+        "origin": _YABENCH + ": t0 = 0",
+        "borders": _YABENCH + ": closed at both ends, although the paper says half-open",
+        "partial_head": _YABENCH + ": start = max(0, end - size)",
+        "time_unit": _YABENCH,
+    },
+)
+
+YABENCH_CHANGE = replace(
+    YABENCH,
+    name="yabench-change",
+    report=frozenset({Report.CONTENT_CHANGE}),
+    r2s=R2S.ISTREAM,
+    notify_empty=False,
+    changes=Changes.ARRIVALS,
+    grain=Grain.ROW,
+    sources={
+        **YABENCH.sources,
+        "report": _YABENCH + ": at each new time of the stream",
+        "r2s": _YABENCH + ": rows that the last result with new rows did not have",
+        "changes": _YABENCH + ": on arrivals only",
+        "grain": _YABENCH + ": each expected row is one expected report",
+        "notify_empty": _YABENCH,
+    },
+)
+
+PROFILES: dict[str, Semantics] = {
+    profile.name: profile
+    for profile in (
+        CSPARQL,
+        CSPARQL_097,
+        CQELS,
+        CQELS_1,
+        SPARQLSTREAM,
+        RSPQL,
+        RSPJS,
+        YABENCH,
+        YABENCH_CHANGE,
+    )
+}
+
+
+def profile(name: str) -> Semantics:
+    """The named Semantics value; ValueError lists the names that there are."""
+    if name not in PROFILES:
+        raise ValueError(f"no semantics named {name!r}: there are {', '.join(PROFILES)}")
+    return PROFILES[name]
+
+
+_UNITS = {1000: "seconds", 100: "hundreds milliseconds"}
+
+
+def classification() -> list[tuple[str, str, str, str, str]]:
+    """CSRBench's table 1 from the profiles: (feature, operator, C-SPARQL, CQELS, SPARQLstream) per row."""
+    engines = (CSPARQL, CQELS, SPARQLSTREAM)
+    tick = {Tick.TUPLE: "Tuple-driven", Tick.BATCH: "Tuple-driven (judged once per time of the source)"}
+    features: list[tuple[str, str, list[str]]] = [
+        ("Report strategy", "S2R", [_strategy(engine) for engine in engines]),
+        ("Tick", "S2R", [tick[engine.tick] for engine in engines]),
+        ("Output operator", "R2S", [_operators(engine) for engine in engines]),
+        ("Empty relation notification", "R2S", ["Yes" if engine.notify_empty else "No" for engine in engines]),
+        ("Time unit", "", [_UNITS[engine.time_unit] for engine in engines]),
+    ]
+    return [(feature, operator, *cells) for feature, operator, cells in features]  # type: ignore[misc]
+
+
+def _strategy(semantics: Semantics) -> str:
+    if Report.CONTENT_CHANGE in semantics.report:
+        return "Content-change (non-empty, by its oracle's settings)"
+    return "Window close and Non-empty content"
+
+
+def _operators(semantics: Semantics) -> str:
+    names = [str(r2s) for r2s in R2S if r2s in semantics.r2s_able]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
