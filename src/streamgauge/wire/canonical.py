@@ -56,4 +56,5 @@ def parse_term(text: str) -> ox.NamedNode | ox.BlankNode | ox.Literal:
         quad = next(iter(ox.parse(f"<urn:s> <urn:p> {text} .", format=ox.RdfFormat.N_TRIPLES)))
     except (SyntaxError, StopIteration) as error:
         raise ValueError(f"not an N-Triples term: {text[:120]}") from error
-    return quad.object
+    term: ox.NamedNode | ox.BlankNode | ox.Literal = quad.object
+    return term

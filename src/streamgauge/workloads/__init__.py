@@ -1,1 +1,69 @@
-"""Workloads: generate(spark, seed, **size) and their queries, a folder each."""
+"""Workloads: a stream and its queries, a module or folder each; another package adds one by an entry point."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, cast
+
+from streamgauge.workloads.parameters import Parameter, resolve
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+GROUP = "streamgauge.workloads"
+
+
+class UnknownNameError(ValueError):
+    """A workload or query that is not here; the sentence lists those that are."""
+
+
+class Workload(Protocol):
+    """What a workload module has: its name, a line about it, its parameters, a folder of ``*.rq``, and generate."""
+
+    NAME: str
+    ABOUT: str
+    PARAMETERS: Mapping[str, Parameter]
+    QUERIES: Path
+
+    def generate(
+        self, spark: "SparkSession", seed: int, *, partitions: int | None = None, **given: object
+    ) -> "DataFrame":
+        """The stream table (wire.stream.SCHEMA); the same seed and parameters give the same rows."""
+        ...
+
+
+def names() -> tuple[str, ...]:
+    """The names of all workloads, sorted."""
+    return tuple(sorted(_modules()))
+
+
+def load(name: str) -> Workload:
+    """The workload of that name; UnknownNameError lists the names there are."""
+    modules = _modules()
+    if name not in modules:
+        raise UnknownNameError(f"there is no workload {name!r}: there is {', '.join(sorted(modules))}")
+    return cast(Workload, import_module(modules[name]))
+
+
+def parameters(workload: Workload, given: Mapping[str, object]) -> dict[str, object]:
+    """Every parameter of the workload with its value; ParameterError names what is unknown or wrong."""
+    return resolve(workload.NAME, workload.PARAMETERS, given)
+
+
+def queries(workload: Workload) -> tuple[str, ...]:
+    """The names of its queries, sorted."""
+    return tuple(sorted(file.stem for file in workload.QUERIES.glob("*.rq")))
+
+
+def query_text(workload: Workload, name: str) -> str:
+    """The text of a query, its ``${NAME}`` parameters unfilled; UnknownNameError lists the queries there are."""
+    if name not in queries(workload):
+        raise UnknownNameError(f"workload {workload.NAME} has no query {name!r}: it has {', '.join(queries(workload))}")
+    return (workload.QUERIES / f"{name}.rq").read_text(encoding="utf-8")
+
+
+def _modules() -> dict[str, str]:
+    """Name -> module: the folders beside this file that hold a ``queries`` folder, and entry points."""
+    own = {folder.parent.name: f"{__name__}.{folder.parent.name}" for folder in Path(__file__).parent.glob("*/queries")}
+    return own | {point.name: point.value for point in entry_points(group=GROUP)}

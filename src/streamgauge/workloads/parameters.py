@@ -1,0 +1,82 @@
+"""Typed parameters of workloads: what a user writes becomes a value, or an error that names the parameter."""
+
+import re
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import NamedTuple
+
+_UNITS = {"": 1, "ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
+
+
+class ParameterError(ValueError):
+    """A parameter that a workload does not have, or a value that it does not take."""
+
+
+class Parameter(NamedTuple):
+    """One parameter: ``type`` turns text or a value into the value, ``help`` is one line with the unit."""
+
+    type: Callable[[object], object]
+    default: object
+    help: str
+
+
+def duration(value: object) -> int:
+    """Milliseconds of ``500ms``, ``30s``, ``5m``, ``1h`` or a bare number of ms; ValueError otherwise."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|)", str(value).strip())
+    scaled = Fraction(match[1]) * _UNITS[match[2]] if match else Fraction(1, 2)
+    if isinstance(value, bool) or scaled.denominator != 1:
+        raise ValueError("expected a duration in whole ms such as 500ms, 30s, 5m or 1h")
+    return int(scaled)
+
+
+def whole(value: object) -> int:
+    """A whole number from a number or text; ValueError otherwise."""
+    if isinstance(value, bool) or not re.fullmatch(r"[+-]?\d+(\.0+)?", str(value).strip()):
+        raise ValueError("expected a whole number")
+    return int(str(value).strip().split(".")[0])
+
+
+def share(value: object) -> float:
+    """A number from 0 to 1; ValueError otherwise."""
+    try:
+        number = float(str(value))
+    except ValueError:
+        number = -1.0
+    if isinstance(value, bool) or not 0.0 <= number <= 1.0:
+        raise ValueError("expected a number from 0 to 1")
+    return number
+
+
+def switch(value: object) -> bool:
+    """A truth value from true/false, yes/no, on/off or 1/0; ValueError otherwise."""
+    known = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+    try:
+        return known[str(value).strip().lower()]
+    except KeyError:
+        raise ValueError("expected true or false") from None
+
+
+def choice(*allowed: str) -> Callable[[object], str]:
+    """A type that takes one of these words; its ValueError lists them."""
+
+    def pick(value: object) -> str:
+        if value not in allowed:
+            raise ValueError(f"expected one of {', '.join(allowed)}")
+        return str(value)
+
+    return pick
+
+
+def resolve(owner: str, parameters: Mapping[str, Parameter], given: Mapping[str, object]) -> dict[str, object]:
+    """Every parameter with its value, given or default; ParameterError names what is unknown or wrong."""
+    for name in given:
+        if name not in parameters:
+            raise ParameterError(f"{owner} has no parameter {name!r}: it has {', '.join(parameters)}")
+    return {name: _value(owner, name, parameter, given) for name, parameter in parameters.items()}
+
+
+def _value(owner: str, name: str, parameter: Parameter, given: Mapping[str, object]) -> object:
+    try:
+        return parameter.type(given[name]) if name in given else parameter.default
+    except ValueError as error:
+        raise ParameterError(f"{owner}: {name} is {given[name]!r}: {error}") from error

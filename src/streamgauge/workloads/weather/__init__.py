@@ -1,0 +1,79 @@
+"""Weather stations: the stream of YABench (generator SG1), with options that it lacks."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from streamgauge.workloads.parameters import Parameter, ParameterError, choice, duration, resolve, share, switch, whole
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from streamgauge.workloads.weather.schedule import Size
+
+NAME = "weather"
+ABOUT = "Weather stations that report the air temperature, exactly as YABench's generator SG1 by default."
+QUERIES = Path(__file__).parent / "queries"
+STREAM = "http://ex.org/streams/test"
+
+PARAMETERS = {
+    "stations": Parameter(whole, 10, "number of stations"),
+    "interval": Parameter(duration, 1000, "time between two observations of a station (ms, or 1s, 5m)"),
+    "duration": Parameter(duration, 30_000, "length of the stream (ms, or 30s, 1h), both ends included"),
+    "min_temp": Parameter(whole, 0, "lowest temperature (degrees)"),
+    "max_temp": Parameter(whole, 100, "temperatures stay below this (degrees)"),
+    "arrival": Parameter(choice("regular", "poisson", "bursts"), "regular", "when a station observes"),
+    "values": Parameter(choice("uniform", "normal", "walk"), "uniform", "how temperatures are distributed"),
+    "late_share": Parameter(share, 0.0, "share of the observations that arrive late (0 to 1)"),
+    "late_bound": Parameter(duration, 0, "how late they arrive at most (ms, or 2s)"),
+    "humidity": Parameter(switch, False, "each observation is followed by one of relative humidity (true, false)"),
+    "stream": Parameter(str, STREAM, "IRI of the stream"),
+}
+
+
+def generate(spark: "SparkSession", seed: int, *, partitions: int | None = None, **given: object) -> "DataFrame":
+    """The stream table (wire.stream.SCHEMA) of PARAMETERS, the same rows for every number of partitions.
+
+    In order of sequence; ParameterError names a parameter that is unknown or out of range.
+    """
+    from streamgauge.workloads.weather.triples import properties, stream_table
+
+    values: dict[str, Any] = resolve(NAME, PARAMETERS, given)
+    _check(values)
+    observations = _observations(spark, seed, values, partitions)
+    return stream_table(properties(observations, seed, humidity=values["humidity"]), values["stream"])
+
+
+def _observations(spark: "SparkSession", seed: int, values: dict[str, Any], partitions: int | None) -> "DataFrame":
+    from streamgauge.workloads.weather import observations, schedule
+
+    size = _size(values)
+    regular = values["arrival"] == "regular"
+    if regular:
+        rows = schedule.regular(spark, seed, size, partitions)
+    else:
+        rows = schedule.irregular(spark, seed, size, values["arrival"], partitions)
+    if not regular or values["values"] != "uniform":
+        rows = observations.valued(rows, seed, size, values["values"])
+    if not regular or values["late_share"]:
+        return observations.arrived(rows, seed, values["late_share"], values["late_bound"])
+    return rows.orderBy("n") if values["values"] == "walk" else rows
+
+
+def _size(values: dict[str, Any]) -> "Size":
+    from streamgauge.workloads.weather.schedule import Size
+
+    return Size(values["stations"], values["interval"], values["duration"], values["min_temp"], values["max_temp"])
+
+
+def _check(values: dict[str, Any]) -> None:
+    for name in ("stations", "interval"):
+        if not 1 <= values[name] < 1 << 31:
+            raise ParameterError(f"{NAME}: {name} is {values[name]}: it must be from 1 to 2147483647")
+    most = 1 << 24 if values["values"] == "uniform" else 99_999
+    for name in ("min_temp", "max_temp"):
+        if abs(values[name]) > most:
+            raise ParameterError(f"{NAME}: {name} is {values[name]}: xsd:float is exact from {-most} to {most}")
+    if values["max_temp"] <= values["min_temp"]:
+        raise ParameterError(f"{NAME}: max_temp is {values['max_temp']}: it must be above min_temp")
+    if values["late_share"] and not values["late_bound"]:
+        raise ParameterError(f"{NAME}: late_bound is 0: say how late the late_share arrives at most, such as 2s")

@@ -1,0 +1,233 @@
+"""The weather stream: YABench's published numbers, a plain re-telling of SG1, and the options that SG1 lacks."""
+
+import random
+from collections import Counter, deque
+from functools import reduce
+from itertools import pairwise
+from types import SimpleNamespace
+
+import pytest
+from pyspark.sql import functions as F  # noqa: N812
+
+from streamgauge.wire import stream as stream_table
+from streamgauge.wire.canonical import Canonical, parse_term
+from streamgauge.workloads import load
+from streamgauge.workloads.parameters import ParameterError
+
+SSW = "http://knoesis.wright.edu/ssw/"
+WEATHER = load("weather")
+
+
+def sg1(seed: int, stations=10, interval=1000, duration=30_000, min_temp=0, max_temp=100):
+    """SG1 as it is told: draw the offsets, sort, then take the first station of a queue until time is up."""
+    bound = max_temp - min_temp
+    most = stations * (duration // interval + 2)
+    draws = DrawnInTurn(seed)
+    offsets = [(draws.next(interval), station) for station in range(stations)]
+    queue = deque([offset, station] for offset, station in sorted(offsets, key=lambda pair: pair[0]))
+    now, seen = 0, []
+    while now <= duration and len(seen) <= most:
+        first = queue.popleft()
+        seen.append((now, first[1], draws.next(bound) + min_temp))
+        queue.append([first[0] + interval, first[1]])
+        now = queue[0][0]
+    return seen
+
+
+class DrawnInTurn:
+    """java.util.Random's nextInt(bound), as the JDK documents it."""
+
+    def __init__(self, seed: int):
+        self.state = (seed ^ 0x5DEECE66D) % 2**48
+
+    def next(self, bound: int) -> int:
+        while True:
+            self.state = (self.state * 0x5DEECE66D + 11) % 2**48
+            draw = self.state // 2**17
+            if bound & -bound == bound:
+                return bound * draw // 2**31
+            if draw - draw % bound + (bound - 1) < 2**31:
+                return draw % bound
+
+
+def seen(rows, measure="AirTemperature"):
+    """(time, station, value) of the observations among the rows of a stream table, in sequence order."""
+    kept = [row for row in rows if row.predicate.endswith("#floatValue>") and measure in row.subject]
+    kept.sort(key=lambda row: row.sequence)
+    return [(row.time, int(row.subject.split("_A")[-1].split("_")[0]), row.object.split('"')[1]) for row in kept]
+
+
+def test_yabench_one_station(spark):
+    rows = WEATHER.generate(spark, 1430236808, stations=1, interval="1s", duration="20s").collect()
+    first = [(0, 27), (1031, 77), (2031, 46), (3031, 99), (4031, 42), (5031, 56), (6031, 31), (7031, 67), (8031, 83)]
+    got = [(time, int(value)) for time, _, value in seen(rows)]
+    assert got[:10] == [*first, (9031, 93)]
+    assert got[-1] == (19031, 73)
+    assert len(got) == 20
+
+
+def test_yabench_fifty_stations(spark):
+    got = seen(WEATHER.generate(spark, 1430236906, stations=50).collect())
+    assert len(got) == 1500
+    assert got[:3] == [(0, 44, "76"), (53, 22, "9"), (57, 15, "6")]
+    assert got[-1] == (29981, 24, "57")
+
+
+@pytest.mark.parametrize(("stations", "observations"), [(1000, 30_003), (10_000, 300_014)])
+def test_yabench_counts(spark, stations, observations):
+    assert WEATHER.generate(spark, 1430236906, stations=stations).count() == 7 * observations
+
+
+def test_the_seven_triples_of_an_observation(spark):
+    table = WEATHER.generate(spark, 1430236906, stations=50, duration=0).toArrow()
+    element = next(stream_table.elements(table))
+    observation, measure = (f"<{SSW}{kind}_AirTemperature_A44_0>" for kind in ("Observation", "MeasureData"))
+    rdf_type = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
+    om_owl, weather = SSW + "ont/sensor-observation.owl#", SSW + "ont/weather.owl#"
+    assert element.stream == "http://ex.org/streams/test"
+    assert element.added == (
+        (observation, rdf_type, f"<{weather}TemperatureObservation>"),
+        (observation, f"<{om_owl}observedProperty>", f"<{weather}_AirTemperature>"),
+        (observation, f"<{om_owl}procedure>", f"<{SSW}System_A44>"),
+        (observation, f"<{om_owl}result>", measure),
+        (measure, rdf_type, f"<{om_owl}MeasureData>"),
+        (measure, f"<{om_owl}floatValue>", '"76"^^<http://www.w3.org/2001/XMLSchema#float>'),
+        (measure, f"<{om_owl}uom>", f"<{weather}fahrenheit>"),
+    )
+
+
+def drawn_cases():
+    draw = random.Random(20260101)
+    some = [
+        {
+            "seed": draw.randrange(-(2**62), 2**62),
+            "stations": draw.choice([1, 2, 3, 17]),
+            "interval": draw.choice([1, 7, 1000, 1024]),
+            "duration": draw.choice([0, 5, 999, 2500]),
+            "min_temp": draw.choice([-40, 0, 3]),
+            "max_temp": draw.choice([4, 100, 24]),
+        }
+        for _ in range(8)
+    ]
+    rejecting_values = {
+        "stations": 5,
+        "interval": 1000,
+        "duration": 600_000,
+        "min_temp": -(2**23),
+        "max_temp": 2**23 + 1,
+    }
+    rejecting_offsets = {"stations": 40, "interval": 2**30 + 1, "duration": 2**31, "min_temp": 0, "max_temp": 100}
+    return [*some, {"seed": 5, **rejecting_values}, {"seed": 6, **rejecting_offsets}]
+
+
+def test_equals_a_plain_telling_of_sg1(spark):
+    cases = drawn_cases()
+    frames = [WEATHER.generate(spark, **case).withColumn("case", F.lit(number)) for number, case in enumerate(cases)]
+    kept = reduce(lambda left, right: left.unionAll(right), frames).where("predicate like '%floatValue>'").collect()
+    for number, case in enumerate(cases):
+        got = seen([row for row in kept if row.case == number])
+        assert [(time, station, int(value)) for time, station, value in got] == sg1(**case), case
+
+
+OPTIONS = [
+    {},
+    {"values": "walk", "late_share": 0.2, "late_bound": "3s"},
+    {"arrival": "poisson", "values": "normal", "humidity": True},
+    {"arrival": "bursts"},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_the_same_rows_for_every_number_of_partitions(spark, options):
+    tables = [WEATHER.generate(spark, 11, partitions=n, stations=700, **options).toArrow() for n in (1, 2, 7)]
+    assert tables[0].num_rows > 100_000
+    assert tables[0].equals(tables[1])
+    assert tables[0].equals(tables[2])
+    assert stream_table.SCHEMA.equals(tables[0].cast(stream_table.SCHEMA).schema)
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_every_option_gives_elements_with_canonical_terms(spark, options):
+    table = WEATHER.generate(spark, 12, stations=20, min_temp=-3, max_temp=4, **options).toArrow()
+    elements = list(stream_table.elements(table))
+    assert [element.sequence for element in elements] == list(range(len(elements)))
+    assert {len(element.added) for element in elements} == {7}
+    canonical = Canonical()
+    objects = {triple[2] for element in elements for triple in element.added}
+    assert {canonical.term(parse_term(term)) for term in objects} == objects
+
+
+def test_another_seed_gives_other_rows(spark):
+    for options in OPTIONS:
+        one, other = (seen(WEATHER.generate(spark, seed, **options).collect()) for seed in (1, 2))
+        assert one != other
+
+
+def test_late_elements_arrive_within_the_bound_and_keep_their_rows(spark):
+    plain = seen(WEATHER.generate(spark, 3, stations=100).collect())
+    late = seen(WEATHER.generate(spark, 3, stations=100, late_share=0.25, late_bound=700).collect())
+    assert sorted(plain) == sorted(late)
+    newest, lags = 0, []
+    for time, _, _ in late:
+        newest = max(newest, time)
+        lags.append(newest - time)
+    assert 0.2 < sum(lag > 0 for lag in lags) / len(lags) < 0.3
+    assert 600 < max(lags) <= 700
+
+
+def test_poisson_arrivals_have_their_mean_and_variance(spark):
+    got = seen(WEATHER.generate(spark, 4, stations=200, arrival="poisson", interval=1000, duration=50_000).collect())
+    assert len(got) == pytest.approx(200 * 50, rel=0.05)
+    assert [time for time, _, _ in got] == sorted(time for time, _, _ in got)
+    cells = Counter((station, time // 1000) for time, station, _ in got if time < 50_000)
+    counts = [cells[station, second] for station in range(200) for second in range(50)]
+    mean = sum(counts) / len(counts)
+    assert sum((count - mean) ** 2 for count in counts) / len(counts) == pytest.approx(mean, rel=0.1)
+
+
+def test_bursts_send_ten_intervals_within_one(spark):
+    got = seen(WEATHER.generate(spark, 4, stations=50, arrival="bursts", interval=1000, duration=29_999).collect())
+    assert len(got) == pytest.approx(50 * 30, rel=0.02)
+    assert {time // 1000 for time, _, _ in got} == {0, 10, 20}
+
+
+def test_normal_values_centre_and_walks_move_by_a_degree(spark):
+    normal = [float(v) for _, _, v in seen(WEATHER.generate(spark, 5, stations=100, values="normal").collect())]
+    mean = sum(normal) / len(normal)
+    assert mean == pytest.approx(50, abs=1)
+    assert (sum((v - mean) ** 2 for v in normal) / len(normal)) ** 0.5 == pytest.approx(100 / 6, rel=0.05)
+    walk = seen(WEATHER.generate(spark, 5, stations=30, values="walk", max_temp=10).collect())
+    paths = {station: [float(v) for _, s, v in walk if s == station] for station in range(30)}
+    steps = [abs(b - a) for path in paths.values() for a, b in pairwise(path)]
+    assert 0.5 < max(steps) <= 1.0001
+    assert all(0 <= v <= 10 for path in paths.values() for v in path)
+
+
+def test_humidity_follows_each_temperature(spark):
+    rows = WEATHER.generate(spark, 6, stations=20, humidity=True).collect()
+    temperature, humidity = seen(rows), seen(rows, "RelativeHumidity")
+    assert temperature == seen(WEATHER.generate(spark, 6, stations=20).collect())
+    assert [pair[:2] for pair in temperature] == [pair[:2] for pair in humidity]
+    assert {row.sequence % 2 for row in rows if "AirTemperature" in row.subject} == {0}
+    assert all(0 <= int(value) <= 100 for _, _, value in humidity)
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"station": 3}, "has no parameter 'station': it has stations, interval"),
+        ({"stations": 0}, "stations is 0"),
+        ({"stations": "many"}, "stations is 'many': expected a whole number"),
+        ({"interval": "1 fortnight"}, "interval is '1 fortnight': expected a duration"),
+        ({"interval": 0}, "interval is 0"),
+        ({"max_temp": 0}, "max_temp is 0: it must be above min_temp"),
+        ({"max_temp": 2**25}, "max_temp is 33554432"),
+        ({"arrival": "never"}, "expected one of regular, poisson, bursts"),
+        ({"late_share": 0.5}, "late_bound is 0"),
+        ({"late_share": 2}, "late_share is 2: expected a number from 0 to 1"),
+        ({"humidity": "maybe"}, "expected true or false"),
+    ],
+)
+def test_wrong_parameters_are_named(given, named):
+    with pytest.raises(ParameterError, match=named.replace("(", r"\(")):
+        WEATHER.generate(SimpleNamespace(), 1, **given)
