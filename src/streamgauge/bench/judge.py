@@ -4,7 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from streamgauge.bench.clock import ADVANCE
 from streamgauge.bench.expected import Expect, definition, refuse_spark
@@ -14,7 +16,7 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import Run
 from streamgauge.model.semantics import Clock, Semantics
 from streamgauge.model.verdict import Evaluator, Verdict
-from streamgauge.wire.stream import elements, read_table
+from streamgauge.wire.stream import elements, files
 
 DEFINITION_LIMIT = 3_000_000
 """Triples that the definition may look at over all windows before Spark is asked instead."""
@@ -49,7 +51,7 @@ def _judge(run: Run, semantics: Semantics, stream: Path, means: Means) -> Verdic
 
 def choose(stream: Path, query: ContinuousQuery, semantics: Semantics, own: str | None) -> Evaluator:
     """The definition where its work is bounded, Spark beyond that; never what the engine itself runs on."""
-    triples = read_table(stream, columns=("time",)).num_rows
+    triples = len(_times(stream))
     overlap = max(1, -(-query.window.size // query.window.slide))
     small = triples * overlap <= DEFINITION_LIMIT and not _reevaluates(stream, query, semantics, triples)
     if own == "definition" or (not small and own != "spark" and refuse_spark(query, semantics) is None):
@@ -57,11 +59,16 @@ def choose(stream: Path, query: ContinuousQuery, semantics: Semantics, own: str 
     return "definition"
 
 
+def _times(stream: Path) -> pa.ChunkedArray:
+    return pa.chunked_array([c for file in files(stream) for c in pq.read_table(file, columns=["time"])[0].chunks],
+                            pa.int64())
+
+
 def _reevaluates(stream: Path, query: ContinuousQuery, semantics: Semantics, triples: int) -> bool:
     """Whether a report per tick would make the definition look at too many triples."""
     if not any(strategy.value == "content change" for strategy in semantics.report):
         return False
-    times = read_table(stream, columns=("time",)).column("time")
+    times = _times(stream)
     span = max(1, pc.max(times).as_py() - pc.min(times).as_py()) if triples else 1
     per_window = triples * min(1.0, query.window.size / span)
     return len(pc.unique(times)) * per_window > DEFINITION_LIMIT

@@ -1,0 +1,183 @@
+"""The experiment file: one TOML says workload, query, engines, semantics, pace, repetitions and seeds."""
+
+import re
+import tomllib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from streamgauge.workloads.parameters import duration
+
+Milliseconds = Annotated[int, BeforeValidator(duration)]
+"""A duration: ``30s``, ``500ms``, ``5m``, ``1h``, or a number of ms."""
+
+
+class ExperimentError(ValueError):
+    """An experiment file that cannot be used; the sentence names the file, the line and the allowed values."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class WorkloadPart(_Part):
+    """Which workload makes the stream: its name and parameters, or a recorded stream's file."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    name: str | None = None
+    file: Path | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> "WorkloadPart":
+        if (self.name is None) == (self.file is None):
+            raise ValueError("give either name (a workload) or file (a recorded stream)")
+        return self
+
+    @property
+    def parameters(self) -> dict[str, object]:
+        """What else the table says; checked by the workload."""
+        return dict(self.model_extra or {})
+
+
+class QueryPart(_Part):
+    """Which query: one of the workload's by name, or a file, or a text; and the values of its parameters."""
+
+    name: str | None = None
+    file: Path | None = None
+    text: str | None = None
+    static: Path | None = None
+    parameters: dict[str, str | int | float] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _one(self) -> "QueryPart":
+        if sum(value is not None for value in (self.name, self.file, self.text)) != 1:
+            raise ValueError("give exactly one of name, file and text")
+        return self
+
+
+class EnginePart(_Part):
+    """An engine and the semantics, by name, under which it runs and is judged."""
+
+    name: str
+    semantics: tuple[str, ...] = Field(min_length=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _listed(cls, value: Any) -> Any:
+        if isinstance(value, dict) and isinstance(value.get("semantics"), str):
+            return {**value, "semantics": [value["semantics"]]}
+        return value
+
+
+class FeedPart(_Part):
+    """How the stream is fed: ``pace`` is ``fast``, ``real time`` or a factor of it; bounds on the engine's run."""
+
+    pace: Literal["fast", "real time"] | Annotated[float, Field(gt=0)] = "fast"
+    time_limit: Milliseconds = 600_000
+    output_limit_mb: Annotated[int, Field(gt=0)] = 1024
+    lateness: Milliseconds | None = None
+    advance_to: Milliseconds | None = None
+
+    @property
+    def factor(self) -> float | None:
+        """Event time over wall time; ``None`` as fast as the engine takes it."""
+        if self.pace == "fast":
+            return None
+        return 1.0 if self.pace == "real time" else float(self.pace)
+
+
+class Experiment(_Part):
+    """A whole experiment; ``seeds`` times ``repetitions`` runs for each engine and semantics."""
+
+    name: str = "experiment"
+    workload: WorkloadPart
+    query: QueryPart
+    engine: tuple[EnginePart, ...] = Field(min_length=1)
+    feed: FeedPart = FeedPart()
+    seeds: tuple[int, ...] = Field(default=(0,), min_length=1)
+    repetitions: Annotated[int, Field(ge=1)] = 1
+    memory_limit_mb: Annotated[int, Field(gt=0)] = 8192
+    max_delay: Milliseconds | None = None
+
+
+def read(path: Path, overrides: Sequence[str] = ()) -> Experiment:
+    """The experiment of a TOML file, with ``key.path=value`` overrides; ExperimentError names line and field."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ExperimentError(f"{path}: {error.strerror or error}") from error
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ExperimentError(f"{path}: not TOML: {error}") from error
+    for override in overrides:
+        _set(data, override)
+    try:
+        return Experiment.model_validate(_near(data, path.parent))
+    except ValidationError as error:
+        raise ExperimentError("\n".join(_sentences(error, path, text))) from error
+
+
+def _set(data: dict[str, Any], override: str) -> None:
+    """Apply one ``a.b=value``; the value is TOML where it parses as such, a string otherwise."""
+    key, equals, value = override.partition("=")
+    if not equals or not key:
+        raise ExperimentError(f"-D {override}: write key=value, as in -D workload.stations=50")
+    try:
+        parsed = tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        parsed = value
+    *tables, last = key.split(".")
+    at: Any = data
+    for table in tables:
+        at = at[int(table)] if isinstance(at, list) and table.isdigit() else at.setdefault(table, {})
+        if not isinstance(at, dict | list):
+            raise ExperimentError(f"-D {override}: {table} is a value, not a table")
+    at[last] = parsed
+
+
+def _near(data: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Paths in the file are relative to it."""
+    for table, key in (("workload", "file"), ("query", "file"), ("query", "static")):
+        part = data.get(table)
+        if isinstance(part, dict) and isinstance(part.get(key), str):
+            part[key] = str(folder / part[key])
+    return data
+
+
+def _sentences(error: ValidationError, path: Path, text: str) -> Iterator[str]:
+    for problem in error.errors():
+        keys = [str(key) for key in problem["loc"] if not str(key).startswith(("literal[", "float", "constrained"))]
+        line = line_of(text, keys)
+        where = f"{path}:{line}" if line else str(path)
+        yield f"{where}: {'.'.join(keys) or 'the file'}: {_what(problem, keys)}"
+
+
+def _what(problem: Any, keys: Sequence[str]) -> str:
+    if problem["type"] == "extra_forbidden":
+        return f"there is no such key; allowed here: {', '.join(_allowed(keys[:-1]))}"
+    return str(problem["msg"]).removeprefix("Value error, ")
+
+
+def _allowed(tables: Sequence[str]) -> list[str]:
+    parts: dict[str, type[BaseModel]] = {"query": QueryPart, "engine": EnginePart, "feed": FeedPart}
+    part = parts.get(tables[0], Experiment) if tables else Experiment
+    return sorted(part.model_fields)
+
+
+def line_of(text: str, keys: Sequence[str]) -> int | None:
+    """The line (from 1) of a key in a TOML text: its own, else its table's; ``None`` when neither is written."""
+    table, found = "", None
+    wanted = [key for key in keys if not key.isdigit()]
+    for number, line in enumerate(text.splitlines(), 1):
+        if header := re.match(r"\s*\[+\s*([\w.\"-]+)\s*\]+", line):
+            table = header[1]
+            if table == ".".join(wanted[: table.count(".") + 1]):
+                found = found or number
+        elif key := re.match(r"\s*([\w.-]+)\s*=", line):
+            full = f"{table}.{key[1]}".strip(".")
+            if full == ".".join(wanted):
+                return number
+    return found

@@ -1,0 +1,121 @@
+"""Which reports are due and what their scopes are, against the worked examples of the papers."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgauge.model.query import Window
+from streamgauge.model.semantics import Borders, Due, Report, Scope, Semantics, Tick
+from streamgauge.semantics.due import active_window, candidates
+from streamgauge.semantics.profiles import CQELS, RSPQL, YABENCH
+
+CLOSE = Semantics("close")
+CHANGE = Semantics("change", report=frozenset({Report.CONTENT_CHANGE}), tick=Tick.BATCH, partial_head=True)
+
+
+def scopes(times, window, semantics, t0=0, advanced_to=40):
+    return [(due.start, due.end) for due in candidates(times, window, semantics, t0, advanced_to)]
+
+
+def test_figure_4_of_csrbench():
+    """Windows [1,4), [3,6), [5,8) of size 3 and slide 2: at 6 the active one is [3,6)."""
+    assert active_window(Window(3, 2), 1, 6) == (3, 6)
+    assert active_window(Window(3, 2), 1, 4) == (1, 4)
+    assert active_window(Window(3, 2), 1, 7) == (5, 8)
+
+
+@pytest.mark.parametrize(
+    ("window", "t0", "expected"),
+    [
+        (Window(10, 3), 0, [(0, 1), (0, 3), (3, 12), (6, 15)]),
+        (Window(10, 3), 2, [(2, 3), (5, 12), (8, 15)]),
+        (Window(1, 1), 0, [(1, 1), (3, 3), (12, 12), (15, 15)]),
+    ],
+)
+def test_content_change_scopes_of_csrbenchs_oracle(window, t0, expected):
+    """Its own test: data at 1, 3, 12, 15; a scope [o, d + unit) there is [o, d] here."""
+    assert scopes([1, 3, 12, 15], window, CHANGE, t0) == expected
+
+
+def test_window_close_scopes_of_csrbenchs_oracle():
+    assert scopes([1, 3, 12, 15], Window(10, 3), CLOSE, 2, 18) == [(2, 12), (5, 15), (8, 18)]
+
+
+def test_yabench_windows_are_partial_at_the_head_and_closed():
+    due = candidates([0, 3, 6], Window(5, 2), YABENCH, 0, 8)
+    assert [(d.first, d.last) for d in due] == [(0, 2), (0, 4), (1, 6), (3, 8)]
+
+
+@pytest.mark.parametrize(
+    ("borders", "expected"),
+    [
+        (Borders.CLOSED_OPEN, [(0, 4), (5, 9)]),
+        (Borders.OPEN_CLOSED, [(1, 5), (6, 10)]),
+        (Borders.CLOSED, [(0, 5), (5, 10)]),
+    ],
+)
+def test_borders_say_which_times_belong(borders, expected):
+    due = candidates([], Window(5, 5), replace(CLOSE, borders=borders), 0, 10)
+    assert [(d.first, d.last) for d in due] == expected
+
+
+def test_pure_range_looks_back_from_the_instant():
+    semantics = replace(CHANGE, scope=Scope.RANGE, borders=Borders.CLOSED)
+    due = candidates([1, 3, 12, 15], Window(4, 2), semantics, 0, 20)
+    assert [(d.first, d.last) for d in due] == [(0, 1), (0, 3), (8, 12), (11, 15)]
+
+
+def test_ticks_decide_how_often_content_is_looked_at():
+    times = [1, 1, 3]
+    window = Window(10, 10)
+    seen = {
+        tick: [(d.instant, d.seen) for d in candidates(times, window, replace(CHANGE, tick=tick), 0, 3)]
+        for tick in (Tick.ELEMENT, Tick.BATCH, Tick.TIME)
+    }
+    assert seen[Tick.ELEMENT] == [(1, 1), (1, 2), (3, 3)]
+    assert seen[Tick.BATCH] == [(1, 2), (3, 3)]
+    assert seen[Tick.TIME] == [(1, 0), (2, 2), (3, 2)]
+
+
+def test_periodic_reports_every_period():
+    semantics = Semantics("p", report=frozenset({Report.PERIODIC}), period=3, partial_head=True)
+    assert [d.instant for d in candidates([], Window(10, 10), semantics, 1, 12)] == [4, 7, 10]
+
+
+def test_close_and_periodic_is_a_conjunction():
+    semantics = Semantics("p", report=frozenset({Report.PERIODIC, Report.WINDOW_CLOSE}), period=6)
+    assert [d.instant for d in candidates([], Window(4, 2), semantics, 0, 14)] == [6, 12]
+
+
+def test_only_the_last_of_several_due_windows():
+    """rsp-js after a gap: elements at 1, 3 and 30, RANGE 10 STEP 2."""
+    semantics = replace(RSPQL, due=Due.LAST)
+    assert scopes([1, 3, 30], Window(10, 2), semantics, 0, 30) == [(20, 30)]
+
+
+def test_before_the_first_full_window_only_partial_heads_report():
+    whole = replace(CQELS, partial_head=False)
+    assert [d.instant for d in candidates([1, 4, 6, 9], Window(5, 5), whole, 0, 10)] == [6, 9]
+    assert [d.instant for d in candidates([1, 4, 6, 9], Window(5, 5), CQELS, 0, 10)] == [1, 4, 6, 9]
+
+
+@given(
+    st.lists(st.integers(0, 60), max_size=12).map(sorted),
+    st.integers(1, 12),
+    st.integers(1, 12),
+    st.integers(0, 5),
+    st.sampled_from(list(Borders)),
+    st.sampled_from(list(Tick)),
+    st.sampled_from([frozenset({Report.WINDOW_CLOSE}), frozenset({Report.CONTENT_CHANGE})]),
+    st.booleans(),
+)
+def test_scopes_only_move_forward(times, size, slide, t0, borders, tick, report, partial):
+    """What the evaluators build on: first, last and seen never go back."""
+    semantics = Semantics("s", report=report, borders=borders, tick=tick, partial_head=partial)
+    due = candidates(times, Window(size, slide), semantics, t0, 60)
+    for before, after in zip(due, due[1:], strict=False):
+        assert before.first <= after.first
+        assert before.last <= after.last
+        assert before.seen <= after.seen
