@@ -1,0 +1,117 @@
+"""rdflib's expression trees as algebra expressions."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyoxigraph as ox
+from rdflib.term import BNode, Literal, URIRef, Variable
+
+from streamgauge.model.algebra import Aggregate, Call, Exists, Expression, Node, Pattern, Var
+from streamgauge.model.terms import XSD, Term, datatype, is_literal
+from streamgauge.query.prologue import CANONICAL
+from streamgauge.query.shape import Shape
+
+_ARGUMENTS: Final = ("arg", "arg1", "arg2", "arg3", "text", "start", "length", "pattern", "replacement", "flags")
+_SAME: Final = {"URI": "IRI", "ISURI": "ISIRI"}
+_LEFT_TO_RIGHT: Final = {"ConditionalOrExpression": "||", "ConditionalAndExpression": "&&"}
+_UNARY: Final = {"UnaryNot": "!", "UnaryPlus": "+", "UnaryMinus": "-"}
+_NUMERIC: Final = frozenset(XSD + name for name in ("integer", "decimal", "double"))
+
+
+@dataclass(slots=True)
+class Nodes:
+    """Turns the tree's nodes into ours; blank nodes are numbered by first appearance, apart per ``scope``."""
+
+    shape: Shape
+    numbers: dict[tuple[str, str], int] = field(default_factory=dict)
+    scope: str = "query"
+
+    def node(self, item: Any) -> Node:
+        """A variable or a canonical term."""
+        if isinstance(item, Variable):
+            return Var(str(item))
+        if isinstance(item, BNode):
+            return Var(f"_:{self.numbers.setdefault((self.scope, str(item)), len(self.numbers))}")
+        return self.term(item)
+
+    def term(self, item: Any) -> Term:
+        """A canonical term."""
+        if isinstance(item, URIRef):
+            return self.shape.term(item)
+        return CANONICAL.term(ox.Literal(str(item), datatype=ox.NamedNode(str(item.datatype))))
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Reads expressions of one SELECT: ``exists`` reads a group, ``aggregates`` collects what GROUP BY computes."""
+
+    nodes: Nodes
+    exists: Callable[[Any], Pattern]
+    aggregates: dict[Aggregate, Var] = field(default_factory=dict)
+
+    def expression(self, tree: Any) -> Expression:
+        """The algebra of an expression tree."""
+        if isinstance(tree, Variable | URIRef | Literal):
+            return self.nodes.node(tree)
+        name = str(tree.name)
+        if name in _LEFT_TO_RIGHT:
+            return self._chain(tree, [_LEFT_TO_RIGHT[name]] * len(tree.other or ()))
+        if name in ("AdditiveExpression", "MultiplicativeExpression"):
+            return self._chain(tree, tree.op or ())
+        if name in _UNARY:
+            return signed(_UNARY[name], self.expression(tree.expr))
+        if name == "RelationalExpression":
+            return self._relation(tree)
+        if name.startswith("Aggregate_"):
+            return self._aggregate(tree, name.removeprefix("Aggregate_"))
+        if name == "Function":
+            return Call(self.nodes.term(tree.iri), tuple(map(self.expression, tree.expr or ())))
+        return self._builtin(tree, name.removeprefix("Builtin_").upper())
+
+    def _chain(self, tree: Any, operators: Any) -> Expression:
+        chain = self.expression(tree.expr)
+        for operator, other in zip(operators, tree.other or (), strict=True):
+            chain = Call(operator, (chain, self.expression(other)))
+        return chain
+
+    def _relation(self, tree: Any) -> Expression:
+        left = self.expression(tree.expr)
+        if tree.op is None:
+            return left
+        if not str(tree.op).endswith("IN"):
+            return Call(str(tree.op), (left, self.expression(tree.other)))
+        inside = Call("IN", (left, *self._list(tree.other)))
+        return inside if tree.op == "IN" else Call("!", (inside,))
+
+    def _list(self, items: Any) -> tuple[Expression, ...]:
+        """The members of an expression list; an empty one is rdf:nil in the tree."""
+        return () if isinstance(items, URIRef) else tuple(map(self.expression, items))
+
+    def _builtin(self, tree: Any, name: str) -> Expression:
+        if name == "EXISTS":
+            return Exists(self.exists(tree.graph))
+        if name == "NOTEXISTS":
+            return Call("!", (Exists(self.exists(tree.graph)),))
+        if name in ("CONCAT", "COALESCE"):
+            return Call(name, self._list(tree.arg))
+        arguments = [tree[key] for key in _ARGUMENTS if key in tree]
+        return Call(_SAME.get(name, name), tuple(map(self.expression, arguments)))
+
+    def _aggregate(self, tree: Any, name: str) -> Var:
+        function = "GROUP_CONCAT" if name == "GroupConcat" else name.upper()
+        argument = None if tree.vars == "*" else self.expression(tree.vars)
+        separator = self.nodes.shape.separator(str(tree.separator)) if "separator" in tree else " "
+        aggregate = Aggregate(function, argument, bool(tree.distinct), separator)
+        return self.aggregates.setdefault(aggregate, Var(f".agg{len(self.aggregates)}"))
+
+
+def signed(operator: str, operand: Expression) -> Expression:
+    """``-5`` is a constant: a sign before a numeric constant is part of it."""
+    if operator == "!" or not isinstance(operand, str) or not is_literal(operand) or datatype(operand) not in _NUMERIC:
+        return Call(operator, (operand,))
+    value = operand[1 : operand.rfind('"')]
+    if value[0] in "+-" or not value[0].isdigit():
+        return Call(operator, (operand,))
+    sign = "" if operator == "+" else "-"
+    return CANONICAL.term(ox.Literal(sign + value, datatype=ox.NamedNode(str(datatype(operand)))))

@@ -1,0 +1,75 @@
+"""Plain SPARQL 1.1 text to algebra: pyoxigraph validates and locates, rdflib gives the tree."""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+import pyoxigraph as ox
+
+from streamgauge.model.algebra import QueryForm
+from streamgauge.query.errors import QueryError, refusal
+from streamgauge.query.prologue import Prologue, read_prologue
+from streamgauge.query.shape import shape
+from streamgauge.query.tokens import Token, tokens
+from streamgauge.query.tree import form
+
+_UPDATES: Final = ("INSERT", "DELETE", "LOAD", "CLEAR", "CREATE", "DROP", "COPY", "MOVE", "ADD", "WITH")
+_REFUSED: Final = {
+    "SERVICE": "SERVICE asks another server; bring its data in as static data instead",
+    "DESCRIBE": "DESCRIBE has no defined answer; write a CONSTRUCT",
+    "LATERAL": "LATERAL is not SPARQL 1.1; write a subquery",
+    "FROM": "FROM names data to load; give static data beside the query instead, or a stream clause",
+}
+_NEAR: Final = "this does not belong here, or something just before it is missing"
+_BELOW: Final = " or "
+
+
+def parse_sparql(text: str) -> QueryForm:
+    """The algebra of a plain SPARQL 1.1 SELECT, ASK or CONSTRUCT; QueryError says where it is wrong or refused."""
+    found = tokens(text)
+    prologue = read_prologue(text, found)
+    _refuse(text, found, prologue.end)
+    for token in found[prologue.end :]:
+        if token.kind in ("iri", "name"):
+            prologue.iri(token)
+    _validate(text, found, prologue)
+    return form(shape(text, found, prologue))
+
+
+def _refuse(text: str, found: Sequence[Token], first: int) -> None:
+    if first < len(found) and found[first].says(*_UPDATES):
+        word = found[first].text.upper()
+        what = f"{word} is an update: write a SELECT, ASK or CONSTRUCT; streams change the data"
+        raise refusal(what, text, found[first].start)
+    for token in found[first:]:
+        if token.says(*_REFUSED):
+            raise refusal(_REFUSED[token.text.upper()], text, token.start)
+        if token.text == "$" and text.startswith("${", token.start):
+            raise refusal("a parameter ${...} has no value: fill it first", text, token.start)
+
+
+def _validate(text: str, found: Sequence[Token], prologue: Prologue) -> None:
+    try:
+        ox.Store().query(text)
+    except SyntaxError as error:
+        raise _located(text, str(error)) from None
+    except (ValueError, OSError, RuntimeError) as error:
+        raise _unsupported(text, found, prologue, str(error)) from None
+
+
+def _unsupported(text: str, found: Sequence[Token], prologue: Prologue, message: str) -> QueryError:
+    """Pyoxigraph's refusal of a function, at the function."""
+    names = [token for token in found[prologue.end :] if token.kind in ("iri", "name")]
+    where = next((token.start for token in names if f"<{prologue.iri(token)}>" in message), 0)
+    return refusal(f"{message[:1].lower()}{message[1:]}; use the built-ins of SPARQL 1.1", text, where)
+
+
+def _located(text: str, message: str) -> QueryError:
+    found = re.match(r"error at (\d+):(\d+): (?:expected )?(?:one of )?(.*)", message, re.DOTALL)
+    if found is None:
+        return QueryError(f"not SPARQL: {message}", text, 1, 1)
+    line, column, expected = int(found.group(1)), int(found.group(2)), re.split(r", | \| ", found.group(3))
+    told = [item for item in expected if " " in item and not item.startswith(("[", "'"))]
+    words = [item for item in expected if re.fullmatch(r'[A-Za-z]+|"[^"]*"', item) and item not in _REFUSED]
+    hint = told[0] if told else f"expected {_BELOW.join(words[:8])}" if words else _NEAR
+    return QueryError(f"not SPARQL 1.1: {hint}", text, line, column)

@@ -1,0 +1,219 @@
+"""The one printer: any algebra as plain SPARQL 1.1 with full IRIs; what the parser gives comes back equal."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from streamgauge.model import algebra as al
+from streamgauge.query import written
+
+_BINARY: Final = frozenset({"||", "&&", "=", "!=", "<", ">", "<=", ">=", "+", "-", "*", "/"})
+_SELECTS: Final = al.Project | al.Distinct | al.Reduced | al.Slice | al.OrderBy | al.Group
+
+Wrap = Callable[[str], str]
+
+
+def sparql(form: al.QueryForm, dataset: str = "", where: Wrap | None = None) -> str:
+    """A query form as text; ``dataset`` is put before WHERE, ``where`` may wrap the outermost group."""
+    wrap = where or _as_is
+    match form:
+        case al.Select(pattern=pattern):
+            return _select(pattern, dataset, wrap)
+        case al.Ask(pattern=pattern):
+            return _modified("ASK", pattern, dataset, wrap)
+        case al.Construct(template=template, pattern=pattern):
+            return _modified(f"CONSTRUCT {{ {written.triples(template)} }}", pattern, dataset, wrap)
+
+
+def expression(tree: al.Expression) -> str:
+    """An expression as text, in brackets where it has parts."""
+    return _Expressions({}).text(tree)
+
+
+def group(pattern: al.Pattern) -> str:
+    """A pattern as a group in braces."""
+    if isinstance(pattern, _SELECTS):
+        return f"{{ {_select(pattern, '', _as_is)} }}"
+    return f"{{ {_inside(pattern)} }}" if _inside(pattern) else "{ }"
+
+
+def _as_is(text: str) -> str:
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class _Expressions:
+    """Prints expressions; ``computed`` are the aggregates that variables stand for."""
+
+    computed: Mapping[al.Var, al.Aggregate]
+
+    def text(self, tree: al.Expression) -> str:
+        match tree:
+            case al.Var():
+                return self.aggregate(self.computed[tree]) if tree in self.computed else written.variable(tree)
+            case al.Call(operator=operator, arguments=arguments):
+                return self._call(operator, tuple(map(self.text, arguments)))
+            case al.Exists(pattern=pattern):
+                return f"EXISTS {group(pattern)}"
+            case _:
+                return written.term(tree)
+
+    def _call(self, operator: str, arguments: tuple[str, ...]) -> str:
+        if operator == "IN":
+            return f"({arguments[0]} IN ({', '.join(arguments[1:])}))"
+        if operator in _BINARY and len(arguments) > 1:
+            return f"({f' {operator} '.join(arguments)})"
+        if operator in ("!", "+", "-"):
+            return f"({operator} {arguments[0]})"
+        return f"{operator}({', '.join(arguments)})"
+
+    def aggregate(self, value: al.Aggregate) -> str:
+        distinct = "DISTINCT " if value.distinct else ""
+        argument = "*" if value.argument is None else self.text(value.argument)
+        quoted = value.separator.translate({92: "\\\\", 34: '\\"', 10: "\\n", 13: "\\r"})
+        separator = f'; SEPARATOR = "{quoted}"' if value.function == "GROUP_CONCAT" else ""
+        return f"{value.function}({distinct}{argument}{separator})"
+
+
+def _inside(pattern: al.Pattern) -> str:
+    """What stands between the braces of a group with this meaning."""
+    match pattern:
+        case al.BGP(patterns=patterns):
+            return written.triples(patterns)
+        case al.Join(left=left, right=right):
+            return f"{_first(left)} {_element(right)}"
+        case al.LeftJoin(left=left, right=right, condition=condition):
+            kept = "" if condition is None else f" FILTER({expression(condition)})"
+            # A FILTER of the right side's own stays inside braces of its own.
+            own = _first(right) if kept or isinstance(right, al.Filter) else _bare(right)
+            return f"{_first(left)} OPTIONAL {{ {own}{kept} }}"
+        case al.Minus(left=left, right=right):
+            return f"{_first(left)} MINUS {group(right)}"
+        case al.Extend(pattern=inner, variable=variable, expression=value):
+            return f"{_first(inner)} BIND({expression(value)} AS {written.variable(variable)})"
+        case al.Filter(condition=condition, pattern=inner):
+            return f"{_first(inner)} FILTER({expression(condition)})"
+        case _:
+            return _element(pattern)
+
+
+def _bare(pattern: al.Pattern) -> str:
+    return group(pattern)[1:-1].strip()
+
+
+def _first(pattern: al.Pattern) -> str:
+    """The pattern as the beginning of a group that goes on."""
+    match pattern:
+        case al.BGP() | al.Join() | al.LeftJoin() | al.Minus() | al.Extend():
+            return _inside(pattern)
+        case _:
+            return _element(pattern)
+
+
+def _element(pattern: al.Pattern) -> str:
+    """The pattern as one element of a group."""
+    match pattern:
+        case al.Union(left=left, right=right):
+            return f"{_element(left) if isinstance(left, al.Union) else group(left)} UNION {group(right)}"
+        case al.Graph(name=name, pattern=inner):
+            return f"GRAPH {written.node(name)} {group(inner)}"
+        case al.Values():
+            return _values(pattern)
+        case _:
+            return group(pattern)
+
+
+def _values(data: al.Values) -> str:
+    rows = (" ".join("UNDEF" if cell is None else written.term(cell) for cell in row) for row in data.rows)
+    variables = " ".join(map(written.variable, data.variables))
+    return f"VALUES ({variables}) {{ {' '.join(f'({row})' for row in rows)} }}"
+
+
+@dataclass(slots=True)
+class _Parts:
+    """A SELECT taken apart, from LIMIT down to WHERE."""
+
+    where: al.Pattern
+    variables: tuple[al.Var, ...] | None = None
+    keyword: str = "SELECT"
+    limits: str = ""
+    order: tuple[tuple[al.Expression, bool], ...] = ()
+    extends: dict[al.Var, al.Expression] = field(default_factory=dict)
+    values: al.Values | None = None
+    having: al.Expression | None = None
+    group: al.Group | None = None
+
+
+def _take_apart(pattern: al.Pattern, projects: bool) -> _Parts:
+    parts = _Parts(pattern)
+    if isinstance(parts.where, al.Slice):
+        limit = "" if parts.where.limit is None else f"LIMIT {parts.where.limit}"
+        parts.limits = f"OFFSET {parts.where.offset} {limit}".strip()
+        parts.where = parts.where.pattern
+    if projects and isinstance(parts.where, al.Distinct | al.Reduced):
+        parts.keyword = "SELECT DISTINCT" if isinstance(parts.where, al.Distinct) else "SELECT REDUCED"
+        parts.where = parts.where.pattern
+    if projects and isinstance(parts.where, al.Project):
+        parts.variables, parts.where = parts.where.variables, parts.where.pattern
+    if isinstance(parts.where, al.OrderBy):
+        parts.order, parts.where = parts.where.keys, parts.where.pattern
+    _find_group(parts, projects)
+    if projects and parts.variables is None:
+        parts.variables = al.pattern_variables(parts.group or parts.where)
+    return parts
+
+
+def _find_group(parts: _Parts, projects: bool) -> None:
+    """Fills in grouping when what stands below is a GROUP BY in the form that SELECT gives it."""
+    below, extends, values, having = parts.where, {}, None, None
+    while projects and isinstance(below, al.Extend):
+        extends[below.variable] = below.expression
+        below = below.pattern
+    if isinstance(below, al.Join) and isinstance(below.right, al.Values):
+        values, below = below.right, below.left
+    if isinstance(below, al.Filter):
+        having, below = below.condition, below.pattern
+    columns = [var for var in parts.variables or () if var in extends]
+    if isinstance(below, al.Group) and columns == list(reversed(extends)):
+        parts.extends, parts.values, parts.having = extends, values, having
+        parts.group, parts.where = below, below.pattern
+
+
+def _select(pattern: al.Pattern, dataset: str, wrap: Wrap) -> str:
+    parts = _take_apart(pattern, projects=True)
+    prints = _Expressions(dict(parts.group.aggregates) if parts.group else {})
+    columns = [_column(var, parts, prints) for var in parts.variables or ()]
+    return _assemble(f"{parts.keyword} {' '.join(columns) or '*'}", parts, prints, dataset, wrap)
+
+
+def _modified(head: str, pattern: al.Pattern, dataset: str, wrap: Wrap) -> str:
+    parts = _take_apart(pattern, projects=False)
+    prints = _Expressions(dict(parts.group.aggregates) if parts.group else {})
+    return _assemble(head, parts, prints, dataset, wrap)
+
+
+def _column(var: al.Var, parts: _Parts, prints: _Expressions) -> str:
+    name = written.variable(var)
+    if var in parts.extends:
+        return f"({prints.text(parts.extends[var])} AS {name})"
+    return f"({prints.text(var)} AS {name})" if var in prints.computed else name
+
+
+def _assemble(head: str, parts: _Parts, prints: _Expressions, dataset: str, wrap: Wrap) -> str:
+    clauses = [head, dataset, f"WHERE {wrap(group(parts.where))}"]
+    if parts.group and parts.group.keys:
+        clauses.append(f"GROUP BY {' '.join(_key(var, value) for var, value in parts.group.keys)}")
+    if parts.having is not None:
+        clauses.append(f"HAVING({prints.text(parts.having)})")
+    if parts.order:
+        keys = (f"{'DESC' if descending else 'ASC'}({prints.text(key)})" for key, descending in parts.order)
+        clauses.append(f"ORDER BY {' '.join(keys)}")
+    clauses.append(parts.limits)
+    clauses.append(_values(parts.values) if parts.values else "")
+    return "\n".join(clause for clause in clauses if clause)
+
+
+def _key(var: al.Var, value: al.Expression) -> str:
+    if value == var:
+        return written.variable(var)
+    return f"({expression(value)})" if var.name.startswith(".") else f"({expression(value)} AS {written.variable(var)})"

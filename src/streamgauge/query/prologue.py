@@ -1,0 +1,92 @@
+"""The names of a query: BASE and PREFIX, IRIs and strings as canonical terms."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import pyoxigraph as ox
+
+from streamgauge.model.terms import Term
+from streamgauge.query.errors import refusal
+from streamgauge.query.tokens import Token
+from streamgauge.wire.canonical import Canonical
+
+CANONICAL: Final = Canonical()
+_ESCAPE: Final = re.compile(r"\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})|\\(.)", re.DOTALL)
+_CONTROL: Final = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f"}
+
+
+@dataclass(slots=True)
+class Prologue:
+    """What BASE and PREFIX declare, in the order of the text; ``end`` is the index of the first token after them."""
+
+    text: str
+    base: str | None = None
+    prefixes: dict[str, str] = field(default_factory=dict)
+    end: int = 0
+
+    def iri(self, token: Token) -> str:
+        """The absolute IRI, without brackets, of an IRI or prefixed name; QueryError names an undeclared prefix."""
+        if token.kind == "iri":
+            return self._absolute(token)
+        prefix, _, local = token.text.partition(":")
+        if prefix not in self.prefixes:
+            add = f"declare it: PREFIX {prefix}: <...>"
+            raise refusal(f"the prefix {prefix}: of {token.text} is not declared; {add}", self.text, token.start)
+        return self.prefixes[prefix] + re.sub(r"\\(.)", r"\1", local)
+
+    def _absolute(self, token: Token) -> str:
+        iri = unescape(token.text[1:-1])
+        if re.match(r"[A-Za-z][A-Za-z0-9+.\-]*:", iri):
+            return iri
+        if self.base is None:
+            what = f"the IRI {token.text} is relative and the query has no BASE; write it in full or declare a BASE"
+            raise refusal(what, self.text, token.start)
+        quad = next(iter(ox.parse(f"<> <p:p> <{iri}> .", format=ox.RdfFormat.TURTLE, base_iri=self.base)))
+        return str(quad.object)[1:-1]
+
+    def literal(self, parts: Sequence[Token]) -> Term:
+        """The canonical literal of a string token, with its language or ``^^`` and datatype tokens if any."""
+        value = string_value(parts[0].text)
+        match parts[1:]:
+            case []:
+                return CANONICAL.term(ox.Literal(value))
+            case [language]:
+                return CANONICAL.term(ox.Literal(value, language=language.text[1:]))
+            case [_, datatype]:
+                return CANONICAL.term(ox.Literal(value, datatype=ox.NamedNode(self.iri(datatype))))
+            case _:
+                raise ValueError("a literal is a string with a language or a datatype")
+
+
+def read_prologue(text: str, found: Sequence[Token], skip: int = 0) -> Prologue:
+    """The declarations that the tokens begin with, from the ``skip``-th token on."""
+    prologue = Prologue(text, end=skip)
+    while prologue.end + 1 < len(found):
+        first, second = found[prologue.end], found[prologue.end + 1]
+        if first.says("BASE") and second.kind == "iri":
+            prologue.base = prologue.iri(second)
+            prologue.end += 2
+        elif first.says("PREFIX") and second.kind == "name" and prologue.end + 2 < len(found):
+            prologue.prefixes[second.text.rstrip(":")] = prologue.iri(found[prologue.end + 2])
+            prologue.end += 3
+        else:
+            break
+    return prologue
+
+
+def string_value(quoted: str) -> str:
+    """The characters of a quoted SPARQL string."""
+    marks = 3 if len(quoted) >= 6 and quoted[:3] in ('"""', "'''") else 1
+    return unescape(quoted[marks:-marks])
+
+
+def unescape(text: str) -> str:
+    """The text without its backslash escapes."""
+
+    def character(match: re.Match[str]) -> str:
+        code = match.group(1) or match.group(2)
+        return chr(int(code, 16)) if code else _CONTROL.get(match.group(3), match.group(3))
+
+    return _ESCAPE.sub(character, text) if "\\" in text else text

@@ -1,0 +1,119 @@
+"""From text to rdflib's syntax tree, of which only the shape is used.
+
+Every IRI and every string goes to rdflib as a numbered name and comes back from our own table: so prefixes, relative
+IRIs, escapes, lexical forms and the inverse members of ``!(...)``, which rdflib loses, stay ours.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyparsing import ParseBaseException
+from rdflib.plugins.sparql.parser import parseQuery
+from rdflib.term import URIRef
+
+from streamgauge.model.terms import Term
+from streamgauge.query.errors import refusal
+from streamgauge.query.prologue import Prologue, string_value
+from streamgauge.query.tokens import Token
+
+_NAME: Final = "term:"
+_INVERSE: Final = "inverse:"
+_RDF_TYPE_WORD: Final = "a"
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """rdflib's tree of a query and the terms (or separators) that its numbered names stand for."""
+
+    tree: Any
+    table: tuple[str, ...]
+
+    def term(self, name: URIRef) -> Term:
+        """The term behind a name of the tree; IRIs that rdflib made itself (rdf:first) stay as they are."""
+        text = str(name)
+        return self.table[int(text.partition(":")[2])] if text.startswith((_NAME, _INVERSE)) else f"<{text}>"
+
+    def separator(self, name: str) -> str:
+        """The separator string behind a name of the tree."""
+        return self.table[int(name.partition(":")[2])]
+
+
+def is_inverse(name: URIRef) -> bool:
+    """Whether the name stands for ``^iri`` in a negated property set."""
+    return str(name).startswith(_INVERSE)
+
+
+def shape(text: str, found: Sequence[Token], prologue: Prologue) -> Shape:
+    """The shape of a query that pyoxigraph accepts; QueryError when it goes beyond SPARQL 1.1."""
+    table: list[str] = []
+    written = list(_rewrite(found[prologue.end :], prologue, table))
+    plain = "".join(gap + piece for gap, piece, _ in written)
+    try:
+        return Shape(parseQuery(plain)[1], tuple(table))
+    except (ParseBaseException, RecursionError) as error:
+        where = _origin(written, getattr(error, "loc", 0))
+        raise refusal(
+            "this goes beyond SPARQL 1.1, or is nested too deeply: write it in SPARQL 1.1", text, where
+        ) from None
+
+
+def _origin(written: Sequence[tuple[str, str, int]], location: int) -> int:
+    passed = 0
+    for gap, piece, start in written:
+        passed += len(gap) + len(piece)
+        if passed > location:
+            return start
+    return written[-1][2] if written else 0
+
+
+def _rewrite(found: Sequence[Token], prologue: Prologue, table: list[str]) -> Iterator[tuple[str, str, int]]:
+    """(gap, text for rdflib, position in the query) of every piece; ``table`` is filled on the way."""
+    index, end, negated = 0, 0, False
+    while index < len(found):
+        token = found[index]
+        piece, used = _piece(found[index:], prologue, table, negated)
+        # A path modifier follows its path without a space, or rdflib does not see it.
+        gap = "" if token.start == end or token.text in ("*", "+", "?") else " "
+        yield gap, piece, token.start
+        negated = _still_negated(token, negated)
+        index += used
+        end = found[index - 1].end
+
+
+def _still_negated(token: Token, negated: bool) -> bool:
+    if token.text == "!":
+        return True
+    return negated and (token.text in ("(", "|", "^", _RDF_TYPE_WORD) or token.kind in ("iri", "name"))
+
+
+def _piece(rest: Sequence[Token], prologue: Prologue, table: list[str], negated: bool) -> tuple[str, int]:
+    token = rest[0]
+    if token.text == "^" and negated and len(rest) > 1:
+        return _inverse(rest[1], prologue, table), 2
+    if token.kind in ("iri", "name"):
+        return _add(table, f"<{prologue.iri(token)}>", _NAME), 1
+    if token.says("SEPARATOR") and len(rest) > 2 and rest[2].kind == "string":
+        table.append(string_value(rest[2].text))
+        return f'SEPARATOR="{_NAME}{len(table) - 1}"', 3
+    if token.kind == "string":
+        used = _literal_length(rest)
+        return _add(table, prologue.literal(rest[:used]), _NAME), used
+    return token.text, 1
+
+
+def _literal_length(rest: Sequence[Token]) -> int:
+    if len(rest) > 2 and rest[1].text == "^^":
+        return 3
+    return 2 if len(rest) > 1 and rest[1].kind == "language" else 1
+
+
+def _inverse(token: Token, prologue: Prologue, table: list[str]) -> str:
+    if token.text == _RDF_TYPE_WORD:
+        return _add(table, "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>", _INVERSE)
+    return _add(table, f"<{prologue.iri(token)}>", _INVERSE)
+
+
+def _add(table: list[str], term: Term, kind: str) -> str:
+    table.append(term)
+    return f"<{kind}{len(table) - 1}>"

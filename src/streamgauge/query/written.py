@@ -1,0 +1,64 @@
+"""Terms, nodes, paths and triple patterns as SPARQL text."""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from streamgauge.model.algebra import Alternative, Inverse, NegatedSet, Node, Path, Repeat, Sequence, TriplePattern, Var
+from streamgauge.model.terms import XSD, Term
+
+_PLAIN_NUMBER: Final = re.compile(rf'"(\d+|\d+\.\d+)"\^\^<{re.escape(XSD)}(integer|decimal)>')
+_PLAIN_BOOLEAN: Final = re.compile(rf'"(true|false)"\^\^<{re.escape(XSD)}boolean>')
+
+
+def term(value: Term) -> str:
+    """A term: plain numbers and booleans short, the rest as N-Triples writes it."""
+    number = _PLAIN_NUMBER.fullmatch(value)
+    if number and ("." in number.group(1)) == (number.group(2) == "decimal"):
+        return number.group(1)
+    boolean = _PLAIN_BOOLEAN.fullmatch(value)
+    if boolean:
+        return boolean.group(1)
+    # A backslash before a "u" must not look like a code point escape.
+    return value.replace("\\\\u", "\\\\\\u0075").replace("\\\\U", "\\\\\\u0055") if value[0] == '"' else value
+
+
+def variable(var: Var) -> str:
+    """A variable; those that no text names (``.agg0``, ``_:0``) get a name with an underscore."""
+    return "?" + re.sub(r"\W", "_", var.name)
+
+
+def node(value: Node) -> str:
+    """A variable, blank node or term in a triple pattern."""
+    if not isinstance(value, Var):
+        return term(value)
+    return f"_:b{value.name[2:]}" if value.name.startswith("_:") else variable(value)
+
+
+def triple(pattern: TriplePattern) -> str:
+    """A triple pattern, without the full stop."""
+    verb = pattern.predicate
+    middle = node(verb) if isinstance(verb, Var | str) else path(verb)
+    return f"{node(pattern.subject)} {middle} {node(pattern.object)}"
+
+
+def triples(patterns: Iterable[TriplePattern]) -> str:
+    """Triple patterns, separated by full stops."""
+    return " . ".join(map(triple, patterns))
+
+
+def path(way: Path) -> str:
+    """A property path, in brackets where it has parts."""
+    match way:
+        case Inverse(path=inner):
+            return f"(^{path(inner)})"
+        case Sequence(steps=steps):
+            return f"({'/'.join(map(path, steps))})"
+        case Alternative(choices=choices):
+            return f"({'|'.join(map(path, choices))})"
+        case Repeat(path=inner, modifier=modifier):
+            return f"({path(inner)}{modifier})"
+        case NegatedSet(forward=forward, backward=backward):
+            return f"!({'|'.join((*forward, *(f'^{name}' for name in backward)))})"
+        case _:
+            return str(way)
