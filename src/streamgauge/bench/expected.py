@@ -53,6 +53,11 @@ class Header:
         """The first element's time in system-time order, ms."""
         return min(self.elements, key=lambda element: element.sequence).time if self.elements else None
 
+    @property
+    def last(self) -> int:
+        """The latest time, ms; 0 without elements."""
+        return max((element.time for element in self.elements), default=0)
+
     def counted(self, semantics: Semantics, query: ContinuousQuery, t0: int) -> tuple[list[StreamElement], set[int]]:
         """The elements that count, by application time, and the sequence numbers of the late ones."""
         admitted, late = admit(self.elements, semantics, query.window, t0)

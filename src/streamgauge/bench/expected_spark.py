@@ -14,10 +14,9 @@ from streamgauge.model.report import DueReport, ExpectedReport
 from streamgauge.model.semantics import Report, Semantics, Tick
 
 
-def spark(session: SparkSession, stream: Path) -> Expect:
+def spark(session: SparkSession, stream: Path, header: Header) -> Expect:
     """Expected reports by the Spark evaluator over a stream table on disk (``wire/stream.py``)."""
     table = session.read.parquet(str(stream))
-    header = read_header(table)
 
     def expect(query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int) -> tuple[ExpectedReport, ...]:
         if reason := refuse_spark(query, semantics):
@@ -65,7 +64,7 @@ def _evaluate(
 ) -> tuple[ExpectedReport, ...]:
     if not due:
         return ()
-    contents = dict(sizes(session, stream, due).toLocalIterator()) if True else {}
+    contents = {row[0]: row[1] for row in sizes(session, stream, due).collect()}
     kept = _kept(session, stream, due, contents, semantics)
     bags = in_order(
         ((row[0], tuple(row[1:])) for row in answers(session, stream, kept, query, query.static).collect()), len(kept)

@@ -28,7 +28,7 @@ class Pace:
     advance_to: int
 
 
-class Stopped(Exception):
+class StoppedError(Exception):
     """The engine is gone: nobody reads any more."""
 
 
@@ -70,9 +70,15 @@ class PacedFeeder:
             if element.time > last:
                 told = self._wait(element.time, max(told, last - 1))
             last = max(last, element.time)
-            self._put(encode_element(element), Fed(element.sequence, element.time, self._wall(element.time), 0, len(element.added)))
+            self._put(
+                encode_element(element),
+                Fed(element.sequence, element.time, self._wall(element.time), 0, len(element.added)),
+            )
         self._wait(self._pace.advance_to, told)
-        self._put(encode_advance(self._pace.advance_to), Fed(ADVANCE, self._pace.advance_to, self._wall(self._pace.advance_to), 0))
+        self._put(
+            encode_advance(self._pace.advance_to),
+            Fed(ADVANCE, self._pace.advance_to, self._wall(self._pace.advance_to), 0),
+        )
         self._queue.put(None)
         writer.join()
         return self._fed
@@ -89,7 +95,7 @@ class PacedFeeder:
                 told = come
             self._sleep(min(left / 1e9, HEARTBEAT_MS / 1e3))
         if self._stopped.is_set():
-            raise Stopped
+            raise StoppedError
         return told
 
     def _put(self, line: bytes, fed: Fed) -> None:

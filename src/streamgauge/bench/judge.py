@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,6 +19,9 @@ from streamgauge.model.semantics import Clock, Semantics
 from streamgauge.model.verdict import Evaluator, Verdict
 from streamgauge.wire.stream import elements, files
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 DEFINITION_LIMIT = 3_000_000
 """Triples that the definition may look at over all windows before Spark is asked instead."""
 
@@ -26,7 +30,7 @@ DEFINITION_LIMIT = 3_000_000
 class Means:
     """What judging may use: ``evaluator`` ``None`` chooses by size; ``spark`` makes the session when it is needed."""
 
-    spark: Callable[[], object]
+    spark: "Callable[[], SparkSession]"
     evaluator: Evaluator | None = None
     max_delay: float | None = None
     progress: Progress = lambda _tried, _of: None
@@ -43,7 +47,7 @@ def _judge(run: Run, semantics: Semantics, stream: Path, means: Means) -> Verdic
     evaluator = means.evaluator or choose(stream, run.header.query, semantics, run.header.evaluator)
     rules = Rules(evaluator, means.max_delay)
     try:
-        expect, first = _expect(evaluator, stream, means)
+        expect, first, _last = expectation(evaluator, stream, means)
         return check(run, expect, first, rules, means.progress)
     except ValueError as error:
         return unknown(run, str(error))
@@ -60,8 +64,9 @@ def choose(stream: Path, query: ContinuousQuery, semantics: Semantics, own: str 
 
 
 def _times(stream: Path) -> pa.ChunkedArray:
-    return pa.chunked_array([c for file in files(stream) for c in pq.read_table(file, columns=["time"])[0].chunks],
-                            pa.int64())
+    return pa.chunked_array(
+        [c for file in files(stream) for c in pq.read_table(file, columns=["time"])[0].chunks], pa.int64()
+    )
 
 
 def _reevaluates(stream: Path, query: ContinuousQuery, semantics: Semantics, triples: int) -> bool:
@@ -74,14 +79,16 @@ def _reevaluates(stream: Path, query: ContinuousQuery, semantics: Semantics, tri
     return len(pc.unique(times)) * per_window > DEFINITION_LIMIT
 
 
-def _expect(evaluator: Evaluator, stream: Path, means: Means) -> tuple[Expect, int | None]:
+def expectation(evaluator: Evaluator, stream: Path, means: Means) -> tuple[Expect, int | None, int]:
+    """The expected reports of a stream as a function, the first element's time, and the latest time (ms)."""
     if evaluator == "spark":
         from streamgauge.bench.expected_spark import read_header, spark
 
         session = means.spark()
-        return spark(session, stream), read_header(session.read.parquet(str(stream))).first  # type: ignore[attr-defined,arg-type]
+        header = read_header(session.read.parquet(str(stream)))
+        return spark(session, stream, header), header.first, header.last
     held = tuple(elements(stream))
-    return definition(held), first_time(held)
+    return definition(held), first_time(held), max((element.time for element in held), default=0)
 
 
 def first_time(held: Sequence[StreamElement]) -> int | None:

@@ -1,4 +1,4 @@
-"""From an experiment to its runs: streams, queries and engines made concrete, bad input refused before anything runs."""
+"""From an experiment to its runs: streams, queries, engines made concrete; bad input is refused before anything runs."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -13,6 +13,7 @@ from streamgauge.query.dialects import detect
 from streamgauge.semantics.profiles import profile
 from streamgauge.wire.formats import read_triples
 from streamgauge.workloads import load as load_workload
+from streamgauge.workloads import query_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +45,10 @@ def plan_query(experiment: Experiment) -> PlannedQuery:
     part = experiment.query
     if part.name is not None:
         if experiment.workload.name is None:
-            raise ExperimentError("query.name: a recorded stream has no queries of its own: give query.file or query.text")
-        template = load_workload(experiment.workload.name).query(part.name)
+            raise ExperimentError(
+                "query.name: a recorded stream has no queries of its own: give query.file or query.text"
+            )
+        template = query_text(load_workload(experiment.workload.name), part.name)
     elif part.file is not None:
         template = read_text(part.file)
     else:

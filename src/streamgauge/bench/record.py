@@ -1,5 +1,6 @@
 """Recording a run: the engine in a process of its own, every answer stamped, its resources sampled."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -13,7 +14,7 @@ from typing import IO
 
 import psutil
 
-from streamgauge.bench.feed import Pace, PacedFeeder, Stopped, feed_fast
+from streamgauge.bench.feed import Pace, PacedFeeder, StoppedError, feed_fast
 from streamgauge.bench.host import READY
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
@@ -118,7 +119,7 @@ def _feed(
             fed = feed_fast(stream, pace, write, clock)
         else:
             fed = PacedFeeder(pace, write, clock).feed(stream, started)
-    except (OSError, Stopped):
+    except (OSError, StoppedError):
         seen.fail(f"the engine stopped reading its input; {_exit(process)}")
         return clock(), []
     finally:
@@ -230,10 +231,8 @@ def _last_words(words: IO[bytes]) -> str:
 
 def _close(process: "subprocess.Popen[bytes]") -> None:
     assert process.stdin is not None
-    try:
+    with contextlib.suppress(OSError):
         process.stdin.close()
-    except OSError:
-        pass
 
 
 def _kill(process: "subprocess.Popen[bytes]") -> None:

@@ -1,0 +1,33 @@
+"""Expected answers of a stream and a query without a run."""
+
+from pathlib import Path
+
+from streamgauge.bench.judge import Means, choose, expectation
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.report import ExpectedReport
+from streamgauge.model.semantics import Semantics
+from streamgauge.semantics.order import origins
+
+
+def expected_reports(
+    query: ContinuousQuery,
+    semantics: Semantics,
+    stream: Path,
+    means: Means,
+    *,
+    windows: int | None = None,
+    advance_to: int | None = None,
+    t0: int | None = None,
+) -> tuple[ExpectedReport, ...]:
+    """The reports that are due on a stream table; ``windows`` closes as many windows, ``advance_to`` and ``t0`` in ms.
+
+    Without either time comes as far as the last element; without ``t0`` the semantics' first candidate counts.
+    """
+    evaluator = means.evaluator or choose(stream, query, semantics, None)
+    expect, first, last = expectation(evaluator, stream, means)
+    origin = t0 if t0 is not None else origins(semantics, query.window, first)[0]
+    until = advance_to if advance_to is not None else last
+    if windows is not None:
+        head = query.window.slide if semantics.partial_head else query.window.size
+        until = origin + head + (windows - 1) * query.window.slide
+    return expect(query, semantics, until, origin)

@@ -1,0 +1,85 @@
+"""Commands about streams: ``generate`` and ``workloads``."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from streamgauge import workloads as registry
+from streamgauge.cli.spark import spark
+from streamgauge.wire.formats import stream_formats, write_stream
+from streamgauge.wire.stream import elements
+
+
+def register(app: typer.Typer) -> None:
+    """Add this group's commands."""
+    app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(generate)
+    app.command("workloads")(list_workloads)
+
+
+def generate(
+    context: typer.Context,
+    workload: Annotated[str, typer.Argument(help="The workload's name; `streamgauge workloads` lists them.")],
+    out: Annotated[Path, typer.Option(help="The file, or the folder for Parquet, to write.")],
+    format: Annotated[str, typer.Option(help="parquet (the stream table), yabench, nquads, ...")] = "parquet",  # noqa: A002
+    seed: Annotated[int, typer.Option(help="The same seed gives the same stream.")] = 0,
+    master: Annotated[str | None, typer.Option(help="Spark master, local[*] unless given.")] = None,
+) -> None:
+    """Make a workload's stream; its parameters are options, as in --stations 50 --interval 1s."""
+    module = registry.load(workload)
+    given = registry.parameters(module, _options(context.args))
+    if format != "parquet" and format not in stream_formats():
+        raise typer.BadParameter(f"no stream format {format!r}: there are parquet, {', '.join(stream_formats())}")
+    table = module.generate(spark(master), seed, **given)
+    console = Console(stderr=True)
+    with console.status(f"generating {workload}"):
+        if format == "parquet":
+            table.write.mode("error").parquet(str(out))
+            return
+        write_stream(elements(table.orderBy("sequence", "position").toArrow()), out, format)
+
+
+def _options(words: list[str]) -> dict[str, str]:
+    """``--name value`` and ``--name=value`` pairs as a workload's parameters."""
+    given: dict[str, str] = {}
+    rest = iter(words)
+    for word in rest:
+        if not word.startswith("--"):
+            raise typer.BadParameter(f"{word!r} is neither an option nor its value")
+        name, equals, value = word[2:].partition("=")
+        given[name.replace("-", "_")] = value if equals else next(rest, "")
+    return given
+
+
+def list_workloads(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List the workloads with their parameters and queries."""
+    found = [_describe(name) for name in registry.names()]
+    if as_json:
+        typer.echo(json.dumps(found, indent=2))
+        return
+    console = Console()
+    for workload in found:
+        console.print(f"[bold]{workload['name']}[/bold]  {workload['about']}")
+        console.print(f"queries: {', '.join(workload['queries'])}")
+        table = Table("parameter", "default", "meaning")
+        for parameter in workload["parameters"]:
+            table.add_row(f"--{parameter['name'].replace('_', '-')}", str(parameter["default"]), parameter["help"])
+        console.print(table)
+
+
+def _describe(name: str) -> dict[str, list[dict[str, str]] | str | list[str]]:
+    module = registry.load(name)
+    return {
+        "name": name,
+        "about": module.ABOUT,
+        "queries": list(registry.queries(module)),
+        "parameters": [
+            {"name": key, "default": str(parameter.default), "help": parameter.help}
+            for key, parameter in module.PARAMETERS.items()
+        ],
+    }

@@ -1,0 +1,143 @@
+"""Commands that judge: ``check`` a recorded run, ``expect`` the answers of a stream without a run."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, cast
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from streamgauge.bench.expecting import expected_reports
+from streamgauge.bench.judge import Means, judge_run
+from streamgauge.bench.plan import read_text, refuse_window
+from streamgauge.bench.running import STREAM, stream_facts
+from streamgauge.cli.exits import exit_code
+from streamgauge.cli.spark import spark
+from streamgauge.model.report import ExpectedReport
+from streamgauge.model.verdict import Evaluator
+from streamgauge.query import fill, parse
+from streamgauge.report.text import verdict_json, verdict_lines
+from streamgauge.semantics.profiles import profile
+from streamgauge.wire.formats import read_stream
+from streamgauge.wire.run import read_run, write_verdict
+from streamgauge.wire.stream import write
+from streamgauge.workloads.parameters import duration
+
+EVALUATORS = ("definition", "spark")
+
+
+def register(app: typer.Typer) -> None:
+    """Add this group's commands."""
+    app.command("check")(check)
+    app.command("expect")(expect)
+
+
+def _evaluator(value: str | None) -> Evaluator | None:
+    if value is not None and value not in EVALUATORS:
+        raise typer.BadParameter(f"{value!r}: choose from {', '.join(EVALUATORS)}")
+    return cast("Evaluator | None", value)
+
+
+def _ms(value: str | None) -> int | None:
+    try:
+        return None if value is None else duration(value)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def check(
+    run: Annotated[Path, typer.Argument(help="A run folder, whoever wrote it.")],
+    semantics: Annotated[str | None, typer.Option(help="Judge under another semantics than the run's own.")] = None,
+    evaluator: Annotated[str | None, typer.Option(callback=_evaluator, help="definition or spark.")] = None,
+    max_delay: Annotated[str | None, typer.Option(help="An answer later than this makes its window late.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    master: Annotated[str | None, typer.Option(help="Spark master, local[*] unless given.")] = None,
+) -> int:
+    """Judge a recorded run again and keep the verdict in its folder."""
+    recorded = read_run(run, parse)
+    if semantics is not None:
+        recorded = replace(recorded, header=replace(recorded.header, semantics=profile(semantics)))
+    console = Console(stderr=as_json)
+    with console.status("judging"):
+        means = Means(lambda: spark(master), cast("Evaluator | None", evaluator), _ms(max_delay))
+        verdict = judge_run(recorded, run / STREAM, means)
+    if semantics is None:
+        write_verdict(run, verdict)
+    if as_json:
+        typer.echo(json.dumps(verdict_json(recorded, verdict), indent=2))
+    else:
+        console.print(verdict_lines(recorded, verdict))
+    return exit_code([(recorded, verdict)])
+
+
+def expect(
+    query: Annotated[Path, typer.Argument(help="A continuous query (RSP-QL or C-SPARQL).")],
+    stream: Annotated[Path, typer.Option(help="A stream: the stream table's folder, or any file that can be read.")],
+    semantics: Annotated[str, typer.Option("--semantics", "--as", help="A profile's name: csparql, yabench, ...")],
+    define: Annotated[list[str] | None, typer.Option("--define", "-D", help="A query parameter: -D TEMP=50.")] = None,
+    windows: Annotated[int | None, typer.Option(min=1, help="How many windows; sets how far time comes.")] = None,
+    advance_to: Annotated[
+        str | None, typer.Option(help="How far time comes: 30s; the last element unless given.")
+    ] = None,
+    t0: Annotated[
+        str | None, typer.Option(help="The start of the first window; the semantics' own unless given.")
+    ] = None,
+    evaluator: Annotated[str | None, typer.Option(callback=_evaluator, help="definition or spark.")] = None,
+    rows: Annotated[bool, typer.Option("--rows", help="Print the rows too (JSON).")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    memory_limit_mb: Annotated[int, typer.Option(help="Refuse windows whose content would need more.")] = 8192,
+    master: Annotated[str | None, typer.Option(help="Spark master, local[*] unless given.")] = None,
+) -> None:
+    """Expected answers and sizes of a stream and a query, without a run."""
+    values = dict(pair.partition("=")[::2] for pair in define or ())
+    asked = parse(fill(read_text(query), values))
+    wanted = profile(semantics)
+    console = Console(stderr=True)
+    with TemporaryDirectory() as scratch, console.status("computing the expected answers"):
+        table = _stream_table(stream, Path(scratch), wanted.lateness)
+        facts = stream_facts(table)
+        refuse_window(asked, facts.triples, facts.span, memory_limit_mb)
+        means = Means(lambda: spark(master), cast("Evaluator | None", evaluator))
+        found = expected_reports(asked, wanted, table, means, windows=windows, advance_to=_ms(advance_to), t0=_ms(t0))
+    if as_json or rows:
+        typer.echo(json.dumps([_json(report, rows) for report in found], indent=2))
+    else:
+        Console().print(_table(found))
+
+
+def _stream_table(path: Path, scratch: Path, lateness: int | None) -> Path:
+    """The stream as a table on disk: the folder itself, or a file read into one."""
+    if path.is_dir() and any(path.glob("*.parquet")):
+        return path
+    write(read_stream(path, lateness=lateness), scratch / "part-0.parquet")
+    return scratch
+
+
+def _json(report: ExpectedReport, rows: bool) -> dict[str, object]:
+    due = report.due
+    sizes = {
+        "instant": due.instant,
+        "start": due.start,
+        "end": due.end,
+        "expected_result_size": len(report.rows),
+        "expected_input_size": report.content,
+    }
+    return {**sizes, "variables": report.variables, "rows": report.rows} if rows else {**sizes}
+
+
+def _table(found: Sequence[ExpectedReport]) -> Table:
+    table = Table("report", "instant (ms)", "scope (ms)", "expected rows", "triples in the window")
+    for number, report in enumerate(found, 1):
+        due = report.due
+        table.add_row(
+            str(number),
+            f"{due.instant:,}",
+            f"{due.start:,} - {due.end:,}",
+            f"{len(report.rows):,}",
+            f"{report.content:,}",
+        )
+    return table

@@ -1,0 +1,82 @@
+"""The command ``streamgauge``: groups of commands put together, errors as sentences and exit codes."""
+
+import sys
+
+import click
+import typer
+
+from streamgauge import __version__
+from streamgauge.bench.experiment import ExperimentError
+from streamgauge.cli import data, judging, runs, show
+from streamgauge.cli.exits import Exit
+from streamgauge.cli.spark import SparkUnavailableError
+from streamgauge.engines import EngineError
+from streamgauge.query import QueryError
+from streamgauge.semantics.order import OutOfOrderError
+from streamgauge.wire.run import RunError
+from streamgauge.wire.stream import StreamError
+from streamgauge.workloads import UnknownNameError
+from streamgauge.workloads.parameters import ParameterError
+
+BAD_INPUT = (
+    ExperimentError,
+    QueryError,
+    RunError,
+    StreamError,
+    ParameterError,
+    UnknownNameError,
+    EngineError,
+    OutOfOrderError,
+    SparkUnavailableError,
+)
+"""What a user can put right: printed as its sentence, without a stack trace."""
+
+app = typer.Typer(
+    name="streamgauge",
+    help="Answer, judge and measure continuous queries over RDF.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+for group in (data, runs, judging, show):
+    group.register(app)
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(f"streamgauge {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+) -> None:
+    """Answer, judge and measure continuous queries over RDF."""
+
+
+def main() -> None:
+    """Run the command line; every expected error is one sentence on standard error and exit code 2."""
+    try:
+        code = app(standalone_mode=False)
+    except BAD_INPUT as error:
+        sys.exit(_say(str(error)))
+    except click.ClickException as error:
+        error.show()
+        sys.exit(Exit.BAD_INPUT)
+    except (click.Abort, KeyboardInterrupt):
+        _say("stopped; what was finished is kept")
+        sys.exit(130)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        sys.exit(_say(f"{where}{error.strerror or error}"))
+    sys.exit(int(code or 0))
+
+
+def _say(sentence: str) -> int:
+    click.echo(f"streamgauge: {sentence}", err=True)
+    return Exit.BAD_INPUT
+
+
+if __name__ == "__main__":
+    main()
