@@ -1,0 +1,37 @@
+# Two commands do everything: `make demo` sets up and runs the main job, `make test` sets up and passes the tests.
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin
+
+.PHONY: setup demo test check prove bench clean
+
+setup: $(VENV)/.ready
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Streamgauge needs Python 3.11 or newer: make PYTHON=python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	$(RUN)/pip install --quiet --upgrade pip
+	$(RUN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+demo: setup
+	$(RUN)/streamgauge demo --again
+
+test: setup
+	$(RUN)/pytest
+
+check: setup
+	$(RUN)/ruff format --check src tests benchmarks
+	$(RUN)/ruff check src tests benchmarks
+	$(RUN)/mypy
+	$(RUN)/lint-imports
+
+prove: setup
+	$(RUN)/pytest -m prove --timeout 7200 -s
+
+bench: setup
+	$(RUN)/python -m benchmarks.live
+	$(RUN)/python -m benchmarks.oracle
+
+clean:
+	rm -rf $(VENV) demo-out .pytest_cache .mypy_cache .ruff_cache .hypothesis
