@@ -1,0 +1,29 @@
+"""Drawn queries: printed, parsed back, and answered."""
+
+import pyoxigraph as ox
+from hypothesis import given, settings
+
+from streamgauge.model import algebra as al
+from streamgauge.model.terms import Triple
+from streamgauge.query.parser import parse_sparql
+from streamgauge.query.printer import sparql
+from streamgauge.wire.canonical import parse_term
+from tests.sparql.draw import OPERATORS, aggregated, queries, triples
+
+
+@settings(max_examples=200)
+@given(queries(OPERATORS))
+def test_a_printed_query_parses_back_to_itself(query: al.Select) -> None:
+    assert parse_sparql(sparql(query)) == query
+
+
+@settings(max_examples=200)
+@given(queries(), triples())
+def test_a_printed_query_is_answered_with_its_columns(query: al.Select, data: tuple[Triple, ...]) -> None:
+    store = ox.Store()
+    store.extend(ox.Quad(*map(parse_term, triple)) for triple in data)
+    answer = store.query(sparql(query))
+    assert isinstance(answer, ox.QuerySolutions)
+    assert tuple(variable.value for variable in answer.variables) == query.variables
+    list(answer)
+    assert aggregated(query) <= set(query.variables)
