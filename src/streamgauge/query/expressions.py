@@ -11,7 +11,9 @@ from streamgauge.model.algebra import Aggregate, Call, Exists, Expression, Node,
 from streamgauge.model.terms import XSD, Term, datatype, is_literal
 from streamgauge.query.prologue import CANONICAL
 from streamgauge.query.shape import Shape
+from streamgauge.wire.canonical import parse_term
 
+STRING: Final = XSD + "string"
 _ARGUMENTS: Final = ("arg", "arg1", "arg2", "arg3", "text", "start", "length", "pattern", "replacement", "flags")
 _SAME: Final = {"URI": "IRI", "ISURI": "ISIRI"}
 _LEFT_TO_RIGHT: Final = {"ConditionalOrExpression": "||", "ConditionalAndExpression": "&&"}
@@ -96,7 +98,16 @@ class Reader:
         if name in ("CONCAT", "COALESCE"):
             return Call(name, self._list(tree.arg))
         arguments = [tree[key] for key in _ARGUMENTS if key in tree]
-        return Call(_SAME.get(name, name), tuple(map(self.expression, arguments)))
+        call = Call(_SAME.get(name, name), tuple(map(self.expression, arguments)))
+        return self._resolved(call) if call.operator == "IRI" else call
+
+    def _resolved(self, call: Call) -> Expression:
+        """``IRI("relative")`` of a constant under a BASE is that IRI: our algebra has no BASE."""
+        (argument,) = call.arguments
+        if self.nodes.shape.prologue.base is None or not isinstance(argument, str) or datatype(argument) != STRING:
+            return call
+        iri = self.nodes.shape.prologue.resolve(parse_term(argument).value)
+        return call if iri is None else f"<{iri}>"
 
     def _aggregate(self, tree: Any, name: str) -> Var:
         function = "GROUP_CONCAT" if name == "GroupConcat" else name.upper()

@@ -37,12 +37,18 @@ class Prologue:
         return self.prefixes[prefix] + re.sub(r"\\(.)", r"\1", local)
 
     def _absolute(self, token: Token) -> str:
-        iri = unescape(token.text[1:-1])
+        iri = self.resolve(unescape(token.text[1:-1]))
+        if iri is None:
+            what = f"the IRI {token.text} is relative and the query has no BASE; write it in full or declare a BASE"
+            raise refusal(what, self.text, token.start)
+        return iri
+
+    def resolve(self, iri: str) -> str | None:
+        """The absolute IRI of a reference, ``None`` for a relative one without BASE."""
         if re.match(r"[A-Za-z][A-Za-z0-9+.\-]*:", iri):
             return iri
         if self.base is None:
-            what = f"the IRI {token.text} is relative and the query has no BASE; write it in full or declare a BASE"
-            raise refusal(what, self.text, token.start)
+            return None
         quad = next(iter(ox.parse(f"<> <p:p> <{iri}> .", format=ox.RdfFormat.TURTLE, base_iri=self.base)))
         return str(quad.object)[1:-1]
 

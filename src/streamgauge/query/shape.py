@@ -28,6 +28,7 @@ class Shape:
 
     tree: Any
     table: tuple[str, ...]
+    prologue: Prologue
 
     def term(self, name: URIRef) -> Term:
         """The term behind a name of the tree; IRIs that rdflib made itself (rdf:first) stay as they are."""
@@ -50,7 +51,7 @@ def shape(text: str, found: Sequence[Token], prologue: Prologue) -> Shape:
     written = list(_rewrite(found[prologue.end :], prologue, table))
     plain = "".join(gap + piece for gap, piece, _ in written)
     try:
-        return Shape(parseQuery(plain)[1], tuple(table))
+        return Shape(parseQuery(plain)[1], tuple(table), prologue)
     except (ParseBaseException, RecursionError) as error:
         where = _origin(written, getattr(error, "loc", 0))
         raise refusal(
