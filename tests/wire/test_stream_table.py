@@ -66,7 +66,7 @@ def test_other_string_and_integer_types_are_taken():
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        (lambda t: t.drop_columns("object"), "column object is missing: a stream table has stream, time"),
+        (lambda t: t.drop_columns("object"), "column object is missing: expected are stream, time"),
         (lambda t: t.set_column(1, "time", t["time"].cast(pa.string())), "column time is string where int64"),
         (lambda t: t.set_column(0, "stream", pa.nulls(8, pa.string())), "column stream has 8 nulls"),
         (lambda t: t.sort_by([("sequence", "descending")]), "sequence 2 comes after 3: sort the rows"),
@@ -89,7 +89,7 @@ def test_a_truncated_or_absent_file_is_named(tmp_path):
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(stream.StreamError, match=r"cut\.parquet: not a readable Parquet file"):
         list(stream.elements(path))
-    with pytest.raises(stream.StreamError, match="none: no stream here"):
+    with pytest.raises(stream.StreamError, match="none: missing: a Parquet file or a folder"):
         list(stream.elements(tmp_path / "none"))
 
 

@@ -13,16 +13,17 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from streamgauge.model.element import StreamElement
+from streamgauge.wire import tables
 
 SCHEMA = pa.schema(
     [
-        ("stream", pa.string()),
-        ("time", pa.int64()),
-        ("sequence", pa.int64()),
-        ("position", pa.int32()),
-        ("subject", pa.string()),
-        ("predicate", pa.string()),
-        ("object", pa.string()),
+        pa.field("stream", pa.string(), nullable=False),
+        pa.field("time", pa.int64(), nullable=False),
+        pa.field("sequence", pa.int64(), nullable=False),
+        pa.field("position", pa.int32(), nullable=False),
+        pa.field("subject", pa.string(), nullable=False),
+        pa.field("predicate", pa.string(), nullable=False),
+        pa.field("object", pa.string(), nullable=False),
     ]
 )
 """The columns of a stream table; all of them are required and none holds nulls."""
@@ -30,9 +31,8 @@ SCHEMA = pa.schema(
 _BATCH = 65_536
 _CHUNK = 20_000
 
-
-class StreamError(ValueError):
-    """A stream table or file that cannot be read, or elements that it cannot hold; the sentence names the place."""
+StreamError = tables.TableError
+"""A stream table that cannot be read, or elements that it cannot hold; the sentence names the place."""
 
 
 def elements(source: pa.Table | str | Path) -> Iterator[StreamElement]:
@@ -43,9 +43,9 @@ def elements(source: pa.Table | str | Path) -> Iterator[StreamElement]:
     """
     carry: list[Any] = [[] for _ in SCHEMA]
     last = -1
-    where = "the stream table"
+    where: str | Path = "the stream table"
     for where, batch in _batches(source):
-        columns = [kept + column for kept, column in zip(carry, _lists(batch, where), strict=True)]
+        columns = [kept + column for kept, column in zip(carry, _lists(batch), strict=True)]
         starts = _starts(columns[2])
         for begin, end in pairwise(starts):
             element = _element(columns, begin, end, last, where)
@@ -58,7 +58,7 @@ def elements(source: pa.Table | str | Path) -> Iterator[StreamElement]:
 
 def read_table(path: str | Path) -> pa.Table:
     """The whole stream table of a Parquet file or folder in memory; StreamError names file and column."""
-    return pa.Table.from_batches([_conform(batch, where) for where, batch in _batches(path)], schema=SCHEMA)
+    return tables.read(Path(path), SCHEMA)
 
 
 def to_table(stream: Iterable[StreamElement]) -> pa.Table:
@@ -69,68 +69,31 @@ def to_table(stream: Iterable[StreamElement]) -> pa.Table:
 def write(stream: Iterable[StreamElement], path: str | Path) -> int:
     """Write elements as one Parquet file and return how many; StreamError for one that the table cannot hold."""
     count = 0
-    with pq.ParquetWriter(path, SCHEMA, compression="zstd") as writer:
-        for batch in _record_batches(stream):
-            writer.write_batch(batch)
-            count += pc.sum(pc.equal(batch.column("position"), 0)).as_py()
+    try:
+        with pq.ParquetWriter(path, SCHEMA, compression="zstd") as writer:
+            for batch in _record_batches(stream):
+                writer.write_batch(batch)
+                count += pc.sum(pc.equal(batch.column("position"), 0)).as_py()
+    except OSError as error:
+        raise tables.not_written(Path(path), error) from error
     return count
 
 
 def files(path: str | Path) -> list[Path]:
     """The Parquet files of a stream, in name order; StreamError when there is none."""
-    root = Path(path)
-    if root.is_dir():
-        found = sorted(file for file in root.glob("*.parquet") if not file.name.startswith(("_", ".")))
-    else:
-        found = [root] if root.is_file() else []
-    if not found:
-        raise StreamError(f"{root}: no stream here: name a Parquet file or a folder that holds some")
-    return found
+    return tables.files(Path(path))
 
 
-def _batches(source: pa.Table | str | Path) -> Iterator[tuple[str, pa.RecordBatch]]:
-    if isinstance(source, pa.Table):
-        yield from (("the stream table", batch) for batch in source.to_batches(max_chunksize=_BATCH))
+def _batches(source: pa.Table | str | Path) -> Iterator[tuple[str | Path, pa.RecordBatch]]:
+    if not isinstance(source, pa.Table):
+        yield from tables.batches(Path(source), SCHEMA)
         return
-    for file in files(source):
-        try:
-            with pq.ParquetFile(file) as parquet:
-                for batch in parquet.iter_batches(batch_size=_BATCH):
-                    yield str(file), batch
-        except (pa.ArrowException, OSError) as error:
-            raise StreamError(f"{file}: not a readable Parquet file: {error}") from error
+    for batch in source.to_batches(max_chunksize=_BATCH):
+        yield "the stream table", tables.conform(batch, SCHEMA, "the stream table")
 
 
-def _conform(batch: pa.RecordBatch, where: str) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([_column(batch, field, where) for field in SCHEMA], schema=SCHEMA)
-
-
-def _column(batch: pa.RecordBatch, field: pa.Field, where: str) -> pa.Array:
-    index = batch.schema.get_field_index(field.name)
-    if index < 0:
-        raise StreamError(f"{where}: column {field.name} is missing: a stream table has {', '.join(SCHEMA.names)}")
-    column = batch.column(index)
-    if column.type != field.type:
-        column = _cast(column, field, where)
-    if column.null_count:
-        raise StreamError(f"{where}: column {field.name} has {column.null_count} nulls: every row needs a value")
-    return column
-
-
-def _cast(column: pa.Array, field: pa.Field, where: str) -> pa.Array:
-    whole = pa.types.is_integer(column.type) and pa.types.is_integer(field.type)
-    text = column.type in (pa.large_string(), pa.string_view()) or pa.types.is_dictionary(column.type)
-    if whole or (text and field.type == pa.string()):
-        try:
-            return column.cast(field.type)
-        except pa.ArrowInvalid as error:
-            raise StreamError(f"{where}: column {field.name}: {error}") from error
-    raise StreamError(f"{where}: column {field.name} is {column.type} where {field.type} is expected")
-
-
-def _lists(batch: pa.RecordBatch, where: str) -> list[list[Any]]:
-    columns = [_column(batch, field, where) for field in SCHEMA]
-    return [_shared(column) if index in (0, 5) else column.to_pylist() for index, column in enumerate(columns)]
+def _lists(batch: pa.RecordBatch) -> list[list[Any]]:
+    return [_shared(column) if index in (0, 5) else column.to_pylist() for index, column in enumerate(batch.columns)]
 
 
 def _shared(column: pa.Array) -> list[str]:
@@ -146,7 +109,7 @@ def _starts(sequence: Sequence[int]) -> list[int]:
     return [index for index, (before, now) in enumerate(zip(previous, sequence, strict=True)) if before != now]
 
 
-def _element(columns: list[list[Any]], begin: int, end: int, last: int, where: str) -> StreamElement:
+def _element(columns: list[list[Any]], begin: int, end: int, last: int, where: str | Path) -> StreamElement:
     streams, times, sequences, positions, subjects, predicates, objects = columns
     sequence: int = sequences[begin]
     if sequence <= last:
