@@ -4,12 +4,15 @@ pyoxigraph stores XSD literals by value ("76.0"^^xsd:float comes back as "76"), 
 Streamgauge passes through a store once; what comes out is the canonical form.
 """
 
+import re
 from collections.abc import Iterable
 
 import pyoxigraph as ox
 
 from streamgauge.model.terms import Term, Triple
 
+_IRI = re.compile(r"<[^\x00-\x20<>\"{}|^`\\]*>")
+_BLANK = re.compile(r"_:[A-Za-z0-9]+")
 _SUBJECT = ox.NamedNode("urn:streamgauge:canonical")
 
 
@@ -48,13 +51,13 @@ class Canonical:
 
 def parse_term(text: str) -> ox.NamedNode | ox.BlankNode | ox.Literal:
     """The pyoxigraph term of an N-Triples string; ValueError says what is wrong with it."""
-    if text.startswith("<"):
+    if _IRI.fullmatch(text):
         return ox.NamedNode(text[1:-1])
-    if text.startswith("_:"):
+    if _BLANK.fullmatch(text):
         return ox.BlankNode(text[2:])
     try:
-        quad = next(iter(ox.parse(f"<urn:s> <urn:p> {text} .", format=ox.RdfFormat.N_TRIPLES)))
-    except (SyntaxError, StopIteration) as error:
+        (quad,) = ox.parse(f"<urn:s> <urn:p> {text} .", format=ox.RdfFormat.N_TRIPLES)
+    except (SyntaxError, ValueError) as error:
         raise ValueError(f"not an N-Triples term: {text[:120]}") from error
     term: ox.NamedNode | ox.BlankNode | ox.Literal = quad.object
     return term

@@ -1,0 +1,205 @@
+"""JSON lines between the harness and an engine: elements and advances in, answers out, terms in N-Triples.
+
+``{"t": ms, "n": sequence, "stream": IRI, "add": "N-Triples text", "remove": ..., "until": ms}``, ``{"advance": ms}``;
+``{"vars": [names], "add": [rows], "remove": [rows], "kind": ..., "instant": ms, "scope": [ms, ms]}``. Absent is empty.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from json.encoder import encode_basestring_ascii
+from typing import Any, TypeAlias, get_args
+
+import pyoxigraph as ox
+
+from streamgauge.model.answer import Answer, AnswerKind
+from streamgauge.model.element import StreamElement
+from streamgauge.model.terms import Row, Term, Triple
+from streamgauge.wire.canonical import Canonical, parse_term
+
+_KINDS = get_args(AnswerKind)
+_CANONICAL = Canonical()
+_RESOURCE = frozenset("<_")
+_TERM = frozenset('<_"')
+
+
+class LineError(ValueError):
+    """A line that is no element, advance or answer; the sentence names the field."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """Nothing earlier than ``time`` (ms) will come: report what is due up to here."""
+
+    time: int
+
+
+Input: TypeAlias = StreamElement | Advance
+
+
+def encode_element(element: StreamElement) -> bytes:
+    """One line for an element; the terms are written as they are."""
+    more = f',"remove":{_text(element.removed)}' if element.removed else ""
+    if element.until is not None:
+        more += f',"until":{element.until}'
+    head = f'{{"t":{element.time},"n":{element.sequence},"stream":{encode_basestring_ascii(element.stream)}'
+    return f'{head},"add":{_text(element.added)}{more}}}\n'.encode()
+
+
+def encode_advance(time: int) -> bytes:
+    """One line that says how far time (ms) has come."""
+    return b'{"advance":%d}\n' % time
+
+
+def decode_input(line: bytes | str) -> Input:
+    """The element or advance of a line; triples are taken as written when they look canonical. LineError otherwise."""
+    data = _object(line)
+    if "advance" in data:
+        return Advance(_whole(data, "advance"))
+    stream = data.get("stream")
+    if not isinstance(stream, str):
+        raise LineError(f"field stream is {_short(stream)}: expected the stream's IRI")
+    until = _whole(data, "until") if data.get("until") is not None else None
+    added, removed = _triples(data, "add"), _triples(data, "remove")
+    return StreamElement(stream, _whole(data, "t"), _whole(data, "n"), added, removed, until)
+
+
+def encode_answer(answer: Answer) -> bytes:
+    """One line for an answer; ``received`` is not written, the harness stamps it."""
+    data: dict[str, object] = {"vars": answer.variables, "add": answer.added}
+    if answer.removed:
+        data["remove"] = answer.removed
+    if answer.kind != "solutions":
+        data["kind"] = answer.kind
+    if answer.instant is not None:
+        data["instant"] = answer.instant
+    if answer.scope is not None:
+        data["scope"] = answer.scope
+    return json.dumps(data, separators=(",", ":")).encode() + b"\n"
+
+
+def decode_answer(line: bytes | str) -> Answer:
+    """The answer of a line, its terms made canonical, ``received`` 0; LineError names the field."""
+    data = _object(line)
+    kind = data.get("kind", "solutions")
+    if kind not in _KINDS:
+        raise LineError(f"field kind is {_short(kind)}: expected one of {', '.join(_KINDS)}")
+    instant = _whole(data, "instant") if data.get("instant") is not None else None
+    variables = _variables(data, kind)
+    width = {"solutions": len(variables), "triples": 3, "boolean": 1}[kind]
+    added, removed = _rows(data, "add", width), _rows(data, "remove", width)
+    return Answer(variables, added, removed, kind, instant, _scope(data))
+
+
+def _object(line: bytes | str) -> dict[str, Any]:
+    try:
+        data = json.loads(line)
+    except ValueError as error:
+        raise LineError(f"not a line of JSON: {error}") from error
+    if not isinstance(data, dict):
+        raise LineError(f"the line is {_short(data)}: expected a JSON object")
+    return data
+
+
+def _whole(data: dict[str, Any], name: str) -> int:
+    value = data.get(name)
+    if type(value) is not int:
+        raise LineError(f"field {name} is {_short(value)}: expected a whole number (ms or a sequence number)")
+    return value
+
+
+def _short(value: object) -> str:
+    return "missing" if value is None else repr(value)[:80]
+
+
+def _text(triples: Sequence[Triple]) -> str:
+    text: str = encode_basestring_ascii("".join([f"{s} {p} {o} .\n" for s, p, o in triples]))
+    return text
+
+
+def _triples(data: dict[str, Any], name: str) -> tuple[Triple, ...]:
+    """N-Triples text split at its blanks; text that is not in canonical layout is parsed in full."""
+    text = data.get(name)
+    if not text and text in (None, ""):
+        return ()
+    if not isinstance(text, str):
+        raise LineError(f"field {name} is {_short(text)}: expected N-Triples text")
+    lines = text.split(" .\n")
+    if lines.pop():
+        return _parsed(text, name)
+    triples = tuple([tuple(line.split(" ", 2)) for line in lines])
+    if all(map(_laid_out, triples)):
+        return triples  # type: ignore[return-value]
+    return _parsed(text, name)
+
+
+def _laid_out(triple: tuple[str, ...]) -> bool:
+    """Whether the three parts look like terms, which no layout but the canonical one gives."""
+    if len(triple) != 3:
+        return False
+    subject, predicate, obj = triple
+    return subject[:1] in _RESOURCE and predicate[:1] == "<" and obj[:1] in _TERM and "\n" not in obj
+
+
+def _parsed(text: str, name: str) -> tuple[Triple, ...]:
+    try:
+        return _CANONICAL.triples(ox.parse(text, format=ox.RdfFormat.N_TRIPLES))
+    except (SyntaxError, ValueError) as error:
+        raise LineError(f"field {name} is not N-Triples: {error}") from error
+
+
+def _variables(data: dict[str, Any], kind: AnswerKind) -> tuple[str, ...]:
+    names = data.get("vars", None if kind == "solutions" else [])
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise LineError(f"field vars is {_short(names)}: expected a list of variable names")
+    return tuple(names)
+
+
+def _scope(data: dict[str, Any]) -> tuple[int, int] | None:
+    scope = data.get("scope")
+    if scope is None:
+        return None
+    if not isinstance(scope, list) or len(scope) != 2 or any(type(border) is not int for border in scope):
+        raise LineError(f"field scope is {_short(scope)}: expected [start, end] in ms")
+    return scope[0], scope[1]
+
+
+def _rows(data: dict[str, Any], name: str, width: int) -> tuple[Row, ...]:
+    rows = data.get(name, [])
+    if not isinstance(rows, list):
+        raise LineError(f"field {name} is {_short(rows)}: expected a list of rows")
+    return tuple([_row(row, f"{name}[{number}]", width) for number, row in enumerate(rows)])
+
+
+def _row(row: object, where: str, width: int) -> Row:
+    if not isinstance(row, list) or len(row) != width:
+        raise LineError(f"field {where} is {_short(row)}: expected a list of {width} terms")
+    return tuple(_terms(row, where))
+
+
+def _terms(row: Iterable[object], where: str) -> list[Term | None]:
+    terms: list[Term | None] = []
+    for item in row:
+        if item is None:
+            terms.append(None)
+            continue
+        known = _known.get(item) if isinstance(item, str) else None
+        terms.append(known or _learn(item, where))
+    return terms
+
+
+_known: dict[str, Term] = {}
+_KNOWN_LIMIT = 1_000_000
+
+
+def _learn(item: object, where: str) -> Term:
+    if not isinstance(item, str):
+        raise LineError(f"field {where} holds {_short(item)}: expected an N-Triples term or null")
+    try:
+        term = _CANONICAL.term(parse_term(item))
+    except ValueError as error:
+        raise LineError(f"field {where} holds {_short(item)}: expected an N-Triples term: {error}") from error
+    if len(_known) >= _KNOWN_LIMIT:
+        _known.clear()
+    _known[item] = term
+    return term
