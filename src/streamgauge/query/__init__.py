@@ -1,6 +1,38 @@
 """Continuous SPARQL: dialects in, one algebra, any dialect out."""
 
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.query.dialects import Dialect, load
 from streamgauge.query.errors import QueryError
 from streamgauge.query.parser import parse_sparql
+from streamgauge.query.template import fill, parameters
 
-__all__ = ["QueryError", "parse_sparql"]
+__all__ = ["QueryError", "dialects", "fill", "parameters", "parse", "parse_sparql", "print_query"]
+
+
+def dialects() -> tuple[str, ...]:
+    """The names of the dialects that can be read and printed."""
+    return tuple(sorted(load()))
+
+
+def parse(text: str, dialect: str | None = None) -> ContinuousQuery:
+    """The query of a text, its dialect told by its stream clause unless named; QueryError says where it is wrong."""
+    return (_recognised(text) if dialect is None else _named(dialect)).parse(text)
+
+
+def print_query(query: ContinuousQuery, dialect: str) -> str:
+    """The query as text of a dialect; ValueError when that dialect cannot say it."""
+    return _named(dialect).print_query(query)
+
+
+def _named(name: str) -> Dialect:
+    if name not in load():
+        raise ValueError(f"there is no dialect {name}; there are: {', '.join(dialects())}")
+    return load()[name]
+
+
+def _recognised(text: str) -> Dialect:
+    for name in dialects():
+        if load()[name].recognises(text):
+            return load()[name]
+    clauses = "; ".join(f"{name}: {load()[name].CLAUSE}" for name in dialects())
+    raise QueryError(f"this query names no stream: add a stream clause ({clauses})", text, 1, 1)

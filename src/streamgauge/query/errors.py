@@ -8,19 +8,18 @@ class QueryError(ValueError):
         lines = text.splitlines() or [""]
         shown = lines[min(line, len(lines)) - 1]
         super().__init__(f"line {line}, column {column}: {what}\n  {shown}\n  {' ' * (column - 1)}^")
+        self.what = what
+        self.text = text
         self.line = line
         self.column = column
 
-    def __reduce__(self) -> tuple[object, ...]:
+    def __reduce__(self) -> tuple[type["QueryError"], tuple[str, str, int, int]]:
         """Travels between processes as it is."""
-        return _restore, (str(self), self.line, self.column)
+        return QueryError, (self.what, self.text, self.line, self.column)
 
-
-def _restore(message: str, line: int, column: int) -> QueryError:
-    error = QueryError.__new__(QueryError)
-    error.args = (message,)
-    error.line, error.column = line, column
-    return error
+    def within(self, text: str) -> "QueryError":
+        """The same error shown in another text with the same positions."""
+        return QueryError(self.what, text, self.line, self.column)
 
 
 def refusal(what: str, text: str, position: int) -> QueryError:

@@ -83,7 +83,7 @@ def _inside(pattern: al.Pattern) -> str:
         case al.Join(left=left, right=right):
             return f"{_first(left)} {_element(right)}"
         case al.LeftJoin(left=left, right=right, condition=condition):
-            kept = "" if condition is None else f" FILTER({expression(condition)})"
+            kept = "" if condition is None else f" FILTER{_braced(expression(condition))}"
             # A FILTER of the right side's own stays inside braces of its own.
             own = _first(right) if kept or isinstance(right, al.Filter) else _bare(right)
             return f"{_first(left)} OPTIONAL {{ {own}{kept} }}"
@@ -92,9 +92,14 @@ def _inside(pattern: al.Pattern) -> str:
         case al.Extend(pattern=inner, variable=variable, expression=value):
             return f"{_first(inner)} BIND({expression(value)} AS {written.variable(variable)})"
         case al.Filter(condition=condition, pattern=inner):
-            return f"{_first(inner)} FILTER({expression(condition)})"
+            return f"{_first(inner)} FILTER{_braced(expression(condition))}"
         case _:
             return _element(pattern)
+
+
+def _braced(text: str) -> str:
+    """An expression in brackets, once."""
+    return text if text.startswith("(") else f"({text})"
 
 
 def _bare(pattern: al.Pattern) -> str:
@@ -204,7 +209,7 @@ def _assemble(head: str, parts: _Parts, prints: _Expressions, dataset: str, wrap
     if parts.group and parts.group.keys:
         clauses.append(f"GROUP BY {' '.join(_key(var, value) for var, value in parts.group.keys)}")
     if parts.having is not None:
-        clauses.append(f"HAVING({prints.text(parts.having)})")
+        clauses.append(f"HAVING{_braced(prints.text(parts.having))}")
     if parts.order:
         keys = (f"{'DESC' if descending else 'ASC'}({prints.text(key)})" for key, descending in parts.order)
         clauses.append(f"ORDER BY {' '.join(keys)}")

@@ -66,9 +66,9 @@ class Prologue:
                 raise ValueError("a literal is a string with a language or a datatype")
 
 
-def read_prologue(text: str, found: Sequence[Token], skip: int = 0) -> Prologue:
-    """The declarations that the tokens begin with, from the ``skip``-th token on."""
-    prologue = Prologue(text, end=skip)
+def read_prologue(text: str, found: Sequence[Token], skip: int = 0, before: Prologue | None = None) -> Prologue:
+    """The declarations that the tokens begin with, from the ``skip``-th token on, added to those ``before``."""
+    prologue = Prologue(text, before.base, dict(before.prefixes), skip) if before else Prologue(text, end=skip)
     while prologue.end + 1 < len(found):
         first, second = found[prologue.end], found[prologue.end + 1]
         if first.says("BASE") and second.kind == "iri":

@@ -1,1 +1,36 @@
-"""Dialects of continuous SPARQL, one file each: parse and print."""
+"""Dialects of continuous SPARQL, one file each: ``NAME``, ``CLAUSE``, ``recognises``, ``parse`` and ``print_query``."""
+
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Protocol, cast
+
+from streamgauge.model.query import ContinuousQuery
+
+
+class Dialect(Protocol):
+    """What a module of this folder has."""
+
+    @property
+    def NAME(self) -> str:  # noqa: N802
+        """Its name, as ``--dialect`` takes it."""
+
+    @property
+    def CLAUSE(self) -> str:  # noqa: N802
+        """Its stream clause, to show."""
+
+    def recognises(self, text: str) -> bool:
+        """Whether the text has its stream clause."""
+
+    def parse(self, text: str) -> ContinuousQuery:
+        """The query of a text; QueryError otherwise."""
+
+    def print_query(self, query: ContinuousQuery) -> str:
+        """The text of a query; ValueError when the dialect cannot say it."""
+
+
+@cache
+def load() -> dict[str, Dialect]:
+    """Every dialect of this folder by name."""
+    modules = (import_module(f"{__name__}.{info.name}") for info in iter_modules(__path__))
+    return {dialect.NAME: dialect for dialect in (cast(Dialect, module) for module in modules)}

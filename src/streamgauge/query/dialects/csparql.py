@@ -1,0 +1,96 @@
+"""C-SPARQL: ``REGISTER QUERY q AS SELECT ... FROM STREAM <s> [RANGE 5s STEP 1s] WHERE ...``.
+
+Its answers are whole (Rstream), so it prints no other R2S operator; a query without a name is printed as ``query``.
+Source: Barbieri et al., C-SPARQL (SIGMOD Record 39(1), 2010), and the queries that CSRBench and YABench ran.
+"""
+
+import re
+from itertools import pairwise
+from typing import Final
+
+from streamgauge.model.query import ContinuousQuery, StreamWindow
+from streamgauge.model.semantics import R2S
+from streamgauge.query.clauses import (
+    Clauses,
+    compose,
+    duration,
+    end_registration,
+    open_clauses,
+    registered_name,
+    short_duration,
+)
+from streamgauge.query.printer import sparql
+from streamgauge.query.tokens import Token, tokens
+
+NAME: Final = "csparql"
+CLAUSE: Final = "FROM STREAM <stream> [RANGE 5s STEP 1s]"
+
+
+def recognises(text: str) -> bool:
+    """Whether the text has a C-SPARQL stream clause."""
+    found = tokens(text)
+    return any(first.says("FROM") and second.says("STREAM") for first, second in pairwise(found))
+
+
+def parse(text: str) -> ContinuousQuery:
+    """The query of a C-SPARQL text; QueryError says where it is wrong or what is not supported."""
+    clauses = open_clauses(text)
+    every = _register(clauses) if clauses.says("REGISTER") else None
+    while clauses.at < len(clauses.found):
+        first = clauses.token
+        if clauses.take("FROM", "STREAM"):
+            stream = clauses.iri("FROM STREAM")
+            clauses.declare(StreamWindow(stream, clauses.window()), first)
+            clauses.blank(first)
+        else:
+            clauses.at += 1
+    if not clauses.windows:
+        clauses.refuse(f"a C-SPARQL query needs a stream: add {CLAUSE}", clauses.found[0] if clauses.found else None)
+    if every is not None:
+        _check_period(clauses, every)
+    return compose(clauses)
+
+
+def _register(clauses: Clauses) -> Token | None:
+    """Reads REGISTER QUERY|STREAM name [COMPUTED EVERY d] AS; the token of d, when there is one."""
+    first, every = clauses.token, None
+    clauses.take("REGISTER")
+    if not (clauses.take("QUERY") or clauses.take("STREAM")):
+        clauses.refuse("REGISTER needs QUERY or STREAM here")
+    clauses.name = registered_name(clauses)
+    if clauses.name is None:
+        clauses.refuse("REGISTER needs a name here, like REGISTER QUERY test AS")
+    if clauses.take("COMPUTED", "EVERY"):
+        every = clauses.token
+        while not clauses.token.says("AS") and clauses.token.text:
+            clauses.at += 1
+    end_registration(clauses, first)
+    return every
+
+
+def _check_period(clauses: Clauses, every: Token) -> None:
+    """A period of its own is a report strategy that the text cannot set: only the slide itself is accepted."""
+    match = re.match(r"\w+", clauses.text[every.start :])
+    period = duration(match.group()) if match else None
+    if any(window.window.slide != period for window, _ in clauses.windows):
+        what = "COMPUTED EVERY other than the window's STEP is not supported; choose a periodic semantics instead"
+        clauses.refuse(what, every)
+
+
+def print_query(query: ContinuousQuery) -> str:
+    """The query as C-SPARQL text; ValueError when C-SPARQL cannot say it. Static data is not part of the text."""
+    if query.r2s not in (None, R2S.RSTREAM):
+        raise ValueError(f"C-SPARQL streams whole answers: it cannot say {query.r2s}; print the query as rspql")
+    if any(window.name is not None for window in query.windows):
+        raise ValueError("C-SPARQL has no named windows: print the query as rspql")
+    name = query.name or "query"
+    shown = name if re.fullmatch(r"[A-Za-z]\w*", name) else f"<{name}>"
+    return f"REGISTER QUERY {shown} AS\n{sparql(query.form, dataset=_streams(query))}\n"
+
+
+def _streams(query: ContinuousQuery) -> str:
+    return "\n".join(
+        f"FROM STREAM <{item.stream}> "
+        f"[RANGE {short_duration(item.window.size)} STEP {short_duration(item.window.slide)}]"
+        for item in query.windows
+    )

@@ -1,0 +1,28 @@
+"""Query templates: ``${NAME}`` stands for a value."""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from streamgauge.query.errors import refusal
+
+_PARAMETER: Final = re.compile(r"\$\{([^}\s]*)\}")
+
+
+def parameters(template: str) -> tuple[str, ...]:
+    """The names of a template's parameters, in order of first appearance."""
+    return tuple(dict.fromkeys(_PARAMETER.findall(template)))
+
+
+def fill(template: str, values: Mapping[str, object]) -> str:
+    """The text with every ``${NAME}`` replaced by its value; a missing (QueryError) or unused value is named."""
+    for match in _PARAMETER.finditer(template):
+        if match.group(1) not in values:
+            raise refusal(
+                f"the parameter {match.group(1)} has no value: give {match.group(1)}=...", template, match.start()
+            )
+    unused = sorted(set(values) - set(parameters(template)))
+    if unused:
+        known = ", ".join(parameters(template)) or "none"
+        raise ValueError(f"the query has no parameter {', '.join(unused)}; its parameters: {known}")
+    return _PARAMETER.sub(lambda match: str(values[match.group(1)]), template)
