@@ -37,7 +37,8 @@ def refuse_spark(query: ContinuousQuery, semantics: Semantics) -> str | None:
         return "another value than SPARQL's for an aggregate over nothing"
     if Report.CONTENT_CHANGE in semantics.report and semantics.changes is Changes.ARRIVALS:
         return "content change on arrivals only"
-    return refuse_query(query)
+    reason: str | None = refuse_query(query)
+    return reason
 
 
 class Header:

@@ -14,6 +14,9 @@ from streamgauge.wire.lines import encode_advance, encode_element
 HEARTBEAT_MS = 50
 """While a paced feeder waits, it tells the engine how far time has come this often (wall ms)."""
 
+READY = b'{"ready":true}\n'
+"""What an engine writes once it has read its task and can take elements."""
+
 Clock = Callable[[], int]
 Sleep = Callable[[float], None]
 Write = Callable[[bytes], object]
@@ -74,7 +77,7 @@ class PacedFeeder:
                 encode_element(element),
                 Fed(element.sequence, element.time, self._wall(element.time), 0, len(element.added)),
             )
-        self._wait(self._pace.advance_to, told)
+        self._wait(self._pace.advance_to, max(told, last - 1))
         self._put(
             encode_advance(self._pace.advance_to),
             Fed(ADVANCE, self._pace.advance_to, self._wall(self._pace.advance_to), 0),

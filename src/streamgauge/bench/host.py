@@ -5,13 +5,12 @@ import json
 import sys
 from typing import BinaryIO
 
+from streamgauge.bench.feed import READY
 from streamgauge.engines import load
 from streamgauge.model.answer import Answer
 from streamgauge.query import parse
 from streamgauge.wire.lines import Advance, decode_input, encode_answer
 from streamgauge.wire.semantics import from_json
-
-READY = b'{"ready":true}\n'
 
 
 def main() -> int:

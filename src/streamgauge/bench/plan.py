@@ -1,4 +1,4 @@
-"""From an experiment to its runs: streams, queries, engines made concrete; bad input is refused before anything runs."""
+"""From an experiment to its runs: streams, queries and engines made concrete, bad input refused first."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

@@ -12,17 +12,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import IO
 
-import psutil
-
-from streamgauge.bench.feed import Pace, PacedFeeder, StoppedError, feed_fast
-from streamgauge.bench.host import READY
+from streamgauge.bench.feed import READY, Pace, PacedFeeder, StoppedError, feed_fast
+from streamgauge.bench.sample import end, sample
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.run import Fed, Run, RunHeader, Sample
 from streamgauge.wire.lines import LineError, decode_answer
 from streamgauge.wire.semantics import to_json
 
-SAMPLE_S = 0.5
 START_LIMIT_S = 60.0
 
 
@@ -80,7 +77,7 @@ def _observe(
     ready, done = threading.Event(), threading.Event()
     threads = [
         threading.Thread(target=_read, args=(process, seen, limits, clock, ready), daemon=True),
-        threading.Thread(target=_sample, args=(process.pid, seen, done, clock), daemon=True),
+        threading.Thread(target=sample, args=(process.pid, seen.samples, done, clock), daemon=True),
         threading.Thread(target=_watch, args=(process, seen, limits, done), daemon=True),
     ]
     for thread in threads:
@@ -160,44 +157,6 @@ def _read(
     ready.set()
 
 
-def _sample(pid: int, seen: _Observed, done: threading.Event, clock: Callable[[], int]) -> None:
-    """RSS, share of memory, CPU and threads of the process tree, every half second until the run is done."""
-    total = psutil.virtual_memory().total
-    used, before = _cpu_seconds(pid), clock()
-    while True:
-        ended = done.wait(SAMPLE_S)
-        tree = _tree(pid)
-        now = clock()
-        cpu = _cpu_seconds(pid)
-        if tree:
-            rss = sum(_ask(process, "memory_info", lambda info: info.rss) for process in tree)
-            threads = sum(_ask(process, "num_threads", int) for process in tree)
-            share = 100 * max(0.0, cpu - used) / max(1e-9, (now - before) / 1e9)
-            seen.samples.append(Sample(now, rss, 100 * rss / total, share, threads))
-        used, before = cpu, now
-        if ended or not tree:
-            return
-
-
-def _tree(pid: int) -> list[psutil.Process]:
-    try:
-        root = psutil.Process(pid)
-        return [] if root.status() == psutil.STATUS_ZOMBIE else [root, *root.children(recursive=True)]
-    except psutil.Error:
-        return []
-
-
-def _cpu_seconds(pid: int) -> float:
-    return sum(_ask(process, "cpu_times", lambda cpu: cpu.user + cpu.system) for process in _tree(pid))
-
-
-def _ask(process: psutil.Process, what: str, value: Callable[[object], float]) -> int:
-    try:
-        return value(getattr(process, what)())  # type: ignore[return-value]
-    except psutil.Error:
-        return 0
-
-
 def _watch(process: "subprocess.Popen[bytes]", seen: _Observed, limits: Limits, done: threading.Event) -> None:
     """End an engine that takes longer than its limit."""
     if done.wait(limits.seconds) or process.poll() is not None:
@@ -237,11 +196,7 @@ def _close(process: "subprocess.Popen[bytes]") -> None:
 
 def _kill(process: "subprocess.Popen[bytes]") -> None:
     """End the engine's whole process tree and release its pipes."""
-    for member in _tree(process.pid):
-        try:
-            member.kill()
-        except psutil.Error:
-            continue
+    end(process.pid)
     process.wait()
     if process.stdout is not None:
         process.stdout.close()

@@ -24,8 +24,9 @@ from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.verdict import Verdict
 from streamgauge.query import parse
 from streamgauge.wire.formats import read_stream
-from streamgauge.wire.run import RunError, read_run, read_verdict, write_run, write_verdict
+from streamgauge.wire.run import RunError, read_run, write_run
 from streamgauge.wire.stream import elements, files, write
+from streamgauge.wire.verdict import read_verdict, write_verdict
 from streamgauge.workloads import load as load_workload
 from streamgauge.workloads import parameters as check_parameters
 
@@ -121,7 +122,7 @@ def _make_stream(experiment: Experiment, seed: int, making: Path, doing: Doing) 
         return
     workload = load_workload(experiment.workload.name or "")
     given = check_parameters(workload, experiment.workload.parameters)
-    workload.generate(doing.spark(), seed, **given).write.parquet(str(making))
+    workload.generate(doing.spark(), seed, partitions=None, **given).write.parquet(str(making))
 
 
 def _duration(experiment: Experiment, facts: StreamFacts) -> int:
@@ -130,8 +131,8 @@ def _duration(experiment: Experiment, facts: StreamFacts) -> int:
         return experiment.feed.advance_to
     if experiment.workload.name is not None:
         given = check_parameters(load_workload(experiment.workload.name), experiment.workload.parameters)
-        if isinstance(given.get("duration"), int):
-            return max(int(given["duration"]), facts.last)  # type: ignore[call-overload]
+        if isinstance(duration := given.get("duration"), int):
+            return max(duration, facts.last)
     return facts.last
 
 

@@ -33,7 +33,7 @@ def generate(
     given = registry.parameters(module, _options(context.args))
     if format != "parquet" and format not in stream_formats():
         raise typer.BadParameter(f"no stream format {format!r}: there are parquet, {', '.join(stream_formats())}")
-    table = module.generate(spark(master), seed, **given)
+    table = module.generate(spark(master), seed, partitions=None, **given)
     console = Console(stderr=True)
     with console.status(f"generating {workload}"):
         if format == "parquet":
@@ -58,28 +58,28 @@ def list_workloads(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List the workloads with their parameters and queries."""
-    found = [_describe(name) for name in registry.names()]
+    found = [registry.load(name) for name in registry.names()]
     if as_json:
-        typer.echo(json.dumps(found, indent=2))
+        typer.echo(json.dumps([_describe(workload) for workload in found], indent=2))
         return
     console = Console()
     for workload in found:
-        console.print(f"[bold]{workload['name']}[/bold]  {workload['about']}")
-        console.print(f"queries: {', '.join(workload['queries'])}")
+        console.print(f"[bold]{workload.NAME}[/bold]  {workload.ABOUT}")
+        console.print(f"queries: {', '.join(registry.queries(workload))}")
         table = Table("parameter", "default", "meaning")
-        for parameter in workload["parameters"]:
-            table.add_row(f"--{parameter['name'].replace('_', '-')}", str(parameter["default"]), parameter["help"])
+        for name, parameter in workload.PARAMETERS.items():
+            table.add_row(f"--{name.replace('_', '-')}", str(parameter.default), parameter.help)
         console.print(table)
 
 
-def _describe(name: str) -> dict[str, list[dict[str, str]] | str | list[str]]:
-    module = registry.load(name)
+def _describe(workload: registry.Workload) -> dict[str, object]:
+    parameters = [
+        {"name": name, "default": str(parameter.default), "help": parameter.help}
+        for name, parameter in workload.PARAMETERS.items()
+    ]
     return {
-        "name": name,
-        "about": module.ABOUT,
-        "queries": list(registry.queries(module)),
-        "parameters": [
-            {"name": key, "default": str(parameter.default), "help": parameter.help}
-            for key, parameter in module.PARAMETERS.items()
-        ],
+        "name": workload.NAME,
+        "about": workload.ABOUT,
+        "queries": list(registry.queries(workload)),
+        "parameters": parameters,
     }

@@ -14,7 +14,7 @@ from rich.table import Table
 from streamgauge.bench.expecting import expected_reports
 from streamgauge.bench.judge import Means, judge_run
 from streamgauge.bench.plan import read_text, refuse_window
-from streamgauge.bench.running import STREAM, stream_facts
+from streamgauge.bench.running import stream_facts
 from streamgauge.cli.exits import exit_code
 from streamgauge.cli.spark import spark
 from streamgauge.model.report import ExpectedReport
@@ -23,8 +23,9 @@ from streamgauge.query import fill, parse
 from streamgauge.report.text import verdict_json, verdict_lines
 from streamgauge.semantics.profiles import profile
 from streamgauge.wire.formats import read_stream
-from streamgauge.wire.run import read_run, write_verdict
+from streamgauge.wire.run import read_run, stream_path
 from streamgauge.wire.stream import write
+from streamgauge.wire.verdict import write_verdict
 from streamgauge.workloads.parameters import duration
 
 EVALUATORS = ("definition", "spark")
@@ -64,7 +65,7 @@ def check(
     console = Console(stderr=as_json)
     with console.status("judging"):
         means = Means(lambda: spark(master), cast("Evaluator | None", evaluator), _ms(max_delay))
-        verdict = judge_run(recorded, run / STREAM, means)
+        verdict = judge_run(recorded, stream_path(run), means)
     if semantics is None:
         write_verdict(run, verdict)
     if as_json:

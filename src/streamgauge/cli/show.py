@@ -20,7 +20,8 @@ from streamgauge.model.semantics import Semantics
 from streamgauge.query import parse
 from streamgauge.report.page import write as write_page
 from streamgauge.semantics.profiles import PROFILES, classification
-from streamgauge.wire.run import read_run, read_verdict
+from streamgauge.wire.run import read_run
+from streamgauge.wire.verdict import read_verdict
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
