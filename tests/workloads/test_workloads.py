@@ -31,7 +31,7 @@ def test_unknown_names_are_refused_with_the_names_there_are():
     with pytest.raises(workloads.UnknownNameError, match=r"no workload 'wether': there is .*weather"):
         workloads.load("wether")
     with pytest.raises(workloads.UnknownNameError, match="has no query 'q9': it has average"):
-        workloads.load("weather").query("q9")
+        workloads.query_text(workloads.load("weather"), "q9")
 
 
 def test_an_entry_point_adds_a_workload(monkeypatch):
@@ -48,7 +48,7 @@ def test_the_weather_queries_carry_their_parameters():
     found = workloads.queries(weather)
     assert {"select", "average", "variation", "count-by-sensor", "distinct-sensors"} <= set(found)
     for name in found:
-        text = weather.query(name)
+        text = workloads.query_text(weather, name)
         assert "[RANGE ${WSIZE} STEP ${WSLIDE}]" in text
         assert "STREAM AS" not in text.upper().replace("NAMED WINDOW", "")
 

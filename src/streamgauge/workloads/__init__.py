@@ -6,29 +6,25 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
-from streamgauge.workloads import queries as query_files
 from streamgauge.workloads.parameters import Parameter, resolve
-from streamgauge.workloads.queries import UnknownNameError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["GROUP", "UnknownNameError", "Workload", "load", "names", "parameters", "queries"]
-
 GROUP = "streamgauge.workloads"
 
 
+class UnknownNameError(ValueError):
+    """A workload or query that is not here; the sentence lists those that are."""
+
+
 class Workload(Protocol):
-    """What a workload module has: its name, a line about it, its parameters, its folder of ``*.rq``, two functions."""
+    """What a workload module has: its name, a line about it, its parameters, a folder of ``*.rq``, and generate."""
 
     NAME: str
     ABOUT: str
     PARAMETERS: Mapping[str, Parameter]
     QUERIES: Path
-
-    def query(self, name: str) -> str:
-        """The text of a query, its ``${NAME}`` parameters unfilled; UnknownNameError lists the queries there are."""
-        ...
 
     def generate(
         self, spark: "SparkSession", seed: int, *, partitions: int | None = None, **given: object
@@ -57,7 +53,14 @@ def parameters(workload: Workload, given: Mapping[str, object]) -> dict[str, obj
 
 def queries(workload: Workload) -> tuple[str, ...]:
     """The names of its queries, sorted."""
-    return query_files.names(workload.QUERIES)
+    return tuple(sorted(file.stem for file in workload.QUERIES.glob("*.rq")))
+
+
+def query_text(workload: Workload, name: str) -> str:
+    """The text of a query, its ``${NAME}`` parameters unfilled; UnknownNameError lists the queries there are."""
+    if name not in queries(workload):
+        raise UnknownNameError(f"workload {workload.NAME} has no query {name!r}: it has {', '.join(queries(workload))}")
+    return (workload.QUERIES / f"{name}.rq").read_text(encoding="utf-8")
 
 
 def _modules() -> dict[str, str]:

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamgauge.workloads.parameters import Parameter, ParameterError, choice, duration, resolve, share, switch, whole
-from streamgauge.workloads.queries import reader
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
 NAME = "weather"
 ABOUT = "Weather stations that report the air temperature, exactly as YABench's generator SG1 by default."
 QUERIES = Path(__file__).parent / "queries"
-query = reader(NAME, QUERIES)
 STREAM = "http://ex.org/streams/test"
 
 PARAMETERS = {
