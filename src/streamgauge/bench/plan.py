@@ -8,8 +8,7 @@ from streamgauge.bench.experiment import Experiment, ExperimentError
 from streamgauge.engines import load as load_engine
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
-from streamgauge.query import fill, parse
-from streamgauge.query.dialects import detect
+from streamgauge.query import detect, fill, parse
 from streamgauge.semantics.profiles import profile
 from streamgauge.wire.formats import read_triples
 from streamgauge.workloads import load as load_workload

@@ -6,7 +6,7 @@ from streamgauge.query.errors import QueryError
 from streamgauge.query.parser import parse_sparql
 from streamgauge.query.template import fill, parameters
 
-__all__ = ["QueryError", "dialects", "fill", "parameters", "parse", "parse_sparql", "print_query"]
+__all__ = ["QueryError", "detect", "dialects", "fill", "parameters", "parse", "parse_sparql", "print_query"]
 
 
 def dialects() -> tuple[str, ...]:
@@ -16,7 +16,16 @@ def dialects() -> tuple[str, ...]:
 
 def parse(text: str, dialect: str | None = None) -> ContinuousQuery:
     """The query of a text, its dialect told by its stream clause unless named; QueryError says where it is wrong."""
-    return (_recognised(text) if dialect is None else _named(dialect)).parse(text)
+    return _named(detect(text) if dialect is None else dialect).parse(text)
+
+
+def detect(text: str) -> str:
+    """The dialect of a text, told by its stream clause; QueryError when it has none."""
+    for name in dialects():
+        if load()[name].recognises(text):
+            return name
+    clauses = "; ".join(f"{name}: {load()[name].CLAUSE}" for name in dialects())
+    raise QueryError(f"this query names no stream: add a stream clause ({clauses})", text, 1, 1)
 
 
 def print_query(query: ContinuousQuery, dialect: str) -> str:
@@ -28,11 +37,3 @@ def _named(name: str) -> Dialect:
     if name not in load():
         raise ValueError(f"there is no dialect {name}; there are: {', '.join(dialects())}")
     return load()[name]
-
-
-def _recognised(text: str) -> Dialect:
-    for name in dialects():
-        if load()[name].recognises(text):
-            return load()[name]
-    clauses = "; ".join(f"{name}: {load()[name].CLAUSE}" for name in dialects())
-    raise QueryError(f"this query names no stream: add a stream clause ({clauses})", text, 1, 1)
