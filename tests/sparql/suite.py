@@ -84,6 +84,11 @@ def rejected(root: Path) -> dict[str, str]:
     return found
 
 
+def from_turtle(text: str) -> tuple[Triple, ...]:
+    """Canonical triples of a Turtle text."""
+    return _CANONICAL.triples(ox.parse(text, format=ox.RdfFormat.TURTLE))
+
+
 def evaluate(case: Case, text: str | None = None) -> Result:
     """pyoxigraph's answer to the case's query, or to another text on its data."""
     return from_pyoxigraph(case.store().query(text or case.query), case.expected.ordered)

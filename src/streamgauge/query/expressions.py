@@ -41,7 +41,10 @@ class Nodes:
         """A canonical term."""
         if isinstance(item, URIRef):
             return self.shape.term(item)
-        return CANONICAL.term(ox.Literal(str(item), datatype=ox.NamedNode(str(item.datatype))))
+        if str(item.datatype) == XSD + "boolean":
+            return CANONICAL.term(ox.Literal(str(item), datatype=ox.NamedNode(XSD + "boolean")))
+        place = int(item)
+        return self.shape.number(place) if place > 0 else negated(self.shape.number(-place))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +124,12 @@ def signed(operator: str, operand: Expression) -> Expression:
     """``-5`` is a constant: a sign before a numeric constant is part of it."""
     if operator == "!" or not isinstance(operand, str) or not is_literal(operand) or datatype(operand) not in _NUMERIC:
         return Call(operator, (operand,))
-    value = operand[1 : operand.rfind('"')]
-    if value[0] in "+-" or not value[0].isdigit():
+    if not operand[1].isdigit():
         return Call(operator, (operand,))
-    sign = "" if operator == "+" else "-"
-    return CANONICAL.term(ox.Literal(sign + value, datatype=ox.NamedNode(str(datatype(operand)))))
+    return operand if operator == "+" else negated(operand)
+
+
+def negated(number: Term) -> Term:
+    """The numeric constant with a minus sign before it."""
+    value = number[1 : number.rfind('"')]
+    return CANONICAL.term(ox.Literal(f"-{value}", datatype=ox.NamedNode(str(datatype(number)))))

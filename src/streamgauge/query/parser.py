@@ -37,7 +37,9 @@ def parse_sparql(text: str) -> QueryForm:
 
 
 def _refuse(text: str, found: Sequence[Token], first: int) -> None:
-    if first < len(found) and found[first].says(*_UPDATES):
+    if first >= len(found):
+        raise refusal("there is no query here: write a SELECT, ASK or CONSTRUCT", text, len(text.rstrip()))
+    if found[first].says(*_UPDATES):
         word = found[first].text.upper()
         what = f"{word} is an update: write a SELECT, ASK or CONSTRUCT; streams change the data"
         raise refusal(what, text, found[first].start)

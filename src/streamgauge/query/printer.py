@@ -179,7 +179,8 @@ def _find_group(parts: _Parts, projects: bool) -> None:
     if isinstance(below, al.Filter):
         having, below = below.condition, below.pattern
     columns = [var for var in parts.variables or () if var in extends]
-    if isinstance(below, al.Group) and columns == list(reversed(extends)):
+    apart = not any(al.expression_variables(value) & extends.keys() for value in extends.values())
+    if isinstance(below, al.Group) and apart and columns == list(reversed(extends)):
         parts.extends, parts.values, parts.having = extends, values, having
         parts.group, parts.where = below, below.pattern
 

@@ -1,6 +1,6 @@
 """From text to rdflib's syntax tree, of which only the shape is used.
 
-Every IRI and every string goes to rdflib as a numbered name and comes back from our own table: so prefixes, relative
+Every IRI, string and number goes to rdflib as a place in our own table and comes back from there: so prefixes, relative
 IRIs, escapes, lexical forms and the inverse members of ``!(...)``, which rdflib loses, stay ours.
 """
 
@@ -8,13 +8,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import pyoxigraph as ox
 from pyparsing import ParseBaseException
 from rdflib.plugins.sparql.parser import parseQuery
 from rdflib.term import URIRef
 
-from streamgauge.model.terms import Term
+from streamgauge.model.terms import XSD, Term
 from streamgauge.query.errors import refusal
-from streamgauge.query.prologue import Prologue, string_value
+from streamgauge.query.prologue import CANONICAL, Prologue, string_value
 from streamgauge.query.tokens import Token
 
 _NAME: Final = "term:"
@@ -35,6 +36,10 @@ class Shape:
         text = str(name)
         return self.table[int(text.partition(":")[2])] if text.startswith((_NAME, _INVERSE)) else f"<{text}>"
 
+    def number(self, place: int) -> Term:
+        """The unsigned numeric constant behind a number of the tree."""
+        return self.table[place]
+
     def separator(self, name: str) -> str:
         """The separator string behind a name of the tree."""
         return self.table[int(name.partition(":")[2])]
@@ -47,7 +52,7 @@ def is_inverse(name: URIRef) -> bool:
 
 def shape(text: str, found: Sequence[Token], prologue: Prologue) -> Shape:
     """The shape of a query that pyoxigraph accepts; QueryError when it goes beyond SPARQL 1.1."""
-    table: list[str] = []
+    table: list[str] = ["no term: a number of the tree is never 0, so that its sign shows"]
     written = list(_rewrite(found[prologue.end :], prologue, table))
     plain = "".join(gap + piece for gap, piece, _ in written)
     try:
@@ -73,7 +78,8 @@ def _rewrite(found: Sequence[Token], prologue: Prologue, table: list[str]) -> It
     index, end, negated = 0, 0, False
     while index < len(found):
         token = found[index]
-        piece, used = _piece(found[index:], prologue, table, negated)
+        counts = index > 0 and found[index - 1].says("LIMIT", "OFFSET")
+        piece, used = (token.text, 1) if counts else _piece(found[index:], prologue, table, negated)
         # A path modifier follows its path without a space, or rdflib does not see it.
         gap = "" if token.start == end or token.text in ("*", "+", "?") else " "
         yield gap, piece, token.start
@@ -100,7 +106,15 @@ def _piece(rest: Sequence[Token], prologue: Prologue, table: list[str], negated:
     if token.kind == "string":
         used = _literal_length(rest)
         return _add(table, prologue.literal(rest[:used]), _NAME), used
+    if token.kind == "number":
+        table.append(_number(token.text))
+        return f"{len(table) - 1} ", 1
     return token.text, 1
+
+
+def _number(text: str) -> Term:
+    kind = "double" if "e" in text.lower() else "decimal" if "." in text else "integer"
+    return CANONICAL.term(ox.Literal(text, datatype=ox.NamedNode(XSD + kind)))
 
 
 def _literal_length(rest: Sequence[Token]) -> int:

@@ -9,6 +9,7 @@ from streamgauge.model.terms import XSD, Term
 
 _PLAIN_NUMBER: Final = re.compile(rf'"(\d+|\d+\.\d+)"\^\^<{re.escape(XSD)}(integer|decimal)>')
 _PLAIN_BOOLEAN: Final = re.compile(rf'"(true|false)"\^\^<{re.escape(XSD)}boolean>')
+_ESCAPE: Final = re.compile(r"\\\\([uU])|\\.")
 
 
 def term(value: Term) -> str:
@@ -19,8 +20,12 @@ def term(value: Term) -> str:
     boolean = _PLAIN_BOOLEAN.fullmatch(value)
     if boolean:
         return boolean.group(1)
-    # A backslash before a "u" must not look like a code point escape.
-    return value.replace("\\\\u", "\\\\\\u0075").replace("\\\\U", "\\\\\\u0055") if value[0] == '"' else value
+    return _ESCAPE.sub(_unambiguous, value) if value[0] == '"' and "\\" in value else value
+
+
+def _unambiguous(escape: re.Match[str]) -> str:
+    """A "u" after an escaped backslash must not look like a code point escape: it becomes one itself."""
+    return f"\\\\\\u{ord(escape.group(1)):04X}" if escape.group(1) else escape.group()
 
 
 def variable(var: Var) -> str:

@@ -5,6 +5,7 @@ With one window its content is the default graph, together with the static data:
 Source: Dell'Aglio et al., RSP-QL Semantics (IJSWIS 10(4), 2014), and the RSP community group's query language.
 """
 
+import re
 from itertools import pairwise
 from typing import Final
 
@@ -140,8 +141,7 @@ def _registration(query: ContinuousQuery) -> str:
 
 def _inline_operator(query: ContinuousQuery, text: str) -> str:
     """Without REGISTER the operator stands behind SELECT, CONSTRUCT or ASK."""
-    head, _, rest = text.partition(" ") if query.r2s else (text, "", "")
-    return f"{head} {query.r2s.value.upper()} {rest}" if query.r2s else head
+    return re.sub(r"\A\w+", rf"\g<0> {query.r2s.value.upper()}", text) if query.r2s else text
 
 
 def _streams(query: ContinuousQuery, name: str) -> str:
