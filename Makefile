@@ -27,7 +27,8 @@ check: setup
 	$(RUN)/lint-imports
 
 prove: setup
-	$(RUN)/pytest -m prove --timeout 7200 -s
+	$(RUN)/pytest -m prove --timeout 7200
+	STREAMGAUGE_EXAMPLES=prove $(RUN)/pytest --timeout 7200 tests/semantics tests/compute tests/engines
 
 bench: setup
 	$(RUN)/python -m benchmarks.live

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("test", deadline=None, suppress_health_check=list(HealthCheck), max_examples=50)
-settings.load_profile("test")
+settings.register_profile("prove", parent=settings.get_profile("test"), max_examples=2000)
+settings.load_profile(os.environ.get("STREAMGAUGE_EXAMPLES", "test"))
 
 SHARED = Path(os.environ.get("STREAMGAUGE_SHARED", Path(__file__).resolve().parents[2] / "shared"))
 

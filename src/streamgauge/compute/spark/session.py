@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 import warnings
 from pathlib import Path
 
@@ -33,6 +34,7 @@ def session(
     Raises JavaMissingError with the sentence to print when a local JVM is needed and missing.
     """
     remote = os.environ.get("SPARK_REMOTE")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if remote is None and java() is None:
         raise JavaMissingError(NO_JAVA)
     builder = SparkSession.builder.appName(app)
@@ -57,5 +59,5 @@ def _settings(memory: str, shuffle: int) -> dict[str, str]:
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
-        "spark.log.level": "ERROR",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}",
     }
