@@ -6,7 +6,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice, pairwise
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -66,8 +66,8 @@ def to_table(stream: Iterable[StreamElement]) -> pa.Table:
     return pa.Table.from_batches(_record_batches(stream), schema=SCHEMA)
 
 
-def write(stream: Iterable[StreamElement], path: str | Path) -> int:
-    """Write elements as one Parquet file and return how many; StreamError for one that the table cannot hold."""
+def write(stream: Iterable[StreamElement], path: str | Path | IO[bytes]) -> int:
+    """Write elements as one Parquet file, by name or open, and return how many; StreamError as ``to_table`` has it."""
     count = 0
     try:
         with pq.ParquetWriter(path, SCHEMA, compression="zstd") as writer:
@@ -75,7 +75,7 @@ def write(stream: Iterable[StreamElement], path: str | Path) -> int:
                 writer.write_batch(batch)
                 count += pc.sum(pc.equal(batch.column("position"), 0)).as_py()
     except OSError as error:
-        raise tables.not_written(Path(path), error) from error
+        raise tables.not_written(Path(str(path)), error) from error
     return count
 
 

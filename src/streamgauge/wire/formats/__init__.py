@@ -1,0 +1,87 @@
+"""Stream formats: files to elements and back, chosen by name or by the file's ending.
+
+Every module here with a ``FORMATS`` tuple adds its formats; adding one edits no other file.
+"""
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+
+import pyoxigraph as ox
+
+from streamgauge.model.element import StreamElement
+from streamgauge.model.terms import Triple
+from streamgauge.wire.canonical import Canonical
+from streamgauge.wire.formats.format import STREAM, Format, FormatError, Reading, Relabel, ending, parse
+
+__all__ = ["STREAM", "Format", "FormatError", "read_stream", "read_triples", "stream_formats", "write_stream"]
+
+
+@cache
+def stream_formats() -> dict[str, Format]:
+    """Every format by its name, sorted."""
+    modules = [import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__)]
+    found = [form for module in modules for form in getattr(module, "FORMATS", ())]
+    return {form.name: form for form in sorted(found, key=lambda form: form.name)}
+
+
+def read_stream(
+    path: str | Path,
+    form: str | None = None,
+    *,
+    stream: str = STREAM,
+    interval: int = 1000,
+    lateness: int | None = None,
+) -> Iterator[StreamElement]:
+    """The elements of a file or folder; ``form`` names the format, else the file's ending does; ``.gz`` is unpacked.
+
+    ``interval`` is the ms between numbered files or frames; ``lateness`` (ms) allows time to go back. FormatError
+    names the file and line of what is wrong.
+    """
+    source = Path(path)
+    if not source.exists():
+        raise FormatError(f"{source}: there is no such file or folder")
+    return _format(source, form).read(source, Reading(stream, interval, lateness))
+
+
+def write_stream(elements: Iterable[StreamElement], path: str | Path, form: str | None = None) -> None:
+    """Write elements to a file in a format, by name or ending; FormatError when it cannot hold them or be written."""
+    target = Path(path)
+    chosen = _format(target, form)
+    if chosen.write is None:
+        able = ", ".join(name for name, one in stream_formats().items() if one.write is not None)
+        raise FormatError(f"{target}: {chosen.name} is read only: formats to write are {able}")
+    try:
+        with target.open("wb") as file:
+            chosen.write(elements, file)
+    except OSError as error:
+        raise FormatError(f"{target}: could not be written: {error.strerror or error}") from error
+
+
+def read_triples(path: str | Path) -> Iterator[Triple]:
+    """The triples of an RDF file by its ending (background data); FormatError names file and line."""
+    source = Path(path)
+    syntax = ox.RdfFormat.from_extension(ending(source).removeprefix("."))
+    if syntax is None:
+        raise FormatError(
+            f"{source}: no RDF format has the ending {ending(source)!r}: use .nt, .ttl, .rdf, .nq or .trig"
+        )
+    relabel = Relabel("s", Canonical())
+    return map(relabel.triple, parse(source, syntax))
+
+
+def _format(path: Path, form: str | None) -> Format:
+    formats = stream_formats()
+    if form is not None:
+        if form not in formats:
+            raise FormatError(f"there is no stream format {form!r}: there are {', '.join(formats)}")
+        return formats[form]
+    endings = [ending(path)] if not path.is_dir() else sorted({ending(file) for file in path.iterdir()} - {""})
+    for one in formats.values():
+        if set(one.endings) & set(endings):
+            return one
+    raise FormatError(
+        f"{path}: no stream format has the ending {' or '.join(endings) or 'none'}: name one of {', '.join(formats)}"
+    )

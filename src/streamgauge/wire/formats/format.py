@@ -1,0 +1,130 @@
+"""What a stream format is, and what all of them share: files, gzip, blank nodes, the order of time."""
+
+import gzip
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TypeAlias
+
+import pyoxigraph as ox
+
+from streamgauge.model.element import StreamElement
+from streamgauge.model.terms import Term, Triple
+from streamgauge.wire.canonical import Canonical
+
+STREAM = "http://ex.org/streams/test"
+"""The stream's IRI where a file names none (YABench's and CSRBench's queries use it)."""
+
+
+class FormatError(ValueError):
+    """A file that is not what its format says; the sentence names the file and the line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How to read: the stream's IRI, ms between numbered files or frames, and how late elements may come (ms).
+
+    Without ``lateness`` a time that goes back is refused.
+    """
+
+    stream: str = STREAM
+    interval: int = 1000
+    lateness: int | None = None
+
+
+Item: TypeAlias = tuple[str, int, tuple[Triple, ...]]
+"""(file and line, time in ms, triples) of one element to be."""
+
+Read: TypeAlias = Callable[[Path, Reading], Iterator[StreamElement]]
+Write: TypeAlias = Callable[[Iterable[StreamElement], IO[bytes]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A stream format: its name, what it is, the file name endings it claims, and its two functions."""
+
+    name: str
+    about: str
+    endings: tuple[str, ...]
+    read: Read
+    write: Write | None = None
+
+
+def number(items: Iterable[Item], reading: Reading) -> Iterator[StreamElement]:
+    """Elements numbered in system time; FormatError where time goes back and no lateness bound is declared."""
+    newest: int | None = None
+    for sequence, (place, time, triples) in enumerate(items):
+        if reading.lateness is None and newest is not None and time < newest:
+            raise FormatError(f"{place}: time goes back from {newest} to {time} ms: declare a lateness bound or sort")
+        newest = time if newest is None else max(newest, time)
+        yield StreamElement(reading.stream, time, sequence, triples)
+
+
+def files(path: Path, endings: tuple[str, ...]) -> list[Path]:
+    """The file itself, or the folder's files with these endings in name order; FormatError when there is none."""
+    if path.is_dir():
+        found = sorted(file for file in path.iterdir() if file.is_file() and ending(file) in endings)
+    else:
+        found = [path] if path.is_file() else []
+    if not found:
+        raise FormatError(
+            f"{path}: no stream here: a file or a folder of {', '.join(filter(None, endings))} is expected"
+        )
+    return found
+
+
+def ending(path: Path) -> str:
+    """The file name's ending in lower case, ``.gz`` left out."""
+    return Path(path.name.lower().removesuffix(".gz")).suffix
+
+
+def open_bytes(path: Path) -> IO[bytes]:
+    """A file for reading, unpacked when its name ends in ``.gz``; FormatError when it cannot be opened."""
+    try:
+        return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")  # type: ignore[return-value]
+    except OSError as error:
+        raise FormatError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a text file with their numbers, from 1; FormatError for what is no UTF-8 or no gzip."""
+    last = 0
+    with open_bytes(path) as file:
+        try:
+            for last, line in enumerate(file, 1):
+                yield last, line.decode().rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            raise FormatError(f"{path}, line {last}: not UTF-8 text: {error.reason}") from error
+        except (OSError, EOFError) as error:
+            raise FormatError(f"{path}, line {last + 1}: cannot be unpacked: {error}") from error
+
+
+def parse(path: Path, syntax: ox.RdfFormat) -> Iterator[ox.Quad]:
+    """The quads of an RDF file; FormatError with file and line for wrong syntax, unknown prefixes included."""
+    with open_bytes(path) as file:
+        try:
+            yield from ox.parse(file, format=syntax)
+        except SyntaxError as error:
+            reason = re.sub(r"^Parser error at .*?: ", "", error.msg)
+            raise FormatError(f"{path}, line {error.lineno}: {reason}") from error
+        except (OSError, EOFError) as error:
+            raise FormatError(f"{path}: cannot be unpacked: {error}") from error
+
+
+class Relabel:
+    """Canonical triples of one file, blank nodes named in order of appearance, so that reading is repeatable."""
+
+    def __init__(self, prefix: str, canonical: Canonical) -> None:
+        self._prefix = prefix
+        self._canonical = canonical
+        self._known: dict[str, str] = {}
+
+    def triple(self, quad: ox.Triple | ox.Quad) -> Triple:
+        """The canonical triple of a quad."""
+        return self._term(quad.subject), str(quad.predicate), self._term(quad.object)
+
+    def _term(self, term: ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple) -> Term:
+        if isinstance(term, ox.BlankNode):
+            return self._known.setdefault(str(term), f"_:{self._prefix}b{len(self._known)}")
+        return self._canonical.term(term)

@@ -1,0 +1,126 @@
+"""Jelly streams (https://w3id.org/jelly): quads as in ``quads``, or one element per frame of triples.
+
+Frame n of a stream of triples holds at n x interval ms; empty frames only let time pass.
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import pyoxigraph as ox
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from pyjelly import jelly
+from pyjelly.errors import JellyConformanceError
+from pyjelly.integrations.generic import generic_sink as sink
+from pyjelly.integrations.generic.parse import parse_jelly_grouped
+from pyjelly.integrations.generic.serialize import grouped_stream_to_file
+from pyjelly.options import StreamParameters
+from pyjelly.serialize.streams import SerializerOptions
+
+from streamgauge.model.element import StreamElement
+from streamgauge.model.terms import Term, Triple, is_blank, is_iri
+from streamgauge.wire.canonical import Canonical, parse_term
+from streamgauge.wire.formats.format import Format, FormatError, Item, Reading, files, number, open_bytes
+from streamgauge.wire.formats.quads import GRAPHS_LIST, Quad, gather, graph_of, stamp
+
+_FAULTS = (
+    JellyConformanceError,
+    DecodeError,
+    NotImplementedError,
+    OSError,
+    EOFError,
+    ValueError,
+    KeyError,
+    IndexError,
+    TypeError,
+)
+
+
+def read(path: Path, reading: Reading) -> Iterator[StreamElement]:
+    """The elements of a Jelly file; FormatError names the file and the frame."""
+    return number(_items(path, reading), reading)
+
+
+def write(stream: Iterable[StreamElement], file: IO[bytes]) -> None:
+    """Write elements as Jelly quads, a frame and a graph each, its time stated in the graph of graphs."""
+    options = SerializerOptions(
+        logical_type=jelly.LOGICAL_STREAM_TYPE_DATASETS,
+        params=StreamParameters(generalized_statements=False, rdf_star=False),
+    )
+    grouped_stream_to_file((_frame(element) for element in stream), file, options=options)
+
+
+def _items(path: Path, reading: Reading) -> Iterator[Item]:
+    quads: list[Quad] = []
+    for file in files(path, (".jelly",)):
+        for count, (place, statements) in enumerate(_frames(file)):
+            named = [statement for statement in statements if statement[2] is not None]
+            quads += [(place, triple, graph) for place, triple, graph in named if graph is not None]
+            plain = tuple(triple for _, triple, graph in statements if graph is None)
+            if plain:
+                yield place, count * reading.interval, plain
+    yield from gather(quads)
+
+
+def _frames(file: Path) -> Iterator[tuple[str, list[tuple[str, Triple, Term | None]]]]:
+    terms = _Terms()
+    place = f"{file}, frame 0"
+    with open_bytes(file) as binary:
+        frames = _guarded(parse_jelly_grouped(binary), file)
+        for count, frame in enumerate(frames):
+            place = f"{file}, frame {count}"
+            yield place, [(place, terms.triple(item), terms.graph(item)) for item in frame]
+
+
+def _guarded(frames: Iterator[Any], file: Path) -> Iterator[Any]:
+    """The frames, with pyjelly's errors told as ours."""
+    count = 0
+    try:
+        for frame in frames:
+            yield frame
+            count += 1
+    except _FAULTS as error:
+        raise FormatError(f"{file}, frame {count}: not a readable Jelly stream: {error}") from error
+
+
+class _Terms:
+    """pyjelly's terms made canonical, literals remembered."""
+
+    def __init__(self) -> None:
+        self._canonical = Canonical()
+
+    def triple(self, item: Any) -> Triple:
+        return self._term(item.s), self._term(item.p), self._term(item.o)
+
+    def graph(self, item: Any) -> Term | None:
+        if not isinstance(item, sink.Quad):
+            return None
+        return "" if item.g is sink.DefaultGraph else self._term(item.g)
+
+    def _term(self, term: Any) -> Term:
+        if not isinstance(term, sink.Literal):
+            return str(term)
+        datatype = ox.NamedNode(term._datatype) if term._datatype else None
+        return self._canonical.term(ox.Literal(term._lex, datatype=datatype, language=term._langtag))
+
+
+def _frame(element: StreamElement) -> sink.GenericStatementSink:
+    frame, graph = sink.GenericStatementSink(), _outgoing(graph_of(element))
+    frame.add(sink.Quad(*map(_outgoing, stamp(element)), _outgoing(GRAPHS_LIST)))
+    for triple in element.added:
+        frame.add(sink.Quad(*map(_outgoing, triple), graph))
+    return frame
+
+
+def _outgoing(term: Term) -> Any:
+    if is_iri(term):
+        return sink.IRI(term[1:-1])
+    if is_blank(term):
+        return sink.BlankNode(term[2:])
+    literal = parse_term(term)
+    assert isinstance(literal, ox.Literal)
+    datatype = None if literal.language else literal.datatype.value
+    return sink.Literal(literal.value, literal.language, datatype)
+
+
+FORMATS = (Format("jelly", "Jelly, a frame or a named graph per element", (".jelly",), read, write),)

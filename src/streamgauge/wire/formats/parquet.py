@@ -1,0 +1,28 @@
+"""The stream table as a format among the others (see wire/stream.py)."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO
+
+from streamgauge.model.element import StreamElement
+from streamgauge.wire import stream as table
+from streamgauge.wire.formats.format import Format, FormatError, Reading
+
+
+def read(path: Path, reading: Reading) -> Iterator[StreamElement]:
+    """The elements of a stream table, under its own stream names and sequence numbers; times checked as everywhere."""
+    newest: int | None = None
+    for element in table.elements(path):
+        if reading.lateness is None and newest is not None and element.time < newest:
+            where = f"{path}, sequence {element.sequence}"
+            raise FormatError(f"{where}: time goes back from {newest} to {element.time} ms: declare a lateness bound")
+        newest = element.time if newest is None else max(newest, element.time)
+        yield element
+
+
+def write(stream: Iterable[StreamElement], file: IO[bytes]) -> None:
+    """Write elements as one Parquet file."""
+    table.write(stream, file)
+
+
+FORMATS = (Format("parquet", "the stream table, a Parquet file or a folder of them", (".parquet",), read, write),)

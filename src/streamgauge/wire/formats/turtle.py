@@ -1,0 +1,46 @@
+"""Numbered Turtle or N-Triples files, one element each: ``data_07.ttl`` holds at 7 x interval ms (CSRBench)."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyoxigraph as ox
+
+from streamgauge.model.element import StreamElement
+from streamgauge.wire.canonical import Canonical
+from streamgauge.wire.formats.format import Format, FormatError, Item, Reading, Relabel, ending, files, parse
+from streamgauge.wire.formats.format import number as number_elements
+
+_SYNTAX = {".ttl": ox.RdfFormat.TURTLE, ".nt": ox.RdfFormat.N_TRIPLES}
+_LAST_DIGITS = re.compile(r"(\d+)(?!.*\d)")
+
+
+def read(path: Path, reading: Reading) -> Iterator[StreamElement]:
+    """The files of a folder by their number (the last digits of the name); FormatError names file and line."""
+    return number_elements(_items(path, reading), reading)
+
+
+def _items(path: Path, reading: Reading) -> Iterator[Item]:
+    numbered: dict[int, Path] = {}
+    for file in files(path, tuple(_SYNTAX)):
+        key = _number(file)
+        if key in numbered:
+            raise FormatError(f"{file}: has the number {key}, as {numbered[key].name} has: one file per time")
+        numbered[key] = file
+    canonical = Canonical()
+    for key, file in sorted(numbered.items()):
+        relabel = Relabel(f"f{key}", canonical)
+        triples = tuple(map(relabel.triple, parse(file, _SYNTAX[ending(file)])))
+        if triples:
+            yield str(file), key * reading.interval, triples
+
+
+def _number(file: Path) -> int:
+    stem = file.name.lower().removesuffix(".gz").removesuffix(ending(file))
+    found = _LAST_DIGITS.search(stem)
+    if found is None:
+        raise FormatError(f"{file}: no number in the name: files are numbered, as in data_07.ttl, to say their time")
+    return int(found[1])
+
+
+FORMATS = (Format("turtle", "numbered Turtle or N-Triples files, a time each", (".ttl", ".nt"), read),)
