@@ -6,7 +6,7 @@ import pyoxigraph as ox
 
 from streamgauge.model.algebra import Expression, Var, expression_variables
 from streamgauge.model.terms import Row, Term
-from streamgauge.query import printer
+from streamgauge.query.printer import expression as print_expression
 from streamgauge.wire.canonical import Canonical
 
 _ROW = "<urn:streamgauge:row>"
@@ -20,7 +20,7 @@ def evaluate(expression: Expression, variables: Sequence[str], rows: Sequence[Ro
     if isinstance(expression, Var):
         return [row[variables.index(expression.name)] for row in rows] if expression.name in variables else values
     result = _fresh("value", variables)
-    select = f"({printer.expression(expression)} AS ?{result})"
+    select = f"({print_expression(expression)} AS ?{result})"
     for index, value in _solutions(select, "", expression, variables, rows):
         values[index] = None if value is None else _CANONICAL.term(value)
     return values
@@ -29,7 +29,7 @@ def evaluate(expression: Expression, variables: Sequence[str], rows: Sequence[Ro
 def holds(expression: Expression, variables: Sequence[str], rows: Sequence[Row]) -> list[bool]:
     """Whether FILTER(expression) keeps each row over ``variables``: its effective boolean value, error is False."""
     kept = [False] * len(rows)
-    for index, _ in _solutions("", f"FILTER({printer.expression(expression)})", expression, variables, rows):
+    for index, _ in _solutions("", f"FILTER({print_expression(expression)})", expression, variables, rows):
         kept[index] = True
     return kept
 
@@ -44,7 +44,9 @@ def _solutions(
     row, index = _fresh("row", variables), _fresh("index", variables)
     bound = "".join(f"OPTIONAL {{ ?{row} <urn:streamgauge:{position}> ?{name} }} " for position, name in used)
     query = f"SELECT ?{index} {select} WHERE {{ ?{row} {_ROW} ?{index} . {bound}{condition} }}"
-    for solution in store.query(query):
+    found = store.query(query)
+    assert isinstance(found, ox.QuerySolutions)
+    for solution in found:
         yield int(solution[0].value), solution[1] if select else None
 
 

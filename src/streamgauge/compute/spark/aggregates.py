@@ -1,0 +1,129 @@
+"""GROUP BY and aggregates over expanded relations, one group per report and key."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyoxigraph as ox
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as fn
+
+from streamgauge.compute.spark.numbers import integer_term, real_term
+from streamgauge.compute.spark.relation import Relation, column, number
+from streamgauge.compute.spark.scalars import Typed, computed, fast, value
+from streamgauge.model.algebra import Aggregate, Call, Group, Var
+from streamgauge.model.terms import XSD, Term
+from streamgauge.wire.canonical import Canonical
+
+ZERO = f'"0"^^<{XSD}integer>'
+_CANONICAL = Canonical()
+_ERROR = ""  # no term is the empty string
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One aggregate: the input columns of a row, the grouped columns, and the term they give."""
+
+    inputs: tuple[Column, ...]
+    grouped: tuple[Column, ...]
+    result: Column
+    count: Column | None = None
+
+
+def group(spark: SparkSession, inner: Relation, node: Group, reports: int) -> Relation:
+    """Group(keys, aggregates) of an expanded relation; without keys there is one row for every report."""
+    keys = [value(expression, inner).alias(column(var.name)) for var, expression in node.keys]
+    plans = [(var.name, _plan(f"a{i}", aggregate, inner)) for i, (var, aggregate) in enumerate(node.aggregates)]
+    rows = inner.frame.select("lo", *keys, *(item for _, plan in plans for item in plan.inputs))
+    names = [column(var.name) for var, _ in node.keys]
+    found = rows.groupBy("lo", *names).agg(fn.count("*").alias("rows"), *(g for _, plan in plans for g in plan.grouped))
+    if not names:
+        found = spark.range(reports).select(fn.col("id").cast("int").alias("lo")).join(found, "lo", "left")
+    terms = [plan.result.alias(column(name)) for name, plan in plans]
+    counts = {name: plan.count for name, plan in plans if plan.count is not None}
+    values = [count.alias(number(name)) for name, count in counts.items()]
+    variables = (*(var.name for var, _ in node.keys), *(name for name, _ in plans))
+    frame = found.select("lo", fn.col("lo").alias("hi"), *names, *terms, *values)
+    return Relation(frame, variables, frozenset(counts), 1, dict.fromkeys(counts, "integer"))
+
+
+def _plan(name: str, aggregate: Aggregate, inner: Relation) -> Plan:
+    if aggregate.function == "COUNT":
+        return _count(name, aggregate, inner)
+    if aggregate.function == "SAMPLE" and aggregate.argument is not None:
+        given = value(aggregate.argument, inner).alias(name)
+        return Plan((given,), (fn.min(name).alias(name),), fn.col(name))
+    assert aggregate.argument is not None
+    typed = None if aggregate.distinct else fast(aggregate.argument, inner)
+    if typed is None or typed.kind == "boolean" or aggregate.function not in ("SUM", "AVG"):
+        return _collected(name, aggregate, inner)
+    return _summed(name, aggregate, typed)
+
+
+def _count(name: str, aggregate: Aggregate, inner: Relation) -> Plan:
+    if aggregate.argument is not None:
+        given = value(aggregate.argument, inner)
+    elif aggregate.distinct:
+        given = fn.struct(fn.lit(1), *(fn.col(column(variable)) for variable in inner.variables))
+    else:
+        given = fn.lit(1)
+    counted = fn.count_distinct(fn.col(name)) if aggregate.distinct else fn.count(name)
+    count = fn.coalesce(fn.col(name), fn.lit(0)).cast("bigint")
+    return Plan((given.alias(name),), (counted.alias(name),), integer_term(count), count)
+
+
+def _summed(name: str, aggregate: Aggregate, typed: Typed) -> Plan:
+    """SUM or AVG of numbers of one kind: xsd:float and xsd:double are added up in 64 bits."""
+    total, count = f"{name}_sum", f"{name}_count"
+    whole = typed.kind == "integer"
+    added = fn.try_sum(name) if whole else fn.sum(name).cast(typed.kind)
+    grouped = (added.alias(total), fn.count(name).alias(count))
+    complete = fn.col(count) == fn.col("rows")
+    text = integer_term(fn.col(total)) if whole else real_term(fn.col(total), typed.kind)
+    terms = {"sum": text, "count": integer_term(fn.col(count))}
+    sum_only = Call("+", (Var("sum"), ZERO))
+    last = sum_only if aggregate.function == "SUM" else Call("/", (Var("sum"), Var("count")))
+    result = terms["sum"] if whole and last is sum_only else computed(last, terms)
+    return Plan(
+        (typed.column.alias(name),),
+        grouped,
+        fn.when(fn.col("rows").isNull(), ZERO).when(complete, result),
+    )
+
+
+def _collected(name: str, aggregate: Aggregate, inner: Relation) -> Plan:
+    """Any aggregate of terms of any kinds: each group's terms go to pyoxigraph."""
+    assert aggregate.argument is not None
+    given = fn.coalesce(value(aggregate.argument, inner), fn.lit(_ERROR)).alias(name)
+    gathered = (
+        fn.collect_set(name) if aggregate.distinct or aggregate.function in ("MIN", "MAX") else fn.collect_list(name)
+    )
+    function = f"{aggregate.function}({'DISTINCT ' if aggregate.distinct else ''}?v)"
+
+    def compute(groups: pa.Array) -> pa.Array:
+        return pa.array(aggregated(function, groups.to_pylist()), pa.string())
+
+    result = fn.arrow_udf(compute, "string")(fn.coalesce(fn.col(name), fn.array().cast("array<string>")))
+    return Plan((given,), (gathered.alias(name),), result)
+
+
+def aggregated(function: str, groups: Sequence[Sequence[Term]]) -> list[Term | None]:
+    """An aggregate such as ``SUM(?v)`` of each bag of canonical terms; the empty string stands for an error."""
+    lines = []
+    for index, terms in enumerate(groups):
+        for position, term in enumerate(terms):
+            subject = f"<urn:streamgauge:{index}:{position}>"
+            lines.append(f'{subject} <urn:streamgauge:group> "{index}"^^<{XSD}integer> .')
+            if term != _ERROR:
+                lines.append(f"{subject} <urn:streamgauge:value> {term} .")
+    store = ox.Store()
+    store.extend(ox.parse("\n".join(lines), format=ox.RdfFormat.N_TRIPLES))
+    pattern = "{ ?s <urn:streamgauge:group> ?g OPTIONAL { ?s <urn:streamgauge:value> ?v } }"
+    found = store.query(f"SELECT ?g ({function} AS ?r) WHERE {pattern} GROUP BY ?g")
+    nothing = ox.Store().query(f"SELECT ({function} AS ?r) WHERE {pattern}")
+    assert isinstance(found, ox.QuerySolutions)
+    assert isinstance(nothing, ox.QuerySolutions)
+    known = {int(row[0].value): row[1] for row in found}
+    empty = next(nothing)[0]
+    values = (known.get(index, empty) for index in range(len(groups)))
+    return [None if item is None else _CANONICAL.term(item) for item in values]

@@ -1,0 +1,194 @@
+"""Relations: bags of solutions, each valid over an interval of report indexes, and how they join.
+
+A frame has ``lo`` and ``hi`` (first and last report index, inclusive), a string column per variable (`column`) and, for
+variables in ``numbers``, a column with its value (`number`). An interval never crosses a block of ``width`` reports, so
+equal blocks can be a join key beside the shared variables; width 1 means lo = hi = the report.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as fn
+
+Condition = Callable[["Relation"], Column]
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A bag of solutions; ``certain`` variables are bound in every row, the other ``variables`` may not be."""
+
+    frame: DataFrame
+    variables: tuple[str, ...]
+    certain: frozenset[str]
+    width: int
+    numbers: Mapping[str, str] = field(default_factory=dict)
+
+    def value(self, name: str) -> Column:
+        """The term column of a variable, null when the relation does not have it."""
+        return fn.col(column(name)) if name in self.variables else fn.lit(None).cast("string")
+
+    def where(self, condition: Column) -> "Relation":
+        """The rows where the condition is true."""
+        return replace(self, frame=self.frame.filter(condition))
+
+    def project(self, variables: tuple[str, ...]) -> "Relation":
+        """These variables only; those that the relation does not have become unbound."""
+        numbers = {name: kind for name, kind in self.numbers.items() if name in variables}
+        columns = [self.value(name).alias(column(name)) for name in variables] + [fn.col(number(n)) for n in numbers]
+        frame = self.frame.select("lo", "hi", *columns)
+        return Relation(frame, variables, self.certain & set(variables), self.width, numbers)
+
+    def rename(self, names: Mapping[str, str]) -> "Relation":
+        """The same rows under other variable names (a one-to-one mapping of all of them)."""
+        terms = [fn.col(column(name)).alias(column(names[name])) for name in self.variables]
+        values = [fn.col(number(name)).alias(number(names[name])) for name in self.numbers]
+        return Relation(
+            self.frame.select("lo", "hi", *terms, *values),
+            tuple(names[name] for name in self.variables),
+            frozenset(names[name] for name in self.certain),
+            self.width,
+            {names[name]: kind for name, kind in self.numbers.items()},
+        )
+
+
+def column(name: str) -> str:
+    """The column of a variable's term; Spark ignores case in names and splits them at dots, SPARQL does neither."""
+    letters = (letter if letter == letter.lower() else "^" + letter.lower() for letter in name)
+    return "v_" + "".join(letters).replace(".", "~")
+
+
+def number(name: str) -> str:
+    """The column of a variable's numeric value."""
+    return "n_" + column(name)[2:]
+
+
+def refine(relation: Relation, width: int) -> Relation:
+    """The same solutions with intervals cut at the borders of blocks of ``width`` reports."""
+    if relation.width <= width:
+        return relation
+    if width == 1:
+        others = [name for name in relation.frame.columns if name not in ("lo", "hi")]
+        frame = relation.frame.select(fn.explode(fn.sequence("lo", "hi")).alias("lo"), *others).withColumn(
+            "hi", fn.col("lo")
+        )
+    else:
+        frame = cut(relation.frame, width)
+    return replace(relation, frame=frame, width=width)
+
+
+def cut(frame: DataFrame, width: int) -> DataFrame:
+    """A frame's intervals cut at the borders of blocks of ``width`` reports."""
+    blocks = fn.sequence(block("lo", width), block("hi", width))
+    others = [name for name in frame.columns if name not in ("lo", "hi")]
+    pieces = frame.select("lo", "hi", *others, fn.explode(blocks).alias("block"))
+    low = fn.greatest("lo", fn.col("block") * width)
+    high = fn.least("hi", fn.col("block") * width + (width - 1))
+    return pieces.select(low.alias("lo"), high.alias("hi"), *others)
+
+
+def block(name: str, width: int) -> Column:
+    """The index of the block of ``width`` reports that a report index column falls in."""
+    return fn.expr(f"cast({name} div {width} as int)") if width > 1 else fn.col(name)
+
+
+def join(left: Relation, right: Relation, reports: int) -> Relation:
+    """Join(left, right): the compatible pairs that are valid at the same reports."""
+    paired = left.frame.join(_other(right), compatible(left, right, reports), "inner")
+    low, high = fn.greatest("lo", "r_lo"), fn.least("hi", "r_hi")
+    return _merged(paired, left, right, (low, high), left.certain | right.certain)
+
+
+def left_join(left: Relation, right: Relation, reports: int) -> Relation:
+    """LeftJoin(left, right, true); both are expanded to single reports (width 1)."""
+    paired = left.frame.join(_other(right), compatible(left, right, reports), "left")
+    return _merged(paired, left, right, (fn.col("lo"), fn.col("hi")), left.certain)
+
+
+def semi_join(left: Relation, right: Relation, reports: int, how: str) -> Relation:
+    """The expanded left rows that are compatible with some (``left_semi``) or no (``left_anti``) expanded right row."""
+    return replace(left, frame=left.frame.join(_other(right), compatible(left, right, reports), how))
+
+
+def minus(left: Relation, right: Relation, reports: int) -> Relation:
+    """Minus(left, right): as an anti join, but only rows that share a bound variable count; both are expanded."""
+    shared = _shared(left, right)
+    if not shared:
+        return left
+    condition = compatible(left, right, reports)
+    if not any(name in left.certain and name in right.certain for name in shared):
+        both = [fn.col(column(n)).isNotNull() & fn.col("r_" + column(n)).isNotNull() for n in shared]
+        condition = condition & reduce(Column.__or__, both)
+    return replace(left, frame=left.frame.join(_other(right), condition, "left_anti"))
+
+
+def kept(left: Relation, matched: Relation, how: str) -> Relation:
+    """The expanded left rows that are (``left_semi``) or are not (``left_anti``) among the matched ones."""
+    names = ["lo", *map(column, left.variables)]
+    other = matched.frame.select(*(fn.col(name).alias("r_" + name) for name in names)).distinct()
+    itself = reduce(Column.__and__, [fn.col(name).eqNullSafe(fn.col("r_" + name)) for name in names])
+    return replace(left, frame=left.frame.join(other, itself, how))
+
+
+def union(left: Relation, right: Relation) -> Relation:
+    """Union(left, right)."""
+    variables = tuple(dict.fromkeys(left.variables + right.variables))
+    numbers = {n: kind for n, kind in left.numbers.items() if right.numbers.get(n) == kind}
+    frames = [replace(side.project(variables), numbers={}).frame for side in (left, right)]
+    kept = ["lo", "hi", *map(column, variables), *map(number, numbers)]
+    frame = frames[0].select(*kept).unionByName(frames[1].select(*kept))
+    return Relation(frame, variables, left.certain & right.certain, max(left.width, right.width), numbers)
+
+
+def compatible(left: Relation, right: Relation, reports: int) -> Column:
+    """The condition that a left row and a right row (its columns prefixed ``r_``) are compatible at some report."""
+    terms = [_same(name, left, right) for name in _shared(left, right)]
+    width = max(left.width, right.width)
+    if width == 1:
+        return reduce(Column.__and__, terms, fn.col("lo") == fn.col("r_lo"))
+    if width < reports:
+        terms.append(block("lo", width) == block("r_lo", width))
+    overlap = (fn.col("lo") <= fn.col("r_hi")) & (fn.col("r_lo") <= fn.col("hi"))
+    return reduce(Column.__and__, terms, overlap)
+
+
+def _same(name: str, left: Relation, right: Relation) -> Column:
+    ours, theirs = fn.col(column(name)), fn.col("r_" + column(name))
+    equal = ours == theirs
+    if name not in left.certain:
+        equal = ours.isNull() | equal
+    return equal if name in right.certain else theirs.isNull() | equal
+
+
+def _shared(left: Relation, right: Relation) -> list[str]:
+    return [name for name in left.variables if name in right.variables]
+
+
+def _other(right: Relation) -> DataFrame:
+    return right.frame.select(*(fn.col(name).alias("r_" + name) for name in right.frame.columns))
+
+
+def _merged(
+    paired: DataFrame, left: Relation, right: Relation, interval: tuple[Column, Column], certain: frozenset[str]
+) -> Relation:
+    variables = tuple(dict.fromkeys(left.variables + right.variables))
+    both = {**right.numbers, **left.numbers}
+    numbers = {n: kind for n, kind in both.items() if _one_kind(n, kind, left, right)}
+    terms = [_either(column(name), name, left, right) for name in variables]
+    values = [_either(number(name), name, left, right) for name in numbers]
+    frame = paired.select(interval[0].alias("lo"), interval[1].alias("hi"), *terms, *values)
+    return Relation(frame, variables, certain, min(left.width, right.width), numbers)
+
+
+def _one_kind(name: str, kind: str, left: Relation, right: Relation) -> bool:
+    if name in left.certain or name not in right.variables:
+        return left.numbers.get(name) == kind
+    return right.numbers.get(name) == kind and (name not in left.variables or left.numbers.get(name) == kind)
+
+
+def _either(name: str, variable: str, left: Relation, right: Relation) -> Column:
+    ours, theirs = fn.col(name), fn.col("r_" + name)
+    if variable not in right.variables or variable in left.certain:
+        return ours
+    return (fn.coalesce(ours, theirs) if variable in left.variables else theirs).alias(name)
