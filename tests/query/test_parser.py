@@ -191,6 +191,18 @@ def test_an_error_travels_between_processes() -> None:
     assert (str(again), again.line, again.column) == (str(refused.value), 2, 5)
 
 
+def test_a_long_condition_is_no_deep_one() -> None:
+    for operator in ("&&", "||"):
+        condition = f" {operator} ".join(f"?o > {number}" for number in range(200))
+        form = parse_sparql(f"SELECT ?s {{ ?s ?p ?o FILTER({condition}) }}")
+        assert parse_sparql(sparql(form)) == form
+
+
+def test_sixty_brackets_are_read() -> None:
+    nested = parse_sparql("SELECT ?x { ?x ?p ?o FILTER(" + "(" * 60 + "?o" + ")" * 60 + ") }")
+    assert nested == parse_sparql("SELECT ?x { ?x ?p ?o FILTER(?o) }")
+
+
 def test_deep_nesting_is_an_error_not_a_crash() -> None:
     depth = 3000
     with pytest.raises(QueryError):

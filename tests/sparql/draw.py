@@ -26,12 +26,14 @@ def _decimal(value: str) -> Term:
     return f'"{value}"^^<{XSD}decimal>'
 
 
-RESOURCES = tuple(f"<urn:x:{name}>" for name in "abcd")
+RESOURCES = tuple(f"<urn:x:{name}>" for name in "abc")
 LINKS = ("<urn:x:knows>", "<urn:x:near>")
 VALUE = "<urn:x:value>"
 NUMBERS = (*map(_integer, (-1, 0, 1, 2, 3)), _decimal("0.5"), _decimal("2.5"))
 STRINGS = ('"x"', '"y"')
-VARIABLES = tuple(al.Var(name) for name in ("s", "t", "o", "v", "w"))
+THINGS = tuple(al.Var(name) for name in ("s", "t", "o"))
+AMOUNTS = tuple(al.Var(name) for name in ("v", "w"))
+VARIABLES = THINGS + AMOUNTS
 
 _resource = st.sampled_from(RESOURCES)
 _link = st.sampled_from(LINKS)
@@ -39,11 +41,13 @@ _literal = st.sampled_from(NUMBERS * 3 + STRINGS)
 _variable = st.sampled_from(VARIABLES)
 
 
-def triples(max_size: int = 14) -> st.SearchStrategy[tuple[Triple, ...]]:
+def triples(max_size: int = 18) -> st.SearchStrategy[tuple[Triple, ...]]:
     """Distinct triples: resources linked to each other and to values."""
     linked = st.tuples(_resource, _link, _resource)
     valued = st.tuples(_resource, st.just(VALUE), _literal)
-    return st.lists(st.one_of(linked, valued), max_size=max_size, unique=True).map(tuple)
+    some = st.one_of(linked, linked, valued)
+    full = st.lists(some, min_size=max_size // 2, max_size=max_size, unique=True)
+    return st.one_of(full, full, full, st.lists(some, max_size=max_size // 2, unique=True)).map(tuple)
 
 
 @st.composite
@@ -135,18 +139,23 @@ def _step(draw: st.DrawFn, left: al.Pattern, step: str, operators: frozenset[str
         case "SUBSELECT":
             return al.Join(left, draw(_select(operators, tag, depth)))
         case _:
-            names = st.sampled_from(al.pattern_variables(left))
+            names = _names(left)
             return al.Extend(left, al.Var(f"{tag}_b"), draw(_number(names)))
 
 
 @st.composite
 def _bgp(draw: st.DrawFn) -> al.BGP:
-    first = al.TriplePattern(draw(_variable), draw(st.sampled_from((*LINKS, VALUE, VALUE))), draw(_variable))
-    node = st.one_of(_variable, _variable, _resource)
+    thing, amount = st.sampled_from(THINGS), st.sampled_from(AMOUNTS)
+    node = st.one_of(*[thing] * 6, _resource)
     link = st.builds(al.TriplePattern, node, _link, node)
-    value = st.builds(al.TriplePattern, node, st.just(VALUE), st.one_of(_variable, _variable, _literal))
-    anything = st.builds(al.TriplePattern, _variable, _variable, _variable)
-    more = draw(st.lists(st.one_of(link, value, value, anything), max_size=2))
+    value = st.builds(al.TriplePattern, node, st.just(VALUE), st.one_of(*[amount] * 6, _literal))
+    anything = st.builds(al.TriplePattern, thing, st.one_of(_link, st.just(VALUE), _variable), _variable)
+    first = draw(
+        st.one_of(
+            st.builds(al.TriplePattern, thing, st.just(VALUE), amount), st.builds(al.TriplePattern, thing, _link, thing)
+        )
+    )
+    more = draw(st.lists(st.one_of(link, value, value, anything), max_size=2, unique=True))
     return al.BGP((first, *more))
 
 
@@ -160,7 +169,7 @@ def _inline(draw: st.DrawFn) -> al.Values:
 
 @st.composite
 def _condition(draw: st.DrawFn, pattern: al.Pattern, operators: frozenset[str], tag: str, depth: int) -> al.Expression:
-    names = st.sampled_from(al.pattern_variables(pattern) + VARIABLES[:1])
+    names = _names(pattern)
     if "EXISTS" in operators and depth > 0 and draw(st.integers(0, 2)) == 0:
         found = al.Exists(draw(_group(operators - {"GROUP"}, tag + "e", depth - 1)))
         return draw(st.sampled_from((found, al.Call("!", (found,)))))
@@ -170,6 +179,13 @@ def _condition(draw: st.DrawFn, pattern: al.Pattern, operators: frozenset[str], 
         lambda operator, left, right: al.Call(operator, (left, right)), st.sampled_from(("&&", "||")), leaf, leaf
     )
     return draw(st.one_of(leaf, joined, leaf.map(lambda inner: al.Call("!", (inner,)))))
+
+
+def _names(pattern: al.Pattern) -> st.SearchStrategy[al.Var]:
+    """The variables of a pattern, those with values mostly, and now and then one that is not there."""
+    visible = al.pattern_variables(pattern)
+    amounts = tuple(var for var in visible if var not in THINGS) or visible
+    return st.sampled_from(amounts * 4 + visible + AMOUNTS[:1])
 
 
 def _comparison(names: st.SearchStrategy[al.Var]) -> st.SearchStrategy[al.Call]:

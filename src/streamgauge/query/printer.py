@@ -51,6 +51,10 @@ class _Expressions:
         match tree:
             case al.Var():
                 return self.aggregate(self.computed[tree]) if tree in self.computed else written.variable(tree)
+            case al.Call(operator="&&" | "||" as operator, arguments=(al.Call(operator=inner) as left, right)) if (
+                inner == operator
+            ):
+                return f"{self.text(left)[:-1]} {operator} {self.text(right)})"
             case al.Call(operator=operator, arguments=arguments):
                 return self._call(operator, tuple(map(self.text, arguments)))
             case al.Exists(pattern=pattern):

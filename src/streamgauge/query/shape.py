@@ -4,7 +4,9 @@ Every IRI, string and number goes to rdflib as a place in our own table and come
 IRIs, escapes, lexical forms and the inverse members of ``!(...)``, which rdflib loses, stay ours.
 """
 
+import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -20,6 +22,7 @@ from streamgauge.query.tokens import Token
 
 _NAME: Final = "term:"
 _INVERSE: Final = "inverse:"
+_CALLS: Final = 10_000
 _RDF_TYPE_WORD: Final = "a"
 
 
@@ -56,12 +59,24 @@ def shape(text: str, found: Sequence[Token], prologue: Prologue) -> Shape:
     written = list(_rewrite(found[prologue.end :], prologue, table))
     plain = "".join(gap + piece for gap, piece, _ in written)
     try:
-        return Shape(parseQuery(plain)[1], tuple(table), prologue)
+        with _deep():
+            return Shape(parseQuery(plain)[1], tuple(table), prologue)
     except (ParseBaseException, RecursionError) as error:
         where = _origin(written, getattr(error, "loc", 0))
         raise refusal(
             "this goes beyond SPARQL 1.1, or is nested too deeply: write it in SPARQL 1.1", text, where
         ) from None
+
+
+@contextmanager
+def _deep() -> Iterator[None]:
+    """Pyparsing takes some thirty calls for one level of brackets."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, _CALLS))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
 
 
 def _origin(written: Sequence[tuple[str, str, int]], location: int) -> int:
