@@ -41,13 +41,13 @@ _literal = st.sampled_from(NUMBERS * 3 + STRINGS)
 _variable = st.sampled_from(VARIABLES)
 
 
-def triples(max_size: int = 18) -> st.SearchStrategy[tuple[Triple, ...]]:
-    """Distinct triples: resources linked to each other and to values."""
+@st.composite
+def triples(draw: st.DrawFn, max_size: int = 18) -> tuple[Triple, ...]:
+    """Distinct triples: resources linked to each other and to values; mostly enough of them to match something."""
     linked = st.tuples(_resource, _link, _resource)
     valued = st.tuples(_resource, st.just(VALUE), _literal)
-    some = st.one_of(linked, linked, valued)
-    full = st.lists(some, min_size=max_size // 2, max_size=max_size, unique=True)
-    return st.one_of(full, full, full, st.lists(some, max_size=max_size // 2, unique=True)).map(tuple)
+    least = max_size // 2 if draw(st.integers(0, 4)) < 4 else 0
+    return tuple(draw(st.lists(st.one_of(linked, valued), min_size=least, max_size=max_size, unique=True)))
 
 
 @st.composite
@@ -152,7 +152,8 @@ def _bgp(draw: st.DrawFn) -> al.BGP:
     anything = st.builds(al.TriplePattern, thing, st.one_of(_link, st.just(VALUE), _variable), _variable)
     first = draw(
         st.one_of(
-            st.builds(al.TriplePattern, thing, st.just(VALUE), amount), st.builds(al.TriplePattern, thing, _link, thing)
+            st.builds(al.TriplePattern, thing, st.just(VALUE), amount),
+            st.builds(lambda ends, link: al.TriplePattern(ends[0], link, ends[1]), st.permutations(THINGS), _link),
         )
     )
     more = draw(st.lists(st.one_of(link, value, value, anything), max_size=2, unique=True))
