@@ -231,3 +231,31 @@ def test_humidity_follows_each_temperature(spark):
 def test_wrong_parameters_are_named(given, named):
     with pytest.raises(ParameterError, match=named.replace("(", r"\(")):
         WEATHER.generate(SimpleNamespace(), 1, **given)
+
+
+def above_50(values):
+    return sum(value > 50 for value in values)
+
+
+def rising_pairs(values):
+    return sum(one > other for one in values for other in values)
+
+
+@pytest.mark.parametrize(
+    ("tests", "seed", "stations", "rows"),
+    [
+        ("Experiment_1/csparql/ORACLE_small*", 1430236906, 50, above_50),
+        ("Experiment_1/csparql/ORACLE_medium*", 1430236906, 1000, above_50),
+        ("Experiment_4/csparql/ORACLE_non-gracious", 1430236808, 1, rising_pairs),
+    ],
+)
+def test_yabenchs_published_window_sizes(spark, shared_data, tests, seed, stations, rows):
+    """Expected rows and input triples of every line that YABench published, both borders closed."""
+    table = WEATHER.generate(spark, seed, stations=stations, duration="30s").where("predicate like '%floatValue>'")
+    got = [(time, int(value)) for time, _, value in seen(table.collect())]
+    published = sorted((shared_data / "yabench" / "experiments").glob(tests))
+    lines = {tuple(map(float, line.split(",")[3:7])) for file in published for line in file.read_text().split()}
+    assert len(lines) >= 4
+    for expected, triples, start, end in lines:
+        inside = [value for time, value in got if start <= time <= end]
+        assert (rows(inside), len(inside) * 7) == (expected, triples)
