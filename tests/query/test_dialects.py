@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from streamgauge.model import algebra as al
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import R2S
-from streamgauge.query import QueryError, dialects, fill, parameters, parse, parse_sparql, print_query
+from streamgauge.query import QueryError, detect, dialects, fill, parameters, parse, parse_sparql, print_query
 from streamgauge.query.clauses import duration, short_duration, xsd_duration
 from tests.sparql.draw import queries
 
@@ -47,6 +47,7 @@ def test_two_texts_of_one_query_are_equal() -> None:
 
 def test_the_dialect_is_told_by_the_clause_or_by_name() -> None:
     assert dialects() == ("csparql", "rspql")
+    assert (detect(CSPARQL), detect(RSPQL)) == ("csparql", "rspql")
     assert parse(CSPARQL, "csparql") == parse(CSPARQL)
     with pytest.raises(QueryError, match=re.escape("an RSP-QL query needs a window: add FROM NAMED WINDOW")):
         parse("SELECT ?s { ?s ?p ?o }", "rspql")

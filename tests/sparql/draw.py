@@ -39,15 +39,14 @@ _resource = st.sampled_from(RESOURCES)
 _link = st.sampled_from(LINKS)
 _literal = st.sampled_from(NUMBERS * 3 + STRINGS)
 _variable = st.sampled_from(VARIABLES)
+_triple = st.one_of(st.tuples(_resource, _link, _resource), st.tuples(_resource, st.just(VALUE), _literal))
 
 
 @st.composite
 def triples(draw: st.DrawFn, max_size: int = 18) -> tuple[Triple, ...]:
     """Distinct triples: resources linked to each other and to values; mostly enough of them to match something."""
-    linked = st.tuples(_resource, _link, _resource)
-    valued = st.tuples(_resource, st.just(VALUE), _literal)
     least = max_size // 2 if draw(st.integers(0, 4)) < 4 else 0
-    return tuple(draw(st.lists(st.one_of(linked, valued), min_size=least, max_size=max_size, unique=True)))
+    return tuple(draw(st.lists(_triple, min_size=least, max_size=max_size, unique=True)))
 
 
 @st.composite
@@ -111,7 +110,7 @@ def _aggregation(
 
 @st.composite
 def _group(draw: st.DrawFn, operators: frozenset[str], tag: str, depth: int) -> al.Pattern:
-    pattern: al.Pattern = draw(_bgp())
+    pattern: al.Pattern = draw(_bgp)
     steps = sorted(operators & {"OPTIONAL", "UNION", "BIND", "MINUS", "VALUES", "SUBSELECT"})
     if steps and depth > 0:
         for index, step in enumerate(draw(st.lists(st.sampled_from(steps), max_size=2))):
@@ -143,21 +142,19 @@ def _step(draw: st.DrawFn, left: al.Pattern, step: str, operators: frozenset[str
             return al.Extend(left, al.Var(f"{tag}_b"), draw(_number(names)))
 
 
-@st.composite
-def _bgp(draw: st.DrawFn) -> al.BGP:
-    thing, amount = st.sampled_from(THINGS), st.sampled_from(AMOUNTS)
-    node = st.one_of(*[thing] * 6, _resource)
-    link = st.builds(al.TriplePattern, node, _link, node)
-    value = st.builds(al.TriplePattern, node, st.just(VALUE), st.one_of(*[amount] * 6, _literal))
-    anything = st.builds(al.TriplePattern, thing, st.one_of(_link, st.just(VALUE), _variable), _variable)
-    first = draw(
-        st.one_of(
-            st.builds(al.TriplePattern, thing, st.just(VALUE), amount),
-            st.builds(lambda ends, link: al.TriplePattern(ends[0], link, ends[1]), st.permutations(THINGS), _link),
-        )
-    )
-    more = draw(st.lists(st.one_of(link, value, value, anything), max_size=2, unique=True))
-    return al.BGP((first, *more))
+_thing, _amount = st.sampled_from(THINGS), st.sampled_from(AMOUNTS)
+_node = st.one_of(*[_thing] * 6, _resource)
+_link_pattern = st.builds(al.TriplePattern, _node, _link, _node)
+_value_pattern = st.builds(al.TriplePattern, _node, st.just(VALUE), st.one_of(*[_amount] * 6, _literal))
+_any_pattern = st.builds(al.TriplePattern, _thing, st.one_of(_link, st.just(VALUE), _variable), _variable)
+_first_pattern = st.one_of(
+    st.builds(al.TriplePattern, _thing, st.just(VALUE), _amount),
+    st.builds(lambda ends, link: al.TriplePattern(ends[0], link, ends[1]), st.permutations(THINGS), _link),
+)
+_more_patterns = st.lists(
+    st.one_of(_link_pattern, _value_pattern, _value_pattern, _any_pattern), max_size=2, unique=True
+)
+_bgp = st.builds(lambda first, more: al.BGP((first, *more)), _first_pattern, _more_patterns)
 
 
 @st.composite

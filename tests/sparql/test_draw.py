@@ -11,13 +11,13 @@ from streamgauge.wire.canonical import parse_term
 from tests.sparql.draw import OPERATORS, aggregated, queries, triples
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(queries(OPERATORS))
 def test_a_printed_query_parses_back_to_itself(query: al.Select) -> None:
     assert parse_sparql(sparql(query)) == query
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(queries(), triples())
 def test_a_printed_query_is_answered_with_its_columns(query: al.Select, data: tuple[Triple, ...]) -> None:
     store = ox.Store()

@@ -14,18 +14,18 @@ def dialects() -> tuple[str, ...]:
     return tuple(sorted(load()))
 
 
-def parse(text: str, dialect: str | None = None) -> ContinuousQuery:
-    """The query of a text, its dialect told by its stream clause unless named; QueryError says where it is wrong."""
-    return _named(detect(text) if dialect is None else dialect).parse(text)
-
-
 def detect(text: str) -> str:
-    """The dialect of a text, told by its stream clause; QueryError when it has none."""
+    """The name of the dialect whose stream clause the text has; QueryError says what to add when it has none."""
     for name in dialects():
         if load()[name].recognises(text):
             return name
     clauses = "; ".join(f"{name}: {load()[name].CLAUSE}" for name in dialects())
     raise QueryError(f"this query names no stream: add a stream clause ({clauses})", text, 1, 1)
+
+
+def parse(text: str, dialect: str | None = None) -> ContinuousQuery:
+    """The query of a text, its dialect told by its stream clause unless named; QueryError says where it is wrong."""
+    return _named(detect(text) if dialect is None else dialect).parse(text)
 
 
 def print_query(query: ContinuousQuery, dialect: str) -> str:
