@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge import workloads
+from streamgauge.query import fill, parse
 from streamgauge.workloads.parameters import duration
 
 
@@ -43,14 +44,28 @@ def test_an_entry_point_adds_a_workload(monkeypatch):
     assert workloads.load("rain") is rain
 
 
-def test_the_weather_queries_carry_their_parameters():
-    weather = workloads.load("weather")
-    found = workloads.queries(weather)
-    assert {"select", "average", "variation", "count-by-sensor", "distinct-sensors"} <= set(found)
-    for name in found:
-        text = workloads.query_text(weather, name)
-        assert "[RANGE ${WSIZE} STEP ${WSLIDE}]" in text
-        assert "STREAM AS" not in text.upper().replace("NAMED WINDOW", "")
+VALUES = {"WSIZE": "5s", "WSLIDE": "1s", "TEMP": "50.0", "VARIATION_THRESHOLD": "0.0"}
+COLUMNS = {
+    "select": ("sensor", "obs", "value"),
+    "average": ("avg",),
+    "variation": ("sensor", "ob1", "value1", "ob2"),
+    "count-by-sensor": ("sensor", "count"),
+    "distinct-sensors": ("sensor",),
+}
+
+
+def test_the_weather_queries_are_these():
+    assert set(workloads.queries(workloads.load("weather"))) == set(COLUMNS)
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_every_weather_query_is_valid_and_leaves_the_operator_to_the_semantics(name):
+    text = workloads.query_text(workloads.load("weather"), name)
+    query = parse(fill(text, {key: value for key, value in VALUES.items() if f"${{{key}}}" in text}), "rspql")
+    assert (query.window.size, query.window.slide) == (5000, 1000)
+    assert query.windows[0].stream == "http://ex.org/streams/test"
+    assert query.form.variables == COLUMNS[name]
+    assert query.r2s is None
 
 
 @pytest.mark.parametrize(

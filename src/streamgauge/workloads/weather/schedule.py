@@ -49,7 +49,7 @@ def irregular(spark: SparkSession, seed: int, size: Size, arrival: str, partitio
     """
     width = size.interval * (BURST if arrival == "bursts" else 1)
     cells = -(-(size.duration + 1) // width)
-    cell = spark.range(0, cells * size.stations, 1, partitions or spark.sparkContext.defaultParallelism)
+    cell = spark.range(0, cells * size.stations, 1, partitions)
     cell = cell.select(
         (F.col("id") % size.stations).alias("station"), F.floor(F.col("id") / size.stations).alias("cell")
     )
@@ -83,7 +83,7 @@ def _table(spark: SparkSession, names: tuple[str, ...], rows: list[tuple[int, ..
 
 def _numbered(spark: SparkSession, names: tuple[str, ...], rows: list[random.Run], partitions: int | None) -> DataFrame:
     """The rows in order over ``partitions`` partitions."""
-    ids = spark.range(0, len(rows), 1, partitions or spark.sparkContext.defaultParallelism)
+    ids = spark.range(0, len(rows), 1, partitions)
     return ids.join(F.broadcast(_table(spark, names, list(map(tuple, rows)))), "id")
 
 
