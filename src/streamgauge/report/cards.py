@@ -1,0 +1,128 @@
+"""The verdict in words: one card per series, and the sentence over all of them."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from streamgauge.model.run import RunHeader
+from streamgauge.model.semantics import Semantics
+from streamgauge.model.verdict import Evaluator, Judgement, Verdict
+from streamgauge.report.numbers import NOTHING, counted, duration, percent, seconds
+from streamgauge.report.series import Series
+
+EVALUATORS: dict[Evaluator | None, str] = {
+    "definition": "the definition, window by window with pyoxigraph",
+    "changes": "the incremental evaluator",
+    "spark": "Spark, all windows in one job",
+    None: "nobody",
+}
+ICONS = {Judgement.RIGHT: "right", Judgement.LATE: "late", Judgement.WRONG: "wrong", Judgement.UNKNOWN: "unknown"}
+
+
+@dataclass(frozen=True)
+class Card:
+    """The verdict on one series: icon name, words, sentences, and facts as (name, value)."""
+
+    index: int
+    label: str
+    icon: str
+    words: str
+    sentences: tuple[str, ...]
+    failures: tuple[str, ...]
+    facts: tuple[tuple[str, str], ...]
+
+
+def cards(series: Sequence[Series]) -> list[Card]:
+    """One card per series."""
+    return [_card(one) for one in series]
+
+
+def _card(one: Series) -> Card:
+    worst = one.judgement
+    count = sum(verdict.judgement is worst for _, verdict in one.runs)
+    words = worst.value.capitalize()
+    if len(one.runs) > 1:
+        words += f" in {count:,} of {len(one.runs):,} repetitions"
+    sentences = dict.fromkeys(explanation(one.unit, verdict) for _, verdict in one.runs if verdict.judgement is worst)
+    failures = dict.fromkeys(run.header.failure for run, _ in one.runs if run.header.failure)
+    shown = tuple(sentences)[:3]
+    if len(sentences) > 3:
+        shown += (f"And {counted(len(sentences) - 3, 'more repetition')} like these: see the table.",)
+    return Card(one.index, one.label, ICONS[worst], words, shown, tuple(failures), _facts(one))
+
+
+def explanation(unit: str, verdict: Verdict) -> str:
+    """Why the judgement is what it is, in a sentence."""
+    total = counted(len(verdict.windows), unit)
+    if verdict.judgement is Judgement.UNKNOWN:
+        return verdict.reason or "No reason was given."
+    if verdict.judgement is Judgement.RIGHT:
+        return f"Every one of {total} was answered exactly as expected."
+    if verdict.judgement is Judgement.LATE:
+        late = f"{verdict.late:,} of them later than allowed (at most {duration(verdict.max_delay)})"
+        return f"Every one of {total} was answered as expected, {late}."
+    bad = sum(not window.right for window in verdict.windows)
+    text = (
+        f"{bad:,} of {total} not as expected: precision {percent(verdict.precision)}, recall {percent(verdict.recall)}"
+    )
+    counts = [f"{verdict.missed:,} missed"] * bool(verdict.missed) + [f"{verdict.surplus:,} surplus"] * bool(
+        verdict.surplus
+    )
+    return ", ".join([text, *counts]) + "." + (f" {verdict.reason}" if verdict.reason else "")
+
+
+def _facts(one: Series) -> tuple[tuple[str, str], ...]:
+    return facts_of(one.header, [verdict for _, verdict in one.runs])
+
+
+def facts_of(header: RunHeader, verdicts: Sequence[Verdict]) -> tuple[tuple[str, str], ...]:
+    """Who was judged by whom, how: the lines under a verdict; engine and semantics come first."""
+    found = [
+        ("Engine", header.engine),
+        ("Semantics", f"{header.semantics.name}: {in_short(header.semantics)}"),
+        ("Judged by", either(EVALUATORS[verdict.evaluator] for verdict in verdicts)),
+        ("t0", either(NOTHING if verdict.t0 is None else f"{seconds(verdict.t0)} s" for verdict in verdicts)),
+        ("Tolerance", either(verdict.tolerance or "none: terms are compared exactly" for verdict in verdicts)),
+        ("Pace", pace(header.factor)),
+    ]
+    clocks = dict.fromkeys(verdict.other_clock for verdict in verdicts if verdict.other_clock)
+    for clock, precision, recall in clocks:
+        found.append((f"By {clock} time", f"precision {percent(precision)}, recall {percent(recall)}"))
+    return tuple(found)
+
+
+def either(values: Iterable[str]) -> str:
+    """The distinct values, joined."""
+    distinct = list(dict.fromkeys(values))
+    return " or ".join(distinct[:4]) + (f" or {len(distinct) - 4} others" if len(distinct) > 4 else "")
+
+
+def in_short(semantics: Semantics) -> str:
+    """The fields of a semantics that explain most, in a line."""
+    report = " and ".join(sorted(strategy.value for strategy in semantics.report))
+    return f"{report}; {semantics.r2s.value}; windows {semantics.borders.value}; tick by {semantics.tick.value}"
+
+
+def pace(factor: float | None) -> str:
+    """How fast the elements were fed, in words."""
+    if factor is None:
+        return "as fast as the engine took the elements"
+    return "real time" if factor == 1 else f"{factor:g} times real time"
+
+
+def headline(series: Sequence[Series]) -> str:
+    """The verdict over all runs in a sentence."""
+    tally = Counter(verdict.judgement for one in series for _, verdict in one.runs)
+    total = sum(tally.values())
+    order = [judgement for judgement in Judgement if tally[judgement]]
+    if len(order) == 1:
+        subject = "The run is" if total == 1 else f"All {total:,} runs are"
+        return f"{subject} {_words(order[0])}."
+    parts = [
+        f"{tally[judgement]:,} {'is' if tally[judgement] == 1 else 'are'} {_words(judgement)}" for judgement in order
+    ]
+    return f"Of {total:,} runs, {', '.join(parts[:-1])} and {parts[-1]}."
+
+
+def _words(judgement: Judgement) -> str:
+    return "not judged (unknown)" if judgement is Judgement.UNKNOWN else judgement.value

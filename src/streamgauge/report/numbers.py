@@ -1,0 +1,59 @@
+"""Numbers, times and sizes as people read them."""
+
+from streamgauge.model.semantics import Borders
+
+NOTHING = "–"
+
+
+def _plain(value: float, digits: int) -> str:
+    text = f"{value:,.{digits}f}"
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return text.replace("-", "\N{MINUS SIGN}") if text != "-0" else "0"
+
+
+def number(value: float) -> str:
+    """A count or a plain figure with thousands separators and at most two decimals."""
+    return _plain(value, 2)
+
+
+def counted(count: int, noun: str) -> str:
+    """A count with its noun: ``1 window``, ``2,000 windows``."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def percent(share: float | None) -> str:
+    """A share (0 to 1) in %; what is not whole never reads as 100%, what is not nothing never as 0%."""
+    if share is None:
+        return NOTHING
+    if 0.9995 <= share < 1:
+        return ">99.9%"
+    if 0 < share < 0.0005:
+        return "<0.1%"
+    return _plain(share * 100, 1) + "%"
+
+
+def duration(ms: float | None) -> str:
+    """A length of time given in ms, in ms below a second and in s above."""
+    if ms is None:
+        return NOTHING
+    if abs(ms) < 1000:
+        return _plain(ms, 1 if abs(ms) < 100 else 0) + " ms"
+    return _plain(ms / 1000, 2) + " s"
+
+
+def seconds(ms: float) -> str:
+    """A point of stream time given in ms, in s, to the millisecond."""
+    return _plain(ms / 1000, 3)
+
+
+def mebibytes(size: float) -> str:
+    """A size given in bytes, in MiB."""
+    return _plain(size / 2**20, 1) + " MiB"
+
+
+def interval(start: int | None, end: int | None, borders: Borders) -> str:
+    """A window's borders (ms) as the semantics writes them, in s."""
+    if start is None or end is None:
+        return NOTHING
+    opening, closing = borders.value[0], borders.value[-1]
+    return f"{opening}{seconds(start)}, {seconds(end)}{closing} s"

@@ -1,0 +1,121 @@
+"""The verdict on one run for the terminal (rich) and for programs (JSON)."""
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from streamgauge.model.run import RunHeader
+from streamgauge.model.semantics import Borders
+from streamgauge.model.verdict import Judgement, Verdict, WindowVerdict
+from streamgauge.report.cards import explanation, facts_of
+from streamgauge.report.numbers import counted, duration, interval, percent
+from streamgauge.report.series import median_delay, state, unit_of
+
+LISTED = 10
+_STYLE = {Judgement.RIGHT: "green", Judgement.LATE: "yellow", Judgement.WRONG: "red", Judgement.UNKNOWN: "bold"}
+_SIGN = {Judgement.RIGHT: "✓", Judgement.LATE: "◷", Judgement.WRONG: "✗", Judgement.UNKNOWN: "?"}
+_COLUMNS = ("state", "borders", "precision", "recall", "expected", "received", "delay")
+
+
+def verdict_lines(header: RunHeader, verdict: Verdict) -> RenderableType:
+    """The verdict as rich prints it: the word, the reason, the figures, and the first reports that are not right."""
+    unit = unit_of(header.semantics)
+    parts: list[RenderableType] = [_word(header, verdict), Text("  " + explanation(unit, verdict))]
+    if header.failure:
+        parts.append(Text(f"  The engine failed. {header.failure}", style="red"))
+    parts.append(_figures(header, verdict))
+    bad = [window for window in verdict.windows if not window.right]
+    if bad:
+        parts.append(_table(bad[:LISTED], unit, header.semantics.borders))
+    if len(bad) > LISTED:
+        parts.append(Text(f"  and {counted(len(bad) - LISTED, unit)} more"))
+    return Group(*parts)
+
+
+def _word(header: RunHeader, verdict: Verdict) -> Text:
+    judgement = verdict.judgement
+    again = f", repetition {header.repetition}" if header.repetition > 1 else ""
+    return Text.assemble(
+        (f"{_SIGN[judgement]} {judgement.value}", _STYLE[judgement]),
+        f"  {header.engine} as {header.semantics.name}{again}",
+    )
+
+
+def _figures(header: RunHeader, verdict: Verdict) -> Table:
+    table = Table.grid(padding=(0, 2))
+    lines = (
+        ("Precision, recall", f"{percent(verdict.precision)}, {percent(verdict.recall)}"),
+        ("Missed, surplus, late", f"{verdict.missed:,}, {verdict.surplus:,}, {verdict.late:,}"),
+        ("Delay", f"median {duration(median_delay(verdict.windows))}, at most {duration(verdict.max_delay)}"),
+        ("Last answer", f"{duration(verdict.last_answer)} after the start"),
+        *facts_of(header, [verdict])[2:],
+    )
+    for name, value in lines:
+        table.add_row(Text("  " + name), Text(value))
+    return table
+
+
+def _table(windows: list[WindowVerdict], unit: str, borders: Borders) -> Table:
+    table = Table(box=None, padding=(0, 2), header_style="bold")
+    for name in (unit, *_COLUMNS):
+        table.add_column(name, justify="left" if name in ("state", "borders") else "right")
+    for window in windows:
+        cells = (
+            f"{window.index:,}",
+            state(window),
+            interval(window.start, window.end, borders),
+            percent(window.precision),
+            percent(window.recall),
+            f"{window.expected:,}",
+            f"{window.actual:,}",
+            duration(window.delay),
+        )
+        table.add_row(*map(Text, cells))
+    return table
+
+
+def verdict_json(header: RunHeader, verdict: Verdict) -> dict[str, object]:
+    """The verdict as JSON values: shares 0 to 1, times in ms, rows as lists of N-Triples terms (``None`` unbound)."""
+    clock = verdict.other_clock
+    return {
+        "engine": header.engine,
+        "semantics": header.semantics.name,
+        "repetition": header.repetition,
+        "judgement": verdict.judgement.value,
+        "reason": verdict.reason,
+        "failure": header.failure,
+        "evaluator": verdict.evaluator,
+        "tolerance": verdict.tolerance,
+        "t0": verdict.t0,
+        "precision": verdict.precision,
+        "recall": verdict.recall,
+        "missed": verdict.missed,
+        "surplus": verdict.surplus,
+        "late": verdict.late,
+        "median_delay": median_delay(verdict.windows),
+        "max_delay": verdict.max_delay,
+        "last_answer": verdict.last_answer,
+        "other_clock": dict(zip(("clock", "precision", "recall"), clock, strict=True)) if clock else None,
+        "variables": list(verdict.variables),
+        "windows": [_window_json(window) for window in verdict.windows],
+    }
+
+
+def _window_json(window: WindowVerdict) -> dict[str, object]:
+    return {
+        "index": window.index,
+        "state": state(window),
+        "start": window.start,
+        "end": window.end,
+        "instant": window.instant,
+        "report": window.report,
+        "precision": window.precision,
+        "recall": window.recall,
+        "true_positives": window.true_positives,
+        "expected": window.expected,
+        "actual": window.actual,
+        "content": window.content,
+        "delay": window.delay,
+        "missing": [list(row) for row in window.missing],
+        "surplus": [list(row) for row in window.surplus],
+    }
