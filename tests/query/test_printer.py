@@ -93,4 +93,19 @@ def test_an_expression_reads_as_one() -> None:
 
 def test_the_dataset_and_the_group_can_be_dressed() -> None:
     text = sparql(select(KNOWS), "FROM STREAM <urn:s>", lambda inner: f"{{ WINDOW <urn:w> {inner} }}")
-    assert text == "SELECT ?x ?y\nFROM STREAM <urn:s>\nWHERE { WINDOW <urn:w> { ?x <urn:p> ?y } }"
+    assert text == "SELECT ?x ?y\nFROM STREAM <urn:s>\nWHERE { WINDOW <urn:w> {\n  ?x <urn:p> ?y .\n} }"
+
+
+def test_the_outermost_group_has_a_line_for_each_piece() -> None:
+    text = "SELECT ?x { ?x <a:p> ?y,-2.5,50.0,true OPTIONAL { ?y <a:q> ?z FILTER(?z > 1) } FILTER(?y - -1 < 3) }"
+    assert sparql(parse_sparql(text)).splitlines() == [
+        "SELECT ?x",
+        "WHERE {",
+        "  ?x <a:p> ?y .",
+        "  ?x <a:p> -2.5 .",
+        "  ?x <a:p> 50.0 .",
+        "  ?x <a:p> true .",
+        "  OPTIONAL { ?y <a:q> ?z . FILTER(?z > 1) }",
+        "  FILTER((?y - -1) < 3)",
+        "}",
+    ]

@@ -8,21 +8,19 @@ from streamgauge.model import algebra as al
 from streamgauge.query import written
 
 _BINARY: Final = frozenset({"||", "&&", "=", "!=", "<", ">", "<=", ">=", "+", "-", "*", "/"})
-_SELECTS: Final = al.Project | al.Distinct | al.Reduced | al.Slice | al.OrderBy | al.Group
-
 Wrap = Callable[[str], str]
 
 
 def sparql(form: al.QueryForm, dataset: str = "", where: Wrap | None = None) -> str:
     """A query form as text; ``dataset`` is put before WHERE, ``where`` may wrap the outermost group."""
-    wrap = where or _as_is
+    layout = _Layout(dataset, lambda pattern: (where or str)(_lines(pattern)), "\n")
     match form:
         case al.Select(pattern=pattern):
-            return _select(pattern, dataset, wrap)
+            return _select(pattern, layout)
         case al.Ask(pattern=pattern):
-            return _modified("ASK", pattern, dataset, wrap)
+            return _modified("ASK", pattern, layout)
         case al.Construct(template=template, pattern=pattern):
-            return _modified(f"CONSTRUCT {{ {written.triples(template)} }}", pattern, dataset, wrap)
+            return _modified(" ".join(("CONSTRUCT {", *map(written.triple, template), "}")), pattern, layout)
 
 
 def expression(tree: al.Expression) -> str:
@@ -31,14 +29,17 @@ def expression(tree: al.Expression) -> str:
 
 
 def group(pattern: al.Pattern) -> str:
-    """A pattern as a group in braces."""
-    if isinstance(pattern, _SELECTS):
-        return f"{{ {_select(pattern, '', _as_is)} }}"
-    return f"{{ {_inside(pattern)} }}" if _inside(pattern) else "{ }"
+    """A pattern as a group in braces, on one line."""
+    return " ".join(("{", *_inside(pattern), "}"))
 
 
-def _as_is(text: str) -> str:
-    return text
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """How a SELECT is laid out: what stands before WHERE, how its group is printed, what separates clauses."""
+
+    dataset: str
+    body: Callable[[al.Pattern], str]
+    separator: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,26 +80,37 @@ class _Expressions:
         return f"{value.function}({distinct}{argument}{separator})"
 
 
-def _inside(pattern: al.Pattern) -> str:
-    """What stands between the braces of a group with this meaning."""
+def _inside(pattern: al.Pattern) -> tuple[str, ...]:
+    """What stands between the braces of a group with this meaning, piece by piece."""
     match pattern:
         case al.BGP(patterns=patterns):
-            return written.triples(patterns)
+            return tuple(map(written.triple, patterns))
         case al.Join(left=left, right=right):
-            return f"{_first(left)} {_element(right)}"
+            return (*_first(left), _element(right))
         case al.LeftJoin(left=left, right=right, condition=condition):
-            kept = "" if condition is None else f" FILTER{_braced(expression(condition))}"
-            # A FILTER of the right side's own stays inside braces of its own.
-            own = _first(right) if kept or isinstance(right, al.Filter) else _bare(right)
-            return f"{_first(left)} OPTIONAL {{ {own}{kept} }}"
+            return (*_first(left), f"OPTIONAL {_optional(right, condition)}")
         case al.Minus(left=left, right=right):
-            return f"{_first(left)} MINUS {group(right)}"
+            return (*_first(left), f"MINUS {group(right)}")
         case al.Extend(pattern=inner, variable=variable, expression=value):
-            return f"{_first(inner)} BIND({expression(value)} AS {written.variable(variable)})"
+            return (*_first(inner), f"BIND({expression(value)} AS {written.variable(variable)})")
         case al.Filter(condition=condition, pattern=inner):
-            return f"{_first(inner)} FILTER{_braced(expression(condition))}"
+            return (*_first(inner), _filter(condition))
+        case al.Project() | al.Distinct() | al.Reduced() | al.Slice() | al.OrderBy() | al.Group():
+            return (_select(pattern, _Layout("", group, " ")),)
         case _:
-            return _element(pattern)
+            return (_element(pattern),)
+
+
+def _optional(right: al.Pattern, condition: al.Expression | None) -> str:
+    """The group of an OPTIONAL; a FILTER of the right side's own stays inside braces of its own."""
+    if condition is None and not isinstance(right, al.Filter):
+        return group(right)
+    own = (_filter(condition),) if condition is not None else ()
+    return " ".join(("{", *_first(right), *own, "}"))
+
+
+def _filter(condition: al.Expression) -> str:
+    return f"FILTER{_braced(expression(condition))}"
 
 
 def _braced(text: str) -> str:
@@ -106,17 +118,18 @@ def _braced(text: str) -> str:
     return text if text.startswith("(") else f"({text})"
 
 
-def _bare(pattern: al.Pattern) -> str:
-    return group(pattern)[1:-1].strip()
+def _lines(pattern: al.Pattern) -> str:
+    """The outermost group, a line for each piece."""
+    return "\n  ".join(("{", *_inside(pattern))) + "\n}"
 
 
-def _first(pattern: al.Pattern) -> str:
+def _first(pattern: al.Pattern) -> tuple[str, ...]:
     """The pattern as the beginning of a group that goes on."""
     match pattern:
         case al.BGP() | al.Join() | al.LeftJoin() | al.Minus() | al.Extend():
             return _inside(pattern)
         case _:
-            return _element(pattern)
+            return (_element(pattern),)
 
 
 def _element(pattern: al.Pattern) -> str:
@@ -189,17 +202,17 @@ def _find_group(parts: _Parts, projects: bool) -> None:
         parts.group, parts.where = below, below.pattern
 
 
-def _select(pattern: al.Pattern, dataset: str, wrap: Wrap) -> str:
+def _select(pattern: al.Pattern, layout: _Layout) -> str:
     parts = _take_apart(pattern, projects=True)
     prints = _Expressions(dict(parts.group.aggregates) if parts.group else {})
     columns = [_column(var, parts, prints) for var in parts.variables or ()]
-    return _assemble(f"{parts.keyword} {' '.join(columns) or '*'}", parts, prints, dataset, wrap)
+    return _assemble(f"{parts.keyword} {' '.join(columns) or '*'}", parts, prints, layout)
 
 
-def _modified(head: str, pattern: al.Pattern, dataset: str, wrap: Wrap) -> str:
+def _modified(head: str, pattern: al.Pattern, layout: _Layout) -> str:
     parts = _take_apart(pattern, projects=False)
     prints = _Expressions(dict(parts.group.aggregates) if parts.group else {})
-    return _assemble(head, parts, prints, dataset, wrap)
+    return _assemble(head, parts, prints, layout)
 
 
 def _column(var: al.Var, parts: _Parts, prints: _Expressions) -> str:
@@ -209,8 +222,8 @@ def _column(var: al.Var, parts: _Parts, prints: _Expressions) -> str:
     return f"({prints.text(var)} AS {name})" if var in prints.computed else name
 
 
-def _assemble(head: str, parts: _Parts, prints: _Expressions, dataset: str, wrap: Wrap) -> str:
-    clauses = [head, dataset, f"WHERE {wrap(group(parts.where))}"]
+def _assemble(head: str, parts: _Parts, prints: _Expressions, layout: _Layout) -> str:
+    clauses = [head, layout.dataset, f"WHERE {layout.body(parts.where)}"]
     if parts.group and parts.group.keys:
         clauses.append(f"GROUP BY {' '.join(_key(var, value) for var, value in parts.group.keys)}")
     if parts.having is not None:
@@ -220,7 +233,7 @@ def _assemble(head: str, parts: _Parts, prints: _Expressions, dataset: str, wrap
         clauses.append(f"ORDER BY {' '.join(keys)}")
     clauses.append(parts.limits)
     clauses.append(_values(parts.values) if parts.values else "")
-    return "\n".join(clause for clause in clauses if clause)
+    return layout.separator.join(clause for clause in clauses if clause)
 
 
 def _key(var: al.Var, value: al.Expression) -> str:

@@ -1,13 +1,12 @@
 """Terms, nodes, paths and triple patterns as SPARQL text."""
 
 import re
-from collections.abc import Iterable
 from typing import Final
 
 from streamgauge.model.algebra import Alternative, Inverse, NegatedSet, Node, Path, Repeat, Sequence, TriplePattern, Var
 from streamgauge.model.terms import XSD, Term
 
-_PLAIN_NUMBER: Final = re.compile(rf'"(\d+|\d+\.\d+)"\^\^<{re.escape(XSD)}(integer|decimal)>')
+_PLAIN_NUMBER: Final = re.compile(rf'"(-?\d+(\.\d+)?)"\^\^<{re.escape(XSD)}(integer|decimal)>')
 _PLAIN_BOOLEAN: Final = re.compile(rf'"(true|false)"\^\^<{re.escape(XSD)}boolean>')
 _ESCAPE: Final = re.compile(r"\\\\([uU])|\\.")
 
@@ -15,7 +14,9 @@ _ESCAPE: Final = re.compile(r"\\\\([uU])|\\.")
 def term(value: Term) -> str:
     """A term: plain numbers and booleans short, the rest as N-Triples writes it."""
     number = _PLAIN_NUMBER.fullmatch(value)
-    if number and ("." in number.group(1)) == (number.group(2) == "decimal"):
+    if number and number.group(3) == "decimal":
+        return number.group(1) if number.group(2) else f"{number.group(1)}.0"
+    if number and not number.group(2):
         return number.group(1)
     boolean = _PLAIN_BOOLEAN.fullmatch(value)
     if boolean:
@@ -41,15 +42,10 @@ def node(value: Node) -> str:
 
 
 def triple(pattern: TriplePattern) -> str:
-    """A triple pattern, without the full stop."""
+    """A triple pattern with its full stop."""
     verb = pattern.predicate
     middle = node(verb) if isinstance(verb, Var | str) else path(verb)
-    return f"{node(pattern.subject)} {middle} {node(pattern.object)}"
-
-
-def triples(patterns: Iterable[TriplePattern]) -> str:
-    """Triple patterns, separated by full stops."""
-    return " . ".join(map(triple, patterns))
+    return f"{node(pattern.subject)} {middle} {node(pattern.object)} ."
 
 
 def path(way: Path) -> str:
