@@ -1,6 +1,7 @@
 """Run folders: what is written is read back; a wrong folder is refused with the file and the field."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -291,6 +292,12 @@ SPOILT = {
         lambda r: rewritten(r, "answers", lambda t: t.set_column(5, "kind", pa.array(["odd"] * 3))),
         r"answers\.parquet: report 0: column kind is 'odd': expected one of solutions, triples, boolean",
     ),
+    "null variable": (
+        lambda r: rewritten(
+            r, "answers", lambda t: t.set_column(6, "variables", pa.array([[None]] * 3, t.schema[6].type))
+        ),
+        r"answers\.parquet: report 0: column variables holds a null",
+    ),
     "half a scope": (
         lambda r: rewritten(r, "answers", lambda t: t.set_column(3, "scope_start", pa.array([1] * 3))),
         r"answers\.parquet: report 0: column scope_start and scope_end go together",
@@ -309,6 +316,40 @@ def test_a_spoilt_folder_is_refused_with_file_and_field(tmp_path, name):
     spoil(tmp_path)
     with pytest.raises(RunError, match=said):
         read_run(tmp_path, parse)
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    path = tmp_path_factory.mktemp("run")
+    write_run(path, plain())
+    return path, (path / "run.json").read_text()
+
+
+@given(field=st.sampled_from(sorted(RunHeader.__dataclass_fields__)), value=JSON)
+def test_any_other_value_in_the_header_is_read_or_refused_by_name(written, field, value):
+    path, text = written
+    (path / "run.json").write_text(text)
+    changed(path, **{field: value})
+    assert f"run.json: field header.{field}" in (refusal(path) or f"run.json: field header.{field}")
+
+
+def refusal(path: Path) -> str | None:
+    try:
+        read_run(path, parse)
+    except RunError as error:
+        return str(error)
+    return None
+
+
+def test_threads_may_share_a_writer(tmp_path):
+    run = plain()
+    with RunWriter(tmp_path, run.header) as writer:
+        jobs = [lambda: writer.answers(run.answers), lambda: writer.fed(run.fed), writer.flush] * 20
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda job: job(), jobs))
+    read = read_run(tmp_path, parse)
+    assert len(read.answers) == 20 * len(run.answers)
+    assert len(read.fed) == 20 * len(run.fed)
 
 
 def test_the_stream_of_a_run(tmp_path):

@@ -134,6 +134,8 @@ def _answer(head: dict[str, Any], added: dict[int, list[Row]], removed: dict[int
     if (head["scope_start"] is None) != (head["scope_end"] is None):
         raise TableError(f"{where} scope_start and scope_end go together")
     variables = tuple(head["variables"])
+    if None in variables:
+        raise TableError(f"{where} variables holds a null")
     rows, gone = tuple(added.get(report, ())), tuple(removed.get(report, ()))
     if kind == "solutions" and any(len(row) != len(variables) for row in (*rows, *gone)):
         raise TableError(f"{root / 'rows.parquet'}: report {report}: column values: each row needs {len(variables)}")

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from threading import RLock
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
@@ -32,7 +33,8 @@ class RunWriter:
     """Writes a run while it is observed: header first, tables in part files, header again at the end.
 
     Whatever was flushed stays readable; RunError when the disk is full. What is left in memory is flushed
-    every 50,000 records, by ``flush`` and by ``finish``. An earlier run in the folder is replaced.
+    every 50,000 records, by ``flush`` and by ``finish``. An earlier run in the folder is replaced. Threads may
+    share a writer.
     """
 
     def __init__(self, path: str | Path, header: RunHeader, stream: str | Path | None = None) -> None:
@@ -44,6 +46,7 @@ class RunWriter:
         self._parts = dict.fromkeys(("static", *observed.TABLES), 0)
         self._reports = 0
         self._finished = False
+        self._lock = RLock()
         _clear(self._root)
         self._write_header(finished=False)
         self._part("static", list(header.query.static))
@@ -64,10 +67,11 @@ class RunWriter:
 
     def flush(self) -> None:
         """Put everything appended so far on disk."""
-        for name, waiting in self._waiting.items():
-            if waiting:
-                self._waiting[name] = []
-                self._part(name, waiting)
+        with self._lock:
+            for name, waiting in self._waiting.items():
+                if waiting:
+                    self._waiting[name] = []
+                    self._part(name, waiting)
 
     def finish(self, header: RunHeader | None = None) -> None:
         """Flush, and write the header (as it is now known) for good."""
@@ -88,9 +92,10 @@ class RunWriter:
             self.flush()
 
     def _append(self, name: str, records: Iterable[Any]) -> None:
-        self._waiting[name].extend(records)
-        if len(self._waiting[name]) >= _CHUNK:
-            self.flush()
+        with self._lock:
+            self._waiting[name].extend(records)
+            if len(self._waiting[name]) >= _CHUNK:
+                self.flush()
 
     def _part(self, name: str, records: list[Any]) -> None:
         try:

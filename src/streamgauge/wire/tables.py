@@ -90,8 +90,8 @@ def _cast(column: pa.Array, field: pa.Field, where: str) -> pa.Array:
         raise TableError(f"{where}: column {field.name} is {column.type} where {field.type} is expected")
     try:
         return column.cast(field.type)
-    except pa.ArrowInvalid as error:
-        raise TableError(f"{where}: column {field.name}: {error}") from error
+    except pa.ArrowException as error:
+        raise TableError(f"{where}: column {field.name} cannot be read as {field.type}: {error}") from error
 
 
 def _kin(given: pa.DataType, wanted: pa.DataType) -> bool:
