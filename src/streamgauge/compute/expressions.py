@@ -1,12 +1,12 @@
 """SPARQL expressions over batches of rows, exactly, by pyoxigraph: one query for a whole batch."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyoxigraph as ox
 
-from streamgauge.model.algebra import Expression, Var, expression_variables
+from streamgauge.model.algebra import Call, Expression, Var, expression_variables
 from streamgauge.model.terms import Row, Term
-from streamgauge.query.printer import expression as print_expression
+from streamgauge.query.printer import expression as printed
 from streamgauge.wire.canonical import Canonical
 
 _ROW = "<urn:streamgauge:row>"
@@ -19,9 +19,8 @@ def evaluate(expression: Expression, variables: Sequence[str], rows: Sequence[Ro
     values: list[Term | None] = [None] * len(rows)
     if isinstance(expression, Var):
         return [row[variables.index(expression.name)] for row in rows] if expression.name in variables else values
-    result = _fresh("value", variables)
-    select = f"({print_expression(expression)} AS ?{result})"
-    for index, value in _solutions(select, "", expression, variables, rows):
+    used = _used(expression, variables)
+    for index, value in _solutions(f"({printed(_renamed(expression, used))} AS ?value)", "", used, rows):
         values[index] = None if value is None else _CANONICAL.term(value)
     return values
 
@@ -29,36 +28,47 @@ def evaluate(expression: Expression, variables: Sequence[str], rows: Sequence[Ro
 def holds(expression: Expression, variables: Sequence[str], rows: Sequence[Row]) -> list[bool]:
     """Whether FILTER(expression) keeps each row over ``variables``: its effective boolean value, error is False."""
     kept = [False] * len(rows)
-    for index, _ in _solutions("", f"FILTER({print_expression(expression)})", expression, variables, rows):
+    used = _used(expression, variables)
+    for index, _ in _solutions("(1 AS ?value)", f"FILTER({printed(_renamed(expression, used))})", used, rows):
         kept[index] = True
     return kept
 
 
+def _used(expression: Expression, variables: Sequence[str]) -> dict[str, int]:
+    """The position in a row of each variable that the expression reads; -1 where rows do not have it."""
+    places = {name: position for position, name in enumerate(variables)}
+    return {name: places.get(name, -1) for name in sorted(var.name for var in expression_variables(expression))}
+
+
+def _renamed(expression: Expression, used: Mapping[str, int]) -> Expression:
+    """The expression with its variables under names that no query text could clash with or reject."""
+    match expression:
+        case Var(name=name):
+            return Var(f"v{list(used).index(name)}")
+        case Call(operator=operator, arguments=arguments):
+            return Call(operator, tuple(_renamed(argument, used) for argument in arguments))
+        case _:
+            return expression
+
+
 def _solutions(
-    select: str, condition: str, expression: Expression, variables: Sequence[str], rows: Sequence[Row]
-) -> Iterator[tuple[int, ox.Literal | None]]:
-    needed = {var.name for var in expression_variables(expression)}
-    used = [(position, name) for position, name in enumerate(variables) if name in needed]
+    select: str, condition: str, used: Mapping[str, int], rows: Sequence[Row]
+) -> Iterator[tuple[int, ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple | None]]:
+    places = [(f"v{index}", position) for index, position in enumerate(used.values()) if position >= 0]
     store = ox.Store()
-    store.extend(ox.parse("\n".join(_triples(rows, used)), format=ox.RdfFormat.N_TRIPLES))
-    row, index = _fresh("row", variables), _fresh("index", variables)
-    bound = "".join(f"OPTIONAL {{ ?{row} <urn:streamgauge:{position}> ?{name} }} " for position, name in used)
-    query = f"SELECT ?{index} {select} WHERE {{ ?{row} {_ROW} ?{index} . {bound}{condition} }}"
-    found = store.query(query)
+    store.extend(ox.parse("\n".join(_triples(rows, places)), format=ox.RdfFormat.N_TRIPLES))
+    bound = "".join(f"OPTIONAL {{ ?row <urn:streamgauge:{name}> ?{name} }} " for name, _ in places)
+    found = store.query(f"SELECT ?index {select} WHERE {{ ?row {_ROW} ?index . {bound}{condition} }}")
     assert isinstance(found, ox.QuerySolutions)
     for solution in found:
-        yield int(solution[0].value), solution[1] if select else None
+        index = solution[0]
+        assert isinstance(index, ox.Literal)
+        yield int(index.value), solution[1]
 
 
-def _triples(rows: Sequence[Row], used: Sequence[tuple[int, str]]) -> Iterator[str]:
+def _triples(rows: Sequence[Row], places: Sequence[tuple[str, int]]) -> Iterator[str]:
     for index, row in enumerate(rows):
         yield f'<urn:streamgauge:row:{index}> {_ROW} "{index}"{_INTEGER} .'
-        for position, _ in used:
+        for name, position in places:
             if row[position] is not None:
-                yield f"<urn:streamgauge:row:{index}> <urn:streamgauge:{position}> {row[position]} ."
-
-
-def _fresh(name: str, taken: Sequence[str]) -> str:
-    while name in taken:
-        name += "_"
-    return name
+                yield f"<urn:streamgauge:row:{index}> <urn:streamgauge:{name}> {row[position]} ."

@@ -54,10 +54,12 @@ def _plan(name: str, aggregate: Aggregate, inner: Relation) -> Plan:
         given = value(aggregate.argument, inner).alias(name)
         return Plan((given,), (fn.min(name).alias(name),), fn.col(name))
     assert aggregate.argument is not None
-    typed = None if aggregate.distinct else fast(aggregate.argument, inner)
-    if typed is None or typed.kind == "boolean" or aggregate.function not in ("SUM", "AVG"):
+    typed = fast(aggregate.argument, inner)
+    if typed is None or typed.kind == "boolean":
         return _collected(name, aggregate, inner)
-    return _summed(name, aggregate, typed)
+    if aggregate.function in ("MIN", "MAX"):
+        return _extreme(name, aggregate, typed, value(aggregate.argument, inner))
+    return _collected(name, aggregate, inner) if aggregate.distinct else _summed(name, aggregate, typed)
 
 
 def _count(name: str, aggregate: Aggregate, inner: Relation) -> Plan:
@@ -70,6 +72,15 @@ def _count(name: str, aggregate: Aggregate, inner: Relation) -> Plan:
     counted = fn.count_distinct(fn.col(name)) if aggregate.distinct else fn.count(name)
     count = fn.coalesce(fn.col(name), fn.lit(0)).cast("bigint")
     return Plan((given.alias(name),), (counted.alias(name),), integer_term(count), count)
+
+
+def _extreme(name: str, aggregate: Aggregate, typed: Typed, term: Column) -> Plan:
+    """MIN or MAX of numbers of one kind; NaN is the greatest, as in pyoxigraph."""
+    chosen = fn.min(name) if aggregate.function == "MIN" else fn.max(name)
+    given = fn.when(typed.column.isNotNull(), fn.struct(typed.column, term.alias("term")))
+    grouped = (chosen.alias(name), fn.count(name).alias(f"{name}_count"))
+    result = fn.when(fn.col(f"{name}_count") == fn.col("rows"), fn.col(f"{name}.term"))
+    return Plan((given.alias(name),), grouped, result)
 
 
 def _summed(name: str, aggregate: Aggregate, typed: Typed) -> Plan:
