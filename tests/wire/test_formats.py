@@ -289,3 +289,10 @@ def test_background_triples(tmp_path):
         list(read_triples(tmp_path / "bad.nt"))
     with pytest.raises(FormatError, match=r"s\.doc: no RDF format has the ending '\.doc'"):
         read_triples(tmp_path / "s.doc")
+
+
+def test_the_documentation_names_every_format_ending_and_parameter():
+    text = (Path(__file__).resolve().parents[2] / "docs" / "streams.md").read_text(encoding="utf-8")
+    names = [*stream_formats(), *weather.PARAMETERS]
+    names += [ending for form in stream_formats().values() for ending in form.endings if ending]
+    assert [name for name in names if f"`{name}`" not in text] == []
