@@ -1,4 +1,4 @@
-"""The tiny notation of stream cases: ``0: a p b. a q 5. | 3: b q c.`` - times in ms, names as IRIs, numbers as literals."""
+"""The tiny notation of stream cases: ``0: a p b. a q 5. | 3: b q c.`` (times in ms)."""
 
 import re
 

@@ -67,7 +67,7 @@ def test_a_wrong_field_is_named(file, old, new, line, words):
 
 def test_not_toml_is_named_with_its_place(file):
     file.write_text("name = \n")
-    with pytest.raises(ExperimentError, match="not TOML: .*line 1"):
+    with pytest.raises(ExperimentError, match=r"not TOML: .*line 1"):
         read(file)
 
 

@@ -94,9 +94,7 @@ def test_istream_and_dstream_add_up_to_rstream(drawn, name, size, slide):
     text = " | ".join(f"{t}: s{s} p o{o}." for t, s, o in sorted(drawn))
     semantics = replace(PROFILES[name], notify_empty=True, r2s_able=frozenset(R2S))
     query = ContinuousQuery(parse_sparql("SELECT ?s { ?s <urn:p> ?o }"), (StreamWindow(STREAM, Window(size, slide)),))
-    sent = {
-        r2s: expected(stream(text), replace(query, r2s=r2s), semantics, 24, 0) for r2s in R2S
-    }
+    sent = {r2s: expected(stream(text), replace(query, r2s=r2s), semantics, 24, 0) for r2s in R2S}
     total: Counter = Counter()
     for now, came, left in zip(sent[R2S.RSTREAM], sent[R2S.ISTREAM], sent[R2S.DSTREAM], strict=True):
         total.update(came.rows)
@@ -108,7 +106,11 @@ def test_table_1_of_csrbench():
     from streamgauge.semantics.profiles import classification
 
     paper = {
-        "Report strategy": ["Window close and Non-empty content", "Content-change", "Window close and Non-empty content"],
+        "Report strategy": [
+            "Window close and Non-empty content",
+            "Content-change",
+            "Window close and Non-empty content",
+        ],
         "Tick": ["Tuple-driven"] * 3,
         "Output operator": ["Rstream", "Istream", "Rstream, Istream and Dstream"],
         "Empty relation notification": ["Yes", "No", "No"],

@@ -1,6 +1,7 @@
 """Which reports are due and what their scopes are, against the worked examples of the papers."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -115,7 +116,7 @@ def test_scopes_only_move_forward(times, size, slide, t0, borders, tick, report,
     """What the evaluators build on: first, last and seen never go back."""
     semantics = Semantics("s", report=report, borders=borders, tick=tick, partial_head=partial)
     due = candidates(times, Window(size, slide), semantics, t0, 60)
-    for before, after in zip(due, due[1:], strict=False):
+    for before, after in pairwise(due):
         assert before.first <= after.first
         assert before.last <= after.last
         assert before.seen <= after.seen

@@ -29,7 +29,7 @@ def definition(stream: Path | Sequence[StreamElement]) -> Expect:
 
 def refuse_spark(query: ContinuousQuery, semantics: Semantics) -> str | None:
     """Why Spark cannot compute the expected answers, or ``None``; what it refuses the definition may do."""
-    from streamgauge.compute.spark.compile import refuse as refuse_query
+    from streamgauge.compute.spark.refusal import refuse as refuse_query
 
     if semantics.content is Counting.BAG:
         return "a content that is a bag"
@@ -37,8 +37,7 @@ def refuse_spark(query: ContinuousQuery, semantics: Semantics) -> str | None:
         return "another value than SPARQL's for an aggregate over nothing"
     if Report.CONTENT_CHANGE in semantics.report and semantics.changes is Changes.ARRIVALS:
         return "content change on arrivals only"
-    reason: str | None = refuse_query(query)
-    return reason
+    return refuse_query(query.form)
 
 
 class Header:

@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from streamgauge.bench.expected import Expect, Header, all_candidates, cuts, in_order, refuse_spark, reports
-from streamgauge.compute.spark.compile import answers, changed, sizes
+from streamgauge.compute.spark.answers import answers, changed, sizes
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport, ExpectedReport
@@ -62,15 +62,13 @@ def _seen(
 def _evaluate(
     session: SparkSession, stream: DataFrame, due: Sequence[DueReport], query: ContinuousQuery, semantics: Semantics
 ) -> tuple[ExpectedReport, ...]:
-    if not due:
-        return ()
+    """Contents first, then the answers of the reports whose content satisfies the strategies, in one job."""
     contents = {row[0]: row[1] for row in sizes(session, stream, due).collect()}
     kept = _kept(session, stream, due, contents, semantics)
-    bags = in_order(
-        ((row[0], tuple(row[1:])) for row in answers(session, stream, kept, query, query.static).collect()), len(kept)
-    )
-    position = {report: index for index, report in enumerate(due)}
-    return reports(kept, bags, [contents.get(position[report], 0) for report in kept], query, semantics)
+    found = answers(session, stream, [due[index] for index in kept], query.form, query.static).toArrow()
+    columns = [column.to_pylist() for column in found.columns]
+    bags = in_order(zip(columns[0], zip(*columns[1:], strict=True), strict=True), len(kept))
+    return reports([due[i] for i in kept], bags, [contents.get(i, 0) for i in kept], query, semantics)
 
 
 def _kept(
@@ -79,11 +77,11 @@ def _kept(
     due: Sequence[DueReport],
     contents: dict[int, int],
     semantics: Semantics,
-) -> list[DueReport]:
-    """The candidates whose content satisfies the strategies about content."""
+) -> list[int]:
+    """The candidates whose content satisfies the strategies about content, in order."""
     kept = set(range(len(due)))
     if Report.CONTENT_CHANGE in semantics.report:
         kept &= changed(session, stream, due)
     if Report.NON_EMPTY in semantics.report:
         kept &= {index for index, content in contents.items() if content}
-    return [due[index] for index in sorted(kept)]
+    return sorted(kept)

@@ -69,9 +69,9 @@ def check(
     if semantics is None:
         write_verdict(run, verdict)
     if as_json:
-        typer.echo(json.dumps(verdict_json(recorded, verdict), indent=2))
+        typer.echo(json.dumps(verdict_json(recorded.header, verdict), indent=2))
     else:
-        console.print(verdict_lines(recorded, verdict))
+        console.print(verdict_lines(recorded.header, verdict))
     return exit_code([(recorded, verdict)])
 
 

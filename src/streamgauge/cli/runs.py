@@ -68,12 +68,17 @@ def _do(experiment: Experiment, out: Path, master: str | None, *, again: bool, a
 
         for folder, done, verdict in run_experiment(experiment, Doing(out, lambda: spark(master), tell, again)):
             judged.append((done, verdict))
-            console.print(verdict_lines(done, verdict))
+            console.print(verdict_lines(done.header, verdict))
             console.print(f"kept in {folder}", style="dim")
     page = out / "report.html"
     write_page(judged, page, title=experiment.name)
     if as_json:
-        typer.echo(json.dumps({"runs": [verdict_json(*both) for both in judged], "report": str(page)}, indent=2))
+        typer.echo(
+            json.dumps(
+                {"runs": [verdict_json(done.header, verdict) for done, verdict in judged], "report": str(page)},
+                indent=2,
+            )
+        )
     else:
         console.print(f"report: {page}")
     return exit_code(judged)

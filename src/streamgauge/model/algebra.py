@@ -73,7 +73,7 @@ class TriplePattern:
 # Expressions: https://www.w3.org/TR/sparql11-query/#expressions
 @dataclass(frozen=True, slots=True)
 class Call:
-    """An operator (``=``, ``+``, ``&&``, ``!``, ``IN`` ...), a built-in (``STR``, ``IF`` ...) or a function ``<iri>``."""
+    """An operator (``=``, ``+``, ``&&``, ``!``, ``IN``), a built-in (``STR``, ``IF``) or a function ``<iri>``."""
 
     operator: str
     arguments: tuple["Expression", ...]

@@ -24,7 +24,7 @@ class DueReport:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedReport:
-    """What one due report should stream: ``rows`` is a bag over ``variables``; ``content`` counts triples in the window."""
+    """What one due report should stream: ``rows`` is a bag over ``variables``; ``content`` counts its triples."""
 
     due: DueReport
     variables: tuple[str, ...]

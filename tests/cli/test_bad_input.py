@@ -1,0 +1,163 @@
+"""Bad input is refused with its place named, in one sentence, with exit code 2; nothing is lost."""
+
+import json
+import sys
+from dataclasses import replace
+
+import pytest
+
+from streamgauge.cli.main import main
+from streamgauge.semantics.profiles import RSPQL
+from streamgauge.wire.run import write_run
+from streamgauge.wire.stream import write
+from tests.bench.runs import right_run
+from tests.notation import stream
+
+QUERY = """PREFIX ex: <urn:>
+REGISTER STREAM <urn:out> AS
+SELECT ?s FROM NAMED WINDOW <urn:w> ON <http://ex.org/streams/test> [RANGE PT5S STEP PT5S]
+WHERE { WINDOW <urn:w> { ?s ex:p ?o } }
+"""
+EXPERIMENT = """
+[workload]
+file = "stream.nq"
+[query]
+file = "query.rq"
+[[engine]]
+name = "live"
+semantics = "csparql"
+"""
+
+
+@pytest.fixture
+def run_main(monkeypatch, capsys):
+    def call(*words):
+        monkeypatch.setattr(sys, "argv", ["streamgauge", *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capsys.readouterr()
+        assert "Traceback" not in said.err
+        return ended.value.code, said.out, said.err
+
+    return call
+
+
+@pytest.fixture
+def here(tmp_path):
+    (tmp_path / "query.rq").write_text(QUERY)
+    (tmp_path / "experiment.toml").write_text(EXPERIMENT)
+    write(stream("0: a p b. | 3000: b p c. | 9000: c p d."), tmp_path / "stream.parquet")
+    (tmp_path / "table").mkdir()
+    write(stream("0: a p b. | 3000: b p c. | 9000: c p d."), tmp_path / "table" / "part-0.parquet")
+    return tmp_path
+
+
+def expect(here, *more):
+    return ("expect", here / "query.rq", "--stream", here / "table", "--as", "rspql", *more)
+
+
+def test_good_input_first(here, run_main):
+    """So that the cases below fail for their own reason."""
+    code, out, _ = run_main(*expect(here, "--advance-to", "10s", "--json"))
+    assert code == 0
+    assert [(window["instant"], window["expected_result_size"]) for window in json.loads(out)] == [
+        (5000, 2),
+        (10000, 1),
+    ]
+
+
+def test_not_n_triples(here, run_main):
+    bad = here / "bad.n3t"
+    bad.write_text('<urn:a> <urn:p> <urn:b> "0" .\nthis is no triple\n')
+    code, _, err = run_main("expect", here / "query.rq", "--stream", bad, "--as", "rspql")
+    assert code == 2
+    assert "bad.n3t" in err
+    assert "line 2" in err or ":2" in err
+
+
+def test_time_that_goes_back(here, run_main):
+    bad = here / "back.n3t"
+    bad.write_text('<urn:a> <urn:p> <urn:b> "5" .\n<urn:a> <urn:p> <urn:c> "3" .\n')
+    code, _, err = run_main("expect", here / "query.rq", "--stream", bad, "--as", "rspql")
+    assert code == 2
+    assert "back.n3t" in err
+    assert "lateness" in err
+
+
+def test_an_unknown_prefix(here, run_main):
+    (here / "query.rq").write_text(QUERY.replace("PREFIX ex: <urn:>\n", ""))
+    code, _, err = run_main(*expect(here))
+    assert code == 2
+    assert "ex:" in err
+
+
+def test_a_query_that_the_parser_rejects_shows_line_and_column(here, run_main):
+    (here / "query.rq").write_text(QUERY.replace("?s ex:p ?o", "?s ex:p"))
+    code, _, err = run_main(*expect(here))
+    assert code == 2
+    assert "line 4" in err
+    assert "column" in err
+
+
+def test_slide_0(here, run_main):
+    (here / "query.rq").write_text(QUERY.replace("STEP PT5S", "STEP PT0S"))
+    code, _, err = run_main(*expect(here))
+    assert code == 2
+    assert "line 3" in err
+
+
+def test_a_window_beyond_the_memory_limit_names_the_limit(here, run_main):
+    elements = stream(" | ".join(f"{t}: a{t} p b." for t in range(3000)))
+    write(elements, here / "table" / "part-0.parquet")
+    code, _, err = run_main(*expect(here, "--memory-limit-mb", "1"))
+    assert code == 2
+    assert "memory_limit_mb = 1" in err
+
+
+def test_a_misspelled_key(here, run_main):
+    (here / "experiment.toml").write_text(EXPERIMENT.replace("semantics", "semantic"))
+    code, _, err = run_main("run", here / "experiment.toml", "--out", here / "out")
+    assert code == 2
+    assert "experiment.toml:8: " in err
+    assert "allowed here: name, semantics" in err
+
+
+def test_an_unknown_semantics_lists_the_known_ones(here, run_main):
+    code, _, err = run_main("expect", here / "query.rq", "--stream", here / "table", "--as", "csparkle")
+    assert code == 2
+    assert "csparql, csparql-0.9.7" in err
+
+
+def test_a_run_folder_without_its_answers(here, run_main):
+    run = right_run(RSPQL)
+    text = QUERY.replace("PT5S", "PT0.005S")
+    write_run(here / "run", replace(run, header=replace(run.header, query_text=text)))
+    write(stream("0: a p b."), here / "run" / "stream.parquet")
+    for part in sorted((here / "run").rglob("*answers*"), reverse=True):
+        part.rmdir() if part.is_dir() else part.unlink()
+    code, _, err = run_main("check", here / "run")
+    assert code == 2
+    assert "answers" in err
+
+
+def test_a_folder_that_is_no_run(here, run_main):
+    code, _, err = run_main("check", here)
+    assert code == 2
+    assert "run.json" in err
+
+
+def test_a_wrong_option(run_main):
+    code, _, err = run_main("expect", "--nonsense")
+    assert code == 2
+    assert "nonsense" in err or "Missing" in err
+
+
+def test_no_java_is_a_sentence(here, run_main, monkeypatch):
+    from streamgauge.cli.spark import spark
+
+    spark.cache_clear()
+    monkeypatch.setattr("streamgauge.compute.spark.session.java", lambda: None)
+    monkeypatch.delenv("SPARK_REMOTE", raising=False)
+    code, _, err = run_main("generate", "weather", "--out", here / "out")
+    assert code == 2
+    assert "Spark needs Java 17" in err
