@@ -199,7 +199,7 @@ def failed(
 
 
 def unknown() -> Judged:
-    reason = "A window would hold about 12,000,000 triples, more than the limit of 4,000,000: raise the limit or judge with Spark."
+    reason = "A window would hold about 12,000,000 triples, over the limit of 4,000,000: raise it or use Spark."
     return Run(header("rsp-js"), (), ()), verdict(
         [], Judgement.UNKNOWN, reason=reason, evaluator=None, t0=None, last_answer=None
     )

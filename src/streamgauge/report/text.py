@@ -1,5 +1,7 @@
 """The verdict on one run for the terminal (rich) and for programs (JSON)."""
 
+from collections.abc import Sequence
+
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -23,12 +25,12 @@ def verdict_lines(header: RunHeader, verdict: Verdict) -> RenderableType:
     parts: list[RenderableType] = [_word(header, verdict), Text("  " + explanation(unit, verdict))]
     if header.failure:
         parts.append(Text(f"  The engine failed. {header.failure}", style="red"))
-    parts.append(_figures(header, verdict))
+    parts.append(_figures([*(_scores(verdict) if verdict.windows else ()), *facts_of(header, [verdict])[2:]]))
     bad = [window for window in verdict.windows if not window.right]
     if bad:
         parts.append(_table(bad[:LISTED], unit, header.semantics.borders))
     if len(bad) > LISTED:
-        parts.append(Text(f"  and {counted(len(bad) - LISTED, unit)} more"))
+        parts.append(Text(f"  and {counted(len(bad) - LISTED, f'more {unit}')}"))
     return Group(*parts)
 
 
@@ -41,15 +43,17 @@ def _word(header: RunHeader, verdict: Verdict) -> Text:
     )
 
 
-def _figures(header: RunHeader, verdict: Verdict) -> Table:
-    table = Table.grid(padding=(0, 2))
-    lines = (
+def _scores(verdict: Verdict) -> tuple[tuple[str, str], ...]:
+    return (
         ("Precision, recall", f"{percent(verdict.precision)}, {percent(verdict.recall)}"),
         ("Missed, surplus, late", f"{verdict.missed:,}, {verdict.surplus:,}, {verdict.late:,}"),
         ("Delay", f"median {duration(median_delay(verdict.windows))}, at most {duration(verdict.max_delay)}"),
         ("Last answer", f"{duration(verdict.last_answer)} after the start"),
-        *facts_of(header, [verdict])[2:],
     )
+
+
+def _figures(lines: Sequence[tuple[str, str]]) -> Table:
+    table = Table.grid(padding=(0, 2))
     for name, value in lines:
         table.add_row(Text("  " + name), Text(value))
     return table
