@@ -93,6 +93,11 @@ def test_n_triples_of_any_layout_are_taken_and_made_canonical(text):
     assert decode_input(line).added == (("<http://a>", "<http://b>", f'"76"^^<{XSD}integer>'),)
 
 
+def test_two_triples_in_another_layout_are_not_taken_for_one():
+    line = json.dumps({"t": 0, "n": 0, "stream": "s", "add": "<urn:a> <urn:b> <urn:c>.\n<urn:d> <urn:e> <urn:f> .\n"})
+    assert decode_input(line).added == (("<urn:a>", "<urn:b>", "<urn:c>"), ("<urn:d>", "<urn:e>", "<urn:f>"))
+
+
 def test_terms_of_answers_become_canonical():
     line = json.dumps({"vars": ["x", "y"], "add": [[f'"076.0"^^<{XSD}float>', "<http://\\u0061>"]]})
     assert decode_answer(line).added == ((f'"76"^^<{XSD}float>', "<http://a>"),)
@@ -111,6 +116,9 @@ def test_terms_of_answers_become_canonical():
         ('{"stream":"s","t":1,"n":1,"add":7}', "field add is 7: expected N-Triples text"),
         ('{"stream":"s","t":1,"n":1,"add":"nonsense"}', "field add is not N-Triples: .*line 1"),
         ('{"stream":"s","t":1,"n":1,"add":"a  b .\\n"}', "field add is not N-Triples"),
+        ('{"stream":"s","t":1,"n":1,"add":"<urn:a> <urn:b> c .\\n"}', "field add is not N-Triples"),
+        ('{"stream":"s","t":1,"n":1,"add":"<urn:a> _:b <urn:c> .\\n"}', "field add is not N-Triples"),
+        ('{"stream":"s","t":1,"n":1,"add":"a <urn:b> <urn:c> .\\n"}', "field add is not N-Triples"),
         ('{"stream":"s","t":1,"n":1,"remove":"<http://a> .\\n"}', "field remove is not N-Triples"),
         ('{"stream":"s","t":1,"n":1,"until":"x"}', "field until is 'x'"),
         ('{"advance":"soon"}', "field advance is 'soon': expected a whole number"),

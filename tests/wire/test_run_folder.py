@@ -165,6 +165,7 @@ def test_a_full_disk_while_recording_is_said_and_what_was_written_stays(tmp_path
     writer.samples(run.samples)
     with pytest.raises(RunError, match=rf"{table}\.parquet.*: the disk is full: free some space"):
         writer.flush()
+    assert [file for file in tmp_path.rglob(".*") if file.name != ".run.json"] == []
     kept = read_run(tmp_path, parse)
     assert kept.answers[:2] == run.answers[:2]
     assert kept.header.failure == UNFINISHED

@@ -53,11 +53,11 @@ class Format:
 
 def number(items: Iterable[Item], reading: Reading) -> Iterator[StreamElement]:
     """Elements numbered in system time; FormatError where time goes back and no lateness bound is declared."""
-    newest: int | None = None
+    last: int | None = None
     for sequence, (place, time, triples) in enumerate(items):
-        if reading.lateness is None and newest is not None and time < newest:
-            raise FormatError(f"{place}: time goes back from {newest} to {time} ms: declare a lateness bound or sort")
-        newest = time if newest is None else max(newest, time)
+        if reading.lateness is None and last is not None and time < last:
+            raise FormatError(f"{place}: time goes back from {last} to {time} ms: declare a lateness bound or sort")
+        last = time
         yield StreamElement(reading.stream, time, sequence, triples)
 
 

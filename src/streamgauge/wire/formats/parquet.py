@@ -11,12 +11,12 @@ from streamgauge.wire.formats.format import Format, FormatError, Reading
 
 def read(path: Path, reading: Reading) -> Iterator[StreamElement]:
     """The elements of a stream table, under its own stream names and sequence numbers; times checked as everywhere."""
-    newest: int | None = None
+    last: int | None = None
     for element in table.elements(path):
-        if reading.lateness is None and newest is not None and element.time < newest:
+        if reading.lateness is None and last is not None and element.time < last:
             where = f"{path}, sequence {element.sequence}"
-            raise FormatError(f"{where}: time goes back from {newest} to {element.time} ms: declare a lateness bound")
-        newest = element.time if newest is None else max(newest, element.time)
+            raise FormatError(f"{where}: time goes back from {last} to {element.time} ms: declare a lateness bound")
+        last = element.time
         yield element
 
 
