@@ -12,6 +12,7 @@ from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport, ExpectedReport
 from streamgauge.model.semantics import Report, Semantics, Tick
+from streamgauge.semantics.definition import RefusedError
 
 
 def spark(session: SparkSession, stream: Path, header: Header) -> Expect:
@@ -20,7 +21,7 @@ def spark(session: SparkSession, stream: Path, header: Header) -> Expect:
 
     def expect(query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int) -> tuple[ExpectedReport, ...]:
         if reason := refuse_spark(query, semantics):
-            raise ValueError(f"the Spark oracle does not judge {reason}: use the definition (--evaluator definition)")
+            raise RefusedError(f"the Spark oracle does not judge {reason}: use the definition (--evaluator definition)")
         due, admitted, late, times = all_candidates(header, query, semantics, advanced_to, t0)
         seen = _seen(session, table, late, admitted, semantics, cut=cuts(due, times))
         return _evaluate(session, seen, due, query, semantics)

@@ -6,6 +6,7 @@ from streamgauge.bench.judge import Means, choose, expectation
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import ExpectedReport
 from streamgauge.model.semantics import Semantics
+from streamgauge.semantics.definition import refuse
 from streamgauge.semantics.order import origins
 
 
@@ -23,6 +24,7 @@ def expected_reports(
 
     Without either time comes as far as the last element; without ``t0`` the semantics' first candidate counts.
     """
+    refuse(query, semantics)
     evaluator = means.evaluator or choose(stream, query, semantics, None)
     expect, first, last = expectation(evaluator, stream, means)
     origin = t0 if t0 is not None else origins(semantics, query.window, first)[0]

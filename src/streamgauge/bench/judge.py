@@ -17,6 +17,8 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import Run
 from streamgauge.model.semantics import Clock, Semantics
 from streamgauge.model.verdict import Evaluator, Verdict
+from streamgauge.semantics.definition import RefusedError, refuse
+from streamgauge.semantics.order import OutOfOrderError
 from streamgauge.wire.stream import elements, files
 
 if TYPE_CHECKING:
@@ -44,12 +46,13 @@ def judge_run(run: Run, stream: Path, means: Means) -> Verdict:
 
 
 def _judge(run: Run, semantics: Semantics, stream: Path, means: Means) -> Verdict:
-    evaluator = means.evaluator or choose(stream, run.header.query, semantics, run.header.evaluator)
-    rules = Rules(evaluator, means.max_delay)
     try:
+        refuse(run.header.query, semantics)
+        evaluator = means.evaluator or choose(stream, run.header.query, semantics, run.header.evaluator)
+        rules = Rules(evaluator, means.max_delay)
         expect, first, _last = expectation(evaluator, stream, means)
         return check(run, expect, first, rules, means.progress)
-    except ValueError as error:
+    except (RefusedError, OutOfOrderError) as error:
         return unknown(run, str(error))
 
 
@@ -105,7 +108,7 @@ def _under_both_clocks(run: Run, stream: Path, means: Means) -> Verdict:
     try:
         verdict = check(wall, definition(arrived), first_time(arrived), rules, means.progress)
         other = check(run, definition(held), first_time(held), rules, means.progress)
-    except ValueError as error:
+    except (RefusedError, OutOfOrderError) as error:
         return unknown(run, str(error))
     return replace(verdict, other_clock=(str(Clock.APPLICATION), other.precision, other.recall))
 

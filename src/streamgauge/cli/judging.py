@@ -57,7 +57,7 @@ def check(
     max_delay: Annotated[str | None, typer.Option(help="An answer later than this makes its window late.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     master: Annotated[str | None, typer.Option(help="Spark master, local[*] unless given.")] = None,
-) -> int:
+) -> None:
     """Judge a recorded run again and keep the verdict in its folder."""
     recorded = read_run(run, parse)
     if semantics is not None:
@@ -72,7 +72,7 @@ def check(
         typer.echo(json.dumps(verdict_json(recorded.header, verdict), indent=2))
     else:
         console.print(verdict_lines(recorded.header, verdict))
-    return exit_code([(recorded, verdict)])
+    raise typer.Exit(exit_code([(recorded, verdict)]))
 
 
 def expect(

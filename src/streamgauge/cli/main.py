@@ -2,7 +2,6 @@
 
 import sys
 
-import click
 import typer
 
 from streamgauge import __version__
@@ -12,7 +11,10 @@ from streamgauge.cli.exits import Exit
 from streamgauge.cli.spark import SparkUnavailableError
 from streamgauge.engines import EngineError
 from streamgauge.query import QueryError
+from streamgauge.semantics.definition import RefusedError
 from streamgauge.semantics.order import OutOfOrderError
+from streamgauge.semantics.profiles import UnknownProfileError
+from streamgauge.wire.formats import FormatError
 from streamgauge.wire.run import RunError
 from streamgauge.wire.stream import StreamError
 from streamgauge.workloads import UnknownNameError
@@ -26,6 +28,9 @@ BAD_INPUT = (
     ParameterError,
     UnknownNameError,
     EngineError,
+    FormatError,
+    UnknownProfileError,
+    RefusedError,
     OutOfOrderError,
     SparkUnavailableError,
 )
@@ -58,23 +63,16 @@ def _options(
 def main() -> None:
     """Run the command line; every expected error is one sentence on standard error and exit code 2."""
     try:
-        code = app(standalone_mode=False)
+        app()
     except BAD_INPUT as error:
         sys.exit(_say(str(error)))
-    except click.ClickException as error:
-        error.show()
-        sys.exit(Exit.BAD_INPUT)
-    except (click.Abort, KeyboardInterrupt):
-        _say("stopped; what was finished is kept")
-        sys.exit(130)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         sys.exit(_say(f"{where}{error.strerror or error}"))
-    sys.exit(int(code or 0))
 
 
 def _say(sentence: str) -> int:
-    click.echo(f"streamgauge: {sentence}", err=True)
+    typer.echo(f"streamgauge: {sentence}", err=True)
     return Exit.BAD_INPUT
 
 

@@ -1,6 +1,7 @@
 """Commands that run engines: ``run`` and ``demo``."""
 
 import json
+from collections.abc import Callable
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Annotated
@@ -40,48 +41,61 @@ def run(
     again: Again = False,
     as_json: AsJson = False,
     master: Master = None,
-) -> int:
+) -> None:
     """Do an experiment: make its streams, run its engines, judge every run, write the report."""
     experiment = read(file, define or ())
-    return _do(experiment, out or Path("runs") / experiment.name, master, again=again, as_json=as_json)
+    _do(experiment, out or Path("runs") / experiment.name, master, again=again, as_json=as_json)
 
 
 def demo(
     out: Annotated[Path, typer.Option(help="Where runs and the report go.")] = Path("demo-out"),
     again: Again = False,
     as_json: AsJson = False,
-) -> int:
+) -> None:
     """A weather stream answered by the live engine as C-SPARQL and as CQELS, judged and shown."""
     with as_file(files("streamgauge.cli") / "demo.toml") as file:
         experiment = read(file)
-    return _do(experiment, out, None, again=again, as_json=as_json)
+    _do(experiment, out, None, again=again, as_json=as_json)
 
 
-def _do(experiment: Experiment, out: Path, master: str | None, *, again: bool, as_json: bool) -> int:
+def _do(experiment: Experiment, out: Path, master: str | None, *, again: bool, as_json: bool) -> None:
+    """Run, show each verdict as it comes, write the page; after Ctrl-C what is finished is shown and kept."""
     console = Console(stderr=True)
     judged: list[tuple[Run, Verdict]] = []
+    stopped = False
     with _progress(console) as progress:
-        task = progress.add_task("starting", total=1.0)
+        tell = _teller(progress)
+        try:
+            for folder, run, verdict in run_experiment(experiment, Doing(out, lambda: spark(master), tell, again)):
+                judged.append((run, verdict))
+                console.print(verdict_lines(run.header, verdict))
+                console.print(f"kept in {folder}", style="dim")
+        except KeyboardInterrupt:
+            stopped = True
+    if judged:
+        write_page(judged, out / "report.html", title=experiment.name)
+    _conclude(judged, out / "report.html", console, as_json=as_json)
+    if stopped:
+        console.print(f"stopped; {len(judged)} finished runs are kept, the same command goes on from there")
+        raise typer.Exit(130)
+    raise typer.Exit(exit_code(judged))
 
-        def tell(what: str, share: float) -> None:
-            progress.update(task, description=what, completed=max(share, progress.tasks[0].completed))
 
-        for folder, done, verdict in run_experiment(experiment, Doing(out, lambda: spark(master), tell, again)):
-            judged.append((done, verdict))
-            console.print(verdict_lines(done.header, verdict))
-            console.print(f"kept in {folder}", style="dim")
-    page = out / "report.html"
-    write_page(judged, page, title=experiment.name)
+def _teller(progress: Progress) -> Callable[[str, float], None]:
+    task = progress.add_task("starting", total=1.0)
+
+    def tell(what: str, share: float) -> None:
+        progress.update(task, description=what, completed=max(share, progress.tasks[0].completed))
+
+    return tell
+
+
+def _conclude(judged: list[tuple[Run, Verdict]], page: Path, console: Console, *, as_json: bool) -> None:
     if as_json:
-        typer.echo(
-            json.dumps(
-                {"runs": [verdict_json(done.header, verdict) for done, verdict in judged], "report": str(page)},
-                indent=2,
-            )
-        )
-    else:
+        runs = [verdict_json(run.header, verdict) for run, verdict in judged]
+        typer.echo(json.dumps({"runs": runs, "report": str(page)}, indent=2))
+    elif judged:
         console.print(f"report: {page}")
-    return exit_code(judged)
 
 
 def _progress(console: Console) -> Progress:

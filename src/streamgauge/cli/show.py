@@ -104,7 +104,7 @@ def _profile_table(name: str, profile: Semantics) -> Table:
     return table
 
 
-def doctor(as_json: AsJson = False) -> int:
+def doctor(as_json: AsJson = False) -> None:
     """Say what this machine lacks and how to get it."""
     checks = [_java(), _memory(), _python(), _chromium()]
     if as_json:
@@ -116,7 +116,8 @@ def doctor(as_json: AsJson = False) -> int:
         for what, found, advice in checks:
             table.add_row(what, found or "missing", advice)
         Console().print(table)
-    return Exit.RIGHT if all(found for what, found, _ in checks if what != "chromium") else Exit.BAD_INPUT
+    whole = all(found for what, found, _ in checks if what != "chromium")
+    raise typer.Exit(Exit.RIGHT if whole else Exit.BAD_INPUT)
 
 
 def _java() -> tuple[str, str, str]:

@@ -144,7 +144,7 @@ def thinning(series: Sequence[Series], count: int) -> str:
         return ""
     if repeated and count <= limit * max(len(one.runs) for one in series):
         return "Line: median over the repetitions; band: lowest to highest."
-    return f"{count:,} values in {limit} equal stretches; line: median of each, band: lowest to highest."
+    return f"{count:,} values in at most {limit} equal stretches; line: median of each, band: lowest to highest."
 
 
 def result_sizes(drawing: Drawing, series: Sequence[Series]) -> Iterator[Figure]:

@@ -15,12 +15,16 @@ from streamgauge.semantics.order import Arrival, admit, arrivals
 from streamgauge.semantics.stream import streamed
 
 
+class RefusedError(ValueError):
+    """What the definition or an evaluator does not cover; the sentence names it and says what to do."""
+
+
 def expected(
     elements: Iterable[StreamElement], query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int
 ) -> tuple[ExpectedReport, ...]:
     """Every report that should have been sent up to ``advanced_to`` (ms) when the first window starts at ``t0``.
 
-    Raises ValueError for what the definition does not cover, OutOfOrderError for disorder without a bound.
+    Raises RefusedError for what the definition does not cover, OutOfOrderError for disorder without a bound.
     """
     refuse(query, semantics)
     counted, _late = admit(facts(elements), semantics, query.window, t0)
@@ -36,11 +40,15 @@ def expected(
 
 
 def refuse(query: ContinuousQuery, semantics: Semantics) -> None:
-    """Raise ValueError when the query asks for an operator that the semantics' engine does not have."""
+    """Raise RefusedError for several windows, and for an operator that the semantics' engine does not have."""
+    if len(query.windows) != 1:
+        raise RefusedError(f"the query has {len(query.windows)} windows: one window over one stream is judged so far")
     r2s = operator(query, semantics)
     if r2s not in semantics.r2s_able:
         able = ", ".join(sorted(semantics.r2s_able))
-        raise ValueError(f"{semantics.name} has no {r2s} (it has {able}): change the query's keyword or the semantics")
+        raise RefusedError(
+            f"{semantics.name} has no {r2s} (it has {able}): change the query's keyword or the semantics"
+        )
 
 
 def operator(query: ContinuousQuery, semantics: Semantics) -> R2S:
@@ -52,7 +60,7 @@ def facts(elements: Iterable[StreamElement]) -> Iterator[StreamElement]:
     """The elements, refused by name when they carry what windows do not define yet: removals or an own validity."""
     for element in elements:
         if element.removed or element.until is not None:
-            raise ValueError(
+            raise RefusedError(
                 f"element {element.sequence} of {element.stream} removes triples or ends early: "
                 "time-based windows take added triples only"
             )

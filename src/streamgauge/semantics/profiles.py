@@ -242,10 +242,14 @@ PROFILES: dict[str, Semantics] = {
 }
 
 
+class UnknownProfileError(ValueError):
+    """A name that no profile has; the sentence lists those that there are."""
+
+
 def profile(name: str) -> Semantics:
-    """The named Semantics value; ValueError lists the names that there are."""
+    """The named Semantics value; UnknownProfileError lists the names that there are."""
     if name not in PROFILES:
-        raise ValueError(f"no semantics named {name!r}: there are {', '.join(PROFILES)}")
+        raise UnknownProfileError(f"no semantics named {name!r}: there are {', '.join(PROFILES)}")
     return PROFILES[name]
 
 

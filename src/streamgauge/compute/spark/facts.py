@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from streamgauge.compute.spark.intervals import TRIPLE, intervals, longest, merged, repeats
+from streamgauge.compute.spark.intervals import TRIPLE, intervals, longest, merged
 from streamgauge.compute.spark.numbers import SPARK_TYPES, parsed
 from streamgauge.compute.spark.relation import Relation, column, cut, number
 from streamgauge.model.algebra import TriplePattern, Var, triple_variables
@@ -74,27 +74,24 @@ def gather(
     static: Iterable[Triple],
     patterns: Sequence[TriplePattern],
 ) -> Facts:
-    """The facts for these triple patterns; two small jobs find the datatypes and whether triples repeat."""
+    """The facts for these triple patterns; one small job finds the datatypes and whether triples repeat."""
     kept = tuple(dict.fromkeys(triple for triple in static if any(_may_match(p, triple) for p in patterns)))
     chosen = stream.filter(reduce(Column.__or__, map(_constants, patterns), fn.lit(False)))
     predicates = sorted({p.predicate for p in patterns if isinstance(p.predicate, str)})
-    streamed = _kinds(chosen, predicates)
+    frame = intervals(spark, chosen, due)
+    streamed, repeated = _profile(frame)
     unstreamed = frozenset(predicates) - streamed.keys()
     kinds = {p: streamed.get(p, frozenset()) | _static_kinds(p, kept) for p in predicates}
     any_predicate = any(isinstance(p.predicate, Var) for p in patterns)
     mixed = [triple for triple in kept if any_predicate or triple[1] in streamed]
-    frame, width = _blocks(spark, intervals(spark, chosen, due), due, mixed)
+    if mixed:
+        frame = frame.unionByName(_always(spark, mixed, len(due)))
+    frame, width = _blocks(merged(frame) if mixed or repeated else frame, due)
     return Facts(spark, frame, kept, len(due), width, kinds, unstreamed)
 
 
-def _blocks(
-    spark: SparkSession, frame: DataFrame, due: Sequence[DueReport], mixed: Sequence[Triple]
-) -> tuple[DataFrame, int]:
-    """The facts with each triple's intervals disjoint, cut into blocks when the stream is long; and their width."""
-    if mixed:
-        frame = frame.unionByName(_always(spark, mixed, len(due)))
-    if repeats(frame):
-        frame = merged(frame)
+def _blocks(frame: DataFrame, due: Sequence[DueReport]) -> tuple[DataFrame, int]:
+    """The facts cut into blocks of reports when the stream is long, and the width of a block."""
     width = _BLOCKS * longest(due)
     if 2 * width > len(due):
         return frame, len(due)
@@ -118,18 +115,19 @@ def _may_match(pattern: TriplePattern, triple: Triple) -> bool:
     return all(isinstance(node, Var) or node == term for node, term in zip(nodes, triple, strict=True))
 
 
-def _kinds(stream: DataFrame, predicates: Sequence[Term]) -> dict[Term, frozenset[str]]:
-    """The datatypes of the objects of each of these predicates that occurs in the stream."""
-    if not predicates:
-        return {}
+def _profile(frame: DataFrame) -> tuple[dict[Term, frozenset[str]], bool]:
+    """The datatypes of the objects of each predicate, and whether a triple may repeat (equal hashes count as equal)."""
     literal = fn.col("object").startswith('"')
     suffix = fn.when(literal, fn.substring_index("object", '"', -1)).otherwise(NOT_LITERAL)
-    rows = stream.filter(fn.col("predicate").isin(*predicates)).select("predicate", suffix.alias("suffix")).distinct()
-    found: dict[Term, frozenset[str]] = {}
-    for row in rows.collect():
-        kind = row[1].removeprefix("^^<").removesuffix(">") or XSD + "string"
-        found[row[0]] = found.get(row[0], frozenset()) | {kind}
-    return found
+    triple = fn.xxhash64("subject", "object").alias("triple")
+    rows = frame.select("predicate", suffix.alias("suffix"), triple).groupBy("predicate", "suffix")
+    kinds: dict[Term, frozenset[str]] = {}
+    repeated = False
+    for predicate, kind, count, different in rows.agg(fn.count("*"), fn.count_distinct("triple")).collect():
+        iri = kind.removeprefix("^^<").removesuffix(">") or XSD + "string"
+        kinds[predicate] = kinds.get(predicate, frozenset()) | {iri}
+        repeated = repeated or count != different
+    return kinds, repeated
 
 
 def _static_kinds(predicate: Term, static: Iterable[Triple]) -> frozenset[str]:

@@ -1,1 +1,0 @@
-"""Transports in and out, one file each."""
