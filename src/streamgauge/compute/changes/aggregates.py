@@ -1,0 +1,260 @@
+"""Aggregates that take back: exact sums as integers, extremes as counted heaps."""
+
+import heapq
+import math
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from typing import Final, Protocol
+
+from streamgauge.compute.changes.ordering import extreme
+from streamgauge.compute.numbers import (
+    DECIMAL,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    SCALE,
+    UNKNOWN,
+    Number,
+    decimal,
+    floating,
+    integer,
+    number,
+    single,
+)
+from streamgauge.model.algebra import Aggregate, Var
+from streamgauge.model.terms import Term
+from streamgauge.wire.canonical import Canonical, parse_term
+
+_CANONICAL = Canonical()
+_FIXED: Final = 1 << 1100
+"""Every xsd:double is a whole number of 2^-1100."""
+
+Cell = Term | None
+
+
+class Accumulator(Protocol):
+    """Values come and go with a signed number of copies; ``None`` is unbound or an error."""
+
+    def add(self, value: Cell, copies: int) -> None:
+        """Take in (or back) copies of a value."""
+        ...
+
+    def result(self) -> Cell:
+        """The aggregate of what is there, ``None`` when it is unbound."""
+        ...
+
+
+class Count:
+    """COUNT: of rows, or of the values that are bound."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def add(self, value: Cell, copies: int) -> None:
+        """Count what is bound."""
+        if value is not None:
+            self._count += copies
+
+    def result(self) -> Cell:
+        """An xsd:integer."""
+        return integer(self._count)
+
+
+class Sum:
+    """SUM: exact whatever comes and goes; unbound as long as something that is no number is there."""
+
+    def __init__(self) -> None:
+        self.copies = 0
+        self.bad = 0
+        self._kinds = [0, 0, 0, 0]
+        self._exact = [0, 0, 0, 0]
+        self._special: dict[str, int] = {}
+
+    def add(self, value: Cell, copies: int) -> None:
+        """Take in or back; floats are counted in units that make them whole."""
+        read = UNKNOWN if value is None else number(value)
+        self.copies += copies
+        if not isinstance(read, Number):
+            self.bad += copies
+            return
+        self._kinds[read.kind] += copies
+        amount = read.value
+        if isinstance(amount, int):
+            self._exact[read.kind] += amount * copies
+        elif math.isfinite(amount):
+            top, bottom = amount.as_integer_ratio()
+            self._exact[read.kind] += top * (_FIXED // bottom) * copies
+        else:
+            name = str(amount)
+            self._special[name] = self._special.get(name, 0) + copies
+
+    def total(self) -> Number | Fraction | float | None:
+        """The sum: a Number of integers or decimals, else a fraction or a special float; ``None`` out of range."""
+        kind = self.kind
+        if kind <= DECIMAL:
+            scaled = self._exact[DECIMAL] + (self._exact[INTEGER] * SCALE if kind == DECIMAL else 0)
+            value, bits = (scaled, 127) if kind == DECIMAL else (self._exact[INTEGER], 63)
+            return Number(kind, value) if -(1 << bits) <= value < 1 << bits else None
+        present = {name for name, copies in self._special.items() if copies}
+        if present:
+            return float("nan") if "nan" in present or len(present) > 1 else float(present.pop())
+        units = self._exact[FLOAT] + self._exact[DOUBLE]
+        return Fraction(units, _FIXED) + self._exact[INTEGER] + Fraction(self._exact[DECIMAL], SCALE)
+
+    @property
+    def kind(self) -> int:
+        """The widest kind of number that is there."""
+        return max((kind for kind in range(4) if self._kinds[kind]), default=INTEGER)
+
+    def result(self) -> Cell:
+        """The sum in its widest kind."""
+        total = None if self.bad else self.total()
+        if total is None:
+            return None
+        if isinstance(total, Number):
+            return integer(int(total.value)) if total.kind == INTEGER else decimal(int(total.value))
+        return _float(total, self.kind)
+
+
+class Average(Sum):
+    """AVG: 0 over nothing; integers and decimals divide to 18 digits."""
+
+    def result(self) -> Cell:
+        """The sum over the number of values."""
+        if not self.copies:
+            return integer(0)
+        total = None if self.bad else self.total()
+        if total is None:
+            return None
+        if isinstance(total, Number):
+            scaled = int(total.value) * (SCALE if total.kind == INTEGER else 1)
+            if not -(1 << 127) <= scaled < 1 << 127:
+                return None
+            quotient = abs(scaled) // self.copies
+            return decimal(-quotient if scaled < 0 else quotient)
+        return _float(total / self.copies, self.kind)
+
+
+def _float(value: Fraction | float, kind: int) -> Term:
+    try:
+        nearest = float(value)
+    except OverflowError:
+        nearest = math.inf if value > 0 else -math.inf
+    text = floating(single(nearest) if kind == FLOAT else nearest, kind)
+    return _CANONICAL.term(parse_term(text))
+
+
+class Extreme:
+    """MIN and MAX: a heap of numbers whose departed tops are dropped when seen; others go by pyoxigraph's order."""
+
+    def __init__(self, function: str) -> None:
+        self._function, self._sign = function, 1 if function == "MIN" else -1
+        self._counts: dict[Cell, int] = {}
+        self._odd = 0
+        self._heap: list[tuple[int | Fraction, Term]] = []
+
+    def add(self, value: Cell, copies: int) -> None:
+        """Count the value; a new number also enters the heap."""
+        before = self._counts.get(value, 0)
+        if before + copies:
+            self._counts[value] = before + copies
+        else:
+            del self._counts[value]
+        rank = self._rank(value)
+        if rank is None:
+            self._odd += copies
+        elif not before and value is not None:
+            self._push(rank, value)
+
+    def _rank(self, value: Cell) -> int | Fraction | None:
+        read = UNKNOWN if value is None else number(value)
+        if not isinstance(read, Number) or (isinstance(read.value, float) and not math.isfinite(read.value)):
+            return None
+        if isinstance(read.value, float) and read.value.is_integer():
+            return self._sign * int(read.value)
+        return self._sign * (read.value if read.kind == INTEGER and isinstance(read.value, int) else read.exact)
+
+    def result(self) -> Cell:
+        """The least (or greatest) value."""
+        if None in self._counts:
+            return None
+        if self._odd:
+            return self._by_order()
+        while self._heap and self._heap[0][1] not in self._counts:
+            heapq.heappop(self._heap)
+        return self._heap[0][1] if self._heap else None
+
+    def _push(self, rank: int | Fraction, value: Term) -> None:
+        heapq.heappush(self._heap, (rank, value))
+        if len(self._heap) > 2 * len(self._counts) + 64:
+            self._heap = [entry for entry in set(self._heap) if entry[1] in self._counts]
+            heapq.heapify(self._heap)
+
+    def _by_order(self) -> Cell:
+        values = [value for value in self._counts if value is not None]
+        return extreme(self._function, values)
+
+
+class Sample:
+    """SAMPLE: the value that has been there longest; unbound ones are passed over."""
+
+    def __init__(self) -> None:
+        self._counts: dict[Term, int] = {}
+
+    def add(self, value: Cell, copies: int) -> None:
+        """Count the bound values."""
+        if value is not None:
+            self._counts[value] = self._counts.get(value, 0) + copies
+            if not self._counts[value]:
+                del self._counts[value]
+
+    def result(self) -> Cell:
+        """One of the values."""
+        return next(iter(self._counts), None)
+
+
+class Once:
+    """DISTINCT inside an aggregate: a value counts while it has copies."""
+
+    def __init__(self, inner: Accumulator) -> None:
+        self._inner = inner
+        self._counts: dict[Cell, int] = {}
+        self.result: Callable[[], Cell] = inner.result
+
+    def add(self, value: Cell, copies: int) -> None:
+        """Pass on first and last copies."""
+        before = self._counts.get(value, 0)
+        if before + copies:
+            self._counts[value] = before + copies
+        else:
+            del self._counts[value]
+        if not before:
+            self._inner.add(value, 1)
+        elif not before + copies:
+            self._inner.add(value, -1)
+
+
+_MAKE: Final[dict[str, Callable[[], Accumulator]]] = {
+    "COUNT": Count,
+    "SUM": Sum,
+    "AVG": Average,
+    "MIN": lambda: Extreme("MIN"),
+    "MAX": lambda: Extreme("MAX"),
+    "SAMPLE": Sample,
+}
+
+
+def accumulator(aggregate: Aggregate) -> Accumulator:
+    """A fresh accumulator."""
+    made = _MAKE[aggregate.function]()
+    return Once(made) if aggregate.distinct else made
+
+
+def unsupported(aggregates: Iterable[Aggregate]) -> str | None:
+    """The sentence why one of these aggregates cannot be kept incrementally, ``None`` when all can."""
+    for aggregate in aggregates:
+        if aggregate.function not in _MAKE:
+            return f"{aggregate.function} depends on an order that SPARQL does not define"
+        if aggregate.function == "COUNT" and not isinstance(aggregate.argument, Var | None):
+            return "COUNT of an expression: bind it to a variable first (evaluators differ on its errors)"
+    return None

@@ -1,0 +1,275 @@
+"""Generated joins: two Python functions per basic graph pattern, for triples that come and that go.
+
+One function handles a whole graph. A triple that comes is put into all indexes first, one that goes is taken out
+last; a solution that uses it in several places is counted at the first of them only: pattern i joins with patterns
+j < i on triples other than the new one.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from streamgauge.compute.changes.conditions import test, variables_of
+from streamgauge.compute.changes.plans import Path, Plan, Planned, Step
+from streamgauge.model.algebra import Var
+from streamgauge.model.terms import Row, Term, Triple
+
+Feed = Callable[[Iterable[Triple]], None]
+_T = ("s", "p", "o")
+
+
+@dataclass(frozen=True, slots=True)
+class Joins:
+    """A running basic graph pattern: ``enter`` and ``leave`` take graphs and add signed rows to ``pending``."""
+
+    enter: Feed
+    leave: Feed
+    pending: dict[Row, int]
+    indexes: dict[str, Any]
+    source: str
+
+
+@dataclass
+class _Text:
+    """Lines of Python under construction, and the constants that they use by name."""
+
+    names: dict[str, Any]
+    lines: list[str] = field(default_factory=list)
+    constants: dict[Any, str] = field(default_factory=dict)
+    depth: int = 0
+
+    def add(self, line: str) -> None:
+        self.lines.append("    " * self.depth + line)
+
+    def constant(self, term: Term) -> str:
+        name = self.constants.get(term)
+        if name is None:
+            name = self.constants[term] = f"c{len(self.constants)}"
+            self.names[name] = term
+        return name
+
+
+def generate(planned: Planned, output: Sequence[str]) -> Joins:
+    """Compile the joins of a planned pattern; rows of ``pending`` are over the variables ``output``."""
+    paths = _paths(planned)
+    indexes: dict[str, Any] = {_index(path): (set() if _whole(planned, path) else {}) for path in paths}
+    counts: dict[Triple, int] = {}
+    pending: dict[Row, int] = {}
+    names: dict[str, Any] = {**indexes, "counts": counts, "pending": pending}
+    names |= _tests(planned)
+    text = _Text(names)
+    _function(text, "enter", planned, paths, output)
+    _function(text, "leave", planned, paths, output)
+    source = _module(text)
+    space: dict[str, Any] = {}
+    exec(compile(source, "<joins>", "exec"), space)
+    enter, leave = space["build"](**names)
+    return Joins(enter, leave, pending, indexes | {"counts": counts}, source)
+
+
+def _module(text: _Text) -> str:
+    body = "\n".join("    " + line for line in text.lines)
+    return f"def build({', '.join(text.names)}):\n{body}\n    return enter, leave\n"
+
+
+def _paths(planned: Planned) -> tuple[Path, ...]:
+    return tuple(dict.fromkeys(step.path for plan in planned.plans for step in plan.steps))
+
+
+def _index(path: Path) -> str:
+    return f"r{path.relation}_{''.join(_T[at] for at in path.bound)}"
+
+
+def _whole(planned: Planned, path: Path) -> bool:
+    """A path without open columns (or without bound ones) is a set, not a dictionary of sets."""
+    columns = planned.relations[path.relation].columns
+    return path.bound in (columns, ())
+
+
+def _tests(planned: Planned) -> dict[str, Any]:
+    single = {
+        f"t{number}_{index}": test(condition, [name])
+        for number, relation in enumerate(planned.relations)
+        for index, (_, name, condition) in enumerate(relation.conditions)
+    }
+    several = {f"f{n}": test(condition, variables_of(condition)) for n, condition in enumerate(planned.conditions)}
+    return single | several
+
+
+def _function(text: _Text, name: str, planned: Planned, paths: Sequence[Path], output: Sequence[str]) -> None:
+    text.add(f"def {name}(triples):")
+    text.depth += 1
+    text.add("for t in triples:")
+    text.depth += 1
+    text.add("s, p, o = t")
+    predicates = [relation.constants[1] for relation in planned.relations]
+    if all(predicate is not None for predicate in predicates):
+        for number, predicate in enumerate(dict.fromkeys(predicates)):
+            text.add(f"{'elif' if number else 'if'} p == {text.constant(predicate or '')}:")
+            text.depth += 1
+            relations = [at for at, other in enumerate(predicates) if other == predicate]
+            _handle(text, name, planned, paths, output, relations)
+            text.depth -= 1
+    else:
+        _handle(text, name, planned, paths, output, range(len(predicates)))
+    text.depth -= 2
+
+
+def _handle(
+    text: _Text,
+    name: str,
+    planned: Planned,
+    paths: Sequence[Path],
+    output: Sequence[str],
+    relations: Sequence[int],
+) -> None:
+    """Admit the triple to its relations, count its copies, keep the indexes, join."""
+    admits = {relation: _admission(text, planned, relation) for relation in relations}
+    guard = len(relations) > 1
+    if guard:
+        for relation, admitted in admits.items():
+            text.add(f"a{relation} = {admitted}")
+        text.add(f"if not ({' or '.join(f'a{relation}' for relation in relations)}): continue")
+    elif admits[relations[0]] != "True":
+        text.add(f"if not ({admits[relations[0]]}): continue")
+    _count(text, name)
+    blocks: list[Callable[[int], None]] = [
+        lambda relation: _index_all(text, name, planned, paths, relation),
+        lambda relation: _join_all(text, name, planned, output, relation),
+    ]
+    for block in blocks if name == "enter" else reversed(blocks):
+        for relation in relations:
+            before = len(text.lines)
+            if guard:
+                text.add(f"if a{relation}:")
+                text.depth += 1
+            block(relation)
+            if guard:
+                text.depth -= 1
+                if len(text.lines) == before + 1:
+                    text.lines.pop()
+
+
+def _admission(text: _Text, planned: Planned, number: int) -> str:
+    relation = planned.relations[number]
+    parts = [f"{_T[at]} == {text.constant(c)}" for at, c in enumerate(relation.constants) if c is not None and at != 1]
+    if any(other.constants[1] is None for other in planned.relations) and relation.constants[1] is not None:
+        parts.append(f"p == {text.constant(relation.constants[1])}")
+    parts += [f"{_T[at]} == {_T[first]}" for at, first in enumerate(relation.equal) if first != at]
+    parts += [f"t{number}_{index}({_T[at]})" for index, (at, _, _) in enumerate(relation.conditions)]
+    return " and ".join(parts) or "True"
+
+
+def _count(text: _Text, name: str) -> None:
+    if name == "enter":
+        text.add("n = counts.get(t)")
+        text.add("if n:")
+        text.add("    counts[t] = n + 1; continue")
+        text.add("counts[t] = 1")
+    else:
+        text.add("n = counts[t]")
+        text.add("if n > 1:")
+        text.add("    counts[t] = n - 1; continue")
+        text.add("del counts[t]")
+
+
+def _index_all(text: _Text, name: str, planned: Planned, paths: Sequence[Path], relation: int) -> None:
+    for path in paths:
+        if path.relation != relation:
+            continue
+        columns = planned.relations[relation].columns
+        index, key = _index(path), _tuple([_T[at] for at in path.bound])
+        if _whole(planned, path):
+            text.add(f"{index}.{'add' if name == 'enter' else 'remove'}({_tuple([_T[at] for at in columns])})")
+            continue
+        rest = _tuple([_T[at] for at in columns if at not in path.bound])
+        if name == "enter":
+            text.add(f"x = {index}.get({key})")
+            text.add(f"if x is None: {index}[{key}] = {{{rest}}}")
+            text.add(f"else: x.add({rest})")
+        else:
+            text.add(f"x = {index}[{key}]")
+            text.add(f"if len(x) > 1: x.remove({rest})")
+            text.add(f"else: del {index}[{key}]")
+
+
+def _tuple(parts: Sequence[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
+
+
+def _join_all(text: _Text, name: str, planned: Planned, output: Sequence[str], relation: int) -> None:
+    for plan in planned.plans:
+        if planned.relation_of[plan.pattern] == relation:
+            _join(text, name, planned, plan, output)
+
+
+def _join(text: _Text, name: str, planned: Planned, plan: Plan, output: Sequence[str]) -> None:
+    """Nested loops over the steps; ``where`` says which local holds each variable."""
+    depth = text.depth
+    where = {
+        node.name: _T[at]
+        for at, node in reversed([*enumerate(planned.patterns[plan.pattern])])
+        if isinstance(node, Var)
+    }
+    _conditions(text, planned, plan.conditions, where)
+    for number, step in enumerate(plan.steps):
+        _step(text, planned, step, number, where)
+        if step.pattern < plan.pattern:
+            _other_triple(text, planned, step, plan, where)
+        _conditions(text, planned, step.conditions, where)
+    text.add(f"row = ({''.join(where[variable] + ', ' for variable in output)})")
+    text.add(f"n = pending.get(row, 0) {'+' if name == 'enter' else '-'} 1")
+    text.add("if n: pending[row] = n")
+    text.add("else: del pending[row]")
+    text.depth = depth
+
+
+def _conditions(text: _Text, planned: Planned, numbers: Iterable[int], where: dict[str, str]) -> None:
+    for number in numbers:
+        arguments = ", ".join(where[variable] for variable in variables_of(planned.conditions[number]))
+        text.add(f"if f{number}({arguments}):")
+        text.depth += 1
+
+
+def _step(text: _Text, planned: Planned, step: Step, number: int, where: dict[str, str]) -> None:
+    nodes = planned.patterns[step.pattern]
+    columns = planned.relations[step.path.relation].columns
+    index = _index(step.path)
+    key = _tuple([_local(where, nodes[at]) for at in step.path.bound])
+    fresh = [at for at in columns if at not in step.path.bound]
+    names = {at: f"v{number}{_T[at]}" for at in fresh}
+    if not fresh:
+        text.add(f"if {key} in {index}:" if columns else f"if () in {index}:")
+    elif step.path.bound:
+        text.add(f"for {_tuple(list(names.values()))} in {index}.get({key}, ()):")
+    else:
+        text.add(f"for {_tuple(list(names.values()))} in {index}:")
+    text.depth += 1
+    where.update({_var(nodes[at]): local for at, local in names.items()})
+
+
+def _local(where: dict[str, str], node: Var | Term) -> str:
+    return where[_var(node)]
+
+
+def _var(node: Var | Term) -> str:
+    if not isinstance(node, Var):
+        raise TypeError(f"{node} is a constant where a column is expected")
+    return node.name
+
+
+def _other_triple(text: _Text, planned: Planned, step: Step, plan: Plan, where: dict[str, str]) -> None:
+    """Pass over the new triple itself where an earlier pattern could match it too."""
+    same: list[str] = []
+    for at, (earlier, own) in enumerate(
+        zip(planned.patterns[step.pattern], planned.patterns[plan.pattern], strict=True)
+    ):
+        if isinstance(earlier, str) and isinstance(own, str):
+            if earlier != own:
+                return
+            continue
+        left = text.constant(earlier) if isinstance(earlier, str) else where[earlier.name]
+        if left != _T[at]:
+            same.append(f"{left} == {_T[at]}")
+    text.add(f"if not ({' and '.join(same)}):" if same else "if False:")
+    text.depth += 1

@@ -1,0 +1,89 @@
+"""OPTIONAL, MINUS and EXISTS: the rows of a touched key are answered before and after, the difference is passed on."""
+
+from collections.abc import Callable
+
+from streamgauge.compute.changes.bags import Bag, add, add_all, difference
+from streamgauge.compute.changes.conditions import Batch
+from streamgauge.compute.changes.operators import Index, Merge, Operator
+from streamgauge.model.terms import Row
+
+Answer = Callable[[Bag, Bag], Bag]
+
+
+class PerKey:
+    """An operator whose output for one key depends on the rows of both sides with that key only."""
+
+    def __init__(
+        self,
+        left: Operator,
+        right: Operator,
+        merge: Merge,
+        answer: Answer,
+        variables: tuple[str, ...],
+        certain: frozenset[str],
+    ) -> None:
+        self.variables, self.certain = variables, certain
+        self._left, self._right, self._answer = left, right, answer
+        self._lefts, self._rights = Index(merge.left_key), Index(merge.right_key)
+
+    def pull(self) -> Bag:
+        """The change of the output over all touched keys."""
+        left, right = self._left.pull(), self._right.pull()
+        keys = {self._lefts.key(row) for row in left} | {self._rights.key(row) for row in right}
+        before = {key: self._answer(self._lefts.get(key), self._rights.get(key)) for key in keys}
+        self._lefts.add(left)
+        self._rights.add(right)
+        change: Bag = {}
+        for key in keys:
+            add_all(change, difference(self._answer(self._lefts.get(key), self._rights.get(key)), before[key]))
+        return change
+
+
+def optional(left: Operator, right: Operator, condition: Batch | None, merge: Merge) -> PerKey:
+    """LeftJoin(left, right, condition)."""
+    padding = (None,) * (merge.width - len(left.variables))
+
+    def answer(lefts: Bag, rights: Bag) -> Bag:
+        pairs = [(row, other) for row in lefts for other in rights if merge.compatible(row, other)]
+        merged = [merge.merged(row, other) for row, other in pairs]
+        kept = condition.holds(merged) if condition else [True] * len(merged)
+        found: Bag = {}
+        matched: set[Row] = set()
+        for (row, other), whole, keep in zip(pairs, merged, kept, strict=True):
+            if keep:
+                matched.add(row)
+                add(found, whole, lefts[row] * rights[other])
+        for row, count in lefts.items():
+            if row not in matched:
+                add(found, row + padding, count)
+        return found
+
+    return PerKey(left, right, merge, answer, merge.variables, left.certain)
+
+
+def without(left: Operator, right: Operator) -> PerKey:
+    """MINUS: rows that are compatible with none on the right, with which they share a bound variable."""
+    merge = Merge(left, right)
+
+    def removes(row: Row, other: Row) -> bool:
+        shares = any(row[i] is not None and other[j] is not None for i, j in merge.shared)
+        return shares and merge.compatible(row, other)
+
+    def answer(lefts: Bag, rights: Bag) -> Bag:
+        return {row: count for row, count in lefts.items() if not any(removes(row, other) for other in rights)}
+
+    return PerKey(left, right, merge, answer, left.variables, left.certain)
+
+
+def existing(left: Operator, right: Operator, wanted: object) -> PerKey:
+    """EXISTS (``wanted`` true) and NOT EXISTS (false): rows with a compatible one on the right, or with none."""
+    merge = Merge(left, right)
+
+    def answer(lefts: Bag, rights: Bag) -> Bag:
+        return {
+            row: count
+            for row, count in lefts.items()
+            if any(merge.compatible(row, other) for other in rights) is wanted
+        }
+
+    return PerKey(left, right, merge, answer, left.variables, left.certain)

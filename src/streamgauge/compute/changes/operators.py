@@ -1,0 +1,220 @@
+"""Operators on signed bags: each pulls the change of its inputs and gives the change of its output.
+
+Linear operators pass changes, the join is bilinear, DISTINCT counts; every operator's state is what it has passed on.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from streamgauge.compute.changes.bags import Bag, add, add_all, collect
+from streamgauge.compute.changes.conditions import Batch
+from streamgauge.compute.changes.generate import Joins
+from streamgauge.model.terms import Row, Term
+
+Key = tuple[Term | None, ...]
+
+
+class Operator(Protocol):
+    """A node of the running query: its columns, those that are bound in every row, and the change since last asked."""
+
+    variables: tuple[str, ...]
+    certain: frozenset[str]
+
+    def pull(self) -> Bag:
+        """The change of the output since the last pull."""
+        ...
+
+
+class Source:
+    """A basic graph pattern."""
+
+    def __init__(self, joins: Joins, variables: tuple[str, ...]) -> None:
+        self.variables, self.certain = variables, frozenset(variables)
+        self._pending = joins.pending
+
+    def pull(self) -> Bag:
+        """What the joins have found since."""
+        change = self._pending.copy()
+        self._pending.clear()
+        return change
+
+
+class Constant:
+    """Inline data: everything at the first pull, nothing later."""
+
+    def __init__(self, variables: tuple[str, ...], rows: Sequence[Row]) -> None:
+        self.variables = variables
+        self.certain = frozenset(name for at, name in enumerate(variables) if all(row[at] is not None for row in rows))
+        self._rows = collect((row, 1) for row in rows)
+
+    def pull(self) -> Bag:
+        """The rows, once."""
+        rows, self._rows = self._rows, {}
+        return rows
+
+
+class Keep:
+    """FILTER."""
+
+    def __init__(self, inner: Operator, condition: Batch) -> None:
+        self.variables, self.certain = inner.variables, inner.certain
+        self._inner, self._condition = inner, condition
+
+    def pull(self) -> Bag:
+        """The rows of the change for which the condition holds."""
+        change = self._inner.pull()
+        kept = self._condition.holds(change) if change else ()
+        return {row: count for (row, count), keep in zip(change.items(), kept, strict=True) if keep}
+
+
+class Compute:
+    """BIND and SELECT expressions: one more column, unbound where the expression errs."""
+
+    def __init__(self, inner: Operator, name: str, value: Batch) -> None:
+        self.variables, self.certain = (*inner.variables, name), inner.certain
+        self._inner, self._value = inner, value
+
+    def pull(self) -> Bag:
+        """The rows of the change with their values."""
+        change = self._inner.pull()
+        values = self._value.values(change) if change else ()
+        return {(*row, value): count for (row, count), value in zip(change.items(), values, strict=True)}
+
+
+class Pick:
+    """Projection, by name; a name that the input does not have is unbound."""
+
+    def __init__(self, inner: Operator, variables: tuple[str, ...]) -> None:
+        self.variables, self.certain = variables, inner.certain & frozenset(variables)
+        self._inner = inner
+        self._take = picker(inner.variables, variables)
+
+    def pull(self) -> Bag:
+        """The change, column by column."""
+        take = self._take
+        return collect((take(row), count) for row, count in self._inner.pull().items())
+
+
+class Both:
+    """UNION: the sum of two bags with the same columns."""
+
+    def __init__(self, left: Operator, right: Operator, certain: frozenset[str]) -> None:
+        self.variables, self.certain = left.variables, certain
+        self._left, self._right = left, right
+
+    def pull(self) -> Bag:
+        """The sum of both changes."""
+        change = self._left.pull()
+        add_all(change, self._right.pull())
+        return change
+
+
+class Unique:
+    """DISTINCT: a row comes with its first copy and goes with its last."""
+
+    def __init__(self, inner: Operator) -> None:
+        self.variables, self.certain = inner.variables, inner.certain
+        self._inner = inner
+        self._counts: Bag = {}
+
+    def pull(self) -> Bag:
+        """Rows whose number of copies rose from, or fell to, nothing."""
+        change: Bag = {}
+        for row, count in self._inner.pull().items():
+            had = row in self._counts
+            add(self._counts, row, count)
+            has = row in self._counts
+            if has != had:
+                change[row] = 1 if has else -1
+        return change
+
+
+class Index:
+    """Bags of rows by key."""
+
+    def __init__(self, key: Callable[[Row], Row]) -> None:
+        self.key = key
+        self.bags: defaultdict[Key, Bag] = defaultdict(dict)
+
+    def get(self, key: Key) -> Bag:
+        """The rows with this key."""
+        return self.bags.get(key) or {}
+
+    def add(self, change: Bag) -> None:
+        """Add a change in place."""
+        for row, count in change.items():
+            key = self.key(row)
+            bag = self.bags[key]
+            add(bag, row, count)
+            if not bag:
+                del self.bags[key]
+
+
+class Merge:
+    """How rows of two sides meet: the key that is bound on both, compatibility of the rest, the merged row."""
+
+    def __init__(self, left: Operator, right: Operator) -> None:
+        shared = [name for name in left.variables if name in right.variables]
+        certain = [name for name in shared if name in left.certain and name in right.certain]
+        self.variables = (*left.variables, *(name for name in right.variables if name not in shared))
+        self.left_key = picker(left.variables, certain)
+        self.right_key = picker(right.variables, certain)
+        self.loose = [
+            (left.variables.index(name), right.variables.index(name)) for name in shared if name not in certain
+        ]
+        self.shared = [(left.variables.index(name), right.variables.index(name)) for name in shared]
+        self._rest = picker(right.variables, self.variables[len(left.variables) :])
+        self.width = len(self.variables)
+
+    def compatible(self, left: Row, right: Row) -> bool:
+        """Whether two rows with the same key agree wherever both are bound."""
+        return all(left[i] is None or right[j] is None or left[i] == right[j] for i, j in self.loose)
+
+    def merged(self, left: Row, right: Row) -> Row:
+        """One row of both; what is unbound on the left is taken from the right."""
+        if self.loose:
+            row = list(left)
+            for i, j in self.loose:
+                row[i] = right[j] if row[i] is None else row[i]
+            left = tuple(row)
+        return left + self._rest(right)
+
+
+class JoinRows:
+    """Join: the product rule, new left with old right and all left with new right."""
+
+    def __init__(self, left: Operator, right: Operator) -> None:
+        self._merge = Merge(left, right)
+        self.variables, self.certain = self._merge.variables, left.certain | right.certain
+        self._left, self._right = left, right
+        self._lefts, self._rights = Index(self._merge.left_key), Index(self._merge.right_key)
+
+    def pull(self) -> Bag:
+        """The change of the product."""
+        change: Bag = {}
+        left, right = self._left.pull(), self._right.pull()
+        for row, count in left.items():
+            self._pairs(change, {row: count}, self._rights.get(self._lefts.key(row)))
+        self._lefts.add(left)
+        for row, count in right.items():
+            self._pairs(change, self._lefts.get(self._rights.key(row)), {row: count})
+        self._rights.add(right)
+        return change
+
+    def _pairs(self, change: Bag, lefts: Bag, rights: Bag) -> None:
+        merge = self._merge
+        for left, m in lefts.items():
+            for right, n in rights.items():
+                if merge.compatible(left, right):
+                    add(change, merge.merged(left, right), m * n)
+
+
+def picker(variables: Sequence[str], wanted: Sequence[str]) -> Callable[[Row], Row]:
+    """A function from a row over ``variables`` to the row over ``wanted`` (unbound where it is missing)."""
+    positions = [variables.index(name) if name in variables else -1 for name in wanted]
+    if positions == list(range(len(variables))):
+        return lambda row: row
+    if -1 in positions:
+        return lambda row: tuple([row[at] if at >= 0 else None for at in positions])
+    return lambda row: tuple([row[at] for at in positions])
