@@ -43,12 +43,23 @@ def _card(one: Series) -> Card:
     words = worst.value.capitalize()
     if len(one.runs) > 1:
         words += f" in {count:,} of {len(one.runs):,} repetitions"
-    sentences = dict.fromkeys(explanation(one.unit, verdict) for _, verdict in one.runs if verdict.judgement is worst)
+    sentences = _sentences(one, worst)
     failures = dict.fromkeys(run.header.failure for run, _ in one.runs if run.header.failure)
-    shown = tuple(sentences)[:3]
+    shown = tuple(sentences[:3])
     if len(sentences) > 3:
-        shown += (f"And {counted(len(sentences) - 3, 'more repetition')} like these: see the table.",)
+        shown += (f"And {counted(len(sentences) - 3, 'other outcome')}: see the table.",)
     return Card(one.index, one.label, ICONS[worst], words, shown, tuple(failures), _facts(one))
+
+
+def _sentences(one: Series, worst: Judgement) -> list[str]:
+    """The distinct explanations of the worst repetitions, told apart by the first repetition that each is about."""
+    found: dict[str, int] = {}
+    for run, verdict in one.runs:
+        if verdict.judgement is worst:
+            found.setdefault(explanation(one.unit, verdict), run.header.repetition)
+    if len(found) == 1:
+        return list(found)
+    return [f"Repetition {repetition}: {sentence}" for sentence, repetition in found.items()]
 
 
 def explanation(unit: str, verdict: Verdict) -> str:

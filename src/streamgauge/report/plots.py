@@ -140,10 +140,10 @@ def thinning(series: Sequence[Series], count: int) -> str:
     """The rule by which a plot with ``count`` values in its longest series is thinned, empty when all are shown."""
     limit = share_of(HALF, series)
     repeated = max(len(one.runs) for one in series) > 1
-    if count <= limit:
-        return ""
     if repeated and count <= limit * max(len(one.runs) for one in series):
         return "Line: median over the repetitions; band: lowest to highest."
+    if count <= limit:
+        return ""
     return f"{count:,} values in at most {limit} equal stretches; line: median of each, band: lowest to highest."
 
 

@@ -88,6 +88,12 @@ class Line:
     heading: str
     witnesses: tuple[Witness, ...]
 
+    @property
+    def told(self) -> str:
+        """How many rows are missing and surplus, in words."""
+        counts = ", ".join(f"{side.total:,} {side.side}" for side in self.witnesses)
+        return f"{counts} {'row' if sum(side.total for side in self.witnesses) == 1 else 'rows'}"
+
 
 @dataclass(frozen=True)
 class WindowTable:
