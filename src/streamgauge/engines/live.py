@@ -1,0 +1,28 @@
+"""The live engine: incremental evaluation over a time-based window, in process, under any Semantics value."""
+
+from streamgauge.compute.changes.evaluator import refuse as refuse_form
+from streamgauge.compute.drivers.window import WindowDriver
+from streamgauge.engines import Emit, Session
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.semantics import Counting, Semantics
+
+EVALUATOR = "changes"
+
+
+def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
+    """``None``, or the sentence why this query cannot be answered under the semantics."""
+    if len(query.windows) != 1:
+        return f"the query has {len(query.windows)} windows: one window over one stream is what live answers"
+    if semantics.content is Counting.BAG:
+        return "a content that is a bag (content = bag): live keeps graphs, which are sets"
+    r2s = query.r2s or semantics.r2s
+    if r2s not in semantics.r2s_able:
+        return f"{semantics.name} has no {r2s}: it has {', '.join(sorted(semantics.r2s_able))}"
+    return refuse_form(query.form)
+
+
+def start(query: ContinuousQuery, semantics: Semantics, emit: Emit) -> Session:
+    """Begin to answer; t0 is the semantics' own where it is searched for others. ValueError for what is refused."""
+    if reason := refuse(query, semantics):
+        raise ValueError(reason)
+    return WindowDriver(query, semantics, emit)
