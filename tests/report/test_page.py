@@ -76,7 +76,7 @@ def test_the_verdict_comes_first_in_words(mixed: str) -> None:
 def test_every_part_is_there(mixed: str) -> None:
     text = read(mixed).text
     for part in (
-        "Precision is below 100% in 22 of 81 windows",
+        "Precision is below 100% in 22 of 81 reports",
         "Recall is below 100%",
         "Result size differs from the expected one",
         "Window size: 1,740 to 1,759 triples",

@@ -12,7 +12,7 @@ from streamgauge.model.verdict import WindowVerdict
 from streamgauge.report import charts, points
 from streamgauge.report.charts import Axis, Line, Size
 from streamgauge.report.numbers import counted, duration, mebibytes, number, percent
-from streamgauge.report.series import Series, state
+from streamgauge.report.series import Series, state, unit_over
 from streamgauge.report.svg import Drawing
 from streamgauge.report.thin import Point, spread_sample
 
@@ -71,7 +71,7 @@ def _below(name: str, value: Callable[[WindowVerdict], float]) -> Callable[[Sequ
     def message(series: Sequence[Series]) -> str:
         values = [value(window) for window in _windows(series)]
         low = sum(value < 1 for value in values)
-        unit = series[0].unit
+        unit = unit_over(series)
         if not low:
             return f"{name} is 100% in every {unit}"
         return f"{name} is below 100% in {low:,} of {counted(len(values), unit)}"
@@ -161,7 +161,7 @@ def result_sizes(drawing: Drawing, series: Sequence[Series]) -> Iterator[Figure]
 
     windows = _windows(drawn)
     off = sum(window.expected != window.actual for window in windows)
-    unit = drawn[0].unit
+    unit = unit_over(drawn)
     text = "Result size is the expected one in every " + unit
     if off:
         text = f"Result size differs from the expected one in {off:,} of {counted(len(windows), unit)}"
@@ -261,21 +261,23 @@ def border_strips(drawing: Drawing, series: Sequence[Series]) -> Iterator[Figure
             yield _strip(drawing, one, placed)
 
 
-STRIP = 40
+STRIP, LANES = 40, 16
 
 
 def _strip(drawing: Drawing, one: Series, placed: list[WindowVerdict]) -> Figure:
     odd = next((place for place, window in enumerate(placed) if not window.right), 0)
     begin = max(0, min(odd - 5, len(placed) - STRIP))
     shown = placed[begin : begin + STRIP]
+    if max(bar.lane for bar in _bars(one, shown)) >= LANES:
+        shown = shown[:LANES]
     text = f"Window borders: {one.label}"
-    note = ""
+    note = "✓ right, ✗ wrong rows, ? missed, + surplus."
     if len(shown) < len(placed):
         which = "around the first that is not right, else the first ones"
-        note = f"{len(shown)} of {counted(len(placed), one.unit)}: {which}."
+        note += f" {len(shown)} of {counted(len(placed), one.unit)}: {which}."
 
     def chart(size: Size) -> alt.LayerChart:
-        part = shown[: 40 if size.width > 600 else 16]
+        part = shown if size.width > 600 else shown[:16]
         bars = _bars(one, part)
         height = 16 * (1 + max(bar.lane for bar in bars))
         return charts.borders(bars, STREAM_TIME, size._replace(height=height))

@@ -8,7 +8,7 @@ from streamgauge.report import charts
 from streamgauge.report.charts import Axis, Placed, Size
 from streamgauge.report.numbers import counted
 from streamgauge.report.plots import DELAY, PRECISION, RECALL, Figure, Kind, draw
-from streamgauge.report.series import Series
+from streamgauge.report.series import Series, unit_over
 from streamgauge.report.svg import Drawing
 from streamgauge.report.thin import box
 
@@ -25,12 +25,12 @@ def box_plots(drawing: Drawing, series: Sequence[Series]) -> Iterator[Figure]:
 
 def _figure(drawing: Drawing, series: Sequence[Series], kind: Kind) -> Iterator[Figure]:
     values = {found for one in series for columns in _columns(one, kind).values() for found in columns}
-    unit = series[0].unit
+    unit = unit_over(series)
     if not values:
         return
     if len(values) == 1:
         text = f"{kind.name} is {kind.show(values.pop())} in every {unit} of every repetition"
-        yield Figure(text, "", (), tuple(one.index for one in series))
+        yield Figure(text, "", ())
         return
     text = f"{kind.name} over the repetitions: {kind.show(min(values))} to {kind.show(max(values))}"
     width = _width(series, BOXES)

@@ -45,6 +45,12 @@ def unit_of(semantics: Semantics) -> str:
     return "window" if Report.WINDOW_CLOSE in semantics.report else "report"
 
 
+def unit_over(series: Sequence[Series]) -> str:
+    """What a line of these verdicts is called: a report where some are windows and some are not."""
+    units = {one.unit for one in series}
+    return units.pop() if len(units) == 1 else "report"
+
+
 def series_of(runs: Sequence[Judged]) -> tuple[Series, ...]:
     """The series of these runs, in order of first appearance; repetitions in order of their number."""
     varying = _varying([_traits(run.header) for run, _ in runs])
