@@ -43,7 +43,7 @@ class Evaluator:
         names = columns(form)
         inner = form.variables if isinstance(form, al.Select) else _scope(form)
         self._root = picked(builder.build(normal(form.pattern), frozenset(inner)), inner)
-        self._form, self.variables = form, names
+        self._joins, self.variables = builder.joins, names
         self._found: Bag = {}
         self._shown: Bag = {}
         self._shape = _shape(form, inner)
@@ -75,6 +75,14 @@ class Evaluator:
         self.enter(plus)
         self.leave(minus)
         return self.settle()
+
+    def remembered(self) -> dict[str, int]:
+        """How many entries each index of the joins holds; all are 0 when no triple is there."""
+        return {
+            f"{number}.{name}": len(index)
+            for number, joins in enumerate(self._joins)
+            for name, index in joins.indexes.items()
+        }
 
     def solutions(self) -> Bag:
         """The answer at the last ``settle``: row -> multiplicity; do not change it."""

@@ -1,0 +1,204 @@
+"""`live` says what the definition says: on drawn streams, queries and semantics, and on every window case."""
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgauge.engines import EngineError, load, names
+from streamgauge.engines.live import refuse
+from streamgauge.model.element import StreamElement
+from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
+from streamgauge.model.semantics import (
+    R2S,
+    Borders,
+    Changes,
+    Counting,
+    Due,
+    EmptyAggregate,
+    Grain,
+    Origin,
+    Report,
+    Scope,
+    Semantics,
+    Tick,
+)
+from streamgauge.query import parse_sparql
+from streamgauge.semantics.definition import expected
+from streamgauge.semantics.order import origins
+from streamgauge.semantics.profiles import PROFILES
+from tests.notation import STREAM, stream
+from tests.semantics.test_definition import CASES, query_of, semantics_of
+from tests.sparql.draw import queries, triples
+
+REPORTS = [
+    frozenset(strategies)
+    for strategies in (
+        [Report.WINDOW_CLOSE],
+        [Report.WINDOW_CLOSE, Report.NON_EMPTY],
+        [Report.WINDOW_CLOSE, Report.CONTENT_CHANGE],
+        [Report.WINDOW_CLOSE, Report.PERIODIC],
+        [Report.CONTENT_CHANGE],
+        [Report.CONTENT_CHANGE, Report.NON_EMPTY],
+        [Report.PERIODIC],
+        [Report.PERIODIC, Report.NON_EMPTY, Report.CONTENT_CHANGE],
+        list(Report),
+    )
+]
+
+
+@st.composite
+def semantics(draw) -> Semantics:
+    report = draw(st.sampled_from(REPORTS))
+    close_only = Report.WINDOW_CLOSE in report and Report.PERIODIC not in report
+    return Semantics(
+        "drawn",
+        report=report,
+        tick=draw(st.sampled_from(list(Tick))),
+        r2s=draw(st.sampled_from(list(R2S))),
+        notify_empty=draw(st.booleans()),
+        origin=draw(st.sampled_from([Origin.FIXED, Origin.FIRST])),
+        t0=draw(st.integers(0, 4)),
+        borders=draw(st.sampled_from(list(Borders))),
+        scope=draw(st.sampled_from(list(Scope))),
+        partial_head=draw(st.booleans()),
+        due=draw(st.sampled_from(list(Due))) if close_only else Due.ALL,
+        changes=draw(st.sampled_from(list(Changes))),
+        period=draw(st.integers(1, 5)) if Report.PERIODIC in report else None,
+        time_unit=draw(st.integers(1, 3)),
+        answers=draw(st.sampled_from(list(Counting))),
+        grain=draw(st.sampled_from(list(Grain))),
+        empty_aggregate=draw(st.sampled_from(list(EmptyAggregate))),
+    )
+
+
+@st.composite
+def streams(draw) -> tuple[StreamElement, ...]:
+    times = sorted(draw(st.lists(st.integers(0, 18), max_size=10)))
+    graphs = draw(st.lists(triples(), min_size=len(times), max_size=len(times)))
+    return tuple(
+        StreamElement(STREAM, time, number, tuple(dict.fromkeys(graph))[:4] or (("<urn:x>", "<urn:y>", "<urn:z>"),))
+        for number, (time, graph) in enumerate(zip(times, graphs, strict=True))
+    )
+
+
+def said(query: ContinuousQuery, semantics: Semantics, elements, advance: int):
+    answers = []
+    session = load("live").start(query, semantics, answers.append)
+    for element in elements:
+        session.push(element)
+    session.advance(advance)
+    session.close()
+    return answers
+
+
+def by_report(answers, grain: Grain):
+    """(instant, scope, bag) per report; consecutive rows of one report are put together again."""
+    reports: list = []
+    for answer in answers:
+        key = (answer.instant, answer.scope)
+        together = grain is Grain.ROW and reports and reports[-1][0] == key and answer.added
+        if together:
+            reports[-1][1].update(answer.added)
+        else:
+            reports.append((key, Counter(answer.added)))
+    return reports
+
+
+def agree(query: ContinuousQuery, semantics: Semantics, elements, advance: int) -> None:
+    first = elements[0].time if elements else None
+    t0 = origins(semantics, query.window, first)[0]
+    wanted = [
+        ((report.due.instant, (report.due.start, report.due.end)), Counter(report.rows))
+        for report in expected(elements, query, semantics, advance, t0)
+    ]
+    found = by_report(said(query, semantics, elements, advance), semantics.grain)
+    if semantics.grain is Grain.ROW and semantics.tick in {Tick.TUPLE, Tick.ELEMENT}:
+        wanted, found = together(wanted), together(found)
+    assert found == wanted
+
+
+def together(reports):
+    """Row-grained reports of one instant cannot be told apart: their bags are added."""
+    bags: dict = {}
+    for key, bag in reports:
+        bags.setdefault(key, Counter()).update(bag)
+    return bags
+
+
+@given(st.data())
+def test_live_agrees_with_the_definition(data):
+    size, slide = data.draw(st.integers(1, 8)), data.draw(st.integers(1, 8))
+    query = ContinuousQuery(data.draw(queries()), (StreamWindow(STREAM, Window(size, slide)),))
+    chosen = data.draw(semantics())
+    elements = data.draw(streams())
+    if chosen.origin is Origin.FIRST and not elements:
+        return
+    agree(query, chosen, elements, data.draw(st.integers(18, 24)))
+
+
+SIMPLE = parse_sparql("SELECT ?s ?o { ?s <urn:p> ?o }")
+
+
+@given(st.data())
+def test_late_elements_are_excluded_and_counted_alike(data):
+    from streamgauge.semantics.order import admit
+
+    times = data.draw(st.lists(st.integers(0, 20), min_size=1, max_size=10))
+    elements = stream(" | ".join(f"{time}: s{n} p o{n}." for n, time in enumerate(times)))
+    chosen = replace(data.draw(semantics()), lateness=data.draw(st.integers(0, 6)), origin=Origin.FIXED, due=Due.ALL)
+    window = Window(data.draw(st.integers(1, 8)), data.draw(st.integers(1, 8)))
+    query = ContinuousQuery(SIMPLE, (StreamWindow(STREAM, window),))
+    session = load("live").start(query, chosen, lambda _answer: None)
+    for element in elements:
+        session.push(element)
+    _, late = admit(elements, chosen, window, chosen.t0)
+    assert session.late == len(late)
+    agree(query, chosen, elements, 24)
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
+def test_every_window_case(case):
+    query, chosen = query_of(case), semantics_of(case)
+    if reason := refuse(query, chosen):
+        assert "bag" in reason
+        return
+    agree(query, chosen, stream(case["stream"]), case["advance"])
+
+
+@pytest.mark.parametrize("name", sorted(PROFILES))
+def test_every_profile(name):
+    text = " | ".join(f"{t}: s{t % 3} p o{t}. s{t % 3} q o{t % 2}." for t in range(0, 40, 3))
+    query = ContinuousQuery(SIMPLE, (StreamWindow(STREAM, Window(10, 5)),))
+    agree(query, replace(PROFILES[name], time_unit=2), stream(text), 45)
+
+
+def test_gaps_are_advanced_over_by_the_clock():
+    """Advancing bit by bit says the same as advancing once."""
+    query = ContinuousQuery(SIMPLE, (StreamWindow(STREAM, Window(4, 2)),))
+    answers = []
+    session = load("live").start(query, PROFILES["rspql"], answers.append)
+    for element in stream("1: a p b. | 13: b p c."):
+        for time in range(element.time):
+            session.advance(time)
+        session.push(element)
+    session.advance(20)
+    assert [a.added for a in answers] == [
+        a.added for a in said(query, PROFILES["rspql"], stream("1: a p b. | 13: b p c."), 20)
+    ]
+
+
+def test_what_live_cannot_do_it_refuses_by_name():
+    query = ContinuousQuery(SIMPLE, (StreamWindow(STREAM, Window(4, 2)),))
+    assert "content that is a bag" in refuse(query, replace(PROFILES["rspql"], content=Counting.BAG))
+    assert "csparql has no Istream" in refuse(replace(query, r2s=R2S.ISTREAM), PROFILES["csparql"])
+    ordered = replace(query, form=parse_sparql("SELECT ?s { ?s <urn:p>* ?o }"))
+    assert "path" in refuse(ordered, PROFILES["rspql"])
+
+
+def test_the_registry_lists_what_there_is():
+    assert "live" in names()
+    with pytest.raises(EngineError, match="there is live"):
+        load("dead")
