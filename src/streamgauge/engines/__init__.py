@@ -1,6 +1,7 @@
-"""Engines that can be put under test, a module or folder each; others come by the entry point ``streamgauge.engines``.
+"""Engines that can be put under test, a module or folder each; another package adds one by an entry point.
 
-A module (or any object) with ``refuse`` and ``start`` is an engine.
+An engine is a module with ``refuse`` and ``start`` (DESIGN, section 5), and ``EVALUATOR`` when one of ours
+computes its answers, which then may not judge it.
 """
 
 from collections.abc import Callable
@@ -15,57 +16,52 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
 
 GROUP = "streamgauge.engines"
-"""The entry point group by which other packages add engines."""
 
 Emit: TypeAlias = Callable[[Answer], None]
+"""What an engine calls with every report."""
+
+
+class EngineError(ValueError):
+    """An engine that is not here; the sentence lists those that are."""
 
 
 class Session(Protocol):
-    """A running query."""
+    """A query that is being answered."""
 
     def push(self, element: StreamElement) -> None:
-        """Take in an element."""
-        ...
+        """An element has come."""
 
     def advance(self, time: int) -> None:
         """Nothing earlier than ``time`` (ms) will come: report what is due up to here."""
-        ...
 
     def close(self) -> None:
-        """No more input comes and nothing further is due."""
-        ...
+        """No more input; nothing further is due."""
 
 
 class Engine(Protocol):
-    """What can answer continuous queries."""
+    """A module with these two functions is an engine."""
 
     def refuse(self, query: ContinuousQuery, semantics: Semantics) -> str | None:
-        """The sentence why this engine cannot answer the query under the semantics, ``None`` when it can."""
-        ...
+        """``None``, or the sentence why this engine cannot answer the query under the semantics."""
 
     def start(self, query: ContinuousQuery, semantics: Semantics, emit: Emit) -> Session:
-        """Register the query; answers go to ``emit``."""
-        ...
-
-
-class UnknownEngineError(ValueError):
-    """No engine has this name; the message lists those that there are."""
+        """Begin to answer."""
 
 
 def names() -> tuple[str, ...]:
-    """The names of all engines, sorted: the modules of this package and the entry points of others."""
-    return tuple(sorted({*_own(), *(point.name for point in entry_points(group=GROUP))}))
+    """The names of all engines, sorted."""
+    return tuple(sorted(_modules()))
 
 
 def load(name: str) -> Engine:
-    """The engine of this name; UnknownEngineError lists the known ones."""
-    if name in _own():
-        return cast(Engine, import_module(f"{__name__}.{name}"))
-    for point in entry_points(group=GROUP):
-        if point.name == name:
-            return cast(Engine, point.load())
-    raise UnknownEngineError(f"no engine is called {name}: the engines are {', '.join(names())}")
+    """The engine of that name; EngineError lists the names there are."""
+    modules = _modules()
+    if name not in modules:
+        raise EngineError(f"there is no engine {name!r}: there is {', '.join(sorted(modules))}")
+    return cast(Engine, import_module(modules[name]))
 
 
-def _own() -> tuple[str, ...]:
-    return tuple(module.name for module in iter_modules(__path__) if not module.name.startswith("_"))
+def _modules() -> dict[str, str]:
+    """Name -> module: the modules and folders beside this file, and entry points."""
+    own = {module.name: f"{__name__}.{module.name}" for module in iter_modules(__path__)}
+    return own | {point.name: point.value for point in entry_points(group=GROUP)}

@@ -1,94 +1,76 @@
-"""What a window holds: graphs by time, and how the set of triples differs from the last time it was looked at."""
+"""A window's content as it moves: what expires leaves the evaluator, then what arrived enters."""
 
 from collections import deque
-from collections.abc import Callable, Iterable
 
-from streamgauge.model.semantics import Changes
+from streamgauge.compute.changes.evaluator import Evaluator
+from streamgauge.model.semantics import Changes, Report, Semantics
 from streamgauge.model.terms import Triple
-
-Graph = tuple[Triple, ...]
-Feed = Callable[[Iterable[Triple]], None]
 
 
 class Content:
-    """The graphs of a window, oldest first; what enters and leaves is passed on to ``enter`` and ``leave``."""
+    """The triples of the scope, held by time; says at each move whether the strategies about content want a report."""
 
-    def __init__(self, enter: Feed, leave: Feed) -> None:
-        self._enter, self._leave = enter, leave
-        self._graphs: deque[tuple[int, Graph]] = deque()
-
-    def add(self, time: int, graph: Graph) -> None:
-        """Let a graph of ``time`` (ms) enter."""
-        if graph:
-            self._enter(graph)
-            graphs = self._graphs
-            if graphs and graphs[-1][0] > time:
-                self._insert(time, graph)
-            else:
-                graphs.append((time, graph))
-
-    def _insert(self, time: int, graph: Graph) -> None:
-        later = []
-        while self._graphs and self._graphs[-1][0] > time:
-            later.append(self._graphs.pop())
-        self._graphs.append((time, graph))
-        self._graphs.extend(reversed(later))
-
-    def drop_before(self, first: int) -> None:
-        """Let everything earlier than ``first`` (ms) leave."""
-        graphs, leave = self._graphs, self._leave
-        while graphs and graphs[0][0] < first:
-            leave(graphs.popleft()[1])
+    def __init__(self, evaluator: Evaluator, semantics: Semantics) -> None:
+        self._enter, self._leave = evaluator.enter, evaluator.leave
+        self._live: deque[tuple[int, tuple[Triple, ...]]] = deque()
+        self._waiting: deque[tuple[int, tuple[Triple, ...]]] = deque()
+        self._non_empty = Report.NON_EMPTY in semantics.report
+        self._counts: dict[Triple, int] | None = {} if Report.CONTENT_CHANGE in semantics.report else None
+        self._evictions = semantics.changes is Changes.BOTH
 
     @property
-    def oldest(self) -> int | None:
-        """The time of the oldest graph, ``None`` when the content is empty."""
-        return self._graphs[0][0] if self._graphs else None
+    def idle(self) -> bool:
+        """Nothing is held and nothing waits, and an empty content is no reason to report."""
+        quiet = self._non_empty or self._counts is not None
+        return quiet and not self._live and not self._waiting
 
+    def wait(self, time: int, triples: tuple[Triple, ...]) -> None:
+        """Triples that the next move may let in; times (ms) never go back."""
+        if triples:
+            self._waiting.append((time, triples))
 
-class Presence:
-    """The set of triples by reference, and what differs from when ``settle`` was last called."""
+    def move(self, first: int, last: int) -> bool:
+        """Hold what is from ``first`` to ``last`` (ms, inclusive); True when the content-dependent strategies agree."""
+        gone = self._expired(self._live, first)
+        self._expired(self._waiting, first)
+        come: list[Triple] = []
+        waiting, live = self._waiting, self._live
+        while waiting and waiting[0][0] <= last:
+            arrival = waiting.popleft()
+            live.append(arrival)
+            come += arrival[1]
+        if gone:
+            self._leave(gone)
+        if come:
+            self._enter(come)
+        if self._counts is not None and not self._changed(self._counts, come, gone):
+            return False
+        return bool(live) or not self._non_empty
 
-    def __init__(self, changes: Changes) -> None:
-        self._arrivals_only = changes is Changes.ARRIVALS
-        self._counts: dict[Triple, int] = {}
-        self._net: dict[Triple, bool] = {}
+    @staticmethod
+    def _expired(held: deque[tuple[int, tuple[Triple, ...]]], first: int) -> list[Triple]:
+        gone: list[Triple] = []
+        while held and held[0][0] < first:
+            gone += held.popleft()[1]
+        return gone
 
-    def enter(self, triples: Iterable[Triple]) -> None:
-        """Count triples in."""
-        counts, net = self._counts, self._net
-        for triple in triples:
-            copies = counts.get(triple)
-            if copies is not None:
-                counts[triple] = copies + 1
-                continue
-            counts[triple] = 1
-            if triple in net:
-                del net[triple]
-            else:
-                net[triple] = True
-
-    def leave(self, triples: Iterable[Triple]) -> None:
-        """Count triples out."""
-        counts, net = self._counts, self._net
-        for triple in triples:
-            copies = counts[triple]
-            if copies > 1:
-                counts[triple] = copies - 1
+    def _changed(self, counts: dict[Triple, int], come: list[Triple], gone: list[Triple]) -> bool:
+        """Whether the set of triples differs from that before: what comes and goes in one move is no change."""
+        fresh: set[Triple] = set()
+        for triple in come:
+            copies = counts.get(triple, 0)
+            counts[triple] = copies + 1
+            if not copies:
+                fresh.add(triple)
+        left = False
+        for triple in gone:
+            copies = counts[triple] - 1
+            if copies:
+                counts[triple] = copies
                 continue
             del counts[triple]
-            if triple in net:
-                del net[triple]
+            if triple in fresh:
+                fresh.discard(triple)
             else:
-                net[triple] = False
-
-    @property
-    def differs(self) -> bool:
-        """Whether the set has changed at all since it was settled."""
-        return bool(self._net)
-
-    def settle(self) -> bool:
-        """Whether the set has changed in the way that counts; from now on compared with what is there now."""
-        changed = any(self._net.values()) if self._arrivals_only else bool(self._net)
-        self._net.clear()
-        return changed
+                left = True
+        return bool(fresh) or (left and self._evictions)

@@ -1,61 +1,57 @@
-"""Relation to stream: what is said at an evaluated instant, from the change since the last one."""
+"""What a driver sends at a report: Rstream, Istream or Dstream of the solutions, from their exact changes."""
 
-from collections.abc import Callable, Mapping
-from itertools import repeat
+from collections.abc import Callable, Iterable
 
-from streamgauge.compute.changes import Evaluator
-from streamgauge.compute.drivers.scopes import Candidate
-from streamgauge.model.algebra import Construct, QueryForm, Select
+from streamgauge.compute.changes.evaluator import Evaluator
+from streamgauge.compute.drivers.instants import Look
+from streamgauge.model import algebra as al
 from streamgauge.model.answer import Answer, AnswerKind
 from streamgauge.model.semantics import R2S, Counting, Grain, Semantics
 from streamgauge.model.terms import Row
 
-Emit = Callable[[Answer], None]
 
+class Streaming:
+    """The relation-to-stream side of one query (CQL): differences are to the last evaluated instant."""
 
-class Streamer:
-    """Evaluates and emits: Rstream the bag, Istream and Dstream its difference to the last evaluated instant."""
-
-    def __init__(self, evaluator: Evaluator, form: QueryForm, r2s: R2S, semantics: Semantics, emit: Emit) -> None:
+    def __init__(
+        self, form: al.QueryForm, evaluator: Evaluator, r2s: R2S, semantics: Semantics, emit: Callable[[Answer], None]
+    ) -> None:
         self._evaluator, self._r2s, self._emit = evaluator, r2s, emit
+        self._semantics = semantics
         self._sets = semantics.answers is Counting.SET
-        self._by_row = semantics.grain is Grain.ROW
-        self._notify_empty = semantics.notify_empty
         self._kind = _kind(form)
 
-    def report(self, candidate: Candidate) -> None:
-        """Evaluate at this instant and send what is due."""
+    def report(self, look: Look) -> None:
+        """Evaluate, and send what the operator gives; an empty answer only when the semantics notifies of it."""
         rows = self._rows()
-        if not rows and not self._notify_empty:
+        if not rows and not self._semantics.notify_empty:
             return
-        parts = [(row,) for row in rows] if self._by_row and rows else [rows]
-        variables, scope = self._evaluator.variables, (candidate.start, candidate.instant)
-        for part in parts:
-            self._emit(Answer(variables, part, (), self._kind, candidate.instant, scope))
+        bags = [(row,) for row in rows] if self._semantics.grain is Grain.ROW and rows else [rows]
+        scope = (look.start, look.end)
+        for bag in bags:
+            self._emit(Answer(self._evaluator.variables, bag, (), self._kind, look.instant, scope))
 
     def _rows(self) -> tuple[Row, ...]:
         delta = self._evaluator.settle()
-        now = self._evaluator.solutions()
+        solutions = self._evaluator.solutions()
         if self._r2s is R2S.RSTREAM:
-            return tuple(now) if self._sets else _elements(now)
-        if self._sets:
-            delta = {row: 1 if row in now else -1 for row, count in delta.items() if _toggles(now.get(row, 0), count)}
+            return tuple(solutions) if self._sets else _repeated(solutions.items())
         sign = 1 if self._r2s is R2S.ISTREAM else -1
-        return _elements({row: sign * count for row, count in delta.items() if sign * count > 0})
+        if self._sets:
+            return tuple([row for row, count in delta.items() if sign * _turn(solutions.get(row, 0), count) > 0])
+        return _repeated([(row, sign * count) for row, count in delta.items() if sign * count > 0])
 
 
-def _toggles(now: int, change: int) -> bool:
-    """Whether a row with ``now`` copies after this change appeared or vanished by it."""
-    return (now > 0) != (now - change > 0)
+def _turn(now: int, change: int) -> int:
+    """1 when a row came into the set, -1 when it left it, 0 when only its copies changed."""
+    return (now > 0) - (now - change > 0)
 
 
-def _elements(bag: Mapping[Row, int]) -> tuple[Row, ...]:
-    if max(bag.values(), default=1) == 1:
-        return tuple(bag)
-    return tuple(row for each, count in bag.items() for row in repeat(each, count))
+def _repeated(bag: Iterable[tuple[Row, int]]) -> tuple[Row, ...]:
+    return tuple([row for row, count in bag for _ in range(count)])
 
 
-def _kind(form: QueryForm) -> AnswerKind:
-    if isinstance(form, Select):
+def _kind(form: al.QueryForm) -> AnswerKind:
+    if isinstance(form, al.Select):
         return "solutions"
-    return "triples" if isinstance(form, Construct) else "boolean"
+    return "boolean" if isinstance(form, al.Ask) else "triples"

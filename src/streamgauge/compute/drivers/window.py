@@ -1,191 +1,156 @@
-"""A time-based window in front of the incremental evaluator: elements in, answers out, under any Semantics value.
+"""The window driver: elements enter and leave the incremental evaluator as a Semantics value says, reports go out."""
 
-Elements enter as soon as every report that must not see them is out; what no later report can see leaves after one.
-"""
+from collections import deque
+from collections.abc import Callable
+from heapq import heappop, heappush
 
-import heapq
-from collections.abc import Iterable
-
-from streamgauge.compute.changes import Evaluator
-from streamgauge.compute.drivers.content import Content, Presence
-from streamgauge.compute.drivers.scopes import Candidate, Scopes
-from streamgauge.compute.drivers.streaming import Emit, Streamer
+from streamgauge.compute.changes.evaluator import Evaluator
+from streamgauge.compute.drivers.content import Content
+from streamgauge.compute.drivers.instants import Look, Looks, Ticking, clocked
+from streamgauge.compute.drivers.streaming import Streaming
+from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery
-from streamgauge.model.semantics import Due, Origin, Report, Semantics, Tick
+from streamgauge.model.semantics import Borders, Due, Origin, Report, Semantics, Tick
 from streamgauge.model.terms import Triple
 
 
-class WindowDriver:
-    """Answers a query over one window; ``push`` and ``advance`` emit what they make due, ``close`` emits nothing.
+class OutOfOrderError(ValueError):
+    """Application time went back although no lateness bound was declared."""
 
-    ``late`` counts elements that the lateness bound excluded. Raises UnsupportedError for a query that the
-    evaluator refuses, ValueError for time that goes back without a bound.
+
+class WindowDriver:
+    """Drives one query over one time-based window; ``late`` counts elements that came too late to count.
+
+    Times are ms. Reports are due as SEMANTICS says: under window close (or periodic, or time-driven ticks) when time
+    passes an instant, else at the ticks of the elements themselves.
     """
 
-    def __init__(self, query: ContinuousQuery, semantics: Semantics, emit: Emit) -> None:
-        self.late = 0
-        self._begun = False
-        self._query, self._semantics = query, semantics
+    def __init__(self, query: ContinuousQuery, semantics: Semantics, emit: Callable[[Answer], None]) -> None:
+        self._window, self._semantics = query.window, semantics
         evaluator = Evaluator(query.form, query.static, semantics.empty_aggregate)
-        self._streamer = Streamer(evaluator, query.form, query.r2s or semantics.r2s, semantics, emit)
-        self._presence = Presence(semantics.changes) if Report.CONTENT_CHANGE in semantics.report else None
-        self._content = _content(evaluator, self._presence)
-        self._non_empty = Report.NON_EMPTY in semantics.report
-        self._tick = semantics.tick
-        self._now: int | None = None
-        self._open_batch: int | None = None
-        self._waiting: list[tuple[int, int, StreamElement]] = []
-        self._greatest: int | None = None
-        if semantics.origin is not Origin.FIRST:
-            self._begin(semantics.t0)
+        self._content = Content(evaluator, semantics)
+        self._streaming = Streaming(query.form, evaluator, query.r2s or semantics.r2s, semantics, emit)
+        self._half_open = semantics.borders is Borders.CLOSED_OPEN
+        self._clocked = clocked(semantics)
+        self._single = semantics.tick in {Tick.TUPLE, Tick.ELEMENT}
+        self._early = None if semantics.partial_head else query.window.size
+        self._t0: int | None = semantics.t0 if semantics.origin is not Origin.FIRST else None
+        self._greatest = -(2**62)
+        self._held: list[tuple[int, int, tuple[Triple, ...]]] = []
+        self._batch: deque[tuple[int, tuple[Triple, ...]]] = deque()
+        self.late = 0
+        if self._t0 is not None:
+            self._begin(self._t0)
 
     def _begin(self, t0: int) -> None:
-        self._scopes = Scopes(self._query.window, self._semantics, t0)
-        self._clocked = self._scopes.clocked
-        self._next = self._scopes.begin
-        self._lag = 0 if self._scopes.half_open else 1
-        self._begun = True
+        self._t0 = t0
+        self._looks = Looks(self._window, self._semantics, t0)
+        self._ticking = Ticking(self._window, self._semantics, t0)
+        self._frontier = -(2**62)
 
     def push(self, element: StreamElement) -> None:
-        """Take in an element, after emitting the reports that it makes due."""
-        if element.removed or element.until is not None:
-            raise ValueError(
-                f"element {element.sequence} of {element.stream} removes triples or ends early: "
-                "a time-based window takes added triples only"
-            )
-        if not self._begun:
-            self._begin(element.time - element.time % self._semantics.time_unit)
-        if self._semantics.lateness is None:
-            self._take(element)
-        else:
-            self._order(element, self._semantics.lateness)
-
-    def advance(self, time: int) -> None:
-        """Emit every report up to ``time`` (ms): nothing earlier will come."""
-        if not self._begun:
-            return
-        self._release(time)
-        self._complete(time + 1)
-        self._run_clock(time)
-        if self._now is None or time > self._now:
-            self._now = time
-
-    def close(self) -> None:
-        """End the input; nothing further is due."""
-        self._waiting.clear()
-
-    def _order(self, element: StreamElement, bound: int) -> None:
-        """Hold elements back until the watermark, the greatest time less the bound, has reached them."""
-        if self._is_late(element, bound):
-            self.late += 1
-            return
-        heapq.heappush(self._waiting, (element.time, element.sequence, element))
-        self._greatest = element.time if self._greatest is None else max(self._greatest, element.time)
-        watermark = self._greatest - bound
-        self._release(watermark)
-        self._move(watermark)
-
-    def _is_late(self, element: StreamElement, bound: int) -> bool:
-        if self._greatest is None or element.time >= self._greatest:
-            return False
-        if self._clocked and self._semantics.report & {Report.WINDOW_CLOSE, Report.PERIODIC}:
-            reported = self._next - self._scopes.step
-            return self._next > self._scopes.begin and element.time < reported + self._lag
-        return element.time < self._greatest - bound
-
-    def _release(self, time: int) -> None:
-        waiting = self._waiting
-        while waiting and waiting[0][0] <= time:
-            self._take(heapq.heappop(waiting)[2])
-
-    def _take(self, element: StreamElement) -> None:
+        """An element has come: what its time makes due is reported first."""
         time = element.time
-        if time != self._now:
-            self._move(time)
-            if self._now is not None and time < self._now and self._semantics.lateness is None:
-                raise ValueError(
-                    f"element {element.sequence} of {element.stream} goes back from {self._now} to {time} ms: "
+        if self._t0 is None:
+            self._begin(time - time % self._semantics.time_unit)
+        bound = self._semantics.lateness
+        if time < self._greatest:
+            if bound is None:
+                raise OutOfOrderError(
+                    f"element {element.sequence} goes back from {self._greatest} to {time} ms: "
                     "sort the stream or declare a lateness bound"
                 )
-            self._now = time
+            if time < self._too_late(self._greatest - bound):
+                self.late += 1
+                return
+        else:
+            self._greatest = time
+        if bound is None:
+            self._come_to(time)
+            self._enter(time, element.added)
+            return
+        heappush(self._held, (time, element.sequence, element.added))
+        self._release(self._greatest - bound)
+        self._come_to(self._greatest - bound)
+
+    def advance(self, time: int) -> None:
+        """Nothing earlier than ``time`` will come, and what is at it has come: reports up to it are due."""
+        if self._t0 is None:
+            return
+        self._greatest = max(self._greatest, time)
+        self._release(time + 1)
+        self._finish_batch(time)
         if self._clocked:
-            self._content.add(time, element.added)
+            self._report_up_to(time)
+
+    def close(self) -> None:
+        """No more input; nothing further is due."""
+        self._batch.clear()
+        self._held.clear()
+
+    def _release(self, watermark: int) -> None:
+        """Let in what was held back and is earlier than the watermark, in order of time."""
+        while self._held and self._held[0][0] < watermark:
+            time, _, triples = heappop(self._held)
+            self._come_to(time)
+            self._enter(time, triples)
+
+    def _too_late(self, watermark: int) -> int:
+        """The time below which an element is late: a report that is due already, or the watermark at ticks."""
+        if self._semantics.report & {Report.WINDOW_CLOSE, Report.PERIODIC}:
+            return self._frontier
+        return watermark
+
+    def _come_to(self, time: int) -> None:
+        """Time has come to ``time``, whose own elements are still to enter."""
+        self._finish_batch(time - 1)
+        if self._clocked and self._ticking.next <= time:
+            self._report_up_to(time if self._half_open else time - 1)
+
+    def _enter(self, time: int, triples: tuple[Triple, ...]) -> None:
+        t0 = self._t0
+        if t0 is None or time < t0:
+            return
+        if self._clocked:
+            self._content.wait(time, triples)
+        elif self._semantics.tick is Tick.TUPLE:
+            for triple in triples:
+                self._tick(time, [(time, (triple,))])
+        elif self._single:
+            self._tick(time, [(time, triples)])
         else:
-            self._enter_ticking(time, element)
+            self._batch.append((time, triples))
 
-    def _enter_ticking(self, time: int, element: StreamElement) -> None:
-        if self._tick is Tick.TUPLE:
-            for triple in element.added:
-                self._content.add(time, (triple,))
-                self._look(self._scopes.element(time))
-            return
-        self._content.add(time, element.added)
-        if self._tick is Tick.BATCH:
-            self._open_batch = time
-        else:
-            self._look(self._scopes.element(time))
+    def _finish_batch(self, until: int) -> None:
+        """Batch-driven: everything at one time is one tick, once nothing more can come at it."""
+        batch = self._batch
+        while batch and batch[0][0] <= until:
+            time = batch[0][0]
+            together = []
+            while batch and batch[0][0] == time:
+                together.append(batch.popleft())
+            self._tick(time, together)
 
-    def _move(self, time: int) -> None:
-        """Emit what an element of ``time`` must not be seen by."""
-        self._complete(time)
-        self._run_clock(time - self._lag)
+    def _tick(self, time: int, arrivals: list[tuple[int, tuple[Triple, ...]]]) -> None:
+        for at, triples in arrivals:
+            self._content.wait(at, triples)
+        assert self._t0 is not None
+        if self._early is None or time >= self._t0 + self._early:
+            self._look(self._looks.tick(time))
 
-    def _complete(self, before: int) -> None:
-        """Look at a batch whose time is over."""
-        if self._open_batch is not None and self._open_batch < before:
-            batch, self._open_batch = self._open_batch, None
-            self._look(self._scopes.element(batch))
+    def _report_up_to(self, limit: int) -> None:
+        """Report the instants of the clock up to ``limit``; only the last of them where the semantics says so."""
+        if self._content.idle:
+            self._ticking.skip_to(limit)
+        instants = self._ticking.up_to(limit)
+        self._frontier = self._ticking.next - self._ticking.step + (0 if self._half_open else 1)
+        if self._semantics.due is Due.LAST:
+            instants = instants[-1:]
+        look = self._looks.close if self._ticking.closes else self._looks.clock
+        for instant in instants:
+            self._look(look(instant))
 
-    def _run_clock(self, limit: int) -> None:
-        """Look at the clock's instants up to ``limit``."""
-        if not self._clocked or self._next > limit:
-            return
-        scopes = self._scopes
-        if self._semantics.due is Due.LAST and Report.WINDOW_CLOSE in self._semantics.report:
-            self._next += (limit - self._next) // scopes.step * scopes.step
-        while self._next <= limit:
-            instant = self._next
-            self._next += scopes.step
-            self._look(scopes.clock(instant))
-            self._skip(limit)
-        self._content.drop_before(scopes.clock(self._next).first)
-
-    def _skip(self, limit: int) -> None:
-        """Pass over instants at which nothing can be due."""
-        left = range(self._next, limit + 1, self._scopes.step)
-        if not left:
-            return
-        oldest = self._content.oldest
-        unchanged = self._presence is not None and not self._presence.differs
-        if oldest is None and (self._non_empty or unchanged):
-            if self._presence is not None:
-                self._presence.settle()
-            self._next = left.start + len(left) * left.step
-        elif oldest is not None and unchanged:
-            self._next = self._scopes.first_without(oldest, left)
-
-    def _look(self, candidate: Candidate) -> None:
-        """Report at a candidate if its content makes it due."""
-        if not self._scopes.counts(candidate.instant):
-            return
-        self._content.drop_before(candidate.first)
-        changed = self._presence is None or self._presence.settle()
-        if changed and not (self._non_empty and self._content.oldest is None):
-            self._streamer.report(candidate)
-
-
-def _content(evaluator: Evaluator, presence: Presence | None) -> Content:
-    if presence is None:
-        return Content(evaluator.enter, evaluator.leave)
-    presence_enter, presence_leave = presence.enter, presence.leave
-
-    def enter(graph: Iterable[Triple]) -> None:
-        presence_enter(graph)
-        evaluator.enter(graph)
-
-    def leave(graph: Iterable[Triple]) -> None:
-        presence_leave(graph)
-        evaluator.leave(graph)
-
-    return Content(enter, leave)
+    def _look(self, look: Look) -> None:
+        if self._content.move(look.first, look.last):
+            self._streaming.report(look)
