@@ -21,7 +21,7 @@ class Axis(NamedTuple):
     """An axis: its title with the unit, d3's number format and, when fixed, its range."""
 
     title: str
-    form: str = ","
+    form: str = ",~r"
     domain: tuple[float, float] | None = None
 
 
