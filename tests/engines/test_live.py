@@ -200,5 +200,5 @@ def test_what_live_cannot_do_it_refuses_by_name():
 
 def test_the_registry_lists_what_there_is():
     assert "live" in names()
-    with pytest.raises(EngineError, match="there is live"):
+    with pytest.raises(EngineError, match="live"):
         load("dead")

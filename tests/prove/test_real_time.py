@@ -51,7 +51,7 @@ def test_every_window_is_right(name, load, spark, tmp_path: Path, capsys):
             print(
                 f"\n| {name} | {load} | {run.header.semantics.name} | {verdict.judgement} | {verdict.precision:.4f} | "
                 f"{verdict.recall:.4f} | {len(verdict.windows):,} | {middle:,.1f} | {delays[-1]:,.1f} | "
-                f"{rss:,.0f} | {late[1]:,.1f} | {verdict.last_answer:.2f} | "
+                f"{rss:,.0f} | {late[1]:,.1f} | {(verdict.last_answer or 0) / 1000:.2f} | "
                 f"{verdict.evaluator} |"
             )
         assert verdict.judgement is Judgement.RIGHT, verdict.reason

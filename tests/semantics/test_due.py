@@ -11,6 +11,7 @@ from streamgauge.model.query import Window
 from streamgauge.model.semantics import Borders, Due, Report, Scope, Semantics, Tick
 from streamgauge.semantics.due import active_window, candidates
 from streamgauge.semantics.profiles import CQELS, RSPQL, YABENCH
+from streamgauge.semantics.refusal import RefusedError
 
 CLOSE = Semantics("close")
 CHANGE = Semantics("change", report=frozenset({Report.CONTENT_CHANGE}), tick=Tick.BATCH, partial_head=True)
@@ -78,6 +79,11 @@ def test_ticks_decide_how_often_content_is_looked_at():
     assert seen[Tick.ELEMENT] == [(1, 1), (1, 2), (3, 3)]
     assert seen[Tick.BATCH] == [(1, 2), (3, 3)]
     assert seen[Tick.TIME] == [(1, 0), (2, 2), (3, 2)]
+
+
+def test_a_clock_that_starts_far_before_the_stream_is_refused():
+    with pytest.raises(RefusedError, match="instants, more than 5,000,000"):
+        candidates([1_700_000_000_000], Window(5000, 5000), RSPQL, 0, 1_700_000_030_000)
 
 
 def test_periodic_reports_every_period():

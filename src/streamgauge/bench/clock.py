@@ -72,7 +72,7 @@ def feeder_lateness(run: Run) -> tuple[float, float]:
 
 
 def last_answer(run: Run) -> float | None:
-    """The arrival of the last answer after the stream's start, s (YABench, table 2)."""
+    """The arrival of the last answer after the stream's start, ms (YABench, table 2)."""
     if not run.answers:
         return None
-    return (max(answer.received for answer in run.answers) - run.header.started) / 1e9
+    return (max(answer.received for answer in run.answers) - run.header.started) / 1e6

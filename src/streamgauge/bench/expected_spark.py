@@ -12,7 +12,7 @@ from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport, ExpectedReport
 from streamgauge.model.semantics import Report, Semantics, Tick
-from streamgauge.semantics.definition import RefusedError
+from streamgauge.semantics.refusal import RefusedError
 
 
 def spark(session: SparkSession, stream: Path, header: Header) -> Expect:

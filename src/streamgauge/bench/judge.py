@@ -17,8 +17,9 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import Run
 from streamgauge.model.semantics import Clock, Semantics
 from streamgauge.model.verdict import Evaluator, Verdict
-from streamgauge.semantics.definition import RefusedError, refuse
+from streamgauge.semantics.definition import refuse
 from streamgauge.semantics.order import OutOfOrderError
+from streamgauge.semantics.refusal import RefusedError
 from streamgauge.wire.stream import elements, files
 
 if TYPE_CHECKING:

@@ -23,6 +23,8 @@ from streamgauge.engines import load as load_engine
 from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.verdict import Verdict
 from streamgauge.query import parse
+from streamgauge.semantics.due import refuse_clock
+from streamgauge.semantics.order import origins
 from streamgauge.wire.formats import read_stream
 from streamgauge.wire.run import RunError, read_run, write_run
 from streamgauge.wire.stream import elements, files, write
@@ -143,6 +145,12 @@ def _do(
     making = folder.with_name(f".{plan.key}.making")
     shutil.rmtree(making, ignore_errors=True)
     header = _header(experiment, planned, plan, facts)
+    refuse_clock(
+        planned.query.window,
+        plan.semantics,
+        min(origins(plan.semantics, planned.query.window, facts.first)),
+        header.advanced_to,
+    )
     limits = Limits(experiment.feed.time_limit / 1000, experiment.feed.output_limit_mb << 20)
     run = record(header, python_command(plan.engine), elements(stream), limits)
     write_run(making, run)

@@ -53,7 +53,8 @@ class Verdict:
     """A run judged: totals are micro-averaged over windows; ``evaluator`` says who gave the expected answers.
 
     ``t0`` in ms, ``None`` when unknown; ``reason`` explains ``unknown``; ``other_clock`` holds (clock,
-    precision, recall) of the same run judged under its other clock, when there is one.
+    precision, recall) of the same run judged under its other clock, when there is one; ``last_answer`` is the
+    arrival of the last answer after the stream's start, and ``max_delay`` the greatest delay, both in ms.
     """
 
     judgement: Judgement

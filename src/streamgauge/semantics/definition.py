@@ -12,11 +12,8 @@ from streamgauge.model.terms import Triple
 from streamgauge.semantics.due import candidates
 from streamgauge.semantics.evaluate import Snapshot
 from streamgauge.semantics.order import Arrival, admit, arrivals
+from streamgauge.semantics.refusal import RefusedError
 from streamgauge.semantics.stream import streamed
-
-
-class RefusedError(ValueError):
-    """What the definition or an evaluator does not cover; the sentence names it and says what to do."""
 
 
 def expected(

@@ -10,6 +10,10 @@ from itertools import groupby
 from streamgauge.model.query import Window
 from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import Borders, Due, Report, Scope, Semantics, Tick
+from streamgauge.semantics.refusal import RefusedError
+
+MOST_INSTANTS = 5_000_000
+"""How many instants of the clock one run may have before it is refused."""
 
 
 def candidates(
@@ -18,8 +22,10 @@ def candidates(
     """The instants at which a report may be due, in order.
 
     ``times`` are the arrivals' application times (ms, ascending), ``advanced_to`` how far time came. With window
-    close or periodic in the conjunction those instants are the candidates; otherwise the ticks are.
+    close or periodic in the conjunction those instants are the candidates; otherwise the ticks are. Raises
+    RefusedError when the clock would have more than MOST_INSTANTS.
     """
+    refuse_clock(window, semantics, t0, advanced_to)
     if Report.WINDOW_CLOSE in semantics.report:
         found = _closing(times, window, semantics, t0, advanced_to)
         if semantics.period is None:
@@ -30,6 +36,22 @@ def candidates(
         instants: Iterable[int] = range(t0 + semantics.period, advanced_to + 1, semantics.period)
         return tuple(_timed(times, window, semantics, t0, instants))
     return tuple(_ticking(times, window, semantics, t0, advanced_to))
+
+
+def refuse_clock(window: Window, semantics: Semantics, t0: int, advanced_to: int) -> None:
+    """Raise RefusedError when a clock that starts at t0 (ms) has too many instants up to ``advanced_to``."""
+    if Report.WINDOW_CLOSE in semantics.report:
+        step = window.slide
+    elif semantics.period is not None or semantics.tick is Tick.TIME:
+        step = semantics.period or semantics.time_unit
+    else:
+        return
+    instants = (advanced_to - t0) // step
+    if instants > MOST_INSTANTS:
+        raise RefusedError(
+            f"from t0 = {t0} ms to {advanced_to} ms in steps of {step} ms there are {instants:,} instants, more than "
+            f"{MOST_INSTANTS:,}: start nearer to the stream (another t0, or times from its start) or take a larger step"
+        )
 
 
 def _closing(

@@ -65,6 +65,12 @@ class Ticking:
         else:
             self.step = semantics.period or semantics.time_unit
             self.next = t0 + self.step
+        self._first = self.next
+
+    @property
+    def passed(self) -> int | None:
+        """The last instant that was given or left out, ``None`` before the first."""
+        return self.next - self.step if self.next > self._first else None
 
     def up_to(self, limit: int) -> list[int]:
         """The instants up to ``limit`` that were not given before, in order."""

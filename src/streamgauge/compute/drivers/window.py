@@ -71,18 +71,21 @@ class WindowDriver:
             self._enter(time, element.added)
             return
         heappush(self._held, (time, element.sequence, element.added))
-        self._release(self._greatest - bound)
-        self._come_to(self._greatest - bound)
+        watermark = self._greatest - bound
+        if not self._clocked:
+            self._release(watermark)
+        self._come_to(watermark)
 
     def advance(self, time: int) -> None:
         """Nothing earlier than ``time`` will come, and what is at it has come: reports up to it are due."""
         if self._t0 is None:
             return
         self._greatest = max(self._greatest, time)
-        self._release(time + 1)
-        self._finish_batch(time)
         if self._clocked:
             self._report_up_to(time)
+            return
+        self._release(time + 1)
+        self._finish_batch(time)
 
     def close(self) -> None:
         """No more input; nothing further is due."""
@@ -90,10 +93,10 @@ class WindowDriver:
         self._held.clear()
 
     def _release(self, watermark: int) -> None:
-        """Let in what was held back and is earlier than the watermark, in order of time."""
+        """Let in what the lateness bound held back and is earlier than the watermark, in order of time."""
         while self._held and self._held[0][0] < watermark:
             time, _, triples = heappop(self._held)
-            self._come_to(time)
+            self._finish_batch(time - 1)
             self._enter(time, triples)
 
     def _too_late(self, watermark: int) -> int:
@@ -141,15 +144,18 @@ class WindowDriver:
 
     def _report_up_to(self, limit: int) -> None:
         """Report the instants of the clock up to ``limit``; only the last of them where the semantics says so."""
-        if self._content.idle:
+        if self._content.idle and not (self._held and self._held[0][0] <= limit):
             self._ticking.skip_to(limit)
         instants = self._ticking.up_to(limit)
-        self._frontier = self._ticking.next - self._ticking.step + (0 if self._half_open else 1)
+        if (passed := self._ticking.passed) is not None:
+            self._frontier = passed if self._half_open else passed + 1
         if self._semantics.due is Due.LAST:
             instants = instants[-1:]
         look = self._looks.close if self._ticking.closes else self._looks.clock
         for instant in instants:
-            self._look(look(instant))
+            at = look(instant)
+            self._release(at.last + 1)
+            self._look(at)
 
     def _look(self, look: Look) -> None:
         if self._content.move(look.first, look.last):
