@@ -254,7 +254,7 @@ def unsupported(aggregates: Iterable[Aggregate]) -> str | None:
     """The sentence why one of these aggregates cannot be kept incrementally, ``None`` when all can."""
     for aggregate in aggregates:
         if aggregate.function not in _MAKE:
-            return f"{aggregate.function} depends on an order that SPARQL does not define"
+            return f"{aggregate.function}: it depends on an order that SPARQL does not define"
         if aggregate.function == "COUNT" and not isinstance(aggregate.argument, Var | None):
             return "COUNT of an expression: bind it to a variable first (evaluators differ on its errors)"
     return None
