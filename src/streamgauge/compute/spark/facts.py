@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from streamgauge.compute.spark.intervals import TRIPLE, intervals, longest, merged
+from streamgauge.compute.spark.intervals import TRIPLE, intervals, longest, merged, repeats
 from streamgauge.compute.spark.numbers import SPARK_TYPES, parsed
 from streamgauge.compute.spark.relation import Relation, column, cut, number
 from streamgauge.model.algebra import TriplePattern, Var, triple_variables
@@ -36,6 +36,14 @@ class Facts:
     width: int
     kinds: Mapping[Term, frozenset[str]]
     unstreamed: frozenset[Term]
+    counts: Mapping[Term, int]
+
+    def rows(self, pattern: TriplePattern) -> int:
+        """An estimate of the number of solutions of a triple pattern."""
+        if isinstance(pattern.predicate, str) and pattern.predicate not in self.unstreamed:
+            return self.counts[pattern.predicate]
+        static = sum(_may_match(pattern, triple) for triple in self.static)
+        return static + (sum(self.counts.values()) if isinstance(pattern.predicate, Var) else 0)
 
     def match(self, pattern: TriplePattern, numeric: frozenset[str]) -> Relation:
         """The solutions of a triple pattern; variables in ``numeric`` get their value if it is of one known kind."""
@@ -74,20 +82,20 @@ def gather(
     static: Iterable[Triple],
     patterns: Sequence[TriplePattern],
 ) -> Facts:
-    """The facts for these triple patterns; one small job finds the datatypes and whether triples repeat."""
+    """The facts for these triple patterns; two small jobs find the datatypes and whether triples repeat."""
     kept = tuple(dict.fromkeys(triple for triple in static if any(_may_match(p, triple) for p in patterns)))
     chosen = stream.filter(reduce(Column.__or__, map(_constants, patterns), fn.lit(False)))
     predicates = sorted({p.predicate for p in patterns if isinstance(p.predicate, str)})
     frame = intervals(spark, chosen, due)
-    streamed, repeated = _profile(frame)
+    streamed, counts = _profile(frame)
     unstreamed = frozenset(predicates) - streamed.keys()
     kinds = {p: streamed.get(p, frozenset()) | _static_kinds(p, kept) for p in predicates}
     any_predicate = any(isinstance(p.predicate, Var) for p in patterns)
     mixed = [triple for triple in kept if any_predicate or triple[1] in streamed]
     if mixed:
         frame = frame.unionByName(_always(spark, mixed, len(due)))
-    frame, width = _blocks(merged(frame) if mixed or repeated else frame, due)
-    return Facts(spark, frame, kept, len(due), width, kinds, unstreamed)
+    frame, width = _blocks(merged(frame) if mixed or (streamed and repeats(frame)) else frame, due)
+    return Facts(spark, frame, kept, len(due), width, kinds, unstreamed, counts)
 
 
 def _blocks(frame: DataFrame, due: Sequence[DueReport]) -> tuple[DataFrame, int]:
@@ -115,19 +123,17 @@ def _may_match(pattern: TriplePattern, triple: Triple) -> bool:
     return all(isinstance(node, Var) or node == term for node, term in zip(nodes, triple, strict=True))
 
 
-def _profile(frame: DataFrame) -> tuple[dict[Term, frozenset[str]], bool]:
-    """The datatypes of the objects of each predicate, and whether a triple may repeat (equal hashes count as equal)."""
+def _profile(frame: DataFrame) -> tuple[dict[Term, frozenset[str]], dict[Term, int]]:
+    """The datatypes of the objects of each predicate, and the number of its triples."""
     literal = fn.col("object").startswith('"')
     suffix = fn.when(literal, fn.substring_index("object", '"', -1)).otherwise(NOT_LITERAL)
-    triple = fn.xxhash64("subject", "object").alias("triple")
-    rows = frame.select("predicate", suffix.alias("suffix"), triple).groupBy("predicate", "suffix")
     kinds: dict[Term, frozenset[str]] = {}
-    repeated = False
-    for predicate, kind, count, different in rows.agg(fn.count("*"), fn.count_distinct("triple")).collect():
+    counts: dict[Term, int] = {}
+    for predicate, kind, count in frame.groupBy("predicate", suffix.alias("suffix")).agg(fn.count("*")).collect():
         iri = kind.removeprefix("^^<").removesuffix(">") or XSD + "string"
         kinds[predicate] = kinds.get(predicate, frozenset()) | {iri}
-        repeated = repeated or count != different
-    return kinds, repeated
+        counts[predicate] = counts.get(predicate, 0) + count
+    return kinds, counts
 
 
 def _static_kinds(predicate: Term, static: Iterable[Triple]) -> frozenset[str]:

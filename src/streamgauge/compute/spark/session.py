@@ -13,6 +13,8 @@ NO_JAVA = (
     "macOS: brew install openjdk@17) or set JAVA_HOME. `streamgauge doctor` checks the rest."
 )
 
+_LOG = Path(__file__).with_name("log4j2.properties")
+
 
 class JavaMissingError(RuntimeError):
     """Spark was asked for on a machine without Java."""
@@ -59,5 +61,6 @@ def _settings(memory: str, shuffle: int) -> dict[str, str]:
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG} -XX:+UseParallelGC",
+        "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold": "128m",
     }

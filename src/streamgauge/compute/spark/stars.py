@@ -13,46 +13,43 @@ from streamgauge.model.algebra import TriplePattern, Var, triple_variables
 
 Item = TypeVar("Item")
 
+_FEWER = 1  # a constant or a condition is taken to halve the rows
+
 
 def basic_graph_pattern(
     facts: Facts, patterns: Sequence[TriplePattern], numeric: frozenset[str], filtered: frozenset[str]
 ) -> Relation:
-    """The solutions of a non-empty basic graph pattern; stars with ``filtered`` variables are joined first."""
+    """The solutions of a non-empty basic graph pattern, smallest first; ``filtered`` variables have conditions."""
 
-    def weight(star: Sequence[TriplePattern]) -> int:
-        return max(selectivity(pattern, filtered) for pattern in star)
+    def size(pattern: TriplePattern) -> int:
+        constants = sum(isinstance(node, str) for node in (pattern.subject, pattern.object))
+        return facts.rows(pattern) // (1 + _FEWER * (constants + len(_names(pattern) & filtered)))
 
-    stars = ordered(_stars(tuple(dict.fromkeys(patterns))), _star_variables, weight)
-    return reduce(
-        lambda left, right: join(left, right, facts.reports), [_star(facts, s, numeric, filtered) for s in stars]
-    )
+    def smallest(star: Sequence[TriplePattern]) -> int:
+        return min(map(size, star))
+
+    def star(chosen: Sequence[TriplePattern]) -> Relation:
+        return _joined(facts, [facts.match(pattern, numeric) for pattern in ordered(chosen, _names, size)])
+
+    stars = _stars(tuple(dict.fromkeys(patterns)))
+    return _joined(facts, [star(chosen) for chosen in ordered(stars, _star_variables, smallest)])
 
 
 def ordered(
-    items: Sequence[Item], variables: Callable[[Item], frozenset[str]], weight: Callable[[Item], int]
+    items: Sequence[Item], variables: Callable[[Item], frozenset[str]], size: Callable[[Item], int]
 ) -> list[Item]:
-    """Heaviest first, then always one that shares a variable with what is there, if there is one."""
+    """Smallest first, then always one that shares a variable with what is there, if there is one."""
     rest, found, known = list(items), list[Item](), frozenset[str]()
     while rest:
-        best = max(rest, key=lambda item: (bool(variables(item) & known), weight(item), -items.index(item)))
+        best = min(rest, key=lambda item: (not variables(item) & known, size(item), items.index(item)))
         rest.remove(best)
         found.append(best)
         known |= variables(best)
     return found
 
 
-def selectivity(pattern: TriplePattern, filtered: frozenset[str]) -> int:
-    """Two for a constant subject or object, one for a filtered variable, one for a constant predicate."""
-    ends = (pattern.subject, pattern.object)
-    constants = sum(2 for node in ends if isinstance(node, str)) + isinstance(pattern.predicate, str)
-    return constants + len(_names(pattern) & filtered)
-
-
-def _star(
-    facts: Facts, patterns: Sequence[TriplePattern], numeric: frozenset[str], filtered: frozenset[str]
-) -> Relation:
-    order = ordered(patterns, _names, lambda pattern: selectivity(pattern, filtered))
-    return reduce(lambda left, right: join(left, right, facts.reports), [facts.match(p, numeric) for p in order])
+def _joined(facts: Facts, relations: Sequence[Relation]) -> Relation:
+    return reduce(lambda left, right: join(left, right, facts.reports), relations)
 
 
 def _stars(patterns: Sequence[TriplePattern]) -> list[tuple[TriplePattern, ...]]:

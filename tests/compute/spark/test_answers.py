@@ -1,0 +1,215 @@
+"""Spark against pyoxigraph report by report: drawn streams, due reports, static data and queries.
+
+Several drawn streams lie behind each other in one table, so that one job answers a query on all of them.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyoxigraph as ox
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from streamgauge.compute.spark.answers import answers, changed, refuse, sizes
+from streamgauge.model.algebra import Ask, QueryForm
+from streamgauge.model.report import DueReport
+from streamgauge.model.terms import XSD, Row, Triple
+from streamgauge.query.parser import parse_sparql
+from streamgauge.query.printer import sparql
+from streamgauge.wire.canonical import Canonical
+from tests.compute.spark.streams import table
+from tests.sparql.draw import OPERATORS, queries, triples
+
+CANONICAL = Canonical()
+Element = tuple[int, tuple[Triple, ...]]
+
+
+@dataclass(frozen=True)
+class Run:
+    """Elements in order of arrival and the reports that are due over them."""
+
+    elements: tuple[Element, ...]
+    due: tuple[DueReport, ...]
+    static: tuple[Triple, ...] = ()
+
+    def content(self, report: DueReport) -> frozenset[Triple]:
+        inside = (
+            added
+            for rank, (time, added) in enumerate(self.elements)
+            if report.first <= time <= report.last and rank < report.seen
+        )
+        return frozenset(triple for added in inside for triple in added)
+
+    def expected(self, query: QueryForm) -> list[Counter[Row]]:
+        return [solutions((*self.content(report), *self.static), query) for report in self.due]
+
+
+def solutions(content: Sequence[Triple], query: QueryForm) -> Counter[Row]:
+    store = ox.Store()
+    store.extend(ox.parse("\n".join(f"{s} {p} {o} ." for s, p, o in content), format=ox.RdfFormat.N_TRIPLES))
+    found = store.query(sparql(query))
+    if isinstance(query, Ask):
+        return Counter([(f'"{str(bool(found)).lower()}"^^<{XSD}boolean>',)])
+    names = query.variables  # type: ignore[union-attr]
+    return Counter(tuple(None if row[n] is None else CANONICAL.term(row[n]) for n in names) for row in found)  # type: ignore[union-attr]
+
+
+def actual(spark: SparkSession, run: Run, query: QueryForm) -> list[Counter[Row]]:
+    bags: list[Counter[Row]] = [Counter() for _ in run.due]
+    for report, *row in answers(spark, table(spark, run.elements), run.due, query, run.static).collect():
+        bags[report][tuple(row)] += 1
+    return bags
+
+
+@st.composite
+def runs(draw: st.DrawFn, most: int = 6) -> Run:
+    """Up to ``most`` small streams behind each other, each with its own windows, late elements and repeats."""
+    elements: list[Element] = []
+    due: list[DueReport] = []
+    for index in range(draw(st.integers(1, most))):
+        start, before = index * 1000, len(elements)
+        pool = draw(triples(14))
+        graph = st.lists(st.sampled_from(pool), max_size=4, unique=True) if pool else st.just([])
+        elements += draw(st.lists(st.tuples(st.integers(start, start + 20), graph.map(tuple)), max_size=7))
+        due += draw(_due(start, before, len(elements)))
+    return Run(tuple(elements), tuple(due), draw(triples(4)))
+
+
+@st.composite
+def _due(draw: st.DrawFn, start: int, low: int, high: int) -> list[DueReport]:
+    size, slide = draw(st.integers(1, 12)), draw(st.integers(1, 6))
+    if draw(st.booleans()):  # regular windows that have seen everything
+        return [DueReport(c, c - size, c, c - size, c - 1, high) for c in range(start, start + 24, slide)]
+    count = draw(st.integers(1, 6))
+    firsts, lasts = (
+        sorted(draw(st.lists(st.integers(start, start + 20), min_size=count, max_size=count))) for _ in "fl"
+    )
+    seen = sorted(draw(st.lists(st.integers(low, high), min_size=count, max_size=count)))
+    return [DueReport(b, a, b, a, b, n) for a, b, n in zip(firsts, lasts, seen, strict=True)]
+
+
+def check(spark: SparkSession, run: Run, query: QueryForm) -> None:
+    for report, (wanted, got) in enumerate(zip(run.expected(query), actual(spark, run, query), strict=True)):
+        assert got == wanted, f"report {report}: missing {wanted - got}, surplus {got - wanted} of {sparql(query)}"
+
+
+@settings(max_examples=20)
+@given(runs(), queries(OPERATORS))
+def test_drawn_runs_and_queries(spark: SparkSession, run: Run, query: QueryForm) -> None:
+    if refuse(query) is None:
+        check(spark, run, query)
+
+
+@pytest.mark.prove
+@settings(max_examples=400)
+@given(runs(), queries(OPERATORS))
+def test_many_drawn_runs_and_queries(spark: SparkSession, run: Run, query: QueryForm) -> None:
+    if refuse(query) is None:
+        check(spark, run, query)
+
+
+@settings(max_examples=10)
+@given(runs())
+def test_sizes_and_changes(spark: SparkSession, run: Run) -> None:
+    stream = table(spark, run.elements)
+    contents = [run.content(report) for report in run.due]
+    assert [tuple(row) for row in sizes(spark, stream, run.due).orderBy("report").collect()] == [
+        (index, len(content)) for index, content in enumerate(contents)
+    ]
+    before = [frozenset(), *contents]
+    assert changed(spark, stream, run.due) == {i for i, content in enumerate(contents) if content != before[i]}
+
+
+def literal(value: object, kind: str) -> str:
+    return f'"{value}"^^<{XSD}{kind}>'
+
+
+def observed(index: int) -> Element:
+    """Three triples of an observation with an xsd:float, and now and then something else about it."""
+    name, value = f"<urn:obs{index}>", literal((index * 37) % 101, "float")
+    extras = (literal(3, "integer"), '"x"@en', literal("1.5", "decimal"), '"abc"', "<urn:a>", "_:b")
+    more = ((name, "<urn:more>", extras[index % 7]),) if index % 7 < 6 else ()
+    flag = (f"<urn:sensor{index % 3}>", "<urn:on>", literal(("true", "false")[index % 5 > 2], "boolean"))
+    return index * 500, (
+        (name, "<urn:by>", f"<urn:sensor{index % 4}>"),
+        (name, "<urn:result>", f"_:r{index}"),
+        (f"_:r{index}", "<urn:value>", value),
+        flag,
+        *more,
+    )
+
+
+OBSERVED = "?o <urn:by> ?s ; <urn:result> ?r . ?r <urn:value> ?v "
+PAIRS = "?o1 <urn:by> ?s ; <urn:result> [<urn:value> ?v1] . ?o2 <urn:by> ?s ; <urn:result> [<urn:value> ?v2] "
+STATIC = (
+    ("<urn:sensor0>", "<urn:in>", "<urn:room1>"),
+    ("<urn:sensor1>", "<urn:in>", "<urn:room2>"),
+    ("<urn:sensor2>", "<urn:on>", literal("true", "boolean")),
+)
+CASES = (
+    f"SELECT ?o ?v {{ {OBSERVED} FILTER(?v > 50.0) }}",
+    f"SELECT (COUNT(?v) AS ?n) (SUM(?v) AS ?t) (AVG(?v) AS ?a) (MAX(?v) AS ?m) {{ {OBSERVED} FILTER(?v > 95.0) }}",
+    f"SELECT ?s (COUNT(*) AS ?n) (SUM(?v) AS ?t) (MIN(?v) AS ?m) {{ {OBSERVED} }} GROUP BY ?s HAVING(COUNT(*) > 2)",
+    f"SELECT ?o1 ?o2 ?d {{ {PAIRS} FILTER(?v1 - ?v2 > 10.5) BIND(?v1 - ?v2 AS ?d) }}",
+    f"SELECT ?S ?s {{ {OBSERVED} ?O <urn:by> ?S FILTER(?v > 90 && ?O = ?o) }}",
+    "SELECT * { ?o <urn:by> ?s OPTIONAL { ?o <urn:more> ?x FILTER(?x = 3) } ?s <urn:in> ?room }",
+    "SELECT * { ?o <urn:by> ?s OPTIONAL { ?o <urn:more> ?x } OPTIONAL { ?s <urn:in> ?x } }",
+    "SELECT DISTINCT ?s { ?o <urn:by> ?s MINUS { ?s <urn:on> false } }",
+    "SELECT ?s ?b { ?s <urn:on> ?b FILTER NOT EXISTS { ?s <urn:in> ?room } }",
+    f"SELECT ?o {{ {OBSERVED} FILTER EXISTS {{ ?p <urn:by> ?s ; <urn:result>/<urn:value> ?w FILTER(?w > ?v) }} }}",
+    "SELECT ?s (STR(?b) AS ?t) { { ?s <urn:on> ?b } UNION { ?s <urn:in> ?b } VALUES (?s ?k) { (<urn:sensor1> 1) (UNDEF 2) } }",
+    "SELECT (SUM(?x) AS ?t) (COUNT(?x) AS ?c) (MIN(?x) AS ?m) { ?o <urn:by> ?s OPTIONAL { ?o <urn:more> ?x } }",
+    "SELECT ?x (COUNT(*) AS ?n) { ?o <urn:by> ?s OPTIONAL { ?o <urn:more> ?x } } GROUP BY ?x",
+    "SELECT ?n ?s { ?s <urn:on> true { SELECT (COUNT(*) AS ?n) { ?o <urn:by> <urn:sensor0> } } }",
+    "ASK { ?o <urn:more> 'abc' }",
+)
+
+
+@pytest.mark.parametrize("text", CASES)
+@pytest.mark.parametrize("count", [24, 400])
+def test_cases(spark: SparkSession, text: str, count: int) -> None:
+    """The long stream is cut into blocks of reports, the short one is not."""
+    due = [DueReport(c, c - 4000, c, c - 4000, c - 1, 1 << 40) for c in range(1000, count * 500, 1000)]
+    run = Run(tuple(observed(index) for index in range(count)), tuple(due), STATIC)
+    check(spark, run, parse_sparql(text))
+
+
+def test_no_report_and_no_triple(spark: SparkSession) -> None:
+    query = parse_sparql("SELECT (COUNT(*) AS ?n) { ?s ?p ?o }")
+    assert answers(spark, table(spark, []), [], query).columns == ["report", "n"]
+    check(spark, Run((), (DueReport(1, 0, 1, 0, 0, 0), DueReport(2, 1, 2, 1, 1, 0))), query)
+
+
+def test_reports_out_of_order_are_refused(spark: SparkSession) -> None:
+    due = [DueReport(2, 1, 2, 1, 1, 9), DueReport(1, 0, 1, 0, 0, 9)]
+    with pytest.raises(ValueError, match="first decreases"):
+        sizes(spark, table(spark, []), due)
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("SELECT * { ?s <urn:p>+ ?o }", "property paths"),
+        ("SELECT * { ?s ?p ?o } LIMIT 1", "LIMIT and OFFSET"),
+        ("SELECT (GROUP_CONCAT(?o) AS ?x) { ?s ?p ?o }", "GROUP_CONCAT"),
+        ("SELECT * { GRAPH ?g { ?s ?p ?o } }", "GRAPH"),
+        ("CONSTRUCT { ?s ?p ?o } { ?s ?p ?o }", "CONSTRUCT"),
+        ("SELECT (RAND() AS ?x) { ?s ?p ?o }", "RAND()"),
+        ("SELECT * { ?s ?p ?o FILTER(?o = 1 || EXISTS { ?o ?p ?s }) }", "EXISTS inside another expression"),
+    ],
+)
+def test_refusals(text: str, part: str) -> None:
+    assert refuse(parse_sparql(text)) == f"compute/spark does not evaluate {part}"
+
+
+def test_the_window_is_no_connection(spark: SparkSession) -> None:
+    """No plan of connected patterns pairs rows by their reports alone."""
+    run = Run(tuple(observed(index) for index in range(400)), tuple(DueReport(t, t, t, t, t, 999) for t in range(9)))
+    found = answers(spark, table(spark, run.elements), run.due, parse_sparql(f"SELECT * {{ {PAIRS} }}"))
+    plan = found._jdf.queryExecution().executedPlan().toString()
+    assert "Cartesian" not in plan
+    assert "NestedLoop" not in plan
+    assert plan.count("Inner") >= 5
