@@ -74,7 +74,7 @@ def canonical(typed: Typed) -> Column:
     """The canonical term of a typed number."""
     if typed.kind == "integer":
         return integer_term(typed.column)
-    return computed(Call("+", (Var("x"), f'"0"^^<{XSD}integer>')), {"x": real_term(typed.column, typed.kind)})
+    return computed(Call(f"<{XSD}{typed.kind}>", (Var("x"),)), {"x": real_term(typed.column, typed.kind)})
 
 
 def fast(expression: Expression, relation: Relation) -> Typed | None:
@@ -106,9 +106,9 @@ def _binary(operator: str, left: Expression, right: Expression, relation: Relati
     pair = _promoted(left, right, relation)
     if pair is None:
         return None
-    one, other, kind = pair
+    one, other, kind, alike = pair
     if operator in _COMPARISONS:
-        return Typed(_compared(operator, one, other, kind), "boolean")
+        return Typed(_compared(operator, one, other, kind, alike), "boolean")
     arithmetic = _WHOLE_ARITHMETIC if kind == "integer" else _REAL_ARITHMETIC
     return Typed(arithmetic[operator](one, other), kind)
 
@@ -120,8 +120,11 @@ def _logical(operator: str, left: Typed | None, right: Typed | None) -> Typed | 
     return Typed(both, "boolean")
 
 
-def _promoted(left: Expression, right: Expression, relation: Relation) -> tuple[Column, Column, str] | None:
-    """Both numbers in the wider of their kinds (SPARQL 1.1, 17.3); ``None`` unless both are known numbers."""
+def _promoted(left: Expression, right: Expression, relation: Relation) -> tuple[Column, Column, str, bool] | None:
+    """Both numbers in the wider of their kinds (SPARQL 1.1, 17.3), and whether these were equal.
+
+    ``None`` unless both are known numbers.
+    """
     sides = [fast(side, relation) for side in (left, right)]
     kinds = [typed.kind for typed in sides if typed is not None]
     if not kinds or "boolean" in kinds:
@@ -135,7 +138,8 @@ def _promoted(left: Expression, right: Expression, relation: Relation) -> tuple[
         _constant(str(side), kind) if typed is None else typed.column.cast(_spark(kind))
         for side, typed in zip((left, right), sides, strict=True)
     ]
-    return None if columns[0] is None or columns[1] is None else (columns[0], columns[1], kind)
+    one, other = columns
+    return None if one is None or other is None else (one, other, kind, len(set(kinds)) == 1)
 
 
 def _spark(kind: str) -> str:
@@ -150,14 +154,18 @@ def _constant(term: Term, kind: str) -> Column | None:
     return None if promoted is None else literal(promoted, kind)
 
 
-def _compared(operator: str, left: Column, right: Column, kind: str) -> Column:
+def _compared(operator: str, left: Column, right: Column, kind: str, alike: bool) -> Column:
+    """A comparison where NaN equals nothing and has no order; pyoxigraph orders it with a NaN of the same kind."""
     plain = _COMPARISONS[operator](left, right)
     if kind == "integer":
         return plain
-    unordered = fn.isnan(left) | fn.isnan(right)
+    either, both = fn.isnan(left) | fn.isnan(right), fn.isnan(left) & fn.isnan(right)
+    present = left.isNotNull() & right.isNotNull()
     if operator in ("=", "!="):
-        return fn.when(unordered & left.isNotNull() & right.isNotNull(), fn.lit(operator == "!=")).otherwise(plain)
-    return fn.when(~unordered, plain)
+        return fn.when(present & either, fn.lit(operator == "!=")).otherwise(plain)
+    if not alike:
+        return fn.when(~either, plain)
+    return fn.when(present & both, fn.lit(operator in ("<=", ">="))).when(~either, plain)
 
 
 Evaluate = Callable[[Expression, Sequence[str], Sequence[tuple[str | None, ...]]], list[str | None] | list[bool]]
