@@ -9,6 +9,7 @@ from queue import SimpleQueue
 from streamgauge.bench.clock import ADVANCE
 from streamgauge.model.element import StreamElement
 from streamgauge.model.run import Fed
+from streamgauge.model.semantics import Due
 from streamgauge.wire.lines import encode_advance, encode_element
 
 HEARTBEAT_MS = 50
@@ -24,11 +25,16 @@ Write = Callable[[bytes], object]
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """``factor`` is event time over wall time, ``None`` as fast as possible; ``begin`` and ``advance_to`` in ms."""
+    """``factor`` is event time over wall time, ``None`` as fast as possible; ``begin`` and ``advance_to`` in ms.
+
+    Where only the last of several due windows counts (``due``), advancing between elements would change which one
+    that is: then only the end of the stream is told.
+    """
 
     factor: float | None
     begin: int
     advance_to: int
+    due: Due = Due.ALL
 
 
 class StoppedError(Exception):
@@ -93,7 +99,7 @@ class PacedFeeder:
             if left <= 0:
                 break
             come = min(until - 1, self._now() - 1)
-            if come > told:
+            if come > told and self._pace.due is Due.ALL:
                 self._put(encode_advance(come), Fed(ADVANCE, come, self._wall(come), 0))
                 told = come
             self._sleep(min(left / 1e9, HEARTBEAT_MS / 1e3))
