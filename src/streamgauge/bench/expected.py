@@ -93,8 +93,24 @@ def reports(
     """What is sent, from the answers over every due report's content."""
     content = dict(zip(due, sizes, strict=True))
     columns = Snapshot(query).variables
-    sent = streamed(zip(due, bags, strict=True), operator(query, semantics), semantics)
-    return tuple(ExpectedReport(report, columns, rows, content[report]) for report, rows in sent)
+    streams = streamed(zip(due, bags, strict=True), operator(query, semantics), semantics)
+    return tuple(ExpectedReport(report, columns, rows, content[report]) for report, rows in streams)
+
+
+def sent(
+    due: Sequence[DueReport],
+    bags: Sequence[tuple[Row, ...]],
+    sizes: Sequence[int],
+    query: ContinuousQuery,
+    semantics: Semantics,
+) -> tuple[ExpectedReport, ...]:
+    """The reports of bags that are differences already; an empty one only when the semantics notifies of it."""
+    columns = Snapshot(query).variables
+    return tuple(
+        ExpectedReport(report, columns, rows, content)
+        for report, rows, content in zip(due, bags, sizes, strict=True)
+        if rows or semantics.notify_empty
+    )
 
 
 def all_candidates(

@@ -1,18 +1,24 @@
 """The expected reports of a recorded stream, all windows in one Spark job."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from streamgauge.bench.expected import Expect, Header, all_candidates, cuts, in_order, refuse_spark, reports
-from streamgauge.compute.spark.answers import answers, changed, sizes
+from streamgauge.bench.expected import Expect, Header, all_candidates, cuts, in_order, refuse_spark, reports, sent
+from streamgauge.compute.spark.answers import INEXACT, MANY, answers, changed, changes, sizes
+from streamgauge.model.algebra import Select
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport, ExpectedReport
-from streamgauge.model.semantics import Report, Semantics, Tick
+from streamgauge.model.semantics import R2S, Counting, Report, Semantics, Tick
+from streamgauge.semantics.definition import operator
 from streamgauge.semantics.refusal import RefusedError
+
+_NEVER = 1 << 62
 
 
 def spark(session: SparkSession, stream: Path, header: Header) -> Expect:
@@ -63,13 +69,33 @@ def _seen(
 def _evaluate(
     session: SparkSession, stream: DataFrame, due: Sequence[DueReport], query: ContinuousQuery, semantics: Semantics
 ) -> tuple[ExpectedReport, ...]:
-    """Contents first, then the answers of the reports whose content satisfies the strategies, in one job."""
+    """Contents first, then what the reports send whose content satisfies the strategies, in one job."""
     contents = {row[0]: row[1] for row in sizes(session, stream, due).collect()}
     kept = _kept(session, stream, due, contents, semantics)
-    found = answers(session, stream, [due[index] for index in kept], query.form, query.static).toArrow()
-    columns = [column.to_pylist() for column in found.columns]
-    bags = in_order(zip(columns[0], zip(*columns[1:], strict=True), strict=True), len(kept))
-    return reports([due[i] for i in kept], bags, [contents.get(i, 0) for i in kept], query, semantics)
+    wanted = [due[index] for index in kept]
+    held = [contents.get(index, 0) for index in kept]
+    r2s = operator(query, semantics)
+    form = query.form
+    if r2s is R2S.RSTREAM or semantics.answers is Counting.SET or not isinstance(form, Select):
+        found = _collected(lambda many: answers(session, stream, wanted, form, query.static, many))
+        bags = in_order(zip(found[0], zip(*found[1:], strict=True), strict=True), len(wanted))
+        return reports(wanted, bags, held, query, semantics)
+    found = _collected(lambda many: changes(session, stream, wanted, form, query.static, many))
+    sign = 1 if r2s is R2S.ISTREAM else -1
+    rows = zip(found[0], found[1], zip(*found[2:], strict=True), strict=True)
+    bags = in_order(((at, row) for at, net, row in rows for _ in range(sign * net)), len(wanted))
+    return sent(wanted, bags, held, query, semantics)
+
+
+def _collected(job: Callable[[int], DataFrame]) -> list[list[Any]]:
+    """A job's columns; where its running totals are not exact enough it is done again report by report."""
+    try:
+        table = job(MANY).toArrow()
+    except PySparkException as error:
+        if INEXACT not in str(error):
+            raise
+        table = job(_NEVER).toArrow()
+    return [column.to_pylist() for column in table.columns]
 
 
 def _kept(

@@ -71,7 +71,12 @@ def _count(name: str, aggregate: Aggregate, inner: Relation) -> Plan:
         given = fn.lit(1)
     counted = fn.count_distinct(fn.col(name)) if aggregate.distinct else fn.count(name)
     count = fn.coalesce(fn.col(name), fn.lit(0)).cast("bigint")
-    return Plan((given.alias(name),), (counted.alias(name),), integer_term(count), count)
+    return Plan((given.alias(name),), (counted.alias(name),), term_of_count(count), count)
+
+
+def term_of_count(count: Column) -> Column:
+    """The term of COUNT."""
+    return integer_term(count)
 
 
 def _extreme(name: str, aggregate: Aggregate, typed: Typed, term: Column) -> Plan:
@@ -85,21 +90,21 @@ def _extreme(name: str, aggregate: Aggregate, typed: Typed, term: Column) -> Pla
 
 def _summed(name: str, aggregate: Aggregate, typed: Typed) -> Plan:
     """SUM or AVG of numbers of one kind: xsd:float and xsd:double are added up in 64 bits."""
-    total, count = f"{name}_sum", f"{name}_count"
-    whole = typed.kind == "integer"
-    added = fn.try_sum(name) if whole else fn.sum(name).cast(typed.kind)
-    grouped = (added.alias(total), fn.count(name).alias(count))
-    complete = fn.col(count) == fn.col("rows")
-    text = integer_term(fn.col(total)) if whole else real_term(fn.col(total), typed.kind)
-    terms = {"sum": text, "count": integer_term(fn.col(count))}
+    added = fn.try_sum(name) if typed.kind == "integer" else fn.sum(name)
+    grouped = (added.alias(f"{name}_sum"), fn.count(name).alias(f"{name}_count"))
+    return Plan((typed.column.alias(name),), grouped, term_of_total(name, aggregate.function, typed.kind))
+
+
+def term_of_total(name: str, function: str, kind: str) -> Column:
+    """The term of SUM or AVG from the columns ``<name>_sum``, ``<name>_count`` and ``rows`` (null for no solution)."""
+    total, count = fn.col(f"{name}_sum"), fn.col(f"{name}_count")
+    whole = kind == "integer"
+    text = integer_term(total) if whole else real_term(total.cast(kind), kind)
+    terms = {"sum": text, "count": integer_term(count)}
     sum_only = Call("+", (Var("sum"), ZERO))
-    last = sum_only if aggregate.function == "SUM" else Call("/", (Var("sum"), Var("count")))
+    last = sum_only if function == "SUM" else Call("/", (Var("sum"), Var("count")))
     result = terms["sum"] if whole and last is sum_only else computed(last, terms)
-    return Plan(
-        (typed.column.alias(name),),
-        grouped,
-        fn.when(fn.col("rows").isNull(), ZERO).when(complete, result),
-    )
+    return fn.when(fn.col("rows").isNull(), ZERO).when(count == fn.col("rows"), result)
 
 
 def _collected(name: str, aggregate: Aggregate, inner: Relation) -> Plan:

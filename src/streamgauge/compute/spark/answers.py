@@ -11,36 +11,89 @@ from streamgauge.compute.spark.compiler import Compiler, numeric_variables, trip
 from streamgauge.compute.spark.facts import gather
 from streamgauge.compute.spark.intervals import intervals, merged, repeats
 from streamgauge.compute.spark.refusal import refuse
-from streamgauge.compute.spark.relation import refine
-from streamgauge.model.algebra import Ask, Construct, QueryForm
+from streamgauge.compute.spark.relation import Relation, refine
+from streamgauge.compute.spark.running import INEXACT
+from streamgauge.model.algebra import Ask, Construct, QueryForm, Select
 from streamgauge.model.report import DueReport
 from streamgauge.model.terms import XSD, Triple
 
-__all__ = ["answers", "changed", "refuse", "sizes"]
+__all__ = ["INEXACT", "MANY", "answers", "changed", "changes", "refuse", "sizes"]
+
+
+MANY = 500
+"""From how many reports on aggregates are kept as running totals instead of being computed report by report."""
 
 
 def answers(
-    spark: SparkSession, stream: DataFrame, due: Sequence[DueReport], query: QueryForm, static: Iterable[Triple] = ()
+    spark: SparkSession,
+    stream: DataFrame,
+    due: Sequence[DueReport],
+    query: QueryForm,
+    static: Iterable[Triple] = (),
+    many: int = MANY,
 ) -> DataFrame:
     """Columns ``report`` (index in ``due``) and one canonical term per variable (``ask`` for ASK); a row per solution.
 
     ``stream`` is the stream table, with a column ``arrival`` (rank in system time) when ``seen`` matters.
-    ValueError names what Spark does not evaluate, or due reports that are out of order.
+    ValueError names what Spark does not evaluate, or due reports that are out of order. A job over running totals
+    (from ``many`` reports on) can fail with INEXACT in its message: ask again with a greater ``many``.
     """
-    reason = refuse(query)
-    if reason is not None or isinstance(query, Construct):
-        raise ValueError(reason)
-    names = ("ask",) if isinstance(query, Ask) else query.variables
+    names = _columns(query)
     if not due:
-        return spark.createDataFrame([], ", ".join(["report int", *(f"`{name}` string" for name in names)]))
-    patterns = tuple(triple_patterns(query.pattern))
-    compiler = Compiler(gather(spark, stream, due, static, patterns), numeric_variables(query.pattern))
-    found = compiler.relation(query.pattern)
+        return spark.createDataFrame([], _schema("report int", names))
+    found = _solutions(spark, stream, due, query, static, many)
     if isinstance(query, Ask):
-        return _asked(spark, refine(found.project(()), 1).frame, len(due))
-    found = refine(found.project(query.variables), 1)
-    columns = [found.value(name) for name in query.variables]
-    return found.frame.select("lo", *columns).toDF("report", *query.variables)
+        return _asked(spark, refine(found, 1).frame, len(due))
+    found = refine(found, 1)
+    return found.frame.select("lo", *map(found.value, names)).toDF("report", *names)
+
+
+def changes(
+    spark: SparkSession,
+    stream: DataFrame,
+    due: Sequence[DueReport],
+    query: Select,
+    static: Iterable[Triple] = (),
+    many: int = MANY,
+) -> DataFrame:
+    """Columns ``report``, ``net`` and one term per variable: how many more (or fewer) copies of a row than before.
+
+    The bag of the report before the first is empty. Costs as much as there are solutions, however many reports.
+    """
+    names = _columns(query)
+    if not due:
+        return spark.createDataFrame([], _schema("report int, net bigint", names))
+    found = _solutions(spark, stream, due, query, static, many)
+    terms = [found.value(name).alias(f"t{index}") for index, name in enumerate(names)]
+    come = found.frame.select(fn.col("lo").alias("report"), fn.lit(1).alias("net"), *terms)
+    go = found.frame.select((fn.col("hi") + 1).alias("report"), fn.lit(-1).alias("net"), *terms)
+    keys = ["report", *(f"t{index}" for index in range(len(names)))]
+    summed = come.unionByName(go).filter(fn.col("report") < len(due)).groupBy(*keys).agg(fn.sum("net").alias("net"))
+    return summed.filter(fn.col("net") != 0).select("report", "net", *keys[1:]).toDF("report", "net", *names)
+
+
+def _columns(query: QueryForm) -> tuple[str, ...]:
+    if (reason := refuse(query)) is not None or isinstance(query, Construct):
+        raise ValueError(reason)
+    return ("ask",) if isinstance(query, Ask) else query.variables
+
+
+def _schema(first: str, names: Sequence[str]) -> str:
+    return ", ".join([first, *(f"`{name}` string" for name in names)])
+
+
+def _solutions(
+    spark: SparkSession,
+    stream: DataFrame,
+    due: Sequence[DueReport],
+    query: QueryForm,
+    static: Iterable[Triple],
+    many: int,
+) -> Relation:
+    """The solutions over intervals of reports, projected to the form's variables."""
+    patterns = tuple(triple_patterns(query.pattern))
+    compiler = Compiler(gather(spark, stream, due, static, patterns), numeric_variables(query.pattern), many)
+    return compiler.relation(query.pattern).project(query.variables if isinstance(query, Select) else ())
 
 
 def sizes(spark: SparkSession, stream: DataFrame, due: Sequence[DueReport]) -> DataFrame:

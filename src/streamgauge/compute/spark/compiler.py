@@ -13,6 +13,7 @@ from streamgauge.compute.spark.facts import Facts
 from streamgauge.compute.spark.numbers import SPARK_TYPES
 from streamgauge.compute.spark.refusal import conjuncts, negated
 from streamgauge.compute.spark.relation import Relation, column, number
+from streamgauge.compute.spark.running import running_group
 from streamgauge.compute.spark.scalars import canonical, condition, fast, value
 from streamgauge.compute.spark.stars import basic_graph_pattern
 from streamgauge.model import algebra as al
@@ -36,10 +37,14 @@ def numeric_variables(pattern: al.Pattern) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class Compiler:
-    """Compiles patterns over ``facts``; ``numeric`` names the variables whose values are wanted as numbers."""
+    """Compiles patterns over ``facts``; ``numeric`` names the variables whose values are wanted as numbers.
+
+    From ``many`` reports on, aggregates are kept as running totals where they can be.
+    """
 
     facts: Facts
     numeric: frozenset[str]
+    many: int
 
     def relation(self, pattern: al.Pattern) -> Relation:
         """The solutions of a pattern in all reports."""
@@ -115,7 +120,12 @@ class Compiler:
         return self._table(tuple(var.name for var in node.variables), node.rows)
 
     def _group(self, node: al.Group) -> Relation:
-        return group(self.facts.spark, self.expanded(node.pattern), node, self.facts.reports)
+        inner = self.relation(node.pattern)
+        if inner.width > 1 and self.facts.reports >= self.many:
+            running = running_group(self.facts.spark, inner, node, self.facts.reports)
+            if running is not None:
+                return running
+        return group(self.facts.spark, rel.refine(inner, 1), node, self.facts.reports)
 
     def _project(self, node: al.Project) -> Relation:
         return self.relation(node.pattern).project(tuple(var.name for var in node.variables))
