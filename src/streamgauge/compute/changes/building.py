@@ -30,8 +30,9 @@ _CHANGING = {"RAND", "UUID", "STRUUID", "NOW", "BNODE"}
 
 @dataclass
 class Builder:
-    """Builds a tree of operators; ``joins`` are its leaves, ``groups`` its aggregations from the top down."""
+    """Builds a tree of operators; columns come in ``order`` where that saves a step; ``joins`` are its leaves, ``groups`` its aggregations from the top down."""
 
+    order: tuple[str, ...] = ()
     joins: list[Joins] = field(default_factory=list)
     groups: list[Grouped] = field(default_factory=list)
 
@@ -69,7 +70,7 @@ class Builder:
         inside = [condition for condition in conditions if pushable(condition, bgp)]
         outside = [condition for condition in conditions if condition not in inside]
         wanted = needed.union(*map(_reads, outside))
-        output = tuple(name for name in names if name in wanted)
+        output = tuple(name for name in dict.fromkeys((*self.order, *names)) if name in wanted and name in names)
         joins = generate(plan(bgp, inside), output)
         self.joins.append(joins)
         return self._kept(Source(joins, output), outside)

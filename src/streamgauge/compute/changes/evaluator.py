@@ -39,9 +39,9 @@ class Evaluator:
         static: Iterable[Triple] = (),
         empty_aggregate: EmptyAggregate = EmptyAggregate.SPARQL,
     ) -> None:
-        builder = Builder()
         names = columns(form)
         inner = form.variables if isinstance(form, al.Select) else _scope(form)
+        builder = Builder(inner)
         self._root = picked(builder.build(normal(form.pattern), frozenset(inner)), inner)
         self._joins, self.variables = builder.joins, names
         self._found: Bag = {}
