@@ -1,4 +1,4 @@
-"""The oracle on Spark against pyoxigraph window by window: YABench's experiment 1, big, all windows, both sides in one run.
+"""The oracle on Spark against pyoxigraph window by window: all windows of YABench's experiment 1, big, in one run.
 
 python benchmarks/oracle.py [--stations 10000] [--seconds 30] [--query select|average|variation] [--without-pyoxigraph]
 CPU is user + system time of the process tree, the JVM included. Times in seconds; windows in ms.

@@ -98,29 +98,29 @@ def check(spark: SparkSession, run: Run, query: QueryForm) -> None:
 
 @settings(max_examples=20)
 @given(runs(), queries(OPERATORS))
-def test_drawn_runs_and_queries(spark: SparkSession, run: Run, query: QueryForm) -> None:
+def test_drawn_runs_and_queries(tiny: SparkSession, run: Run, query: QueryForm) -> None:
     if refuse(query) is None:
-        check(spark, run, query)
+        check(tiny, run, query)
 
 
 @pytest.mark.prove
 @settings(max_examples=400)
 @given(runs(), queries(OPERATORS))
-def test_many_drawn_runs_and_queries(spark: SparkSession, run: Run, query: QueryForm) -> None:
+def test_many_drawn_runs_and_queries(tiny: SparkSession, run: Run, query: QueryForm) -> None:
     if refuse(query) is None:
-        check(spark, run, query)
+        check(tiny, run, query)
 
 
 @settings(max_examples=10)
 @given(runs())
-def test_sizes_and_changes(spark: SparkSession, run: Run) -> None:
-    stream = table(spark, run.elements)
+def test_sizes_and_changes(tiny: SparkSession, run: Run) -> None:
+    stream = table(tiny, run.elements)
     contents = [run.content(report) for report in run.due]
-    assert [tuple(row) for row in sizes(spark, stream, run.due).orderBy("report").collect()] == [
+    assert [tuple(row) for row in sizes(tiny, stream, run.due).orderBy("report").collect()] == [
         (index, len(content)) for index, content in enumerate(contents)
     ]
     before = [frozenset(), *contents]
-    assert changed(spark, stream, run.due) == {i for i, content in enumerate(contents) if content != before[i]}
+    assert changed(tiny, stream, run.due) == {i for i, content in enumerate(contents) if content != before[i]}
 
 
 def literal(value: object, kind: str) -> str:
