@@ -15,6 +15,7 @@ from streamgauge.model.semantics import (
     R2S,
     Borders,
     Changes,
+    Clock,
     Counting,
     Due,
     EmptyAggregate,
@@ -172,7 +173,7 @@ def test_every_window_case(case):
 def test_every_profile(name):
     text = " | ".join(f"{t}: s{t % 3} p o{t}. s{t % 3} q o{t % 2}." for t in range(0, 40, 3))
     query = ContinuousQuery(SIMPLE, (StreamWindow(STREAM, Window(10, 5)),))
-    agree(query, replace(PROFILES[name], time_unit=2), stream(text), 45)
+    agree(query, replace(PROFILES[name], time_unit=2, clock=Clock.APPLICATION), stream(text), 45)
 
 
 def test_gaps_are_advanced_over_by_the_clock():
@@ -193,6 +194,7 @@ def test_gaps_are_advanced_over_by_the_clock():
 def test_what_live_cannot_do_it_refuses_by_name():
     query = ContinuousQuery(SIMPLE, (StreamWindow(STREAM, Window(4, 2)),))
     assert "content that is a bag" in refuse(query, replace(PROFILES["rspql"], content=Counting.BAG))
+    assert "no clock of its own" in refuse(query, PROFILES["cqels-1.x"])
     assert "csparql has no Istream" in refuse(replace(query, r2s=R2S.ISTREAM), PROFILES["csparql"])
     ordered = replace(query, form=parse_sparql("SELECT ?s { ?s <urn:p>* ?o }"))
     assert "path" in refuse(ordered, PROFILES["rspql"])

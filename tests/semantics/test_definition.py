@@ -23,8 +23,8 @@ from streamgauge.model.semantics import (
 )
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.definition import expected
-from streamgauge.semantics.order import OutOfOrderError
 from streamgauge.semantics.profiles import PROFILES
+from streamgauge.semantics.refusal import OutOfOrderError
 from tests.notation import STREAM, stream, term, triples
 
 CASES = tomllib.loads((Path(__file__).parent / "cases.toml").read_text(encoding="utf-8"))["case"]

@@ -18,8 +18,7 @@ from streamgauge.model.run import Run
 from streamgauge.model.semantics import Clock, Semantics
 from streamgauge.model.verdict import Evaluator, Verdict
 from streamgauge.semantics.definition import refuse
-from streamgauge.semantics.order import OutOfOrderError
-from streamgauge.semantics.refusal import RefusedError
+from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
 from streamgauge.wire.stream import elements, files
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ class Means:
 
 def judge_run(run: Run, stream: Path, means: Means) -> Verdict:
     """The verdict on a recorded run whose stream table is at ``stream``; unknown with the reason when none can be."""
-    if run.header.semantics.clock is Clock.ARRIVAL:
+    if run.header.semantics.clock is not Clock.APPLICATION:
         return _under_both_clocks(run, stream, means)
     return _judge(run, run.header.semantics, stream, means)
 

@@ -11,9 +11,8 @@ from streamgauge.cli.exits import Exit
 from streamgauge.cli.spark import SparkUnavailableError
 from streamgauge.engines import EngineError
 from streamgauge.query import QueryError
-from streamgauge.semantics.order import OutOfOrderError
 from streamgauge.semantics.profiles import UnknownProfileError
-from streamgauge.semantics.refusal import RefusedError
+from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
 from streamgauge.wire.formats import FormatError
 from streamgauge.wire.run import RunError
 from streamgauge.wire.stream import StreamError

@@ -4,7 +4,7 @@ from streamgauge.compute.changes.evaluator import refuse as refuse_form
 from streamgauge.compute.drivers.window import WindowDriver
 from streamgauge.engines import Emit, Session
 from streamgauge.model.query import ContinuousQuery
-from streamgauge.model.semantics import Counting, Semantics
+from streamgauge.model.semantics import Clock, Counting, Semantics
 
 EVALUATOR = "changes"
 
@@ -15,6 +15,8 @@ def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
         return f"the query has {len(query.windows)} windows: one window over one stream is what live answers"
     if semantics.content is Counting.BAG:
         return "a content that is a bag (content = bag): live keeps graphs, which are sets"
+    if semantics.clock is not Clock.APPLICATION:
+        return f"{semantics.name} stamps elements by {semantics.clock} time and live has no clock of its own"
     r2s = query.r2s or semantics.r2s
     if r2s not in semantics.r2s_able:
         return f"{semantics.name} has no {r2s}: it has {', '.join(sorted(semantics.r2s_able))}"

@@ -58,7 +58,8 @@ class Clock(StrEnum):
     """Which time stamps an element for the window."""
 
     APPLICATION = "application"
-    ARRIVAL = "arrival"
+    ARRIVAL = "arrival"  # when the engine takes it in
+    PUT = "put"  # when it is handed to the engine; the harness knows both as the end of the hand-over
 
 
 class Counting(StrEnum):

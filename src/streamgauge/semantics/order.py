@@ -7,6 +7,7 @@ from streamgauge.model.element import StreamElement
 from streamgauge.model.query import Window
 from streamgauge.model.semantics import Borders, Origin, Report, Semantics, Tick
 from streamgauge.model.terms import Triple
+from streamgauge.semantics.refusal import OutOfOrderError
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,10 +16,6 @@ class Arrival:
 
     time: int
     triples: tuple[Triple, ...]
-
-
-class OutOfOrderError(ValueError):
-    """Application time went back although no lateness bound was declared."""
 
 
 def origins(semantics: Semantics, window: Window, first: int | None) -> tuple[int, ...]:

@@ -13,10 +13,7 @@ from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Borders, Due, Origin, Report, Semantics, Tick
 from streamgauge.model.terms import Triple
-
-
-class OutOfOrderError(ValueError):
-    """Application time went back although no lateness bound was declared."""
+from streamgauge.semantics.refusal import OutOfOrderError
 
 
 class WindowDriver:
