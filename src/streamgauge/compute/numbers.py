@@ -41,7 +41,8 @@ class Number:
     @property
     def exact(self) -> Fraction:
         """The value as a fraction; ValueError or OverflowError for NaN and the infinities."""
-        return Fraction(self.value, SCALE) if self.kind == DECIMAL else Fraction(self.value)
+        exact = Fraction(self.value)
+        return exact / SCALE if self.kind == DECIMAL else exact
 
 
 class Unknown:

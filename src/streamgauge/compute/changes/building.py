@@ -30,7 +30,10 @@ _CHANGING = {"RAND", "UUID", "STRUUID", "NOW", "BNODE"}
 
 @dataclass
 class Builder:
-    """Builds a tree of operators; columns come in ``order`` where that saves a step; ``joins`` are its leaves, ``groups`` its aggregations from the top down."""
+    """Builds a tree of operators; columns come in ``order`` where that saves a step.
+
+    ``joins`` are its leaves, ``groups`` its aggregations, an inner one before the one around it.
+    """
 
     order: tuple[str, ...] = ()
     joins: list[Joins] = field(default_factory=list)
