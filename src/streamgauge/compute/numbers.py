@@ -148,7 +148,7 @@ def _comparison(operate: Callable[[int | float, int | float], bool], *, ordered:
             return UNKNOWN
         kind, first, second = pair
         if ordered and kind >= FLOAT and (math.isnan(first) or math.isnan(second)):
-            return None
+            return UNKNOWN
         return bool(operate(first, second))
 
     return compare
@@ -180,7 +180,7 @@ BINARY: Final[dict[str, Callable[..., Outcome]]] = {
     "-": _arithmetic(sub),
     "*": _arithmetic(mul),
 }
-"""Operators on two Numbers; division and products of decimals are left to pyoxigraph."""
+"""Operators on two Numbers; division and products of decimals are left to pyoxigraph, and so is the order of NaN."""
 
 
 def decimal(scaled: int) -> Term:
