@@ -9,6 +9,7 @@ import pytest
 from streamgauge.bench.clock import ADVANCE, feeder_lateness
 from streamgauge.bench.feed import Pace, PacedFeeder, feed_fast
 from streamgauge.bench.record import Limits, record
+from streamgauge.model.semantics import Due
 from streamgauge.semantics.profiles import RSPQL
 from streamgauge.wire.lines import Advance, decode_input
 from tests.bench.runs import right_run
@@ -119,6 +120,16 @@ def test_a_paced_feeder_hands_over_on_time_and_says_how_far_time_has_come():
     for g in given:
         assert g.time >= last
         last = max(last, g.time - 1 if isinstance(g, Advance) else g.time)
+
+
+@pytest.mark.parametrize("pace", [Pace(2.0, 0, 500, Due.LAST), Pace(2.0, 0, 500, lateness=50)])
+def test_only_the_end_is_told_where_telling_would_change_the_answer(pace):
+    clock = FakeClock()
+    written: list[bytes] = []
+    PacedFeeder(pace, written.append, clock, clock.sleep).feed(stream("0: a p b. | 400: d p e. | 380: c p d."), clock())
+    given = [decode_input(line) for line in written]
+    assert [g.time for g in given if isinstance(g, Advance)] == [500]
+    assert [g.time for g in given if not isinstance(g, Advance)] == [0, 400, 380]
 
 
 def test_a_feeder_that_is_late_says_so():

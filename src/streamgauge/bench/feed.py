@@ -28,13 +28,19 @@ class Pace:
     """``factor`` is event time over wall time, ``None`` as fast as possible; ``begin`` and ``advance_to`` in ms.
 
     Where only the last of several due windows counts (``due``), advancing between elements would change which one
-    that is: then only the end of the stream is told.
+    that is; with a ``lateness`` bound (ms) what is earlier may still come: then only the end of the stream is told.
     """
 
     factor: float | None
     begin: int
     advance_to: int
     due: Due = Due.ALL
+    lateness: int | None = None
+
+    @property
+    def tells(self) -> bool:
+        """Whether the engine is told between elements how far time has come."""
+        return self.due is Due.ALL and self.lateness is None
 
 
 class StoppedError(Exception):
@@ -99,7 +105,7 @@ class PacedFeeder:
             if left <= 0:
                 break
             come = min(until - 1, self._now() - 1)
-            if come > told and self._pace.due is Due.ALL:
+            if come > told and self._pace.tells:
                 self._put(encode_advance(come), Fed(ADVANCE, come, self._wall(come), 0))
                 told = come
             self._sleep(min(left / 1e9, HEARTBEAT_MS / 1e3))

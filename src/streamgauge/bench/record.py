@@ -111,7 +111,8 @@ def _feed(
             seen.fail(f"the engine did not say that it is ready within {START_LIMIT_S:.0f} s")
             process.kill()
         started = clock()
-        pace = Pace(header.factor, header.begin, header.advanced_to, header.semantics.due)
+        semantics = header.semantics
+        pace = Pace(header.factor, header.begin, header.advanced_to, semantics.due, semantics.lateness)
         if pace.factor is None:
             fed = feed_fast(stream, pace, write, clock)
         else:
