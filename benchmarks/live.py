@@ -2,8 +2,10 @@
 
 python benchmarks/live.py [--stations 10000] [--seconds 30] [--queries select average variation] [--samples 3]
 YABench's stream (7 triples an observation). pyoxigraph evaluates ``samples`` reports, spread over the run: loading the
-content, answering, reading all rows; its total is the mean times the number of reports. gc.freeze() is called on the
-elements before each run, the collector stays on. Times in seconds, rates in triples per second of wall time.
+content, answering, reading all rows; its total is the mean times the number of reports (an extrapolation).
+gc.freeze() is called on the elements before each run, the collector stays on. Times in seconds, rates in triples per
+second of wall time, with the elements in memory, as JSON lines (what an engine in a process of its own reads), and as
+N-Triples.
 """
 
 import argparse
@@ -25,6 +27,7 @@ from streamgauge.model.semantics import R2S, Semantics
 from streamgauge.query import parse_sparql
 from streamgauge.query.printer import sparql
 from streamgauge.semantics.profiles import CQELS, CSPARQL
+from streamgauge.wire.canonical import Canonical
 from streamgauge.wire.lines import decode_input, encode_element
 from streamgauge.wire.stream import elements
 from streamgauge.workloads.weather import STREAM, generate
@@ -82,11 +85,19 @@ def from_memory(fed: Sequence[StreamElement], push: Callable[[StreamElement], No
     return fed[-1].time // 1000 * 1000
 
 
-def from_bytes(lines: Sequence[bytes], until: int, push: Callable[[StreamElement], None]) -> int:
+def from_lines(lines: Sequence[bytes], until: int, push: Callable[[StreamElement], None]) -> int:
     for line in lines:
         element = decode_input(line)
         assert isinstance(element, StreamElement)
         push(element)
+    return until
+
+
+def from_ntriples(fed: Sequence[tuple[int, bytes]], until: int, push: Callable[[StreamElement], None]) -> int:
+    canonical = Canonical()
+    for sequence, (time_, text) in enumerate(fed):
+        added = canonical.triples(ox.parse(text, format=ox.RdfFormat.N_TRIPLES))
+        push(StreamElement(STREAM, time_, sequence, added))
     return until
 
 
@@ -117,7 +128,8 @@ def main() -> None:
     lines = [encode_element(element) for element in fed]
     size = sum(len(element.added) for element in fed)
     print(f"{len(fed):,} elements, {size:,} triples")
-    print("query      run             live s   triples/s   from bytes   reports       rows   pyoxigraph s   ratio")
+    print("query      run             live s   triples/s  from lines  from N-Triples   reports       rows", end="")
+    print("   pyoxigraph s   ratio")
     for name in given.queries:
         for label, semantics, window in RUNS:
             query = ContinuousQuery(parse_sparql(PREFIXES + QUERIES[name]), (StreamWindow(STREAM, window),))
@@ -142,10 +154,13 @@ def line(
     chosen = picked if closes else [(start, end + 1) for start, end in picked]
     peer = reevaluation(query, fed, chosen) * candidates
     rows = sum(len(answer.added) for answer in answers)
-    coded = run(query, semantics, partial(from_bytes, lines, fed[-1].time // 1000 * 1000))
+    until = fed[-1].time // 1000 * 1000
+    coded = run(query, semantics, partial(from_lines, lines, until))
+    texts = [(element.time, "".join(f"{s} {p} {o} .\n" for s, p, o in element.added).encode()) for element in fed]
+    parsed = run(query, semantics, partial(from_ntriples, texts, until))
     print(
-        f"{title} {spent:8.2f} {size / spent:11,.0f} {size / coded:12,.0f} {candidates:9,} {rows:10,}"
-        f" {peer:14,.1f} {peer / spent:7,.0f}",
+        f"{title} {spent:8.2f} {size / spent:11,.0f} {size / coded:11,.0f} {size / parsed:15,.0f}"
+        f" {candidates:9,} {rows:10,} {peer:14,.1f} {peer / spent:7,.0f}",
         flush=True,
     )
 
