@@ -28,6 +28,10 @@ def java() -> str | None:
     return shutil.which("java")
 
 
+_LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+"""A local session listens to nobody else; on a cluster the executors must reach the driver."""
+
+
 def session(
     master: str | None = None, *, memory: str = "4g", shuffle: int = 4, app: str = "streamgauge"
 ) -> SparkSession:
@@ -40,8 +44,10 @@ def session(
     if remote is None and java() is None:
         raise JavaMissingError(NO_JAVA)
     builder = SparkSession.builder.appName(app)
-    builder = builder.remote(remote) if remote else builder.master(master or os.environ.get("MASTER", "local[*]"))
-    for key, value in _settings(memory, shuffle).items():
+    chosen = master or os.environ.get("MASTER", "local[*]")
+    builder = builder.remote(remote) if remote else builder.master(chosen)
+    settings = _settings(memory, shuffle) | (_LOOPBACK if chosen.startswith("local") and not remote else {})
+    for key, value in settings.items():
         builder = builder.config(key, value)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -59,8 +65,6 @@ def _settings(memory: str, shuffle: int) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG} -XX:+UseParallelGC",
         "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold": "128m",
     }
