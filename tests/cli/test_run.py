@@ -1,0 +1,109 @@
+"""The main job through the command line: run, keep, check, report; exit codes say what happened."""
+
+import json
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from streamgauge.cli.main import main
+from streamgauge.wire.stream import write
+from tests.notation import stream
+
+QUERY = """PREFIX ex: <urn:>
+REGISTER STREAM <urn:out> AS
+SELECT ?s ?o FROM NAMED WINDOW <urn:w> ON <http://ex.org/streams/test> [RANGE PT5S STEP PT5S]
+WHERE { WINDOW <urn:w> { ?s ex:p ?o } }
+"""
+EXPERIMENT = """name = "small"
+repetitions = 2
+[workload]
+file = "stream.parquet"
+[query]
+file = "query.rq"
+[[engine]]
+name = "live"
+semantics = ["rspql", "cqels"]
+[feed]
+advance_to = "20s"
+"""
+TEXT = " | ".join(f"{t}: s{t % 3} p o{t}." for t in range(0, 20_000, 500))
+
+
+@pytest.fixture
+def call(monkeypatch, capsys):
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["streamgauge", *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capsys.readouterr()
+        return ended.value.code, said.out
+
+    return run
+
+
+@pytest.fixture
+def here(tmp_path):
+    (tmp_path / "query.rq").write_text(QUERY)
+    (tmp_path / "small.toml").write_text(EXPERIMENT)
+    write(stream(TEXT), tmp_path / "stream.parquet")
+    return tmp_path
+
+
+def test_the_main_job(here, call):
+    code, out = call("run", here / "small.toml", "--out", here / "out", "--json")
+    assert code == 0
+    found = json.loads(out)
+    assert [run["judgement"] for run in found["runs"]] == ["right"] * 4
+    page = Path(found["report"]).read_text()
+    assert "live as cqels" in page
+
+    kept = {path: path.stat().st_mtime_ns for path in (here / "out").glob("live-*/run.json")}
+    assert len(kept) == 4
+    assert call("run", here / "small.toml", "--out", here / "out")[0] == 0
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+
+    code, out = call("check", here / "out" / "live-rspql-seed0-1", "--json")
+    assert (code, json.loads(out)["judgement"]) == (0, "right")
+    assert call("report", here / "out", "--out", here / "page.html")[0] in (0, None)
+    assert (here / "page.html").stat().st_size > 10_000
+
+
+def test_a_spoilt_run_is_wrong_and_a_late_one_late(here, call):
+    call("run", here / "small.toml", "--out", here / "out", "-D", "repetitions=1")
+    run = here / "out" / "live-rspql-seed0-1"
+    code, out = call("check", run, "--max-delay", "0ms", "--json")
+    assert (code, json.loads(out)["judgement"]) == (5, "right but late")
+    part = sorted((run / "rows.parquet").glob("*.parquet"))[-1]
+    rows = pq.read_table(part)
+    values = rows.column("values").to_pylist()
+    values[0] = ["<urn:never>", *values[0][1:]]
+    at = rows.schema.get_field_index("values")
+    pq.write_table(rows.set_column(at, rows.schema.field(at), pa.array(values, rows.schema.field(at).type)), part)
+    code, out = call("check", run, "--json")
+    assert (code, json.loads(out)["judgement"]) == (1, "wrong")
+
+
+def test_another_semantics_is_judged_without_touching_the_run(here, call):
+    call("run", here / "small.toml", "--out", here / "out", "-D", "repetitions=1")
+    run = here / "out" / "live-rspql-seed0-1"
+    before = (run / "verdict.json").read_text()
+    code, out = call("check", run, "--semantics", "yabench", "--json")
+    assert (code, json.loads(out)["judgement"]) == (1, "wrong")
+    assert (run / "verdict.json").read_text() == before
+
+
+def test_an_engine_that_fails_has_its_own_exit_code(here, call):
+    code, out = call(
+        "run", here / "small.toml", "--out", here / "out", "-D", "repetitions=1", "-D", "feed.pace=0.01",
+        "-D", "feed.time_limit=500ms", "--json",
+    )  # fmt: skip
+    assert code == 3
+    assert "time limit" in json.dumps(json.loads(out)["runs"][0])
+
+
+def test_engines_and_workloads_as_json(call):
+    assert "live" in json.loads(call("engines", "--json")[1])["engines"]
+    assert json.loads(call("workloads", "--json")[1])[0]["name"] == "weather"
