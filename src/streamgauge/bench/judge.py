@@ -15,7 +15,7 @@ from streamgauge.bench.oracle import Progress, Rules, check, unknown
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import Run
-from streamgauge.model.semantics import Clock, Semantics
+from streamgauge.model.semantics import Clock, Report, Semantics
 from streamgauge.model.verdict import Evaluator, Verdict
 from streamgauge.semantics.definition import refuse
 from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
@@ -74,7 +74,7 @@ def _times(stream: Path) -> pa.ChunkedArray:
 
 def _reevaluates(stream: Path, query: ContinuousQuery, semantics: Semantics, triples: int) -> bool:
     """Whether a report per tick would make the definition look at too many triples."""
-    if not any(strategy.value == "content change" for strategy in semantics.report):
+    if Report.CONTENT_CHANGE not in semantics.report:
         return False
     times = _times(stream)
     span = max(1, pc.max(times).as_py() - pc.min(times).as_py()) if triples else 1
