@@ -113,7 +113,7 @@ class WindowDriver:
         if t0 is None or time < t0:
             return
         if self._clocked:
-            self._content.wait(time, triples)
+            self._content.enter(time, triples)
         elif self._semantics.tick is Tick.TUPLE:
             for triple in triples:
                 self._tick(time, [(time, (triple,))])
@@ -133,11 +133,14 @@ class WindowDriver:
             self._tick(time, together)
 
     def _tick(self, time: int, arrivals: list[tuple[int, tuple[Triple, ...]]]) -> None:
-        for at, triples in arrivals:
-            self._content.wait(at, triples)
+        look = self._looks.tick(time)
+        self._content.drop(look.first)
+        if time >= look.first:
+            for at, triples in arrivals:
+                self._content.enter(at, triples)
         assert self._t0 is not None
         if self._early is None or time >= self._t0 + self._early:
-            self._look(self._looks.tick(time))
+            self._look(look)
 
     def _report_up_to(self, limit: int) -> None:
         """Report the instants of the clock up to ``limit``; only the last of them where the semantics says so."""
@@ -152,8 +155,11 @@ class WindowDriver:
         for instant in instants:
             at = look(instant)
             self._release(at.last + 1)
+            self._content.drop(at.first)
             self._look(at)
+        if instants:
+            self._content.drop(look(self._ticking.next).first)
 
     def _look(self, look: Look) -> None:
-        if self._content.move(look.first, look.last):
+        if self._content.due():
             self._streaming.report(look)
