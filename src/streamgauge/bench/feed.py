@@ -83,17 +83,15 @@ class PacedFeeder:
         last = told
         for element in stream:
             if element.time > last:
-                told = self._wait(element.time, max(told, last - 1))
+                told = self._wait(element.time, self._tell(last, told))
             last = max(last, element.time)
             self._put(
                 encode_element(element),
                 Fed(element.sequence, element.time, self._wall(element.time), 0, len(element.added)),
             )
-        self._wait(self._pace.advance_to, max(told, last - 1))
-        self._put(
-            encode_advance(self._pace.advance_to),
-            Fed(ADVANCE, self._pace.advance_to, self._wall(self._pace.advance_to), 0),
-        )
+        until = self._pace.advance_to
+        self._wait(until, self._tell(last, told) if last < until else last)
+        self._put(encode_advance(until), Fed(ADVANCE, until, self._wall(until), 0))
         self._queue.put(None)
         writer.join()
         return self._fed
@@ -105,13 +103,19 @@ class PacedFeeder:
             if left <= 0:
                 break
             come = min(until - 1, self._now() - 1)
-            if come > told and self._pace.tells:
-                self._put(encode_advance(come), Fed(ADVANCE, come, self._wall(come), 0))
-                told = come
+            told = self._tell(come, told)
             self._sleep(min(left / 1e9, HEARTBEAT_MS / 1e3))
         if self._stopped.is_set():
             raise StoppedError
         return told
+
+    def _tell(self, come: int, told: int) -> int:
+        """Say that time has come to ``come`` (ms) unless that was told: what is at it has come."""
+        if come <= told:
+            return told
+        if self._pace.tells:
+            self._put(encode_advance(come), Fed(ADVANCE, come, self._wall(come), 0))
+        return come
 
     def _put(self, line: bytes, fed: Fed) -> None:
         self._queue.put(line)
