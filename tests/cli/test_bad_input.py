@@ -152,6 +152,19 @@ def test_a_wrong_option(run_main):
     assert "nonsense" in err or "Missing" in err
 
 
+def test_nothing_is_overwritten(here, run_main):
+    code, _, err = run_main("generate", "weather", "--out", here / "table")
+    assert code == 2
+    assert "is there already" in err
+    assert (here / "table" / "part-0.parquet").exists()
+
+
+def test_a_parameter_that_the_workload_lacks(here, run_main):
+    code, _, err = run_main("generate", "weather", "--station", "5", "--out", here / "new")
+    assert code == 2
+    assert "stations, interval" in err
+
+
 def test_no_java_is_a_sentence(here, run_main, monkeypatch):
     from streamgauge.cli.spark import spark
 

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from streamgauge import workloads as registry
 from streamgauge.cli.spark import spark
-from streamgauge.wire.formats import stream_formats, write_stream
+from streamgauge.wire.formats import FormatError, stream_formats, write_stream
 from streamgauge.wire.stream import elements
 
 
@@ -33,6 +33,8 @@ def generate(
     given = registry.parameters(module, _options(context.args))
     if format != "parquet" and format not in stream_formats():
         raise typer.BadParameter(f"no stream format {format!r}: there are parquet, {', '.join(stream_formats())}")
+    if out.exists():
+        raise FormatError(f"{out} is there already: remove it or name another place")
     table = module.generate(spark(master), seed, partitions=None, **given)
     console = Console(stderr=True)
     with console.status(f"generating {workload}"):

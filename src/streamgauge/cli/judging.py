@@ -63,8 +63,12 @@ def check(
     if semantics is not None:
         recorded = replace(recorded, header=replace(recorded.header, semantics=profile(semantics)))
     console = Console(stderr=as_json)
-    with console.status("judging"):
-        means = Means(lambda: spark(master), cast("Evaluator | None", evaluator), _ms(max_delay))
+    with console.status("judging") as status:
+
+        def tell(tried: int, of: int) -> None:
+            status.update(f"judging: {tried} of {of} candidates for t0 tried")
+
+        means = Means(lambda: spark(master), cast("Evaluator | None", evaluator), _ms(max_delay), tell)
         verdict = judge_run(recorded, stream_path(run), means)
     if semantics is None:
         write_verdict(run, verdict)
