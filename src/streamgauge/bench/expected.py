@@ -1,7 +1,7 @@
 """The expected reports of a recorded stream, by the definition or by Spark."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from streamgauge.model.element import StreamElement
@@ -92,25 +92,16 @@ def reports(
 ) -> tuple[ExpectedReport, ...]:
     """What is sent, from the answers over every due report's content."""
     content = dict(zip(due, sizes, strict=True))
-    columns = Snapshot(query).variables
-    streams = streamed(zip(due, bags, strict=True), operator(query, semantics), semantics)
-    return tuple(ExpectedReport(report, columns, rows, content[report]) for report, rows in streams)
+    sent = streamed(zip(due, bags, strict=True), operator(query, semantics), semantics)
+    return expected_reports(sent, content, query)
 
 
-def sent(
-    due: Sequence[DueReport],
-    bags: Sequence[tuple[Row, ...]],
-    sizes: Sequence[int],
-    query: ContinuousQuery,
-    semantics: Semantics,
+def expected_reports(
+    sent: Iterable[tuple[DueReport, tuple[Row, ...]]], content: Mapping[DueReport, int], query: ContinuousQuery
 ) -> tuple[ExpectedReport, ...]:
-    """The reports of bags that are differences already; an empty one only when the semantics notifies of it."""
+    """Reports with what they send, beside how many triples their windows hold."""
     columns = Snapshot(query).variables
-    return tuple(
-        ExpectedReport(report, columns, rows, content)
-        for report, rows, content in zip(due, bags, sizes, strict=True)
-        if rows or semantics.notify_empty
-    )
+    return tuple(ExpectedReport(report, columns, rows, content[report]) for report, rows in sent)
 
 
 def all_candidates(

@@ -8,7 +8,16 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from streamgauge.bench.expected import Expect, Header, all_candidates, cuts, in_order, refuse_spark, reports, sent
+from streamgauge.bench.expected import (
+    Expect,
+    Header,
+    all_candidates,
+    cuts,
+    expected_reports,
+    in_order,
+    refuse_spark,
+    reports,
+)
 from streamgauge.compute.spark.answers import INEXACT, MANY, answers, changed, changes, sizes
 from streamgauge.model.algebra import Select
 from streamgauge.model.element import StreamElement
@@ -84,7 +93,8 @@ def _evaluate(
     sign = 1 if r2s is R2S.ISTREAM else -1
     rows = zip(found[0], found[1], zip(*found[2:], strict=True), strict=True)
     bags = in_order(((at, row) for at, net, row in rows for _ in range(sign * net)), len(wanted))
-    return sent(wanted, bags, held, query, semantics)
+    notified = ((report, bag) for report, bag in zip(wanted, bags, strict=True) if bag or semantics.notify_empty)
+    return expected_reports(notified, dict(zip(wanted, held, strict=True)), query)
 
 
 def _collected(job: Callable[[int], DataFrame]) -> list[list[Any]]:

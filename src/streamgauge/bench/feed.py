@@ -12,7 +12,7 @@ from streamgauge.model.run import Fed
 from streamgauge.model.semantics import Due
 from streamgauge.wire.lines import encode_advance, encode_element
 
-HEARTBEAT_MS = 50
+HEARTBEAT_MS = 10
 """While a paced feeder waits, it tells the engine how far time has come this often (wall ms)."""
 
 READY = b'{"ready":true}\n'

@@ -156,7 +156,11 @@ def _do(
     write_run(making, run)
     link(stream, making / STREAM)
     doing.tell(f"judging {plan.key}", 0.0)
-    means = Means(doing.spark, max_delay=experiment.max_delay)
+
+    def tried(t0s: int, of: int) -> None:
+        doing.tell(f"judging {plan.key}: {t0s} of {of} candidates for t0", 0.0)
+
+    means = Means(doing.spark, max_delay=experiment.max_delay, progress=tried)
     verdict = judge_run(run, making / STREAM, means)
     write_verdict(making, verdict)
     shutil.rmtree(folder, ignore_errors=True)
