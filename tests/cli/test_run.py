@@ -71,6 +71,14 @@ def test_the_main_job(here, call):
     assert (here / "page.html").stat().st_size > 10_000
 
 
+def test_a_kept_run_is_not_taken_for_another_experiments(here, call):
+    words = ("run", here / "small.toml", "--out", here / "out", "-D", "repetitions=1")
+    assert call(*words)[0] == 0
+    (here / "query.rq").write_text(QUERY.replace("PT5S STEP PT5S", "PT4S STEP PT4S"))
+    assert call(*words)[0] == 2
+    assert call(*words, "--again")[0] == 0
+
+
 def test_a_spoilt_run_is_wrong_and_a_late_one_late(here, call):
     call("run", here / "small.toml", "--out", here / "out", "-D", "repetitions=1")
     run = here / "out" / "live-rspql-seed0-1"

@@ -60,6 +60,7 @@ def run_experiment(experiment: Experiment, doing: Doing) -> Iterator[tuple[Path,
         doing.tell(plan.key, number / len(runs))
         folder = doing.out / plan.key
         if not doing.again and (kept := finished(folder)) is not None:
+            refuse_other(folder, kept[0].header, experiment, planned, plan)
             yield folder, *kept
             continue
         stream, facts = _stream(experiment, plan.seed, doing)
@@ -74,6 +75,24 @@ def finished(folder: Path) -> tuple[Run, Verdict] | None:
         return read_run(folder, parse), read_verdict(folder)
     except (RunError, OSError):
         return None
+
+
+def refuse_other(
+    folder: Path, kept: RunHeader, experiment: Experiment, planned: PlannedQuery, plan: PlannedRun
+) -> None:
+    """Refuse to take a kept run for another experiment's; ExperimentError names the folder and what differs."""
+    before = {name: value for name, value in kept.workload.items() if name != "triples"}
+    same = {
+        "workload": before == _source(experiment, plan.seed),
+        "query": (kept.query_text, kept.query.static) == (planned.text, planned.query.static),
+        "semantics": kept.semantics == plan.semantics,
+        "feed.pace": kept.factor == experiment.feed.factor,
+    }
+    other = ", ".join(name for name, equal in same.items() if not equal)
+    if other:
+        raise ExperimentError(
+            f"{folder}: a run with another {other} is kept there: give --out another folder, or --again to replace it"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,17 +200,17 @@ def _header(experiment: Experiment, planned: PlannedQuery, plan: PlannedRun, fac
         begin=0 if experiment.workload.name is not None else facts.first,
         evaluator=getattr(engine, "EVALUATOR", None),
         factor=experiment.feed.factor,
-        workload=_workload(experiment, plan.seed, facts),
+        workload={**_source(experiment, plan.seed), "triples": facts.triples},
         versions=versions(),
         machine=machine(),
         repetition=plan.repetition,
     )
 
 
-def _workload(experiment: Experiment, seed: int, facts: StreamFacts) -> Mapping[str, object]:
+def _source(experiment: Experiment, seed: int) -> Mapping[str, object]:
     source = experiment.workload.name or str(experiment.workload.file)
     given = {key: str(value) for key, value in experiment.workload.parameters.items()}
-    return {"name": source, "seed": seed, **given, "triples": facts.triples}
+    return {"name": source, "seed": seed, **given}
 
 
 def versions() -> dict[str, str]:
