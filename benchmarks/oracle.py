@@ -21,7 +21,7 @@ import pyoxigraph as ox
 from streamgauge.compute.spark.answers import answers
 from streamgauge.compute.spark.session import session
 from streamgauge.model.algebra import Select
-from streamgauge.model.report import DueReport
+from streamgauge.model.report import DueReport, View
 from streamgauge.query.parser import parse_sparql
 from streamgauge.query.printer import sparql
 from streamgauge.wire.canonical import Canonical
@@ -49,7 +49,7 @@ QUERIES = {
 
 def due_reports(size: int, slide: int, end: int) -> list[DueReport]:
     closes = range(size, end + 1, slide)
-    return [DueReport(close, close - size, close, close - size, close - 1, 1 << 62) for close in closes]
+    return [DueReport(close, (View(close - size, close, close - size, close - 1, 1 << 62),)) for close in closes]
 
 
 def cpu() -> float:
@@ -72,7 +72,9 @@ def by_pyoxigraph(path: Path, due: list[DueReport], query: Select, rows: Callabl
     table = pq.read_table(path, columns=["time", "subject", "predicate", "object"])
     text, canonical = sparql(query), Canonical()
     for index, report in enumerate(due):
-        inside = pc.and_(pc.greater_equal(table["time"], report.first), pc.less_equal(table["time"], report.last))
+        inside = pc.and_(
+            pc.greater_equal(table["time"], report.views[0].first), pc.less_equal(table["time"], report.last)
+        )
         window = table.filter(inside)
         columns = [window.column(name).to_pylist() for name in ("subject", "predicate", "object")]
         lines = "\n".join(f"{s} {p} {o} ." for s, p, o in zip(*columns, strict=True))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from streamgauge.bench.align import align, merged
 from streamgauge.model.answer import Answer
-from streamgauge.model.report import DueReport, ExpectedReport
+from streamgauge.model.report import DueReport, ExpectedReport, View
 from streamgauge.model.semantics import Grain
 
 BAGS = st.lists(st.frozensets(st.sampled_from("abc"), max_size=2), max_size=6)
@@ -15,7 +15,7 @@ BAGS = st.lists(st.frozensets(st.sampled_from("abc"), max_size=2), max_size=6)
 
 def reports(bags):
     return [
-        ExpectedReport(DueReport(i, i, i + 1, i, i, 0), ("x",), tuple((x,) for x in sorted(bag)), 1)
+        ExpectedReport(DueReport(i, (View(i, i + 1, i, i, 0),)), ("x",), tuple((x,) for x in sorted(bag)), 1)
         for i, bag in enumerate(bags)
     ]
 

@@ -51,6 +51,7 @@ def judge(index: int, unit: Unit, due_time: DueTime, witnesses: int) -> WindowVe
         delay=_delay(report, answer, due_time),
         missing=tuple(both.missing[:witnesses]),
         surplus=tuple(both.surplus[:witnesses]),
+        due=report is not None,
     )
 
 

@@ -7,12 +7,15 @@ from streamgauge.model.algebra import QueryForm
 from streamgauge.model.semantics import R2S
 from streamgauge.model.terms import Triple
 
-WindowKind: TypeAlias = Literal["time"]
+WindowKind: TypeAlias = Literal["time", "count", "landmark"]
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A time-based window: ``size`` (omega) and ``slide`` (beta) in ms."""
+    """A window: ``size`` (omega) and ``slide`` (beta), in ms, or in triples when it is count-based.
+
+    A landmark window holds everything from t0 on and closes every slide; its size is its slide.
+    """
 
     size: int
     slide: int
@@ -20,10 +23,13 @@ class Window:
 
     def __post_init__(self) -> None:
         """Refuse a window that never moves or never holds anything."""
+        unit = "triples" if self.kind == "count" else "ms"
         if self.size < 1:
-            raise ValueError(f"window size is {self.size} ms: it must be at least 1 ms")
+            raise ValueError(f"window size is {self.size} {unit}: it must be at least 1")
         if self.slide < 1:
-            raise ValueError(f"window slide is {self.slide} ms: it must be at least 1 ms")
+            raise ValueError(f"window slide is {self.slide} {unit}: it must be at least 1")
+        if self.kind == "landmark" and self.size != self.slide:
+            raise ValueError(f"a landmark window has no size of its own: {self.size} must be its slide, {self.slide}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,20 +6,51 @@ from streamgauge.model.terms import Row
 
 
 @dataclass(frozen=True, slots=True)
-class DueReport:
-    """A report that is due (or may be, before its content is known).
+class View:
+    """What one window holds at a report: its scope's borders as the engine would name them (ms), and its content.
 
-    ``instant`` is when it is due (ms, application time); ``start`` and ``end`` are the scope's borders as the
-    engine would name them. The content is every arrival with ``first <= time <= last`` (both inclusive, ms)
-    whose rank in system time is below ``seen``.
+    The content is every arrival of the window's stream with ``first <= time <= last`` (both inclusive, ms), whose
+    rank in system time, over all streams of the query, is at least ``after`` and below ``seen``, and whose own
+    validity, if it has one, ends after ``last``.
     """
 
-    instant: int
     start: int
     end: int
     first: int
     last: int
     seen: int
+    after: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DueReport:
+    """A report that is due (or may be, before its content is known) at ``instant`` (ms, application time).
+
+    ``views`` are what the query's windows hold at it, in the order of the query's windows.
+    """
+
+    instant: int
+    views: tuple[View, ...]
+
+    @property
+    def start(self) -> int:
+        """Where the earliest scope starts, ms."""
+        return min(view.start for view in self.views)
+
+    @property
+    def end(self) -> int:
+        """Where the latest scope ends, ms."""
+        return max(view.end for view in self.views)
+
+    @property
+    def last(self) -> int:
+        """The latest time that the content may hold, ms."""
+        return max(view.last for view in self.views)
+
+    @property
+    def seen(self) -> int:
+        """How many arrivals it may hold, by rank in system time."""
+        return max(view.seen for view in self.views)
 
 
 @dataclass(frozen=True, slots=True)

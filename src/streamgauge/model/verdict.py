@@ -24,7 +24,9 @@ class WindowVerdict:
 
     ``start``, ``end`` and ``instant`` in ms, ``None`` for a surplus report that names none; ``report`` is the
     position of the answer that was matched (``None`` when it was missed); ``delay`` in ms, ``None`` when
-    missed; ``missing`` and ``surplus`` are witnesses, at most as many as the oracle was asked to keep.
+    missed; ``missing`` and ``surplus`` are witnesses, at most as many as the oracle was asked to keep. ``due`` is
+    false for a surplus report. ``undecided`` counts rows so near a FILTER or HAVING bound that they count for neither
+    side. ``borders`` are those (ms) that gracious mode found to fit best, ``fitted`` precision and recall under them.
     """
 
     index: int
@@ -41,6 +43,10 @@ class WindowVerdict:
     delay: float | None
     missing: tuple[Row, ...] = ()
     surplus: tuple[Row, ...] = ()
+    due: bool = True
+    undecided: int = 0
+    borders: tuple[int, int] | None = None
+    fitted: tuple[float, float] | None = None
 
     @property
     def right(self) -> bool:
@@ -49,12 +55,41 @@ class WindowVerdict:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """One thing that a model changes: a Semantics field's other value, or a fault; ``sentence`` is for people."""
+
+    name: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """Why answers are wrong: the models with fewest parts that fit them best, and the proof.
+
+    ``models`` give the same answers on this run. ``distance`` is how many reports differ from the recorded ones under
+    them (0: exact), ``differs`` how many do under the declared semantics, of ``reports`` recorded ones. ``t0`` in ms.
+    """
+
+    models: tuple[tuple[Part, ...], ...]
+    distance: int
+    differs: int
+    reports: int
+    t0: int | None = None
+
+    @property
+    def exact(self) -> bool:
+        """Whether the models reproduce the recorded answers; otherwise none fits and they are only the closest."""
+        return bool(self.models) and self.distance == 0
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """A run judged: totals are micro-averaged over windows; ``evaluator`` says who gave the expected answers.
 
     ``t0`` in ms, ``None`` when unknown; ``reason`` explains ``unknown``; ``other_clock`` holds (clock,
     precision, recall) of the same run judged under its other clock, when there is one; ``last_answer`` is the
-    arrival of the last answer after the stream's start, and ``max_delay`` the greatest delay, both in ms.
+    arrival of the last answer after the stream's start, and ``max_delay`` the greatest delay, both in ms. ``rules``
+    names whose rules judged (``streamgauge``, ``csrbench``, ``yabench``).
     """
 
     judgement: Judgement
@@ -72,3 +107,6 @@ class Verdict:
     reason: str = ""
     other_clock: tuple[str, float, float] | None = None
     last_answer: float | None = None
+    rules: str = "streamgauge"
+    undecided: int = 0
+    diagnosis: Diagnosis | None = None

@@ -84,8 +84,9 @@ def content(
     arrived: Sequence[Arrival], times: Sequence[int], due: DueReport, counting: Counting = Counting.SET
 ) -> tuple[Triple, ...]:
     """The window's content: triples of the arrivals in scope that were seen, each once when content is a set."""
-    inside = arrived[bisect_left(times, due.first) : due.seen]
-    triples = [triple for arrival in inside if arrival.time <= due.last for triple in arrival.triples]
+    (view,) = due.views
+    inside = arrived[bisect_left(times, view.first) : view.seen]
+    triples = [triple for arrival in inside if arrival.time <= view.last for triple in arrival.triples]
     return tuple(triples if counting is Counting.BAG else dict.fromkeys(triples))
 
 

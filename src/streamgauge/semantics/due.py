@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from streamgauge.model.query import Window
-from streamgauge.model.report import DueReport
+from streamgauge.model.report import DueReport, View
 from streamgauge.model.semantics import Borders, Due, Report, Scope, Semantics, Tick
 from streamgauge.semantics.refusal import RefusedError
 
@@ -71,7 +71,7 @@ def _closed(times: Sequence[int], window: Window, semantics: Semantics, t0: int,
     last = close - 1 if semantics.borders is Borders.CLOSED_OPEN else close
     start = close - window.size
     first = start + 1 if semantics.borders is Borders.OPEN_CLOSED else start
-    return DueReport(close, max(start, t0), close, max(first, t0), last, bisect_right(times, last))
+    return DueReport(close, (View(max(start, t0), close, max(first, t0), last, bisect_right(times, last)),))
 
 
 def _ticking(
@@ -86,7 +86,7 @@ def _ticking(
     for time, seen in steps:
         if _reports(window, semantics, t0, time) and time <= advanced_to:
             start, first = content_from(window, semantics, t0, time)
-            yield DueReport(time, start, time, first, time, seen)
+            yield DueReport(time, (View(start, time, first, time, seen),))
 
 
 def _timed(
@@ -97,7 +97,7 @@ def _timed(
         if _reports(window, semantics, t0, instant):
             last = instant - 1 if semantics.borders is Borders.CLOSED_OPEN else instant
             start, first = content_from(window, semantics, t0, last)
-            yield DueReport(instant, start, instant, first, last, bisect_right(times, last))
+            yield DueReport(instant, (View(start, instant, first, last, bisect_right(times, last)),))
 
 
 def _reports(window: Window, semantics: Semantics, t0: int, instant: int) -> bool:

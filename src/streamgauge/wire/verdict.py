@@ -17,14 +17,17 @@ FORMAT = "streamgauge verdict"
 VERSION = 1
 
 _BAGS = ("missing", "surplus")
-_OPTIONAL = ("start", "end", "instant", "report", "delay")
+_OPTIONAL = ("start", "end", "instant", "report", "delay", "borders", "fitted")
+_PAIRS = {"borders": pa.int64(), "fitted": pa.float64()}
 _SHARES = ("precision", "recall", "delay")
 
 
 def _column(name: str) -> pa.Field:
     if name in _BAGS:
         return pa.field(name, pa.list_(pa.list_(pa.string())), nullable=False)
-    kind = pa.float64() if name in _SHARES else pa.int64()
+    if name in _PAIRS:
+        return pa.field(name, pa.list_(_PAIRS[name], 2))
+    kind = pa.bool_() if name == "due" else pa.float64() if name in _SHARES else pa.int64()
     return pa.field(name, kind, nullable=name in _OPTIONAL)
 
 
@@ -61,8 +64,15 @@ def read_verdict(path: str | Path) -> Verdict:
 
 def _windows(root: Path) -> tuple[WindowVerdict, ...]:
     found = tables.read(root / "windows.parquet", WINDOWS)
-    columns = [_bags(found[name]) if name in _BAGS else found[name].to_pylist() for name in WINDOWS.names]
+    columns = [_values(name, found[name]) for name in WINDOWS.names]
     return tuple(WindowVerdict(*values) for values in zip(*columns, strict=True))
+
+
+def _values(name: str, column: pa.ChunkedArray) -> Sequence[Any]:
+    if name in _BAGS:
+        return _bags(column)
+    values: list[Any] = column.to_pylist()
+    return [pair and tuple(pair) for pair in values] if name in _PAIRS else values
 
 
 def _bags(column: pa.ChunkedArray) -> list[Sequence[Any]]:

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from streamgauge.compute.spark.answers import answers, changed, refuse, sizes
 from streamgauge.model.algebra import Ask, QueryForm
-from streamgauge.model.report import DueReport
+from streamgauge.model.report import DueReport, View
 from streamgauge.model.terms import XSD, Row, Triple
 from streamgauge.query.parser import parse_sparql
 from streamgauge.query.printer import sparql
@@ -39,7 +39,7 @@ class Run:
         inside = (
             added
             for rank, (time, added) in enumerate(self.elements)
-            if report.first <= time <= report.last and rank < report.seen
+            if report.views[0].first <= time <= report.last and rank < report.seen
         )
         return frozenset(triple for added in inside for triple in added)
 
@@ -82,13 +82,13 @@ def runs(draw: st.DrawFn, most: int = 6) -> Run:
 def _due(draw: st.DrawFn, start: int, low: int, high: int) -> list[DueReport]:
     size, slide = draw(st.integers(1, 12)), draw(st.integers(1, 6))
     if draw(st.booleans()):  # regular windows that have seen everything
-        return [DueReport(c, c - size, c, c - size, c - 1, high) for c in range(start, start + 24, slide)]
+        return [DueReport(c, (View(c - size, c, c - size, c - 1, high),)) for c in range(start, start + 24, slide)]
     count = draw(st.integers(1, 6))
     firsts, lasts = (
         sorted(draw(st.lists(st.integers(start, start + 20), min_size=count, max_size=count))) for _ in "fl"
     )
     seen = sorted(draw(st.lists(st.integers(low, high), min_size=count, max_size=count)))
-    return [DueReport(b, a, b, a, b, n) for a, b, n in zip(firsts, lasts, seen, strict=True)]
+    return [DueReport(b, (View(a, b, a, b, n),)) for a, b, n in zip(firsts, lasts, seen, strict=True)]
 
 
 def check(spark: SparkSession, run: Run, query: QueryForm) -> None:
@@ -173,7 +173,7 @@ CASES = (
 @pytest.mark.parametrize("count", [24, 400])
 def test_cases(spark: SparkSession, text: str, count: int) -> None:
     """The long stream is cut into blocks of reports, the short one is not."""
-    due = [DueReport(c, c - 4000, c, c - 4000, c - 1, 1 << 40) for c in range(1000, count * 500, 1000)]
+    due = [DueReport(c, (View(c - 4000, c, c - 4000, c - 1, 1 << 40),)) for c in range(1000, count * 500, 1000)]
     run = Run(tuple(observed(index) for index in range(count)), tuple(due), STATIC)
     check(spark, run, parse_sparql(text))
 
@@ -181,11 +181,11 @@ def test_cases(spark: SparkSession, text: str, count: int) -> None:
 def test_no_report_and_no_triple(spark: SparkSession) -> None:
     query = parse_sparql("SELECT (COUNT(*) AS ?n) { ?s ?p ?o }")
     assert answers(spark, table(spark, []), [], query).columns == ["report", "n"]
-    check(spark, Run((), (DueReport(1, 0, 1, 0, 0, 0), DueReport(2, 1, 2, 1, 1, 0))), query)
+    check(spark, Run((), (DueReport(1, (View(0, 1, 0, 0, 0),)), DueReport(2, (View(1, 2, 1, 1, 0),)))), query)
 
 
 def test_reports_out_of_order_are_refused(spark: SparkSession) -> None:
-    due = [DueReport(2, 1, 2, 1, 1, 9), DueReport(1, 0, 1, 0, 0, 9)]
+    due = [DueReport(2, (View(1, 2, 1, 1, 9),)), DueReport(1, (View(0, 1, 0, 0, 9),))]
     with pytest.raises(ValueError, match="first decreases"):
         sizes(spark, table(spark, []), due)
 
@@ -208,7 +208,9 @@ def test_refusals(text: str, part: str) -> None:
 
 def test_the_window_is_no_connection(spark: SparkSession) -> None:
     """No plan of connected patterns pairs rows by their reports alone."""
-    run = Run(tuple(observed(index) for index in range(400)), tuple(DueReport(t, t, t, t, t, 999) for t in range(9)))
+    run = Run(
+        tuple(observed(index) for index in range(400)), tuple(DueReport(t, (View(t, t, t, t, 999),)) for t in range(9))
+    )
     found = answers(spark, table(spark, run.elements), run.due, parse_sparql(f"SELECT * {{ {PAIRS} }}"))
     plan = found._jdf.queryExecution().executedPlan().toString()
     assert "Cartesian" not in plan

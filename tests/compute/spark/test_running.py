@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from streamgauge.compute.spark.answers import INEXACT, MANY, answers, changes
 from streamgauge.model.algebra import QueryForm
-from streamgauge.model.report import DueReport
+from streamgauge.model.report import DueReport, View
 from streamgauge.query.parser import parse_sparql
 from tests.compute.spark.streams import table
 from tests.compute.spark.test_answers import Run, runs
@@ -42,7 +42,7 @@ def numbered(draw: st.DrawFn) -> Run:
         for s, o, v, time in sorted(draw(st.lists(given_, max_size=10)), key=lambda item: item[3])
     )
     size, slide = draw(st.integers(2, 12)), draw(st.integers(1, 6))
-    due = tuple(DueReport(c, c - size, c, c - size, c - 1, len(elements)) for c in range(0, 36, slide))
+    due = tuple(DueReport(c, (View(c - size, c, c - size, c - 1, len(elements)),)) for c in range(0, 36, slide))
     return Run(elements, due)
 
 
@@ -98,6 +98,6 @@ def test_totals_that_rounding_would_spoil_are_not_given(spark: SparkSession) -> 
         (time, ((f"<urn:s{time}>", "<urn:q>", f'"{v}"^^<{XSD}double>'), (f"<urn:s{time}>", "<urn:p>", "<urn:o>")))
         for time, v in zip((0, 3, 12), ["100000000000000000000", "0.1", "0.2"], strict=True)
     )
-    run = Run(elements, tuple(DueReport(c, c - 10, c, c - 10, c - 1, 3) for c in range(5, 25, 5)))
+    run = Run(elements, tuple(DueReport(c, (View(c - 10, c, c - 10, c - 1, 3),)) for c in range(5, 25, 5)))
     with pytest.raises(PySparkException, match=INEXACT):
         bags(spark, run, AGGREGATES[0])

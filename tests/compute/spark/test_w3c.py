@@ -9,14 +9,14 @@ from pyspark.sql import SparkSession
 
 from streamgauge.compute.spark.answers import answers, refuse
 from streamgauge.model.algebra import QueryForm
-from streamgauge.model.report import DueReport
+from streamgauge.model.report import DueReport, View
 from streamgauge.query.parser import parse_sparql
 from tests.compute.spark.streams import table
 from tests.sparql.suite import Case, Result, cases, difference
 
 NOT_PARSED = {"construct/constructwhere04"}
 NAMED_GRAPHS = "named graphs"
-ONE_REPORT = (DueReport(0, 0, 1, 0, 0, 1),)
+ONE_REPORT = (DueReport(0, (View(0, 1, 0, 0, 1),)),)
 
 
 @pytest.fixture(scope="module")

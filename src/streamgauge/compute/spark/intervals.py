@@ -21,7 +21,7 @@ def intervals(spark: SparkSession, stream: DataFrame, due: Sequence[DueReport]) 
     _check(due)
     time = fn.col("time")
     frame = _counted(spark, stream, "lo", time, [report.last for report in due])
-    frame = _counted(spark, frame, "hi", time + 1, [report.first for report in due])
+    frame = _counted(spark, frame, "hi", time + 1, [report.views[0].first for report in due])
     frame = frame.withColumn("hi", fn.col("hi") - 1)
     if "arrival" in stream.columns:
         frame = _counted(spark, frame, "known", fn.col("arrival") + 1, [report.seen for report in due])
@@ -31,7 +31,7 @@ def intervals(spark: SparkSession, stream: DataFrame, due: Sequence[DueReport]) 
 
 def longest(due: Sequence[DueReport]) -> int:
     """An upper bound of the number of reports that one arrival is in."""
-    firsts = [report.first for report in due]
+    firsts = [report.views[0].first for report in due]
     return max((bisect_right(firsts, report.last) - index for index, report in enumerate(due)), default=1)
 
 
@@ -53,7 +53,7 @@ def merged(frame: DataFrame) -> DataFrame:
 
 def _check(due: Sequence[DueReport]) -> None:
     for name in ("first", "last", "seen"):
-        values = [getattr(report, name) for report in due]
+        values = [getattr(report.views[0], name) for report in due]
         if any(later < earlier for earlier, later in pairwise(values)):
             raise ValueError(f"due reports are out of order: {name} decreases, so an arrival is in no range of them")
 
