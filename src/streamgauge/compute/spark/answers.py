@@ -7,9 +7,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from streamgauge.compute.spark.compiler import Compiler, numeric_variables, triple_patterns
+from streamgauge.compute.spark.compiler import Compiler
 from streamgauge.compute.spark.facts import gather
 from streamgauge.compute.spark.intervals import intervals, merged, repeats
+from streamgauge.compute.spark.reads import numeric_variables, reads
 from streamgauge.compute.spark.refusal import refuse
 from streamgauge.compute.spark.relation import Relation, refine
 from streamgauge.compute.spark.running import INEXACT
@@ -91,8 +92,8 @@ def _solutions(
     many: int,
 ) -> Relation:
     """The solutions over intervals of reports, projected to the form's variables."""
-    patterns = tuple(triple_patterns(query.pattern))
-    compiler = Compiler(gather(spark, stream, due, static, patterns), numeric_variables(query.pattern), many)
+    graphs = {None: gather(spark, stream, due, static, reads(query.pattern)[None])}
+    compiler = Compiler(graphs, numeric_variables(query.pattern), many)
     return compiler.relation(query.pattern).project(query.variables if isinstance(query, Select) else ())
 
 

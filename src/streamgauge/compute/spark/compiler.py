@@ -1,6 +1,6 @@
 """SPARQL algebra to relations: one case per operator, all reports of a run at once."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
@@ -17,34 +17,26 @@ from streamgauge.compute.spark.running import running_group
 from streamgauge.compute.spark.scalars import canonical, condition, fast, value
 from streamgauge.compute.spark.stars import basic_graph_pattern
 from streamgauge.model import algebra as al
-
-
-def triple_patterns(pattern: al.Pattern) -> Iterator[al.TriplePattern]:
-    """Every triple pattern of a pattern, those in EXISTS included."""
-    for part in _parts(pattern):
-        if isinstance(part, al.BGP):
-            yield from part.patterns
-
-
-def numeric_variables(pattern: al.Pattern) -> frozenset[str]:
-    """The variables that some expression or aggregate reads: their values are worth having as numbers."""
-    found: set[al.Var] = set()
-    for part in _parts(pattern):
-        for expression in _expressions(part):
-            found |= al.expression_variables(expression)
-    return frozenset(var.name for var in found)
+from streamgauge.model.terms import Term
 
 
 @dataclass(frozen=True)
 class Compiler:
-    """Compiles patterns over ``facts``; ``numeric`` names the variables whose values are wanted as numbers.
+    """Compiles patterns over the facts of each graph (``None``: the default graph) that `reads` names.
 
+    ``numeric`` names the variables whose values are wanted as numbers.
     From ``many`` reports on, aggregates are kept as running totals where they can be.
     """
 
-    facts: Facts
+    graphs: Mapping[Term | None, Facts]
     numeric: frozenset[str]
     many: int
+    graph: Term | None = None
+
+    @property
+    def facts(self) -> Facts:
+        """The facts of the graph that patterns are matched with."""
+        return self.graphs[self.graph]
 
     def relation(self, pattern: al.Pattern) -> Relation:
         """The solutions of a pattern in all reports."""
@@ -60,6 +52,7 @@ class Compiler:
             al.Group: self._group,
             al.Project: self._project,
             al.Distinct: self._distinct,
+            al.Graph: self._in_graph,
             al.Reduced: self._same,
             al.OrderBy: self._same,
         }
@@ -73,6 +66,10 @@ class Compiler:
         if not node.patterns:
             return self._table((), ((),))
         return basic_graph_pattern(self.facts, node.patterns, self.numeric, filtered)
+
+    def _in_graph(self, node: al.Graph) -> Relation:
+        assert isinstance(node.name, str)
+        return replace(self, graph=node.name).relation(node.pattern)
 
     def _join(self, node: al.Join) -> Relation:
         return rel.join(self.relation(node.left), self.relation(node.right), self.facts.reports)
@@ -161,33 +158,3 @@ class Compiler:
         both = rel.join(left, right, self.facts.reports)
         matched = reduce(lambda found, part: found.where(condition(part, found)), conditions, both)
         return rel.kept(left, matched, kind)
-
-
-def _parts(pattern: al.Pattern) -> Iterator[al.Pattern]:
-    yield pattern
-    for name in ("left", "right", "pattern"):
-        if hasattr(pattern, name):
-            yield from _parts(getattr(pattern, name))
-    for expression in _expressions(pattern):
-        yield from (part for exists in _exists_in(expression) for part in _parts(exists.pattern))
-
-
-def _exists_in(expression: al.Expression) -> Iterator[al.Exists]:
-    if isinstance(expression, al.Exists):
-        yield expression
-    if isinstance(expression, al.Call):
-        for argument in expression.arguments:
-            yield from _exists_in(argument)
-
-
-def _expressions(pattern: al.Pattern) -> Iterator[al.Expression]:
-    match pattern:
-        case al.Filter(condition=condition):
-            yield condition
-        case al.LeftJoin(condition=condition) if condition is not None:
-            yield condition
-        case al.Extend(expression=expression):
-            yield expression
-        case al.Group(keys=keys, aggregates=aggregates):
-            yield from (expression for _, expression in keys)
-            yield from (a.argument for _, a in aggregates if a.argument is not None)
