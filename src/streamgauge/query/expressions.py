@@ -11,9 +11,12 @@ from streamgauge.model.algebra import Aggregate, Call, Exists, Expression, Node,
 from streamgauge.model.terms import XSD, Term, datatype, is_literal
 from streamgauge.query.prologue import CANONICAL
 from streamgauge.query.shape import Shape
+from streamgauge.query.stamps import FUNCTION, TIMESTAMP
 from streamgauge.wire.canonical import parse_term
 
 STRING: Final = XSD + "string"
+WORD: Final = "<ts:()>"
+"""What the word ``timestamp`` before a bracket is read as: it has to fit in its place."""
 _ARGUMENTS: Final = ("arg", "arg1", "arg2", "arg3", "text", "start", "length", "pattern", "replacement", "flags")
 _SAME: Final = {"URI": "IRI", "ISURI": "ISIRI"}
 _LEFT_TO_RIGHT: Final = {"ConditionalOrExpression": "||", "ConditionalAndExpression": "&&"}
@@ -71,7 +74,7 @@ class Reader:
         if name.startswith("Aggregate_"):
             return self._aggregate(tree, name.removeprefix("Aggregate_"))
         if name == "Function":
-            return Call(self.nodes.term(tree.iri), tuple(map(self.expression, tree.expr or ())))
+            return self._function(self.nodes.term(tree.iri), tuple(map(self.expression, tree.expr or ())))
         return self._builtin(tree, name.removeprefix("Builtin_").upper())
 
     def _chain(self, tree: Any, operators: Any) -> Expression:
@@ -103,6 +106,9 @@ class Reader:
         arguments = [tree[key] for key in _ARGUMENTS if key in tree]
         call = Call(_SAME.get(name, name), tuple(map(self.expression, arguments)))
         return self._resolved(call) if call.operator == "IRI" else call
+
+    def _function(self, name: Term, arguments: tuple[Expression, ...]) -> Call:
+        return Call(TIMESTAMP if name in (FUNCTION, WORD) else name, arguments)
 
     def _resolved(self, call: Call) -> Expression:
         """``IRI("relative")`` of a constant under a BASE is that IRI: our algebra has no BASE."""

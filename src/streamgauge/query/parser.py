@@ -2,15 +2,19 @@
 
 import re
 from collections.abc import Sequence
+from functools import reduce
+from itertools import pairwise
 from typing import Final
 
 import pyoxigraph as ox
 
 from streamgauge.model.algebra import QueryForm
 from streamgauge.query.errors import QueryError, refusal
+from streamgauge.query.expressions import WORD
 from streamgauge.query.prologue import Prologue, read_prologue
 from streamgauge.query.shape import shape
-from streamgauge.query.tokens import Token, tokens
+from streamgauge.query.stamps import FUNCTION, TIMESTAMP, stamped
+from streamgauge.query.tokens import Token, blank, tokens
 from streamgauge.query.tree import form
 
 _UPDATES: Final = ("INSERT", "DELETE", "LOAD", "CLEAR", "CREATE", "DROP", "COPY", "MOVE", "ADD", "WITH")
@@ -25,7 +29,19 @@ _BELOW: Final = " or "
 
 
 def parse_sparql(text: str) -> QueryForm:
-    """The algebra of a plain SPARQL 1.1 SELECT, ASK or CONSTRUCT; QueryError says where it is wrong or refused."""
+    """The algebra of a SPARQL 1.1 SELECT, ASK or CONSTRUCT; QueryError says where it is wrong or refused.
+
+    Beyond SPARQL it knows ``timestamp(?s, ?p, ?o)``, as C-SPARQL's function by IRI or by that word.
+    """
+    words = [first for first, second in pairwise(tokens(text)) if first.says(TIMESTAMP) and second.text == "("]
+    plain = reduce(lambda before, word: blank(before, word.start, word.end, WORD), words, text)
+    try:
+        return _parsed(plain)
+    except QueryError as error:
+        raise error.within(text) from None
+
+
+def _parsed(text: str) -> QueryForm:
     found = tokens(text)
     prologue = read_prologue(text, found)
     _refuse(text, found, prologue.end)
@@ -33,7 +49,14 @@ def parse_sparql(text: str) -> QueryForm:
         if token.kind in ("iri", "name"):
             prologue.iri(token)
     _validate(text, found, prologue)
-    return form(shape(text, found, prologue))
+    result = form(shape(text, found, prologue))
+    try:
+        stamped(result)
+    except ValueError as error:
+        names = [token for token in found[prologue.end :] if token.kind in ("iri", "name")]
+        first = next(token for token in names if f"<{prologue.iri(token)}>" in (FUNCTION, WORD))
+        raise refusal(str(error), text, first.start) from None
+    return result
 
 
 def _refuse(text: str, found: Sequence[Token], first: int) -> None:
@@ -52,11 +75,15 @@ def _refuse(text: str, found: Sequence[Token], first: int) -> None:
 
 def _validate(text: str, found: Sequence[Token], prologue: Prologue) -> None:
     try:
-        ox.Store().query(text)
+        ox.Store().query(text, custom_functions={ox.NamedNode(name[1:-1]): _never for name in (FUNCTION, WORD)})
     except SyntaxError as error:
         raise _located(text, str(error)) from None
     except (ValueError, OSError, RuntimeError) as error:
         raise _unsupported(text, found, prologue, str(error)) from None
+
+
+def _never(*_: object) -> None:
+    """A function that is only ever read, not asked."""
 
 
 def _unsupported(text: str, found: Sequence[Token], prologue: Prologue, message: str) -> QueryError:

@@ -6,6 +6,7 @@ from typing import Final
 
 from streamgauge.model import algebra as al
 from streamgauge.query import written
+from streamgauge.query.stamps import FUNCTION, TIMESTAMP
 
 _BINARY: Final = frozenset({"||", "&&", "=", "!=", "<", ">", "<=", ">=", "+", "-", "*", "/"})
 Wrap = Callable[[str], str]
@@ -70,7 +71,7 @@ class _Expressions:
             return f"({f' {operator} '.join(arguments)})"
         if operator in ("!", "+", "-"):
             return f"({operator} {arguments[0]})"
-        return f"{operator}({', '.join(arguments)})"
+        return f"{FUNCTION if operator == TIMESTAMP else operator}({', '.join(arguments)})"
 
     def aggregate(self, value: al.Aggregate) -> str:
         distinct = "DISTINCT " if value.distinct else ""

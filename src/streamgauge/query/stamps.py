@@ -1,0 +1,284 @@
+"""``timestamp()`` as plain SPARQL: stamps, facts beside the triples of a content that say when each arrived last.
+
+One mechanism for all evaluators: ``stamped`` turns a call into a variable that a left join with the stamps binds.
+Source: C-SPARQL's timestamp function (Barbieri et al. 2010; CSRBench, Listing 3).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from hashlib import blake2b
+from typing import Any, Final, cast
+from urllib.parse import quote
+
+from streamgauge.model import algebra as al
+from streamgauge.model.terms import XSD, Term, Triple
+from streamgauge.query.graphs import STAMPS
+from streamgauge.query.rebuild import (
+    every_expression,
+    every_pattern,
+    expression_parts,
+    expressions,
+    parts,
+    variable_names,
+    with_pattern,
+)
+
+TIMESTAMP: Final = "TIMESTAMP"
+FUNCTION: Final = "<http://larkc.eu/csparql/sparql/jena/ext#timestamp>"
+_SUBJECT, _PREDICATE, _OBJECT, _TIME = (
+    f"<urn:streamgauge:{name}>" for name in ("subject", "predicate", "object", "time")
+)
+
+
+def stamps_graph(window: str | None = None) -> Term:
+    """The name of the graph of stamps of a named window (its IRI without brackets), or of the default graph."""
+    return f"<{STAMPS}>" if window is None else f"<{STAMPS}?window={quote(window, safe='')}>"
+
+
+def stamp(triple: Triple) -> tuple[Triple, Triple, Triple]:
+    """The constant facts of a triple's stamp."""
+    name = _name(triple)
+    subject, predicate, item = triple
+    return (name, _SUBJECT, subject), (name, _PREDICATE, predicate), (name, _OBJECT, item)
+
+
+def time_fact(triple: Triple, time: int) -> Triple:
+    """The fact that the triple's latest arrival within the content is at ``time`` (ms of application time)."""
+    return _name(triple), _TIME, f'"{time}"^^<{XSD}integer>'
+
+
+def _name(triple: Triple) -> Term:
+    digest = blake2b("\n".join(triple).encode(), digest_size=16).hexdigest()
+    return f"<urn:streamgauge:stamp:{digest}>"
+
+
+def uses_timestamp(form: al.QueryForm) -> bool:
+    """Whether the query asks for timestamp() anywhere."""
+    return any(_calls(tree) for pattern in every_pattern(form.pattern) for tree in expressions(pattern))
+
+
+def stamped(form: al.QueryForm) -> al.QueryForm:
+    """The form without timestamp(): each call a variable of a stamp; the same object when there is none.
+
+    ValueError says which call names no triple pattern of its group, or several. Call it before ``spread``.
+    """
+    if not uses_timestamp(form):
+        return form
+    if any(
+        isinstance(pattern, al.Graph) and isinstance(pattern.name, al.Var) for pattern in every_pattern(form.pattern)
+    ):
+        raise ValueError("timestamp() beside GRAPH ?variable is not supported: name the window")
+    result = with_pattern(form, _Stamping(variable_names(form)).pattern(form.pattern))
+    for pattern in every_pattern(result.pattern):
+        for call in (call for tree in expressions(pattern) for call in _calls(tree)):
+            raise ValueError(f"{_shown(call)} names no triple pattern of its group: {_HOW}")
+    return result
+
+
+_HOW: Final = "write timestamp(?s, ?p, ?o) with the three parts of one of its triple patterns"
+
+
+@dataclass(frozen=True, slots=True)
+class _Site:
+    """A BGP below an expression: how deep, under which graph, and the way to it (fields from the top)."""
+
+    depth: int
+    way: tuple[str, ...]
+    block: al.BGP
+    window: Term | None
+
+
+@dataclass(slots=True)
+class _Stamping:
+    """Names new variables while it rewrites one form."""
+
+    taken: frozenset[str]
+    count: int = field(default=0)
+
+    def pattern(self, pattern: al.Pattern, window: Term | None = None) -> al.Pattern:
+        """The pattern, active graph ``window``, with the calls resolved whose triple pattern is below them."""
+        inside = pattern.name if isinstance(pattern, al.Graph) and isinstance(pattern.name, str) else window
+        result = parts(pattern, partial(self.pattern, window=inside), partial(self._expression, window=window))
+        for call in dict.fromkeys(call for tree in expressions(result) for call in _open_calls(tree)):
+            result = self._resolved(call, result, window)
+        return result
+
+    def _expression(self, tree: al.Expression, window: Term | None) -> al.Expression:
+        return expression_parts(tree, partial(self.pattern, window=window), partial(self._expression, window=window))
+
+    def _resolved(self, call: al.Call, pattern: al.Pattern, window: Term | None) -> al.Pattern:
+        for scope in ("right", "left") if isinstance(pattern, al.LeftJoin) else ("pattern",):
+            found = _nearest(call, getattr(pattern, scope), window)
+            if found:
+                below, variable = self._put(call, getattr(pattern, scope), found)
+                holder = _replaced(pattern, (scope,), below)
+                return parts(holder, lambda inner: inner, partial(_with, call=call, variable=variable))
+        return pattern
+
+    def _put(self, call: al.Call, pattern: al.Pattern, sites: list[_Site]) -> tuple[al.Pattern, al.Var]:
+        """The pattern with the sites' blocks joined to stamps, and the variable of the time."""
+        variable = next(filter(None, (_known(call, pattern, site) for site in sites)), None)
+        if variable is not None:
+            return pattern, variable
+        while any(f"_stamp{self.count}" in name or f".stamp{self.count}" in name for name in self.taken):
+            self.count += 1
+        number, self.count = self.count, self.count + 1
+        for site in sites:
+            pattern = _replaced(pattern, site.way, _joined(call, site, number))
+        return pattern, al.Var(f".stamp{number}")
+
+
+def _calls(tree: al.Expression) -> tuple[al.Call, ...]:
+    return tuple(part for part in every_expression(tree) if isinstance(part, al.Call) and part.operator == TIMESTAMP)
+
+
+def _open_calls(tree: al.Expression) -> Iterator[al.Call]:
+    """The calls in an expression, with those that an EXISTS in it leaves to the pattern around it."""
+    yield from _calls(tree)
+    for part in every_expression(tree):
+        if isinstance(part, al.Exists):
+            for pattern in _visible(part.pattern):
+                for inner in expressions(pattern):
+                    yield from _open_calls(inner)
+
+
+def _visible(pattern: al.Pattern) -> Iterator[al.Pattern]:
+    """The pattern and what is below it, subqueries left out: their variables are their own."""
+    if not isinstance(pattern, al.Project | al.Group | al.Distinct | al.Reduced | al.Slice | al.OrderBy):
+        yield pattern
+        for name in ("pattern", "left", "right"):
+            if hasattr(pattern, name):
+                yield from _visible(getattr(pattern, name))
+
+
+def _with(tree: al.Expression, call: al.Call, variable: al.Var) -> al.Expression:
+    """The expression with the call replaced, in its EXISTS too."""
+    if tree == call:
+        return variable
+    on_expression = partial(_with, call=call, variable=variable)
+
+    def on_pattern(pattern: al.Pattern) -> al.Pattern:
+        return parts(pattern, on_pattern, on_expression)
+
+    return expression_parts(tree, on_pattern, on_expression)
+
+
+def _sites(pattern: al.Pattern, depth: int, way: tuple[str, ...], window: Term | None) -> Iterator[_Site]:
+    """The BGPs whose variables the pattern shows, subqueries left out."""
+    match pattern:
+        case al.BGP():
+            yield _Site(depth, way, pattern, window)
+        case al.Graph(name=str() as name, pattern=inner) if not name.startswith(f"<{STAMPS}"):
+            yield from _sites(inner, depth + 1, (*way, "pattern"), name)
+        case al.Join(left=left, right=right):
+            yield from _sites(left, depth, (*way, "left"), window)
+            yield from _sites(right, depth, (*way, "right"), window)
+        case al.LeftJoin(left=left, right=right):
+            yield from _sites(left, depth, (*way, "left"), window)
+            yield from _sites(right, depth + 1, (*way, "right"), window)
+        case al.Union(left=left, right=right):
+            yield from _sites(left, depth + 1, (*way, "left"), window)
+            yield from _sites(right, depth + 1, (*way, "right"), window)
+        case al.Minus(left=left):
+            yield from _sites(left, depth, (*way, "left"), window)
+        case al.Filter(pattern=inner) | al.Extend(pattern=inner):
+            yield from _sites(inner, depth, (*way, "pattern"), window)
+
+
+def _nearest(call: al.Call, pattern: al.Pattern, window: Term | None) -> list[_Site]:
+    """The nearest sites with a triple pattern that the call names; several only as branches of one UNION."""
+    found = [site for site in _sites(pattern, 0, (), window) if _named(call, site.block)]
+    nearest = [site for site in found if site.depth == min(other.depth for other in found)]
+    for one, two in ((one, two) for one in nearest for two in nearest if one is not two):
+        if not isinstance(_fork(pattern, one.way, two.way), al.Union):
+            raise ValueError(f"{_shown(call)} names triple patterns in two places: put it beside one of them")
+    for site in nearest:
+        if len(_named(call, site.block)) > 1:
+            raise ValueError(f"{_shown(call)} names several triple patterns: {_HOW}")
+    return nearest
+
+
+def _fork(pattern: al.Pattern, one: tuple[str, ...], two: tuple[str, ...]) -> al.Pattern:
+    """The pattern where two ways part."""
+    return pattern if one[0] != two[0] else _fork(getattr(pattern, one[0]), one[1:], two[1:])
+
+
+def _named(call: al.Call, block: al.BGP) -> tuple[al.TriplePattern, ...]:
+    """The block's triple patterns that the call names."""
+    plain = [triple for triple in block.patterns if isinstance(triple.predicate, al.Var | str)]
+    match call.arguments:
+        case (subject, predicate, item):
+            return tuple(
+                dict.fromkeys(t for t in plain if (t.subject, t.predicate, t.object) == (subject, predicate, item))
+            )
+        case (al.Var() as variable,):
+            objects = tuple(dict.fromkeys(triple for triple in plain if triple.object == variable))
+            return objects or tuple(dict.fromkeys(triple for triple in plain if triple.subject == variable))
+        case _:
+            raise ValueError(
+                f"{_shown(call)} is not understood: give a variable, or the three parts of a triple pattern"
+            )
+
+
+def _shown(call: al.Call) -> str:
+    return (
+        f"timestamp({', '.join(f'?{part.name}' if isinstance(part, al.Var) else str(part) for part in call.arguments)})"
+    )
+
+
+def _joined(call: al.Call, site: _Site, number: int) -> al.LeftJoin:
+    """The site's block left joined with the stamp of the named triple; its blank nodes become variables."""
+    (named,) = _named(call, site.block)
+    names = {var: _open(var) for var in al.triple_variables(named)}
+    block = al.BGP(tuple(_renamed(triple, names) for triple in site.block.patterns))
+    time = al.Var(f".stamp{number}")
+    return al.LeftJoin(
+        block, al.Graph(_graph(site.window), _stamp_block(_renamed(named, names), f".fact{number}", time))
+    )
+
+
+def _open(var: al.Var) -> al.Var:
+    return al.Var(f".node{var.name[2:]}") if var.name.startswith("_:") else var
+
+
+def _renamed(triple: al.TriplePattern, names: dict[al.Var, al.Var]) -> al.TriplePattern:
+    def new(node: al.Node) -> al.Node:
+        return names.get(node, node) if isinstance(node, al.Var) else node
+
+    predicate = new(triple.predicate) if isinstance(triple.predicate, al.Var | str) else triple.predicate
+    return al.TriplePattern(new(triple.subject), predicate, new(triple.object))
+
+
+def _graph(window: Term | None) -> Term:
+    return stamps_graph(None if window is None else window[1:-1])
+
+
+def _stamp_block(triple: al.TriplePattern, fact: str, time: al.Var) -> al.BGP:
+    stamp_of = al.Var(fact)
+    middle = triple.predicate
+    assert isinstance(middle, al.Var | str)
+    positions = ((_SUBJECT, triple.subject), (_PREDICATE, middle), (_OBJECT, triple.object), (_TIME, time))
+    return al.BGP(tuple(al.TriplePattern(stamp_of, name, node) for name, node in positions))
+
+
+def _known(call: al.Call, pattern: al.Pattern, site: _Site) -> al.Var | None:
+    """The variable of a stamp that the site's triple is joined with already."""
+    (named,) = _named(call, site.block)
+    holder = pattern
+    for step in site.way:
+        if isinstance(holder, al.LeftJoin) and step == "left" and isinstance(holder.right, al.Graph):
+            inner = holder.right.pattern
+            if isinstance(inner, al.BGP) and inner.patterns and isinstance(inner.patterns[-1].object, al.Var):
+                first, last = inner.patterns[0].subject, inner.patterns[-1].object
+                if isinstance(first, al.Var) and inner == _stamp_block(named, first.name, last):
+                    return last
+        holder = getattr(holder, step)
+    return None
+
+
+def _replaced(pattern: al.Pattern, way: tuple[str, ...], new: al.Pattern) -> al.Pattern:
+    if not way:
+        return new
+    changed: al.Pattern = replace(cast(Any, pattern), **{way[0]: _replaced(getattr(pattern, way[0]), way[1:], new)})
+    return changed

@@ -1,0 +1,143 @@
+"""timestamp(): a call becomes a variable that the stamps bind, and pyoxigraph then knows the times."""
+
+import pytest
+
+from streamgauge.model import algebra as al
+from streamgauge.model.terms import XSD, Row, Triple
+from streamgauge.query import QueryError, parse_sparql
+from streamgauge.query.graphs import spread
+from streamgauge.query.printer import sparql
+from streamgauge.query.stamps import stamp, stamped, stamps_graph, time_fact, uses_timestamp
+from tests.sparql.suite import Case, Result, evaluate
+
+A, B, C, P, Q = (f"<urn:{name}>" for name in "abcpq")
+ONE, TWO = (f'"{value}"^^<{XSD}integer>' for value in (1, 2))
+ARRIVALS: tuple[tuple[Triple, int], ...] = (
+    ((A, P, ONE), 100),
+    ((B, P, ONE), 300),
+    ((A, Q, TWO), 200),
+    ((B, Q, TWO), 50),
+)
+STATIC: tuple[Triple, ...] = ((C, P, ONE), (C, Q, TWO))
+WINDOW = "urn:w:w?x=1&y"
+
+
+def facts(arrivals: tuple[tuple[Triple, int], ...]) -> tuple[Triple, ...]:
+    return tuple(fact for triple, time in arrivals for fact in (*stamp(triple), time_fact(triple, time)))
+
+
+def rows(group: str, head: str = "SELECT *") -> list[tuple[str, ...]]:
+    """The sorted rows over the arrivals, in the default graph and in the window <urn:w:w..>; only local names."""
+    form = parse_sparql(f"{head} {{ {group} }}")
+    assert parse_sparql(sparql(form)) == form
+    graphs = {
+        stamps_graph(): facts(ARRIVALS),
+        stamps_graph(WINDOW): facts(((triple, time + 1000) for triple, time in ARRIVALS)),  # type: ignore[arg-type]
+        f"<{WINDOW}>": tuple(triple for triple, _ in ARRIVALS),
+    }
+    data = (*(triple for triple, _ in ARRIVALS), *STATIC)
+    there = Case("stamps", "", "", data, graphs, Result("solutions", (), ()))
+    for text in (sparql(stamped(form)), sparql(spread(stamped(form), (f"<{WINDOW}>",)))):
+        found = sorted(map(short, evaluate(there, text).rows))
+    return found
+
+
+def short(row: Row) -> tuple[str, ...]:
+    return tuple("-" if cell is None else cell.split('"')[1] if '"' in cell else cell[5:-1] for cell in row)
+
+
+@pytest.mark.parametrize(
+    ("group", "expected"),
+    [
+        ("?s <urn:p> ?v BIND(timestamp(?v) AS ?t)", [("a", "1", "100"), ("b", "1", "300"), ("c", "1", "-")]),
+        ("?s <urn:p> ?v BIND(timestamp(?s, <urn:p>, ?v) AS ?t) FILTER(?t > 100)", [("b", "1", "300")]),
+        ("?s <urn:p> ?v FILTER(timestamp(?v) <= 100)", [("a", "1")]),
+        ("?s <urn:p> ?v FILTER(timestamp(?s) <= 100)", [("a", "1")]),
+        ("?s <urn:p> ?v FILTER(timestamp(?v) > 0 && timestamp(?v) < 200)", [("a", "1")]),
+        (
+            "?s <urn:p> ?v ; <urn:q> ?w FILTER(timestamp(?s, <urn:q>, ?w) < timestamp(?s, <urn:p>, ?v))",
+            [("b", "1", "2")],
+        ),
+        ("?s <urn:p> ?v FILTER(!BOUND(?w) || timestamp(?v) > 1)", [("a", "1"), ("b", "1"), ("c", "1")]),
+        ("?s <urn:p> ?v FILTER(COALESCE(timestamp(?v), 0) = 0)", [("c", "1")]),
+        (
+            "?s <urn:p> ?v OPTIONAL { ?s <urn:q> ?w FILTER(timestamp(?w) < timestamp(?v)) }",
+            [("a", "1", "-"), ("b", "1", "2"), ("c", "1", "-")],
+        ),
+        ("?s <urn:p> ?v FILTER NOT EXISTS { ?s <urn:q> ?w FILTER(timestamp(?w) > timestamp(?v)) }",
+         [("b", "1"), ("c", "1")]),
+        ("{ ?s <urn:p> 1 } UNION { ?s <urn:q> 2 } FILTER(timestamp(?s) <= 100)", [("a",), ("b",)]),
+        ("GRAPH <urn:w:w?x=1&y> { ?s <urn:p> ?v } FILTER(timestamp(?v) > 1100)", [("b", "1")]),
+        ("GRAPH <urn:w:w?x=1&y> { ?s <urn:p> ?v FILTER(timestamp(?v) > 1100) }", [("b", "1")]),
+        (
+            "GRAPH <urn:w:w?x=1&y> { ?s <urn:p> ?v } ?s <urn:q> ?w BIND(timestamp(?v) - timestamp(?w) AS ?d)",
+            [("a", "1", "2", "900"), ("b", "1", "2", "1250")],
+        ),
+        ("?s <urn:p> ?v MINUS { ?s <urn:q> ?w FILTER(timestamp(?w) > 100) }", [("b", "1"), ("c", "1")]),
+        ("[] <urn:p> ?v FILTER(timestamp(?v) > 100)", [("1",)]),
+        ("?s (<urn:p>|<urn:q>) ?v . ?s <urn:p> ?v FILTER(timestamp(?v) > 100)", [("b", "1")]),
+    ],
+)  # fmt: skip
+def test_times(group: str, expected: list[tuple[str, ...]]) -> None:
+    assert rows(group) == expected
+
+
+def test_times_are_grouped_and_ordered() -> None:
+    assert rows("?s <urn:p> ?v FILTER(?s != <urn:c>)", "SELECT (MAX(timestamp(?v)) AS ?t)") == [("300",)]
+    form = parse_sparql(
+        "SELECT ?s { ?s <urn:p> ?v } GROUP BY ?s HAVING(MIN(timestamp(?v)) > 100) ORDER BY DESC(MAX(timestamp(?v)))"
+    )
+    assert not uses_timestamp(stamped(form))
+
+
+def test_no_call_the_same_object() -> None:
+    form = parse_sparql("SELECT * { ?s ?p ?o }")
+    assert not uses_timestamp(form)
+    assert stamped(form) is form
+
+
+def test_one_triple_is_stamped_once() -> None:
+    form = parse_sparql(
+        "SELECT ?s (timestamp(?o) AS ?t) { ?s ?p ?o FILTER(timestamp(?s, ?p, ?o) > 5) } ORDER BY timestamp(?o)"
+    )
+    assert sparql(stamped(form)).count("urn:streamgauge:time") == 1
+
+
+def test_the_words_and_the_function_are_one() -> None:
+    one = parse_sparql(
+        "PREFIX f: <http://larkc.eu/csparql/sparql/jena/ext#> SELECT * { ?s ?p ?o FILTER(f:timestamp(?o) > 5) }"
+    )
+    assert one == parse_sparql("SELECT * { ?s ?p ?o FILTER(TimeStamp(?o) > 5) }")
+    assert uses_timestamp(one)
+    assert al.Call("TIMESTAMP", (al.Var("o"),)) in one.pattern.pattern.condition.arguments  # type: ignore[union-attr]
+
+
+def test_new_variables_are_new() -> None:
+    form = parse_sparql("SELECT * { ?s ?p ?_stamp0 FILTER(timestamp(?_stamp0) > 5) }")
+    names = [var.name for var in al.pattern_variables(stamped(form).pattern.pattern)]  # type: ignore[union-attr]
+    assert ".stamp1" in names
+    assert ".stamp0" not in names
+
+
+@pytest.mark.parametrize(
+    ("group", "says"),
+    [
+        ("?s ?p ?o FILTER(timestamp(?x) > 1)", "timestamp(?x) names no triple pattern of its group: write "),
+        ("?s ?p ?o FILTER(timestamp(?s, ?p, ?x) > 1)", "names no triple pattern"),
+        ("?s ?p ?o . ?a ?b ?o FILTER(timestamp(?o) > 1)", "timestamp(?o) names several triple patterns"),
+        ("?s <urn:p>+ ?o FILTER(timestamp(?o) > 1)", "names no triple pattern"),
+        ("?s ?p ?o FILTER(timestamp() > 1)", "timestamp() is not understood"),
+        ("?s ?p ?o FILTER(timestamp(?s, ?o) > 1)", "timestamp(?s, ?o) is not understood"),
+        ("?s ?p ?o FILTER(timestamp(1) > 1)", "is not understood: give a variable"),
+        ("GRAPH ?g { ?s ?p ?o } FILTER(timestamp(?o) > 1)", "beside GRAPH ?variable is not supported"),
+        ("GRAPH <a:a> { ?s ?p ?o } GRAPH <a:b> { ?s ?p ?o } FILTER(timestamp(?o) > 1)", "in two places"),
+        ("{ SELECT ?s { ?s ?p ?o } } FILTER(timestamp(?s) > 1)", "names no triple pattern"),
+        ("?s ?p ?o FILTER EXISTS { SELECT ?s { ?s ?p ?x FILTER(timestamp(?o) > 1) } }", "names no triple pattern"),
+    ],
+)  # fmt: skip
+def test_refused(group: str, says: str) -> None:
+    with pytest.raises(QueryError) as refused:
+        parse_sparql(f"SELECT * {{\n {group} }}")
+    assert says in str(refused.value)
+    assert refused.value.line == 2
+    assert group[refused.value.column - 2 :].startswith("timestamp(")
