@@ -1,0 +1,68 @@
+"""Published rule sets: judging exactly as others did, quirks included; every module here with a ``judge`` is one."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Protocol, cast
+
+from streamgauge.model.element import StreamElement
+from streamgauge.model.run import Run
+from streamgauge.model.verdict import Verdict
+
+
+class UnknownRulesError(ValueError):
+    """A name that no rule set has; the sentence lists those that there are."""
+
+
+class Equality(StrEnum):
+    """When two solutions are equal: as CSRBench's code has it, or as its paper means it."""
+
+    NUMBERS = "a solution with numbers by its numbers alone"
+    WHOLE = "whole solutions"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a published oracle let its user choose; a rule set ignores what it did not have.
+
+    ``gracious`` and ``single_result`` are YABench's (its own default for gracious was true), ``time_unit`` (ms) is
+    CSRBench's system.timeunit; ``equality`` says whether its quirk counts, as it did. ``progress`` is told how much
+    is done and how much there is.
+    """
+
+    gracious: bool = False
+    single_result: bool = True
+    time_unit: int = 1000
+    equality: Equality = Equality.NUMBERS
+    progress: Callable[[int, int], None] = lambda _done, _of: None
+
+
+class RuleSet(Protocol):
+    """What a rule set's module has: a line about it, and its judge."""
+
+    ABOUT: str
+
+    def judge(self, run: Run, elements: Sequence[StreamElement], settings: Settings) -> Verdict:
+        """The verdict on a run by these rules, its ``rules`` field naming them."""
+        ...
+
+
+def names() -> tuple[str, ...]:
+    """The names of the rule sets, sorted."""
+    return tuple(sorted(_modules()))
+
+
+def judge_as(name: str, run: Run, elements: Sequence[StreamElement], settings: Settings = Settings()) -> Verdict:
+    """The verdict on a run by a published rule set; UnknownRulesError lists the names that there are."""
+    if name not in _modules():
+        raise UnknownRulesError(f"there are no rules named {name!r}: there are {', '.join(names())}")
+    return _modules()[name].judge(run, elements, settings)
+
+
+@cache
+def _modules() -> dict[str, RuleSet]:
+    found = {module.name: import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__)}
+    return {name: cast(RuleSet, module) for name, module in found.items() if hasattr(module, "judge")}

@@ -1,0 +1,85 @@
+"""The answers of a query over one content after another, by pyoxigraph; only differences enter or leave its store."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import pyoxigraph as ox
+
+from streamgauge.model import algebra as a
+from streamgauge.model.element import StreamElement
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.terms import Row, Triple
+from streamgauge.query.printer import sparql
+from streamgauge.semantics.refusal import RefusedError
+from streamgauge.wire.canonical import Canonical, parse_term
+
+
+class Answering:
+    """A query with one time-based window, asked over contents: ``rows(content)`` is the bag of its solutions."""
+
+    def __init__(self, query: ContinuousQuery, rules: str) -> None:
+        """RefusedError for what the rule set of that name did not know."""
+        _refuse(query, rules)
+        self._text = sparql(query.form)
+        self.variables = query.form.variables if isinstance(query.form, a.Select) else ()
+        named = query.windows[0].name
+        self._graphs: list[ox.NamedNode | ox.DefaultGraph] = [ox.DefaultGraph()]
+        if named:
+            self._graphs.append(ox.NamedNode(named))
+        self._static = {_quad(triple, ox.DefaultGraph()) for triple in query.static}
+        self._store = ox.Store()
+        self._store.extend(self._static)
+        self._held: frozenset[Triple] = frozenset()
+        self._quads: dict[Triple, list[ox.Quad]] = {}
+        self._canonical = Canonical()
+
+    def rows(self, content: Iterable[Triple]) -> tuple[Row, ...]:
+        """The solutions over these triples and the static data, as canonical rows."""
+        wanted = frozenset(content)
+        for quad in self._of(self._held - wanted):
+            if quad not in self._static:
+                self._store.remove(quad)
+        self._store.extend(self._of(wanted - self._held))
+        self._held = wanted
+        found = self._store.query(self._text)
+        term = self._canonical.term
+        width = range(len(self.variables))
+        return tuple(
+            tuple(None if row[i] is None else term(row[i]) for i in width)
+            for row in found  # type: ignore[union-attr]
+        )
+
+    def _of(self, triples: Iterable[Triple]) -> Iterator[ox.Quad]:
+        """The quads of a content: in the default graph, and in the window's when it is named."""
+        for triple in triples:
+            if triple not in self._quads:
+                self._quads[triple] = [_quad(triple, graph) for graph in self._graphs]
+            yield from self._quads[triple]
+
+
+def _quad(triple: Triple, graph: ox.NamedNode | ox.DefaultGraph) -> ox.Quad:
+    subject, predicate, value = map(parse_term, triple)
+    return ox.Quad(subject, predicate, value, graph)  # type: ignore[arg-type]
+
+
+def in_sequence(elements: Sequence[StreamElement], rules: str) -> list[StreamElement]:
+    """The elements in system time; RefusedError where they hold what the rule set did not know."""
+    ordered = sorted(elements, key=lambda element: element.sequence)
+    last: int | None = None
+    for element in ordered:
+        if element.removed or element.until is not None:
+            raise RefusedError(f"element {element.sequence} of {element.stream} ends: {rules} knows added triples only")
+        if last is not None and element.time < last:
+            raise RefusedError(
+                f"element {element.sequence} goes back from {last} to {element.time} ms: {rules} knows streams in order"
+            )
+        last = element.time
+    return ordered
+
+
+def _refuse(query: ContinuousQuery, rules: str) -> None:
+    if len(query.windows) != 1:
+        raise RefusedError(f"the query has {len(query.windows)} windows: {rules} knows one")
+    if query.window.kind != "time":
+        raise RefusedError(f"the query's window is a {query.window.kind} window: {rules} knows time-based ones")
+    if not isinstance(query.form, a.Select):
+        raise RefusedError(f"the query is no SELECT: {rules} knows no other form")
