@@ -110,7 +110,7 @@ def by_report(answers, grain: Grain):
 
 def agree(query: ContinuousQuery, semantics: Semantics, elements, advance: int) -> None:
     first = elements[0].time if elements else None
-    t0 = origins(semantics, query.window, first)[0]
+    t0 = origins(semantics, query.windows, first)[0]
     wanted = [
         ((report.due.instant, (report.due.start, report.due.end)), Counter(report.rows))
         for report in expected(elements, query, semantics, advance, t0)
@@ -155,7 +155,7 @@ def test_late_elements_are_excluded_and_counted_alike(data):
     session = load("live").start(query, chosen, lambda _answer: None)
     for element in elements:
         session.push(element)
-    _, late = admit(elements, chosen, window, chosen.t0)
+    _, late = admit(elements, chosen, query.windows, chosen.t0)
     assert session.late == len(late)
     agree(query, chosen, elements, 24)
 

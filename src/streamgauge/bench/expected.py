@@ -7,13 +7,13 @@ from pathlib import Path
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport, ExpectedReport
-from streamgauge.model.semantics import Changes, Counting, EmptyAggregate, Report, Semantics, Tick
+from streamgauge.model.semantics import Changes, Counting, EmptyAggregate, Report, Semantics
 from streamgauge.model.terms import Row
 from streamgauge.semantics.definition import expected as by_definition
 from streamgauge.semantics.definition import operator, refuse
 from streamgauge.semantics.due import candidates
 from streamgauge.semantics.evaluate import Snapshot
-from streamgauge.semantics.order import admit
+from streamgauge.semantics.order import Arrivals, Head, admit, arrivals
 from streamgauge.semantics.stream import streamed
 from streamgauge.wire.stream import elements
 
@@ -41,38 +41,26 @@ def refuse_spark(query: ContinuousQuery, semantics: Semantics) -> str | None:
 
 
 class Header:
-    """A stream without its triples: per element its time, system time and size; enough to know what is due."""
+    """A stream without its triples: the heads of its elements, in system-time order; enough to know what is due."""
 
-    def __init__(self, heads: Iterable[tuple[int, int, int]]) -> None:
-        """``heads`` are (time ms, sequence, triples) in any order."""
-        self.sizes = {sequence: size for _, sequence, size in sorted(heads, key=lambda head: head[1])}
-        self.elements = [StreamElement("", time, sequence, ()) for time, sequence, _ in heads]
+    def __init__(self, heads: Iterable[Head]) -> None:
+        """``heads`` in any order."""
+        self.elements = sorted(heads, key=lambda head: head.sequence)
 
     @property
     def first(self) -> int | None:
         """The first element's time in system-time order, ms."""
-        return min(self.elements, key=lambda element: element.sequence).time if self.elements else None
+        return self.elements[0].time if self.elements else None
 
     @property
     def last(self) -> int:
         """The latest time, ms; 0 without elements."""
         return max((element.time for element in self.elements), default=0)
 
-    def counted(self, semantics: Semantics, query: ContinuousQuery, t0: int) -> tuple[list[StreamElement], set[int]]:
-        """The elements that count, by application time, and the sequence numbers of the late ones."""
-        admitted, late = admit(self.elements, semantics, query.window, t0)
-        return admitted, {element.sequence for element in late}
-
-    def times(self, admitted: Sequence[StreamElement], tick: Tick) -> list[int]:
-        """The arrivals' times in order: an entry per triple under a tuple-driven tick, per element otherwise."""
-        if tick is not Tick.TUPLE:
-            return [element.time for element in admitted]
-        return [element.time for element in admitted for _ in range(self.sizes[element.sequence])]
-
 
 def cuts(due: Sequence[DueReport], times: Sequence[int]) -> bool:
-    """Whether some report sees only part of what arrived at its last time."""
-    return any(report.seen != bisect_right(times, report.last) for report in due)
+    """Whether some window sees only part of what arrived in its times (ms)."""
+    return any(view.after > 0 or view.seen != bisect_right(times, view.last) for report in due for view in report.views)
 
 
 def in_order(rows: Iterable[tuple[int, Row]], count: int) -> list[tuple[Row, ...]]:
@@ -106,9 +94,10 @@ def expected_reports(
 
 def all_candidates(
     header: Header, query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int
-) -> tuple[tuple[DueReport, ...], list[StreamElement], set[int], list[int]]:
-    """Candidate reports, the admitted elements, the late ones' sequence numbers and the arrivals' times."""
+) -> tuple[tuple[DueReport, ...], Arrivals, set[int]]:
+    """Candidate reports, what arrived by rank, and the sequence numbers of the late elements."""
     refuse(query, semantics)
-    admitted, late = header.counted(semantics, query, t0)
-    times = header.times(admitted, semantics.tick)
-    return candidates(times, query.window, semantics, t0, advanced_to), admitted, late, times
+    admitted, late = admit(header.elements, semantics, query.windows, t0)
+    arrived = arrivals(admitted, query.windows, semantics.tick)
+    due = candidates(arrived, query.windows, semantics, t0, advanced_to)
+    return due, arrived, {head.sequence for head in late}

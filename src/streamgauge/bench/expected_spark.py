@@ -20,11 +20,11 @@ from streamgauge.bench.expected import (
 )
 from streamgauge.compute.spark.answers import INEXACT, MANY, answers, changed, changes, sizes
 from streamgauge.model.algebra import Select
-from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport, ExpectedReport
 from streamgauge.model.semantics import R2S, Counting, Report, Semantics, Tick
 from streamgauge.semantics.definition import operator
+from streamgauge.semantics.order import Arrivals, Head
 from streamgauge.semantics.refusal import RefusedError
 
 _NEVER = 1 << 62
@@ -37,8 +37,8 @@ def spark(session: SparkSession, stream: Path, header: Header) -> Expect:
     def expect(query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int) -> tuple[ExpectedReport, ...]:
         if reason := refuse_spark(query, semantics):
             raise RefusedError(f"the Spark oracle does not judge {reason}: use the definition (--evaluator definition)")
-        due, admitted, late, times = all_candidates(header, query, semantics, advanced_to, t0)
-        seen = _seen(session, table, late, admitted, semantics, cut=cuts(due, times))
+        due, arrived, late = all_candidates(header, query, semantics, advanced_to, t0)
+        seen = _seen(session, table, late, arrived, semantics, cut=cuts(due, arrived.times))
         return _evaluate(session, seen, due, query, semantics)
 
     return expect
@@ -46,16 +46,18 @@ def spark(session: SparkSession, stream: Path, header: Header) -> Expect:
 
 def read_header(table: DataFrame) -> Header:
     """One row per element, collected through Arrow."""
-    heads = table.groupBy("sequence").agg(f.first("time").alias("time"), f.count("*").alias("size")).toArrow()
-    columns = (heads.column(name).to_pylist() for name in ("time", "sequence", "size"))
-    return Header(list(zip(*columns, strict=True)))
+    until = f.first("until") if "until" in table.columns else f.lit(None).cast("long")
+    first = (f.first("stream").alias("stream"), f.first("time").alias("time"))
+    heads = table.groupBy("sequence").agg(*first, f.count("*").alias("size"), until.alias("until")).toArrow()
+    columns = (heads.column(name).to_pylist() for name in ("stream", "time", "sequence", "size", "until"))
+    return Header(Head(*values) for values in zip(*columns, strict=True))
 
 
 def _seen(
     session: SparkSession,
     table: DataFrame,
     late: set[int],
-    admitted: Sequence[StreamElement],
+    arrived: Arrivals,
     semantics: Semantics,
     *,
     cut: bool,
@@ -71,7 +73,7 @@ def _seen(
 
         order = Window.orderBy("time", "sequence", "position")
         return table.withColumn("arrival", f.row_number().over(order).cast("long") - 1)
-    ranks = [(element.sequence, rank) for rank, element in enumerate(admitted)]
+    ranks = [(sequence, rank) for rank, sequence in enumerate(arrived.sequences)]
     return table.join(f.broadcast(session.createDataFrame(ranks, "sequence long, arrival long")), "sequence")
 
 

@@ -27,7 +27,7 @@ def expected_reports(
     refuse(query, semantics)
     evaluator = means.evaluator or choose(stream, query, semantics, None)
     expect, first, last = expectation(evaluator, stream, means)
-    origin = t0 if t0 is not None else origins(semantics, query.window, first)[0]
+    origin = t0 if t0 is not None else origins(semantics, query.windows, first)[0]
     until = advance_to if advance_to is not None else last
     if windows is not None:
         head = query.window.slide if semantics.partial_head else query.window.size

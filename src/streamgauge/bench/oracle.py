@@ -43,7 +43,7 @@ def check(
     if run.header.failure is not None and not run.answers:
         return unknown(run, f"the engine failed before it answered: {run.header.failure}")
     best: Verdict | None = None
-    candidates = origins(run.header.semantics, run.header.query.window, first)
+    candidates = origins(run.header.semantics, run.header.query.windows, first)
     for tried, t0 in enumerate(candidates, 1):
         verdict = _at(run, expect, t0, rules)
         progress(tried, len(candidates))

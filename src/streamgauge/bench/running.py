@@ -165,9 +165,9 @@ def _do(
     shutil.rmtree(making, ignore_errors=True)
     header = _header(experiment, planned, plan, facts)
     refuse_clock(
-        planned.query.window,
+        planned.query.windows,
         plan.semantics,
-        min(origins(plan.semantics, planned.query.window, facts.first)),
+        min(origins(plan.semantics, planned.query.windows, facts.first)),
         header.advanced_to,
     )
     limits = Limits(experiment.feed.time_limit / 1000, experiment.feed.output_limit_mb << 20)

@@ -1,18 +1,18 @@
 """The definition: what an engine should have said, straight from SECRET and CQL; small, slow, obviously right."""
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport, ExpectedReport
-from streamgauge.model.semantics import R2S, Changes, Counting, Report, Semantics
+from streamgauge.model.semantics import R2S, Changes, Report, Semantics
 from streamgauge.model.terms import Triple
+from streamgauge.semantics.content import Contents, arrived_triples, content, triples
 from streamgauge.semantics.due import candidates
 from streamgauge.semantics.evaluate import Snapshot
-from streamgauge.semantics.order import Arrival, admit, arrivals
-from streamgauge.semantics.refusal import RefusedError
+from streamgauge.semantics.order import Head, admit, arrivals
+from streamgauge.semantics.refusal import RefusedError, meaningless
 from streamgauge.semantics.stream import streamed
 
 
@@ -24,12 +24,11 @@ def expected(
     Raises RefusedError for what the definition does not cover, OutOfOrderError for disorder without a bound.
     """
     refuse(query, semantics)
-    counted, _late = admit(facts(elements), semantics, query.window, t0)
-    arrived = arrivals(counted, semantics.tick)
-    found = due_reports(arrived, query, semantics, advanced_to, t0)
+    counted, _late = admit(facts(elements), semantics, query.windows, t0)
+    found = due_reports(counted, query, semantics, advanced_to, t0)
     snapshot = Snapshot(query, semantics.content, semantics.empty_aggregate)
-    sizes = {due: len(content) for due, content in found}
-    evaluated = ((due, snapshot.rows(content)) for due, content in found)
+    sizes = {due: sum(triples(contents, semantics.content).values()) for due, contents in found}
+    evaluated = ((due, snapshot.rows(contents)) for due, contents in found)
     return tuple(
         ExpectedReport(due, snapshot.variables, rows, sizes[due])
         for due, rows in streamed(evaluated, operator(query, semantics), semantics)
@@ -37,9 +36,9 @@ def expected(
 
 
 def refuse(query: ContinuousQuery, semantics: Semantics) -> None:
-    """Raise RefusedError for several windows, and for an operator that the semantics' engine does not have."""
-    if len(query.windows) != 1:
-        raise RefusedError(f"the query has {len(query.windows)} windows: one window over one stream is judged so far")
+    """Raise RefusedError for what has no meaning, and for an operator that the semantics' engine does not have."""
+    if reason := meaningless(query, semantics):
+        raise RefusedError(reason)
     r2s = operator(query, semantics)
     if r2s not in semantics.r2s_able:
         able = ", ".join(sorted(semantics.r2s_able))
@@ -54,43 +53,38 @@ def operator(query: ContinuousQuery, semantics: Semantics) -> R2S:
 
 
 def facts(elements: Iterable[StreamElement]) -> Iterator[StreamElement]:
-    """The elements, refused by name when they carry what windows do not define yet: removals or an own validity."""
+    """The elements, refused by name when they carry what windows do not define: removals."""
     for element in elements:
-        if element.removed or element.until is not None:
+        if element.removed:
             raise RefusedError(
-                f"element {element.sequence} of {element.stream} removes triples or ends early: "
-                "time-based windows take added triples only"
+                f"element {element.sequence} of {element.stream} removes triples: windows take added triples only, "
+                "say until when they hold instead"
             )
         yield element
 
 
 def due_reports(
-    arrived: Sequence[Arrival], query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int
-) -> list[tuple[DueReport, tuple[Triple, ...]]]:
+    admitted: Sequence[StreamElement], query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int
+) -> list[tuple[DueReport, Contents]]:
     """The due reports with their contents: candidates that satisfy the strategies about content."""
+    heads = [Head.of(element) for element in admitted]
+    arrived = arrived_triples(admitted, query.windows, semantics)
     times = [arrival.time for arrival in arrived]
-    found: list[tuple[DueReport, tuple[Triple, ...]]] = []
-    before: Counter[Triple] = Counter()
-    for due in candidates(times, query.window, semantics, t0, advanced_to):
-        triples = content(arrived, times, due, semantics.content)
-        now = Counter(triples)
+    found: list[tuple[DueReport, Contents]] = []
+    before: Counter[tuple[int, Triple]] = Counter()
+    ranked = arrivals(heads, query.windows, semantics.tick)
+    for due in candidates(ranked, query.windows, semantics, t0, advanced_to):
+        contents = tuple(
+            content(arrived, times, window.stream, view) for window, view in zip(query.windows, due.views, strict=True)
+        )
+        now = triples(contents, semantics.content)
         if _reports(before, now, semantics):
-            found.append((due, triples))
+            found.append((due, contents))
         before = now
     return found
 
 
-def content(
-    arrived: Sequence[Arrival], times: Sequence[int], due: DueReport, counting: Counting = Counting.SET
-) -> tuple[Triple, ...]:
-    """The window's content: triples of the arrivals in scope that were seen, each once when content is a set."""
-    (view,) = due.views
-    inside = arrived[bisect_left(times, view.first) : view.seen]
-    triples = [triple for arrival in inside if arrival.time <= view.last for triple in arrival.triples]
-    return tuple(triples if counting is Counting.BAG else dict.fromkeys(triples))
-
-
-def _reports(before: Counter[Triple], now: Counter[Triple], semantics: Semantics) -> bool:
+def _reports(before: Counter[tuple[int, Triple]], now: Counter[tuple[int, Triple]], semantics: Semantics) -> bool:
     if Report.NON_EMPTY in semantics.report and not now:
         return False
     if Report.CONTENT_CHANGE not in semantics.report:

@@ -1,6 +1,6 @@
-"""SPARQL over one window's content, answered by pyoxigraph."""
+"""SPARQL over what the windows hold, answered by pyoxigraph."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pyoxigraph as ox
@@ -8,8 +8,9 @@ import pyoxigraph as ox
 from streamgauge.model import algebra as a
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Counting, EmptyAggregate
-from streamgauge.model.terms import Row, Triple
+from streamgauge.model.terms import Row
 from streamgauge.query.printer import sparql
+from streamgauge.semantics.content import Contents
 from streamgauge.wire.canonical import Canonical
 
 TRUE = '"true"^^<http://www.w3.org/2001/XMLSchema#boolean>'
@@ -18,7 +19,7 @@ TRIPLE_COLUMNS = ("subject", "predicate", "object")
 
 
 class Snapshot:
-    """A query's answer over a content: ``rows(content)`` is the bag of solutions (triples, one boolean)."""
+    """A query answered over contents: ``rows(contents)`` is the bag of solutions (triples, one boolean)."""
 
     def __init__(
         self,
@@ -28,6 +29,7 @@ class Snapshot:
     ) -> None:
         self._counting = counting
         self._static = query.static
+        self._names = [each.name for each in query.windows]
         self._text = sparql(query.form if counting is Counting.SET else occurrences(query.form))
         self._form = query.form
         self._empty = empty_aggregate
@@ -42,9 +44,9 @@ class Snapshot:
             return self._form.variables
         return TRIPLE_COLUMNS if isinstance(self._form, a.Construct) else ("ask",)
 
-    def rows(self, content: Sequence[Triple]) -> tuple[Row, ...]:
-        """The answer over these triples (and the static data), as canonical rows in pyoxigraph's order."""
-        store = self._store((*content, *self._static))
+    def rows(self, contents: Contents) -> tuple[Row, ...]:
+        """The answer over what the windows hold (and the static data), as canonical rows in pyoxigraph's order."""
+        store = self._store(contents)
         if self._matches is not None and not bool(store.query(self._matches)):
             return self._over_nothing()
         found = store.query(self._text)
@@ -65,14 +67,23 @@ class Snapshot:
             case _:
                 return ((None,) * len(self.variables),)
 
-    def _store(self, triples: Sequence[Triple]) -> ox.Store:
+    def _store(self, contents: Contents) -> ox.Store:
         store = ox.Store()
-        if self._counting is Counting.SET:
-            text = "\n".join(f"{s} {p} {o} ." for s, p, o in triples)
-        else:
-            text = "\n".join(f"{s} {p} {o} <urn:occurrence:{n}> ." for n, (s, p, o) in enumerate(triples))
-        store.bulk_extend(ox.parse(text.encode(), format=ox.RdfFormat.N_QUADS))
+        for name in self._names:
+            if name is not None:
+                store.add_graph(ox.NamedNode(name))
+        store.bulk_extend(ox.parse("\n".join(self._quads(contents)).encode(), format=ox.RdfFormat.N_QUADS))
         return store
+
+    def _quads(self, contents: Contents) -> Iterator[str]:
+        """The windows' triples in their graphs, static data in the default graph; one graph an occurrence in a bag."""
+        number = iter(range(10**9))
+        default = [(None, self._static)] if self._static else []
+        held = [(name, each.triples) for name, inside in zip(self._names, contents, strict=True) for each in inside]
+        for name, triples in (*held, *default):
+            graph = f" <{name}>" if name is not None else ""
+            for s, p, o in triples:
+                yield f"{s} {p} {o}{graph if self._counting is Counting.SET else f' <urn:occurrence:{next(number)}>'} ."
 
 
 def _global_group(form: a.QueryForm) -> a.Group | None:

@@ -1,45 +1,101 @@
-"""System time and application time: what arrives, in which order it counts, and what is late."""
+"""System time and application time: what arrives, in which order it counts, and what is late.
+
+Nothing here looks at triples: ``Head`` is all that it needs of an element, so what is due can be known from heads.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 from streamgauge.model.element import StreamElement
-from streamgauge.model.query import Window
+from streamgauge.model.query import StreamWindow
 from streamgauge.model.semantics import Borders, Origin, Report, Semantics, Tick
-from streamgauge.model.terms import Triple
 from streamgauge.semantics.refusal import OutOfOrderError
+
+_NEVER = -(2**62)
+
+
+class Stamped(Protocol):
+    """What has a place in application time (ms) and in system time; an element or its head."""
+
+    @property
+    def stream(self) -> str:
+        """The stream's IRI."""
+
+    @property
+    def time(self) -> int:
+        """Application time, ms."""
+
+    @property
+    def sequence(self) -> int:
+        """System time."""
+
+
+AnyStamped = TypeVar("AnyStamped", bound=Stamped)
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
-    """What one tick may add: some triples at one application time (ms); its position in the stream is its rank."""
+class Head:
+    """An element without its triples: how many there are is ``size``; ``time`` and ``until`` in ms."""
 
+    stream: str
     time: int
-    triples: tuple[Triple, ...]
+    sequence: int
+    size: int
+    until: int | None = None
+
+    @classmethod
+    def of(cls, element: StreamElement) -> "Head":
+        """The head of an element."""
+        return cls(element.stream, element.time, element.sequence, len(element.added), element.until)
 
 
-def origins(semantics: Semantics, window: Window, first: int | None) -> tuple[int, ...]:
-    """The candidates for t0 in ms, ascending (CSRBench, section 6.1); ``first`` is the first element's time."""
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """What arrived, by rank in (application time, sequence, position): times in ms, streams, sequence numbers.
+
+    A rank stands for a triple under a tuple-driven tick and beside a count-based window, else for an element.
+    """
+
+    times: tuple[int, ...]
+    streams: tuple[str, ...]
+    sequences: tuple[int, ...]
+
+
+def origins(semantics: Semantics, windows: Sequence[StreamWindow], first: int | None) -> tuple[int, ...]:
+    """The candidates for t0 in ms, ascending (CSRBench, section 6.1); ``first`` is the first element's time.
+
+    With several windows the search goes as far as the longest of those that are measured in time.
+    """
     if semantics.origin is Origin.FIRST and first is not None:
         return (first - first % semantics.time_unit,)
     if semantics.origin is Origin.SEARCH:
-        return tuple(range(semantics.t0, semantics.t0 + window.size + 1, semantics.time_unit))
+        longest = max((each.window.size for each in windows if each.window.kind != "count"), default=0)
+        return tuple(range(semantics.t0, semantics.t0 + longest + 1, semantics.time_unit))
     return (semantics.t0,)
 
 
-def admit(
-    elements: Iterable[StreamElement], semantics: Semantics, window: Window, t0: int
-) -> tuple[list[StreamElement], list[StreamElement]]:
-    """The elements that count, by application time, and the late ones; OutOfOrderError without a bound.
+def by_triple(windows: Sequence[StreamWindow], tick: Tick) -> bool:
+    """Whether arrivals are single triples."""
+    return tick is Tick.TUPLE or any(each.window.kind == "count" for each in windows)
 
-    With a lateness bound the watermark is the greatest time seen less the bound; late is what falls below a
-    report that the watermark has already made due.
+
+def admit(
+    elements: Iterable[AnyStamped], semantics: Semantics, windows: Sequence[StreamWindow], t0: int
+) -> tuple[list[AnyStamped], list[AnyStamped]]:
+    """The elements of the query's streams that count, by application time, and the late ones.
+
+    OutOfOrderError for disorder without a lateness bound. With one the watermark is the greatest time seen less the
+    bound; late is what falls below a report that the watermark has already made due, whatever window made it so.
     """
-    admitted: list[StreamElement] = []
-    late: list[StreamElement] = []
-    frontier = _frontier(semantics, window, t0)
+    admitted: list[AnyStamped] = []
+    late: list[AnyStamped] = []
+    streams = {each.stream for each in windows}
     greatest: int | None = None
+    frontier = _frontier(semantics, windows, t0)
     for element in sorted(elements, key=lambda element: element.sequence):
+        if element.stream not in streams:
+            continue
         if greatest is not None and element.time < greatest:
             if semantics.lateness is None:
                 raise OutOfOrderError(
@@ -54,25 +110,36 @@ def admit(
     return sorted(admitted, key=lambda element: (element.time, element.sequence)), late
 
 
-def _frontier(semantics: Semantics, window: Window, t0: int) -> Callable[[int], int]:
+def arrivals(admitted: Sequence[Head], windows: Sequence[StreamWindow], tick: Tick) -> Arrivals:
+    """Admitted elements, in order of application time, as arrivals."""
+    single = by_triple(windows, tick)
+    ranked = [head for head in admitted for _ in range(head.size if single else 1)]
+    return Arrivals(
+        tuple(head.time for head in ranked),
+        tuple(head.stream for head in ranked),
+        tuple(head.sequence for head in ranked),
+    )
+
+
+def _frontier(semantics: Semantics, windows: Sequence[StreamWindow], t0: int) -> Callable[[int], int]:
     """The time (ms) below which nothing may come any more, as a function of the watermark."""
     closed = 0 if semantics.borders is Borders.CLOSED_OPEN else 1
     if Report.WINDOW_CLOSE in semantics.report:
-        first = window.slide if semantics.partial_head else window.size
-        return lambda watermark: _last(t0 + first, window.slide, watermark - closed) + closed
-    if semantics.period is not None:
-        period = semantics.period
-        return lambda watermark: _last(t0 + period, period, watermark - closed) + closed
-    return lambda watermark: watermark
+        if any(each.window.kind == "count" for each in windows):
+            return lambda watermark: watermark
+        steps = [(t0 + first_close(each, semantics), each.window.slide) for each in windows]
+    elif semantics.period is not None:
+        steps = [(t0 + semantics.period, semantics.period)]
+    else:
+        return lambda watermark: watermark
+    return lambda watermark: max(_last(first, step, watermark - closed) for first, step in steps) + closed
+
+
+def first_close(seen: StreamWindow, semantics: Semantics) -> int:
+    """How far after t0 a window first closes: ms, or triples for a count-based one."""
+    return seen.window.slide if semantics.partial_head else seen.window.size
 
 
 def _last(first: int, step: int, limit: int) -> int:
     """The last of first, first + step, ... that is at most ``limit``; a time before everything when none is."""
-    return first + (limit - first) // step * step if limit >= first else -(2**62)
-
-
-def arrivals(elements: Sequence[StreamElement], tick: Tick) -> tuple[Arrival, ...]:
-    """Elements in order of application time as what enters at once: single triples under a tuple-driven tick."""
-    if tick is Tick.TUPLE:
-        return tuple(Arrival(element.time, (triple,)) for element in elements for triple in element.added)
-    return tuple(Arrival(element.time, element.added) for element in elements)
+    return first + (limit - first) // step * step if limit >= first else _NEVER

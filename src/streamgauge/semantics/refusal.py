@@ -1,5 +1,11 @@
 """What is refused: errors whose sentence names it and says what to do; not part of the definition itself."""
 
+from collections import Counter
+
+from streamgauge.model import algebra as al
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.semantics import R2S, Counting, Due, Semantics
+
 
 class RefusedError(ValueError):
     """What the definition or an evaluator does not cover; the sentence names it and says what to do."""
@@ -7,3 +13,33 @@ class RefusedError(ValueError):
 
 class OutOfOrderError(ValueError):
     """Application time went back although no lateness bound was declared."""
+
+
+def meaningless(query: ContinuousQuery, semantics: Semantics) -> str | None:
+    """Why this query has no defined answer under the semantics, whoever evaluates it; ``None`` when it has one."""
+    if not query.windows:
+        return "the query has no window: name a stream and a window over it"
+    named = Counter(each.name for each in query.windows if each.name is not None)
+    if twice := [name for name, times in named.items() if times > 1]:
+        return f"two windows are named {twice[0]}: name each differently"
+    if semantics.content is Counting.BAG and named:
+        return (
+            "a content that is a bag under GRAPH (content = bag, named windows): use content = set or unnamed windows"
+        )
+    if semantics.due is Due.LAST and semantics.lateness is not None:
+        return (
+            "only the last of several due windows together with a lateness bound (due = last, lateness): which are due "
+            "at once would depend on when the watermark moves; use due = all or sort the stream"
+        )
+    if (query.r2s or semantics.r2s) is not R2S.RSTREAM and _makes_blanks(query.form):
+        return (
+            f"{query.r2s or semantics.r2s} of CONSTRUCT with blank nodes in the template: every instant makes new "
+            "ones, so no two can be compared; use Rstream or IRIs"
+        )
+    return None
+
+
+def _makes_blanks(form: al.QueryForm) -> bool:
+    return isinstance(form, al.Construct) and any(
+        var.name.startswith("_:") for triple in form.template for var in al.triple_variables(triple)
+    )
