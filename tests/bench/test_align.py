@@ -5,7 +5,8 @@ from functools import cache
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.bench.align import align, merged
+from streamgauge.bench.align import align
+from streamgauge.bench.merge import merged
 from streamgauge.model.answer import Answer
 from streamgauge.model.report import DueReport, ExpectedReport, View
 from streamgauge.model.semantics import Grain

@@ -1,69 +1,31 @@
 """Which answer speaks of which due report: by the instant it names, else order-preserving at minimal cost."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from streamgauge.model.answer import Answer
 from streamgauge.model.report import ExpectedReport
-from streamgauge.model.semantics import Grain
 
 Pair = tuple[int | None, int | None]
 """(position of the due report, position of the answer); ``None`` for a missed or a surplus one."""
 
 Similarity = Callable[[int, int], float]
+"""How alike due report i and answer j are: |E and A| / |E or A|, 1 when both are empty."""
 
 BAND = 50
 """How many reports an answer may be away from its own (SEMANTICS, alignment)."""
 
-
-def merged(answers: Sequence[Answer], expected: Sequence[ExpectedReport], grain: Grain) -> tuple[Answer, ...]:
-    """Row-grained answers merged to one per report: by instant when named, else greedily in order."""
-    if grain is Grain.REPORT:
-        return tuple(answers)
-    if all(answer.instant is not None for answer in answers):
-        groups: dict[tuple[int | None, tuple[int, int] | None], list[Answer]] = defaultdict(list)
-        for answer in answers:
-            groups[answer.instant, answer.scope].append(answer)
-        return tuple(_merge(group) for group in groups.values())
-    return _merge_greedily(answers, expected)
-
-
-def _merge(group: Sequence[Answer]) -> Answer:
-    rows = tuple(row for answer in group for row in answer.added)
-    return replace(group[0], added=rows, received=max(answer.received for answer in group))
-
-
-def _merge_greedily(answers: Sequence[Answer], expected: Sequence[ExpectedReport]) -> tuple[Answer, ...]:
-    groups: list[list[Answer]] = []
-    at = -1
-    remaining: Counter[object] = Counter()
-    for answer in answers:
-        while groups == [] or not all(remaining[row] > 0 for row in answer.added):
-            ahead = next(
-                (
-                    i
-                    for i in range(at + 1, min(at + 1 + BAND, len(expected)))
-                    if all(row in expected[i].rows for row in answer.added)
-                ),
-                None,
-            )
-            if ahead is None:
-                if not groups:
-                    groups.append([])
-                break
-            at, remaining = ahead, Counter(expected[ahead].rows)
-            groups.append([])
-        remaining.subtract(answer.added)
-        groups[-1].append(answer)
-    return tuple(_merge(group) for group in groups if group)
+_GAP = 1_000_000_000  # the cost of a gap: costs are whole numbers, so that ties are ties
+_BANDS = (2, 8, 24, BAND)
+_PAIR, _SURPLUS, _MISSED = 0, 1, 2
+_FAR = 1 << 62
 
 
 def align(expected: Sequence[ExpectedReport], answers: Sequence[Answer], similar: Similarity) -> list[Pair]:
     """Pairs in order; every due report and every answer appears once. ``similar(i, j)`` is in [0, 1]."""
     if all(answer.instant is not None for answer in answers):
         return _by_instant(expected, answers, similar)
-    return _by_order(range(len(expected)), range(len(answers)), similar)
+    return by_order(range(len(expected)), range(len(answers)), similar)
 
 
 def _by_instant(expected: Sequence[ExpectedReport], answers: Sequence[Answer], similar: Similarity) -> list[Pair]:
@@ -75,12 +37,16 @@ def _by_instant(expected: Sequence[ExpectedReport], answers: Sequence[Answer], s
         said[answer.instant or 0].append(j)
     pairs: list[Pair] = []
     for instant in sorted({*due, *said}):
-        pairs += _by_order(due[instant], said[instant], similar)
+        pairs += by_order(due[instant], said[instant], similar)
     return pairs
 
 
-def _by_order(reports: Sequence[int], said: Sequence[int], similar: Similarity) -> list[Pair]:
-    """Minimal-cost order-preserving alignment within the band; ties go to the earlier report."""
+def by_order(reports: Sequence[int], said: Sequence[int], similar: Similarity) -> list[Pair]:
+    """Minimal-cost order-preserving alignment within the band; ties go to the earlier report.
+
+    A pair costs 1 - similarity, a missed report or a surplus answer 1. Equal heads are paired at once, which never
+    costs more: what one of them is paired with instead can take the other's gap.
+    """
     same = 0
     while same < min(len(reports), len(said)) and similar(reports[same], said[same]) == 1.0:
         same += 1
@@ -89,31 +55,56 @@ def _by_order(reports: Sequence[int], said: Sequence[int], similar: Similarity) 
 
 
 def _cheapest(reports: Sequence[int], said: Sequence[int], similar: Similarity) -> list[Pair]:
-    """Dynamic programming over (reports, answers); a gap costs 1, a pair 1 - similarity."""
+    """The alignment in the narrowest corridor outside of which nothing can cost as little (Ukkonen, 1985)."""
     rows, columns = len(reports), len(said)
-    far = float("inf")
-    band = BAND + abs(rows - columns)
-    cost: list[dict[int, float]] = [{} for _ in range(rows + 1)]
-    step: list[dict[int, str]] = [{} for _ in range(rows + 1)]
-    for i in range(rows + 1):
-        for j in range(max(0, i - band), min(columns, i + band) + 1):
-            options = [(0.0, "")] if i == j == 0 else []
-            if i and j and j - 1 in cost[i - 1]:
-                options.append((cost[i - 1][j - 1] + 1 - similar(reports[i - 1], said[j - 1]), "pair"))
-            if j:
-                options.append((cost[i].get(j - 1, far) + 1, "surplus"))
-            if i:
-                options.append((cost[i - 1].get(j, far) + 1, "missed"))
-            cost[i][j], step[i][j] = min(options, key=lambda option: option[0])
-    return _walk_back(reports, said, step)
+    if not rows or not columns:
+        return [(i, None) for i in reports] + [(None, j) for j in said]
+
+    def distance(i: int, j: int) -> int:
+        return _GAP - round(_GAP * similar(reports[i], said[j]))
+
+    shift = columns - rows
+    steps: list[bytearray] = []
+    low = 0
+    for band in _BANDS:
+        low, high = min(0, shift) - band, max(0, shift) + band
+        total, steps = _corridor(rows, columns, low, high, distance)
+        if total < (2 * (band + 1) + abs(shift)) * _GAP:
+            break
+    return _walk(reports, said, steps, low)
 
 
-def _walk_back(reports: Sequence[int], said: Sequence[int], step: Sequence[dict[int, str]]) -> list[Pair]:
+def _corridor(
+    rows: int, columns: int, low: int, high: int, distance: Callable[[int, int], int]
+) -> tuple[int, list[bytearray]]:
+    """Dynamic programming from the end over places (i, j) with low <= j - i <= high: the cost, and a step per place."""
+    width = high - low + 1
+    steps = [bytearray(width) for _ in range(rows + 1)]
+    after = [_FAR] * (width + 1)
+    for i in range(rows, -1, -1):
+        now = [_FAR] * (width + 1)
+        taken = steps[i]
+        for k in range(min(high, columns - i) - low, max(low, -i) - low - 1, -1):
+            j = i + k + low
+            if i == rows and j == columns:
+                now[k] = 0
+                continue
+            pair = after[k] + distance(i, j) if i < rows and j < columns else _FAR
+            surplus = now[k + 1] + _GAP if j < columns else _FAR
+            missed = after[k - 1] + _GAP if i < rows and k else _FAR
+            best = min(pair, surplus, missed)
+            now[k] = best
+            taken[k] = _PAIR if best == pair else _SURPLUS if best == surplus else _MISSED
+        after = now
+    return after[-low], steps
+
+
+def _walk(reports: Sequence[int], said: Sequence[int], steps: Sequence[bytearray], low: int) -> list[Pair]:
     pairs: list[Pair] = []
-    i, j = len(reports), len(said)
-    while i or j:
-        taken = step[i][j]
-        i -= taken != "surplus"
-        j -= taken != "missed"
-        pairs.append((reports[i] if taken != "surplus" else None, said[j] if taken != "missed" else None))
-    return pairs[::-1]
+    i = j = 0
+    while i < len(reports) or j < len(said):
+        taken = steps[i][j - i - low]
+        pairs.append((None if taken == _SURPLUS else reports[i], None if taken == _MISSED else said[j]))
+        i += taken != _SURPLUS
+        j += taken != _MISSED
+    return pairs

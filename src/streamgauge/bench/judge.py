@@ -13,9 +13,9 @@ from streamgauge.bench.clock import ADVANCE
 from streamgauge.bench.expected import Expect, definition, refuse_spark
 from streamgauge.bench.oracle import Progress, Rules, check, unknown
 from streamgauge.model.element import StreamElement
-from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.query import ContinuousQuery, Window
 from streamgauge.model.run import Run
-from streamgauge.model.semantics import Clock, Report, Semantics
+from streamgauge.model.semantics import Clock, Report, Semantics, Tick
 from streamgauge.model.verdict import Evaluator, Verdict
 from streamgauge.semantics.definition import refuse
 from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
@@ -46,6 +46,8 @@ def judge_run(run: Run, stream: Path, means: Means) -> Verdict:
 
 
 def _judge(run: Run, semantics: Semantics, stream: Path, means: Means) -> Verdict:
+    if reason := other_stream(stream, run.header.query):
+        return unknown(run, reason)
     try:
         refuse(run.header.query, semantics)
         evaluator = means.evaluator or choose(stream, run.header.query, semantics, run.header.evaluator)
@@ -58,9 +60,8 @@ def _judge(run: Run, semantics: Semantics, stream: Path, means: Means) -> Verdic
 
 def choose(stream: Path, query: ContinuousQuery, semantics: Semantics, own: str | None) -> Evaluator:
     """The definition where its work is bounded, Spark beyond that; never what the engine itself runs on."""
-    triples = len(_times(stream))
-    overlap = max(1, -(-query.window.size // query.window.slide))
-    small = triples * overlap <= DEFINITION_LIMIT and not _reevaluates(stream, query, semantics, triples)
+    times = _times(stream)
+    small = sum(_work(times, each.window, semantics) for each in query.windows) <= DEFINITION_LIMIT
     if own == "definition" or (not small and own != "spark" and refuse_spark(query, semantics) is None):
         return "spark"
     return "definition"
@@ -72,14 +73,37 @@ def _times(stream: Path) -> pa.ChunkedArray:
     )
 
 
-def _reevaluates(stream: Path, query: ContinuousQuery, semantics: Semantics, triples: int) -> bool:
-    """Whether a report per tick would make the definition look at too many triples."""
-    if Report.CONTENT_CHANGE not in semantics.report:
-        return False
-    times = _times(stream)
-    span = max(1, pc.max(times).as_py() - pc.min(times).as_py()) if triples else 1
-    per_window = triples * min(1.0, query.window.size / span)
-    return len(pc.unique(times)) * per_window > DEFINITION_LIMIT
+def _work(times: pa.ChunkedArray, window: Window, semantics: Semantics) -> float:
+    """About how many triples the definition looks at over all reports of a window."""
+    triples = len(times)
+    if not triples:
+        return 0.0
+    span = max(1, pc.max(times).as_py() - pc.min(times).as_py())
+    held: float = triples * min(1.0, window.size / span)
+    reports: float = span / window.slide
+    if window.kind == "count":
+        held, reports = min(window.size, triples), triples / window.slide
+    elif window.kind == "landmark":
+        held = triples / 2
+    if Report.CONTENT_CHANGE in semantics.report:
+        reports = max(reports, triples if semantics.tick in {Tick.TUPLE, Tick.ELEMENT} else len(pc.unique(times)))
+    return max(triples, held * reports)
+
+
+def other_stream(stream: Path, query: ContinuousQuery) -> str | None:
+    """Why the query sees nothing of what was recorded, or ``None``: none of its streams is in the stream table."""
+    recorded = sorted({name.as_py() for file in files(stream) for name in _streams(file)})
+    wanted = sorted({each.stream for each in query.windows})
+    if not recorded or set(wanted) & set(recorded):
+        return None
+    return (
+        f"the query reads {' and '.join(f'<{name}>' for name in wanted)}, but what was recorded is "
+        f"{' and '.join(f'<{name}>' for name in recorded[:4])}: name the same stream in both"
+    )
+
+
+def _streams(file: Path) -> pa.ChunkedArray:
+    return pc.unique(pq.read_table(file, columns=["stream"])["stream"])
 
 
 def expectation(evaluator: Evaluator, stream: Path, means: Means) -> tuple[Expect, int | None, int]:
@@ -103,7 +127,7 @@ def _under_both_clocks(run: Run, stream: Path, means: Means) -> Verdict:
     """The verdict under arrival times as recorded, with the application clock's precision and recall beside it."""
     held = tuple(elements(stream))
     arrived = by_arrival(run, held)
-    wall = replace(run, header=replace(run.header, advanced_to=_last_arrival(run), begin=0))
+    wall = replace(run, header=replace(run.header, advanced_to=_last_arrival(run), begin=0, factor=1.0))
     rules = Rules(means.evaluator or "definition", means.max_delay)
     try:
         verdict = check(wall, definition(arrived), first_time(arrived), rules, means.progress)

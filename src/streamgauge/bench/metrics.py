@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from streamgauge.bench.compare import Overlap
 from streamgauge.model.answer import Answer
 from streamgauge.model.report import ExpectedReport
+from streamgauge.model.terms import Row
 from streamgauge.model.verdict import WindowVerdict
 
 DueTime = Callable[[ExpectedReport], int | None]
@@ -14,12 +15,16 @@ DueTime = Callable[[ExpectedReport], int | None]
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One due report beside the answer that speaks of it; either is ``None`` for a surplus or a missed one."""
+    """One due report beside the answer that speaks of it; either is ``None`` for a surplus or a missed one.
+
+    ``doubtful`` are the rows about which either answer is right: they count for neither side.
+    """
 
     report: ExpectedReport | None
     answer: Answer | None
     position: int | None
     both: Overlap
+    doubtful: tuple[Row, ...] = ()
 
 
 def ratio(part: int, whole: int, other: int) -> float:
@@ -33,7 +38,7 @@ def judge(index: int, unit: Unit, due_time: DueTime, witnesses: int) -> WindowVe
     """One unit scored; at most ``witnesses`` missing and surplus rows are kept. Missed and surplus ones score 0."""
     report, answer, both = unit.report, unit.answer, unit.both
     expected = len(report.rows) if report else 0
-    actual = len(answer.added) if answer else 0
+    actual = len(answer.added) - both.undecided if answer else 0
     silent = report is None or answer is None
     start, end, instant = _scope(report, answer)
     return WindowVerdict(
@@ -52,6 +57,8 @@ def judge(index: int, unit: Unit, due_time: DueTime, witnesses: int) -> WindowVe
         missing=tuple(both.missing[:witnesses]),
         surplus=tuple(both.surplus[:witnesses]),
         due=report is not None,
+        undecided=len(unit.doubtful),
+        doubtful=tuple(unit.doubtful[:witnesses]),
     )
 
 

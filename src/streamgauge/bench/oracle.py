@@ -1,18 +1,22 @@
 """The oracle: a pure function from a run and its stream's expected reports to a verdict (DESIGN, judging)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
-from streamgauge.bench.align import align, merged
+from streamgauge.bench import undecided
+from streamgauge.bench.align import align
 from streamgauge.bench.clock import due_time, last_answer
-from streamgauge.bench.compare import Overlap, computed_columns, overlap, similarity, tolerance_sentence
+from streamgauge.bench.compare import Bags, Overlap, computed_columns, tolerance_sentence
 from streamgauge.bench.expected import Expect
+from streamgauge.bench.merge import merged, whole
 from streamgauge.bench.metrics import Unit, judge, totals
+from streamgauge.bench.undecided import CERTAIN, Doubt
 from streamgauge.model.answer import Answer
 from streamgauge.model.report import ExpectedReport
 from streamgauge.model.run import Run
-from streamgauge.model.verdict import Evaluator, Judgement, Verdict
+from streamgauge.model.semantics import R2S
+from streamgauge.model.verdict import Evaluator, Judgement, Verdict, WindowVerdict
+from streamgauge.semantics.definition import operator
 from streamgauge.semantics.order import origins
 
 
@@ -29,6 +33,18 @@ Progress = Callable[[int, int], None]
 """Told (candidates for t0 tried, how many there are)."""
 
 
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A run's answers scored under one t0: the columns of the expected rows, and every unit judged."""
+
+    variables: tuple[str, ...]
+    windows: tuple[WindowVerdict, ...]
+
+
+Score = Callable[[int], Scored]
+"""A candidate for t0 (ms) to the scores under it: how answers and expected reports become units is its own affair."""
+
+
 def check(
     run: Run, expect: Expect, first: int | None, rules: Rules, progress: Progress = lambda _a, _b: None
 ) -> Verdict:
@@ -36,6 +52,16 @@ def check(
 
     The candidate for t0 with the best score wins, ties go to the smallest; a run that cannot be judged is unknown.
     """
+    sends = operator(run.header.query, run.header.semantics)
+    if sends is not R2S.RSTREAM and any(answer.removed for answer in run.answers):
+        return unknown(run, f"its answers remove rows, which {sends} never does: declare Rstream to judge what holds")
+    return decide(run, by_rows(run, expect, rules), first, rules, progress)
+
+
+def decide(
+    run: Run, score: Score, first: int | None, rules: Rules, progress: Progress = lambda _a, _b: None
+) -> Verdict:
+    """The verdict from the scores of the best t0, whoever computed them; see ``check``."""
     if rules.evaluator == run.header.evaluator:
         return unknown(
             run, f"the engine itself runs on {rules.evaluator}, which may not judge it: name another evaluator"
@@ -45,7 +71,7 @@ def check(
     best: Verdict | None = None
     candidates = origins(run.header.semantics, run.header.query.windows, first)
     for tried, t0 in enumerate(candidates, 1):
-        verdict = _at(run, expect, t0, rules)
+        verdict = _verdict(run, score(t0), t0, rules)
         progress(tried, len(candidates))
         if best is None or _score(verdict) > _score(best):
             best = verdict
@@ -68,15 +94,8 @@ def _score(verdict: Verdict) -> tuple[bool, float, int]:
     return verdict.judgement in {Judgement.RIGHT, Judgement.LATE}, f1, -verdict.missed - verdict.surplus
 
 
-def _at(run: Run, expect: Expect, t0: int, rules: Rules) -> Verdict:
-    header = run.header
-    expected = expect(header.query, header.semantics, header.advanced_to, t0)
-    columns = expected[0].variables if expected else (run.answers[0].variables if run.answers else ())
-    answers = tuple(in_columns(answer, columns) for answer in run.answers)
-    answers = merged(answers, expected, header.semantics.grain)
-    units = _units(expected, answers, computed_columns(header.query.form))
-    when = due_time(run)
-    windows = tuple(judge(index, unit, when, rules.witnesses) for index, unit in enumerate(units))
+def _verdict(run: Run, scored: Scored, t0: int, rules: Rules) -> Verdict:
+    header, windows = run.header, scored.windows
     delays = [window.delay for window in windows if window.delay is not None]
     late = sum(delay > rules.max_delay for delay in delays) if rules.max_delay is not None else 0
     right = all(window.right for window in windows) and header.failure is None
@@ -87,20 +106,43 @@ def _at(run: Run, expect: Expect, t0: int, rules: Rules) -> Verdict:
         t0=t0,
         precision=precision,
         recall=recall,
-        missed=sum(unit.answer is None for unit in units),
-        surplus=sum(unit.report is None for unit in units),
+        missed=sum(window.report is None for window in windows),
+        surplus=sum(not window.due for window in windows),
         late=late,
         max_delay=max(delays, default=None),
-        variables=columns,
+        variables=scored.variables,
         windows=windows,
         tolerance=tolerance_sentence(header.query.form),
         reason=header.failure or "",
         last_answer=last_answer(run),
+        undecided=sum(window.undecided for window in windows),
     )
 
 
+def by_rows(run: Run, expect: Expect, rules: Rules) -> Score:
+    """Scores by comparing the rows of every answer with those of the due report that it speaks of."""
+    header = run.header
+    said = whole(run.answers)
+    columns = computed_columns(header.query.form)
+    when = due_time(run)
+
+    def score(t0: int) -> Scored:
+        expected, doubts = undecided.doubts(expect, header.query, header.semantics, header.advanced_to, t0)
+        names = expected[0].variables if expected else (said[0].variables if said else ())
+        answers = merged([in_columns(one, names) for one in said], expected, header.semantics.grain, columns)
+        units = _units(expected, doubts, answers, columns)
+        return Scored(names, tuple(judge(index, unit, when, rules.witnesses) for index, unit in enumerate(units)))
+
+    return score
+
+
 def in_columns(answer: Answer, columns: tuple[str, ...]) -> Answer:
-    """The answer with its rows in the order of these columns; columns it lacks are unbound, others are kept last."""
+    """The answer with its rows in the order of these columns; columns it lacks are unbound, others are kept last.
+
+    A graph (triples) is a set: triples said twice in one answer count once.
+    """
+    if answer.kind == "triples":
+        return replace(answer, added=tuple(dict.fromkeys(answer.added)))
     if answer.variables == columns or answer.kind != "solutions":
         return answer
     order = (*columns, *(name for name in answer.variables if name not in columns))
@@ -109,21 +151,24 @@ def in_columns(answer: Answer, columns: tuple[str, ...]) -> Answer:
     return replace(answer, variables=order, added=rows)
 
 
-def _units(expected: tuple[ExpectedReport, ...], answers: tuple[Answer, ...], computed: frozenset[int]) -> list[Unit]:
+def _units(
+    expected: Sequence[ExpectedReport], doubts: Sequence[Doubt], answers: Sequence[Answer], computed: frozenset[int]
+) -> list[Unit]:
     """Due reports and answers side by side, aligned at minimal cost."""
-
-    @lru_cache(maxsize=10_000)
-    def compare(i: int, j: int) -> Overlap:
-        return overlap(expected[i].rows, answers[j].added, computed)
-
-    def similar(i: int, j: int) -> float:
-        return similarity(compare(i, j).common, len(expected[i].rows), len(answers[j].added))
+    bags = Bags(
+        [report.rows for report in expected],
+        [answer.added for answer in answers],
+        computed,
+        [doubt.rows for doubt in doubts],
+    )
 
     def unit(i: int | None, j: int | None) -> Unit:
-        report = None if i is None else expected[i]
+        report, doubt = (None, CERTAIN) if i is None else (expected[i], doubts[i])
         answer = None if j is None else answers[j]
         if i is not None and j is not None:
-            return Unit(report, answer, j, compare(i, j))
-        return Unit(report, answer, j, Overlap(0, report.rows if report else (), answer.added if answer else ()))
+            return Unit(report, answer, j, bags.overlap(i, j), doubt.rows)
+        alone = Overlap(0, report.rows if report else (), answer.added if answer else ())
+        return Unit(report, answer, j, alone, doubt.rows)
 
-    return [unit(i, j) for i, j in align(expected, answers, similar)]
+    pairs = align(expected, answers, bags.similarity)
+    return [unit(i, j) for i, j in pairs if j is not None or not (i is not None and doubts[i].silent)]

@@ -16,7 +16,7 @@ from streamgauge.wire.run import RunError, read_json, write_json
 FORMAT = "streamgauge verdict"
 VERSION = 1
 
-_BAGS = ("missing", "surplus")
+_BAGS = ("missing", "surplus", "doubtful")
 _OPTIONAL = ("start", "end", "instant", "report", "delay", "borders", "fitted")
 _PAIRS = {"borders": pa.int64(), "fitted": pa.float64()}
 _SHARES = ("precision", "recall", "delay")
