@@ -143,12 +143,8 @@ def test_a_word_among_numbers_unbinds_the_average_until_it_leaves():
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ("SELECT * { ?x <urn:p>* ?y }", "property paths with *"),
         ("SELECT * { ?x <urn:p> ?y } LIMIT 3", "LIMIT"),
-        ("SELECT * { GRAPH ?g { ?x <urn:p> ?y } }", "GRAPH"),
-        ("SELECT (GROUP_CONCAT(?y) AS ?c) { ?x <urn:p> ?y }", "GROUP_CONCAT"),
         ("SELECT (RAND() AS ?c) { ?x <urn:p> ?y }", "RAND"),
-        ("CONSTRUCT { _:b <urn:p> ?y } WHERE { ?x <urn:p> ?y }", "blank nodes"),
     ],
 )
 def test_what_is_not_kept_is_refused_by_name(text, named):

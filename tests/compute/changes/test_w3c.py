@@ -34,12 +34,20 @@ def test_every_w3c_test_passes_or_is_refused_by_name(shared_data):
 
 def evaluated(case):
     """Half of the data comes, all of it comes, the half goes: what differs then; nothing is left when all has gone."""
-    evaluator = Evaluator(parse_sparql(case.query))
-    half = case.data[: len(case.data) // 2]
-    evaluator.change(half, ())
-    evaluator.change(case.data, half)
+    evaluator = Evaluator(parse_sparql(case.query), names=tuple(case.graphs))
+    parts = [((evaluator.enter, evaluator.leave), case.data)]
+    parts += [(evaluator.feeds(name), triples) for name, triples in case.graphs.items()]
+    for (enter, _), triples in parts:
+        enter(triples[: len(triples) // 2])
+    evaluator.settle()
+    for (enter, leave), triples in parts:
+        enter(triples)
+        leave(triples[: len(triples) // 2])
+    evaluator.settle()
     rows = tuple(Counter(evaluator.solutions()).elements())
     told = difference(replace(case.expected, ordered=False), Result(case.expected.kind, evaluator.variables, rows))
-    evaluator.change((), case.data)
+    for (_, leave), triples in parts:
+        leave(triples)
+    evaluator.settle()
     assert not any(evaluator.remembered().values()), case.name
     return told

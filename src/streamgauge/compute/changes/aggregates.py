@@ -2,9 +2,11 @@
 
 import heapq
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Final, Protocol
+
+import pyoxigraph as ox
 
 from streamgauge.compute.changes.ordering import extreme
 from streamgauge.compute.numbers import (
@@ -21,8 +23,8 @@ from streamgauge.compute.numbers import (
     number,
     single,
 )
-from streamgauge.model.algebra import Aggregate, Var
-from streamgauge.model.terms import Term
+from streamgauge.model.algebra import Aggregate
+from streamgauge.model.terms import XSD, Term, datatype, is_literal
 from streamgauge.wire.canonical import Canonical, parse_term
 
 _CANONICAL = Canonical()
@@ -213,6 +215,39 @@ class Sample:
         return next(iter(self._counts), None)
 
 
+class Concat:
+    """GROUP_CONCAT: strings in code point order, which SPARQL leaves open; unbound while there is anything else."""
+
+    def __init__(self, separator: str) -> None:
+        self._separator = separator
+        self._counts: dict[str, int] = {}
+        self._bad = 0
+
+    def add(self, value: Cell, copies: int) -> None:
+        """Count a string, with or without a language tag; anything else is an error."""
+        text = None if value is None else _text(value)
+        if text is None:
+            self._bad += copies
+            return
+        self._counts[text] = self._counts.get(text, 0) + copies
+        if not self._counts[text]:
+            del self._counts[text]
+
+    def result(self) -> Cell:
+        """The strings between separators, a plain string."""
+        if self._bad:
+            return None
+        texts = [text for text in sorted(self._counts) for _ in range(self._counts[text])]
+        return str(ox.Literal(self._separator.join(texts)))
+
+
+def _text(term: Term) -> str | None:
+    """The characters of a string, ``None`` for any other term."""
+    if not is_literal(term) or datatype(term) not in (XSD + "string", None):
+        return None
+    return parse_term(term).value
+
+
 class Once:
     """DISTINCT inside an aggregate: a value counts while it has copies."""
 
@@ -234,27 +269,18 @@ class Once:
             self._inner.add(value, -1)
 
 
-_MAKE: Final[dict[str, Callable[[], Accumulator]]] = {
-    "COUNT": Count,
-    "SUM": Sum,
-    "AVG": Average,
-    "MIN": lambda: Extreme("MIN"),
-    "MAX": lambda: Extreme("MAX"),
-    "SAMPLE": Sample,
+_MAKE: Final[dict[str, Callable[[Aggregate], Accumulator]]] = {
+    "COUNT": lambda _: Count(),
+    "SUM": lambda _: Sum(),
+    "AVG": lambda _: Average(),
+    "MIN": lambda _: Extreme("MIN"),
+    "MAX": lambda _: Extreme("MAX"),
+    "SAMPLE": lambda _: Sample(),
+    "GROUP_CONCAT": lambda aggregate: Concat(aggregate.separator),
 }
 
 
 def accumulator(aggregate: Aggregate) -> Accumulator:
     """A fresh accumulator."""
-    made = _MAKE[aggregate.function]()
+    made = _MAKE[aggregate.function](aggregate)
     return Once(made) if aggregate.distinct else made
-
-
-def unsupported(aggregates: Iterable[Aggregate]) -> str | None:
-    """The sentence why one of these aggregates cannot be kept incrementally, ``None`` when all can."""
-    for aggregate in aggregates:
-        if aggregate.function not in _MAKE:
-            return f"{aggregate.function}: it depends on an order that SPARQL does not define"
-        if aggregate.function == "COUNT" and not isinstance(aggregate.argument, Var | None):
-            return "COUNT of an expression: bind it to a variable first (evaluators differ on its errors)"
-    return None

@@ -1,14 +1,15 @@
 """From algebra to running operators; what cannot run is refused by name."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
 
 from streamgauge.compute.changes import matching
-from streamgauge.compute.changes.aggregates import unsupported
 from streamgauge.compute.changes.conditions import Batch, conjuncts, reads_patterns
+from streamgauge.compute.changes.correlation import Domain, closed, mentions, names_of, reads, scope
 from streamgauge.compute.changes.generate import Joins, generate
 from streamgauge.compute.changes.grouping import Grouped
-from streamgauge.compute.changes.normal import UnsupportedError
+from streamgauge.compute.changes.normal import Leaf, Normaliser, UnsupportedError, leaf, operands
 from streamgauge.compute.changes.operators import (
     Both,
     Compute,
@@ -21,8 +22,12 @@ from streamgauge.compute.changes.operators import (
     Source,
     Unique,
 )
-from streamgauge.compute.changes.plans import MOST_PATTERNS, plan, pushable
+from streamgauge.compute.changes.paths import START, Nodes, Placed, Reach, nullable
+from streamgauge.compute.changes.plans import plan, pushable
+from streamgauge.compute.changes.sharing import Keyed, Shared
 from streamgauge.model import algebra as al
+from streamgauge.model.terms import Term
+from streamgauge.query.rebuild import expression_parts
 
 Needed = frozenset[str]
 _CHANGING = {"RAND", "UUID", "STRUUID", "NOW", "BNODE"}
@@ -32,55 +37,135 @@ _CHANGING = {"RAND", "UUID", "STRUUID", "NOW", "BNODE"}
 class Builder:
     """Builds a tree of operators; columns come in ``order`` where that saves a step.
 
-    ``joins`` are its leaves, ``groups`` its aggregations, an inner one before the one around it.
+    ``joins`` are its leaves with the graph that each reads (``None`` for the default graph), ``groups`` its
+    aggregations, an inner one before the one around it. Beside a ``domain`` every operator carries its columns.
     """
 
     order: tuple[str, ...] = ()
-    joins: list[Joins] = field(default_factory=list)
+    joins: list[tuple[Term | None, Joins]] = field(default_factory=list)
     groups: list[Grouped] = field(default_factory=list)
+    domain: Domain | None = None
+    normal: Normaliser = field(default_factory=Normaliser)
+    fresh: Iterator[int] = field(default_factory=count)
 
     def build(self, pattern: al.Pattern, needed: Needed) -> Operator:
-        """The operator of a pattern, whose columns hold at least the needed ones that it binds."""
+        """The operator of a normal pattern, whose columns hold at least the needed ones that it binds."""
         match pattern:
-            case al.BGP():
-                return self._bgp(pattern, (), needed)
+            case al.BGP() | al.Graph() | al.Values() | al.Join():
+                return self._join(operands(pattern), (), needed)
             case al.Filter(condition=condition, pattern=inner):
                 return self._filter(condition, inner, needed)
-            case al.Join() | al.LeftJoin() | al.Minus():
-                return self._two_sided(pattern, needed)
+            case al.LeftJoin():
+                return self._optional(pattern, needed)
+            case al.Minus(left=left, right=right):
+                shared = scope(left) & scope(right)
+                return matching.without(self.build(left, needed | shared), self.build(right, shared), shared)
             case al.Union(left=left, right=right):
                 return self._union(left, right, needed)
             case al.Extend(pattern=inner, variable=variable, expression=expression):
                 return self._extend(inner, variable.name, expression, needed)
-            case al.Values(variables=variables, rows=rows):
-                return Constant(_names(variables), rows)
             case al.Project(pattern=inner, variables=variables):
-                built = self.build(inner, frozenset(_names(variables)))
-                return picked(built, _names(variables))
+                return self._project(inner, names_of(variables))
             case al.Distinct(pattern=inner):
-                return Unique(picked(self.build(inner, _scope(inner)), tuple(sorted(_scope(inner)))))
+                names = tuple(sorted(scope(inner).union(self._hidden)))
+                return Unique(picked(self.build(inner, scope(inner)), names))
             case al.Group():
                 return self._group(pattern)
             case _:
                 raise UnsupportedError(f"{type(pattern).__name__}: it is not kept incrementally")
 
-    def _bgp(self, bgp: al.BGP, conditions: Sequence[al.Expression], needed: Needed) -> Operator:
-        if not bgp.patterns:
+    @property
+    def _hidden(self) -> tuple[str, ...]:
+        return () if self.domain is None else self.domain.columns
+
+    @property
+    def _alone(self) -> "Builder":
+        """The same builder without a domain."""
+        return self if self.domain is None else replace(self, domain=None)
+
+    def _name(self, stem: str) -> str:
+        return f".{stem}{next(self.fresh)}"
+
+    def _join(self, parts: Sequence[al.Pattern], conditions: Sequence[al.Expression], needed: Needed) -> Operator:
+        """The join of the parts under conditions, each of them tested in the first leaf that can."""
+        early: dict[int, list[al.Expression]] = {at: [] for at in range(len(parts))}
+        late: list[al.Expression] = []
+        for condition in conditions:
+            place = next((at for at, part in enumerate(parts) if _takes(part, condition)), None)
+            (late if place is None else early[place]).append(condition)
+        scopes = [scope(part) for part in parts]
+        shared = {name for at, one in enumerate(scopes) for two in scopes[:at] for name in one & two}
+        wanted = needed.union(shared, self._hidden, *map(reads, late))
+        leaves = all(isinstance(part, al.BGP | al.Graph | al.Values) for part in parts)
+        built = self.domain.tap() if self.domain is not None and leaves else None
+        for at, part in enumerate(parts):
+            built = self._joined(built, part, early[at], wanted)
+        assert built is not None
+        return self._kept(built, late)
+
+    def _joined(
+        self, built: Operator | None, part: al.Pattern, conditions: Sequence[al.Expression], needed: Needed
+    ) -> Operator:
+        found = leaf(part)
+        if found is not None and found.repeated is not None:
+            return self._path(built, found, found.repeated)
+        if found is not None:
+            right = self._leaf(found, conditions, needed)
+        elif isinstance(part, al.Values):
+            right = Constant(names_of(part.variables), part.rows)
+        else:
+            right = self.build(part, needed)
+        return right if built is None else JoinRows(built, right)
+
+    def _leaf(self, found: Leaf, conditions: Sequence[al.Expression], needed: Needed) -> Operator:
+        if not found.bgp.patterns:
             return self._kept(Constant((), ((),)), conditions)
-        if len(bgp.patterns) > MOST_PATTERNS:
-            raise UnsupportedError(f"more than {MOST_PATTERNS} triple patterns in one group: split it by subqueries")
-        names = _names(al.pattern_variables(bgp))
-        inside = [condition for condition in conditions if pushable(condition, bgp)]
-        outside = [condition for condition in conditions if condition not in inside]
-        wanted = needed.union(*map(_reads, outside))
-        output = tuple(name for name in dict.fromkeys((*self.order, *names)) if name in wanted and name in names)
-        joins = generate(plan(bgp, inside), output)
-        self.joins.append(joins)
-        return self._kept(Source(joins, output), outside)
+        names = names_of(al.pattern_variables(found.bgp))
+        output = tuple(name for name in dict.fromkeys((*self.order, *names)) if name in needed and name in names)
+        joins = generate(plan(found.bgp, conditions), output)
+        self.joins.append((found.graph, joins))
+        return Source(joins, output)
+
+    def _path(self, built: Operator | None, found: Leaf, path: al.Repeat) -> Operator:
+        """A repeated path: followed from a constant end, else from what is joined so far, else from everywhere."""
+        one, two = found.bgp.patterns[0].subject, found.bgp.patterns[0].object
+        start, end = self.normal.variable(), self.normal.variable()
+        steps = self.normal.path(start, path.path, end, found.graph)
+        certain = frozenset[str]() if built is None else built.certain
+        ahead = _known(one, certain) >= _known(two, certain)
+        nodes, ends = ((one, two), (start, end)) if ahead else ((two, one), (end, start))
+        edges = Shared(Unique(picked(self._alone.build(steps, frozenset(names_of(ends))), names_of(ends))))
+        zero = path.modifier in "*?" or nullable(path.path)
+        shared = None if built is None else Shared(built)
+        demand = Shared(self._demand(nodes[0], shared, edges if not zero else None, found.graph))
+        same = self._same(nodes[0], shared, demand, found.graph) if zero else None
+        pairs = Placed(Reach(edges.tap(), demand.tap(), same, path.modifier), nodes)
+        return pairs if shared is None else JoinRows(shared.tap(), pairs)
+
+    def _demand(self, node: al.Node, built: Shared | None, edges: Shared | None, graph: Term | None) -> Operator:
+        """The nodes to start from."""
+        if isinstance(node, str):
+            return Constant((START,), ((node,),))
+        if built is not None and node.name in built.inner.certain:
+            return Unique(Pick(built.tap(), (node.name,)))
+        if edges is not None:
+            return Unique(Pick(edges.tap(), edges.inner.variables[:1]))
+        return self._nodes(graph)
+
+    def _same(self, node: al.Node, built: Shared | None, demand: Shared, graph: Term | None) -> Operator:
+        """The nodes that a path of length zero joins with themselves."""
+        joined = isinstance(node, al.Var) and built is not None and node.name in built.inner.certain
+        return self._nodes(graph) if joined else demand.tap()
+
+    def _nodes(self, graph: Term | None) -> Operator:
+        ends = self.normal.variable(), self.normal.variable()
+        bgp = al.BGP((al.TriplePattern(ends[0], self.normal.variable(), ends[1]),))
+        return Unique(Nodes(self._alone._leaf(Leaf(graph, bgp), (), frozenset(names_of(ends)))))
 
     def _kept(self, operator: Operator, conditions: Sequence[al.Expression]) -> Operator:
-        for condition in conditions:
-            operator = Keep(operator, _batch(condition, operator.variables))
+        """The rows for which all conditions hold; those with EXISTS are tested last."""
+        for condition in sorted(conditions, key=reads_patterns):
+            operator = self._exists(operator, condition) if reads_patterns(condition) else _keep(operator, condition)
         return operator
 
     def _filter(self, condition: al.Expression, inner: al.Pattern, needed: Needed) -> Operator:
@@ -88,52 +173,68 @@ class Builder:
         while isinstance(inner, al.Filter):
             parts += conjuncts(inner.condition)
             inner = inner.pattern
-        exists = [part for part in parts if reads_patterns(part)]
-        plain = [part for part in parts if part not in exists]
-        for part in plain:
-            _check(part)
-        needed = needed.union(*map(_reads, parts))
-        built = self._filtered(inner, plain, needed)
-        for part in exists:
-            built = self._exists(built, part)
-        return built
+        if isinstance(inner, al.BGP | al.Graph | al.Values | al.Join):
+            return self._join(operands(inner), parts, needed)
+        return self._kept(self.build(inner, needed.union(*map(reads, parts))), parts)
 
-    def _filtered(self, inner: al.Pattern, parts: Sequence[al.Expression], needed: Needed) -> Operator:
-        match inner:
-            case al.BGP():
-                return self._bgp(inner, parts, needed)
-            case al.Join(left=al.BGP() as bgp, right=right):
-                early = [part for part in parts if pushable(part, bgp)]
-                late = [part for part in parts if part not in early]
-                shared = needed | (_scope(bgp) & _scope(right))
-                return self._kept(JoinRows(self._bgp(bgp, early, shared), self.build(right, shared)), late)
-            case _:
-                return self._kept(self.build(inner, needed), parts)
-
-    def _exists(self, built: Operator, part: al.Expression) -> Operator:
-        wanted = True
+    def _exists(self, built: Operator, condition: al.Expression) -> Operator:
+        """A condition with EXISTS: by itself, negated, or inside a larger expression."""
+        wanted, part = True, condition
         while isinstance(part, al.Call) and part.operator == "!":
             wanted, part = not wanted, part.arguments[0]
-        if not isinstance(part, al.Exists):
-            raise UnsupportedError("EXISTS inside a larger expression: make it a FILTER of its own")
-        _check_closed(part.pattern)
-        right = self.build(part.pattern, frozenset(built.variables))
-        names = tuple(name for name in right.variables if name in built.variables)
-        return matching.existing(built, picked(right, names), wanted)
+        if isinstance(part, al.Exists):
+            return picked(matching.existing(*self._sides(built, part.pattern), wanted), built.variables)
+        operator, plain = self._resolved(built, condition)
+        return picked(_keep(operator, plain), built.variables)
 
-    def _two_sided(self, pattern: al.Join | al.LeftJoin | al.Minus, needed: Needed) -> Operator:
-        condition = pattern.condition if isinstance(pattern, al.LeftJoin) else None
-        if condition is not None:
-            _check(condition)
-        reads = frozenset[str]() if condition is None else _reads(condition)
-        both = needed | reads | (_scope(pattern.left) & _scope(pattern.right))
+    def _sides(self, built: Operator, pattern: al.Pattern) -> tuple[Operator, Operator]:
+        """The outer solutions, and what of the pattern's solutions decides which of them it exists for."""
+        inside = self.normal.pattern(pattern)
+        outer = frozenset(built.variables)
+        if closed(inside, outer):
+            right = self._alone.build(inside, outer)
+            return built, picked(right, tuple(name for name in right.variables if name in outer))
+        taken = mentions(inside)
+        names = tuple(name for name in built.variables if name in taken)
+        key = self._name("outer")
+        keyed = Shared(Keyed(built, key, names))
+        domain = Domain(key, names, Shared(Unique(Pick(keyed.tap(), (key, *names)))))
+        right = replace(self, domain=domain).build(inside, frozenset((key,)))
+        return keyed.tap(), Pick(right, (key,))
+
+    def _resolved(self, built: Operator, expression: al.Expression) -> tuple[Operator, al.Expression]:
+        """The expression with a column in the place of each EXISTS."""
+        operator = built
+
+        def resolve(tree: al.Expression) -> al.Expression:
+            nonlocal operator
+            if not isinstance(tree, al.Exists):
+                return expression_parts(tree, _same_pattern, resolve)
+            name = self._name("exists")
+            operator = picked(matching.marked(*self._sides(operator, tree.pattern), name), (*operator.variables, name))
+            return al.Var(name)
+
+        resolved = resolve(expression)
+        return operator, resolved
+
+    def _optional(self, pattern: al.LeftJoin, needed: Needed) -> Operator:
+        condition = pattern.condition
+        read = frozenset[str]() if condition is None else reads(condition)
+        both = needed | read | (scope(pattern.left) & scope(pattern.right))
         left, right = self.build(pattern.left, both), self.build(pattern.right, both)
-        if isinstance(pattern, al.Join):
-            return JoinRows(left, right)
-        if isinstance(pattern, al.Minus):
-            return matching.without(left, right)
+        if condition is not None and reads_patterns(condition):
+            return self._optional_exists(left, right, condition)
         merge = Merge(left, right)
         return matching.optional(left, right, None if condition is None else _batch(condition, merge.variables), merge)
+
+    def _optional_exists(self, left: Operator, right: Operator, condition: al.Expression) -> Operator:
+        """OPTIONAL whose condition has EXISTS: what joins under it, and the rows that joined with nothing."""
+        key = self._name("row")
+        keyed = Shared(Keyed(left, key, left.variables))
+        joined = Shared(self._kept(JoinRows(keyed.tap(), right), conjuncts(condition)))
+        names = Merge(left, right).variables
+        rest = matching.existing(keyed.tap(), Pick(joined.tap(), (key,)), False)
+        return Both(picked(joined.tap(), names), picked(rest, names), left.certain)
 
     def _union(self, left: al.Pattern, right: al.Pattern, needed: Needed) -> Operator:
         sides = self.build(left, needed), self.build(right, needed)
@@ -141,25 +242,51 @@ class Builder:
         return Both(picked(sides[0], names), picked(sides[1], names), sides[0].certain & sides[1].certain)
 
     def _extend(self, inner: al.Pattern, name: str, expression: al.Expression, needed: Needed) -> Operator:
-        _check(expression)
-        built = self.build(inner, needed | _reads(expression))
-        return Compute(built, name, _batch(expression, built.variables))
+        self._assign(name)
+        built = self.build(inner, needed | reads(expression))
+        operator, plain = self._resolved(built, expression)
+        return picked(Compute(operator, name, _batch(plain, operator.variables)), (*built.variables, name))
+
+    def _assign(self, name: str) -> None:
+        if name in self._hidden:
+            raise UnsupportedError(f"EXISTS that assigns ?{name}, a variable of the group around it: rename it")
+
+    def _project(self, inner: al.Pattern, names: tuple[str, ...]) -> Operator:
+        """A subquery sees those outer variables that it projects."""
+        if self.domain is None:
+            return picked(self.build(inner, frozenset(names)), names)
+        seen = tuple(name for name in self.domain.variables if name in names and name in scope(inner))
+        if not seen:
+            built = picked(self._alone.build(inner, frozenset(names)), names)
+        else:
+            domain = self.domain.only(seen)
+            columns = (*dict.fromkeys((*domain.columns, *names)),)
+            built = picked(replace(self, domain=domain).build(inner, frozenset(columns)), columns)
+        return JoinRows(self.domain.tap(), built)
 
     def _group(self, group: al.Group) -> Operator:
-        if reason := unsupported(aggregate for _, aggregate in group.aggregates):
-            raise UnsupportedError(reason)
         arguments = [aggregate.argument for _, aggregate in group.aggregates if aggregate.argument is not None]
-        reads = frozenset[str]().union(*map(_reads, (*arguments, *(key for _, key in group.keys))))
+        read = frozenset[str]().union(*map(reads, (*arguments, *(key for _, key in group.keys))))
         whole = any(aggregate.argument is None and aggregate.distinct for _, aggregate in group.aggregates)
-        inner = self.build(group.pattern, _visible(group.pattern) if whole else reads)
+        inner = self.build(group.pattern, _visible(group.pattern) if whole else read)
         if whole:
-            inner = picked(inner, tuple(sorted(_visible(group.pattern))))
+            inner = picked(inner, tuple(sorted(_visible(group.pattern).union(self._hidden))))
         for variable, key in group.keys:
             if key != variable:
-                _check(key)
-                inner = Compute(inner, variable.name, _batch(key, inner.variables))
-        inputs = [None if a.argument is None else _batch(a.argument, inner.variables) for _, a in group.aggregates]
-        keys = tuple(variable.name for variable, _ in group.keys)
+                self._assign(variable.name)
+                inner, plain = self._resolved(inner, key)
+                inner = Compute(inner, variable.name, _batch(plain, inner.variables))
+        return self._grouped(group, inner)
+
+    def _grouped(self, group: al.Group, inner: Operator) -> Operator:
+        arguments: list[al.Expression | None] = []
+        for _, aggregate in group.aggregates:
+            plain = aggregate.argument
+            if plain is not None:
+                inner, plain = self._resolved(inner, plain)
+            arguments.append(plain)
+        inputs = [None if plain is None else _batch(plain, inner.variables) for plain in arguments]
+        keys = tuple(dict.fromkeys((*self._hidden, *(variable.name for variable, _ in group.keys))))
         made = Grouped(inner, keys, [(var.name, aggregate) for var, aggregate in group.aggregates], inputs)
         self.groups.append(made)
         return made
@@ -170,53 +297,43 @@ def picked(operator: Operator, names: tuple[str, ...]) -> Operator:
     return operator if operator.variables == names else Pick(operator, names)
 
 
+def _same_pattern(pattern: al.Pattern) -> al.Pattern:
+    return pattern
+
+
+def _takes(part: al.Pattern, condition: al.Expression) -> bool:
+    """Whether the condition can be tested while the part's triples are joined."""
+    found = leaf(part)
+    if found is None or found.repeated is not None or reads_patterns(condition):
+        return False
+    return bool(found.bgp.patterns) and pushable(condition, found.bgp)
+
+
+def _known(node: al.Node, certain: frozenset[str]) -> int:
+    """How well an end of a path is known: a constant, a variable that is bound, or nothing yet."""
+    if isinstance(node, str):
+        return 2
+    return 1 if node.name in certain else 0
+
+
+def _keep(operator: Operator, condition: al.Expression) -> Operator:
+    return Keep(operator, _batch(condition, operator.variables))
+
+
 def _batch(expression: al.Expression, variables: Sequence[str]) -> Batch:
     _check(expression)
     return Batch(expression, variables)
 
 
-def _reads(expression: al.Expression) -> Needed:
-    return frozenset(var.name for var in al.expression_variables(expression))
-
-
-def _scope(pattern: al.Pattern) -> Needed:
-    return frozenset(_names(al.pattern_variables(pattern)))
-
-
 def _visible(pattern: al.Pattern) -> Needed:
-    """The variables that ``*`` means: not a query's blank nodes, nor what a path was spelt out with."""
-    return frozenset(name for name in _scope(pattern) if not name.startswith("_:"))
-
-
-def _names(variables: Sequence[al.Var]) -> tuple[str, ...]:
-    return tuple(variable.name for variable in variables)
+    """The variables that ``*`` means: not a query's blank nodes, nor what a rewriting made."""
+    return frozenset(name for name in scope(pattern) if not name.startswith(("_:", ".")))
 
 
 def _check(expression: al.Expression) -> None:
     """Refuse what has no value of its own for a row."""
-    match expression:
-        case al.Exists():
-            raise UnsupportedError("EXISTS inside a larger expression: make it a FILTER of its own")
-        case al.Call(operator=operator, arguments=arguments):
-            if operator.upper() in _CHANGING:
-                raise UnsupportedError(f"{operator.upper()}: its value changes from call to call")
-            for argument in arguments:
-                _check(argument)
-        case _:
-            pass
-
-
-def _check_closed(pattern: al.Pattern) -> None:
-    """Refuse an EXISTS whose inside depends on the outer solution by more than the variables that it binds."""
-    match pattern:
-        case al.BGP() | al.Values():
-            return
-        case al.Join(left=left, right=right) | al.Union(left=left, right=right):
-            _check_closed(left)
-            _check_closed(right)
-        case al.Filter(condition=condition, pattern=inner):
-            if reads_patterns(condition) or not _reads(condition) <= _scope(inner):
-                raise UnsupportedError("EXISTS with a FILTER over variables of the outer group")
-            _check_closed(inner)
-        case _:
-            raise UnsupportedError(f"EXISTS over {type(pattern).__name__}: only joins, unions and filters are kept")
+    if isinstance(expression, al.Call):
+        if expression.operator.upper() in _CHANGING:
+            raise UnsupportedError(f"{expression.operator.upper()}: its value changes from call to call")
+        for argument in expression.arguments:
+            _check(argument)

@@ -6,31 +6,30 @@ from streamgauge.compute.changes.bags import Bag, Delta, add_all, difference
 from streamgauge.compute.changes.building import Builder, picked
 from streamgauge.compute.changes.generate import Feed
 from streamgauge.compute.changes.grouping import Grouped
-from streamgauge.compute.changes.normal import UnsupportedError, normal
+from streamgauge.compute.changes.normal import UnsupportedError
+from streamgauge.compute.changes.shaping import columns, shape, wanted
 from streamgauge.model import algebra as al
 from streamgauge.model.semantics import EmptyAggregate
-from streamgauge.model.terms import XSD, Row, Term, Triple, is_blank, is_iri, is_literal
-
-TRIPLE_COLUMNS = ("subject", "predicate", "object")
-_BOOLEAN = f"^^<{XSD}boolean>"
-_TRUE: Row = (f'"true"{_BOOLEAN}',)
-_FALSE: Row = (f'"false"{_BOOLEAN}',)
+from streamgauge.model.terms import Row, Term, Triple
+from streamgauge.query.graphs import spread
+from streamgauge.query.stamps import stamped
 
 
-def refuse(form: al.QueryForm) -> str | None:
+def refuse(form: al.QueryForm, names: Sequence[Term] = ()) -> str | None:
     """The sentence that names what of the query is not kept incrementally, ``None`` when all is."""
     try:
-        Evaluator(form)
+        Evaluator(form, names=names)
     except UnsupportedError as error:
         return f"the incremental evaluator does not do {error}"
     return None
 
 
 class Evaluator:
-    """The solutions of a query over a set of triples that changes.
+    """The solutions of a query over sets of triples that change: a default graph and graphs named ``names``.
 
-    ``enter`` and ``leave`` take graphs; a triple is there while it entered more often than it left. Nothing is
-    evaluated above the joins until ``settle``. Raises UnsupportedError for what ``refuse`` names.
+    ``enter`` and ``leave`` take triples of the default graph, those of ``feeds`` the ones of another; a triple is
+    there while it entered more often than it left. Nothing is evaluated above the joins until ``settle``. Graphs of
+    stamps, which timestamp() reads, need not be named. Raises UnsupportedError for what ``refuse`` names.
     """
 
     def __init__(
@@ -38,40 +37,46 @@ class Evaluator:
         form: al.QueryForm,
         static: Iterable[Triple] = (),
         empty_aggregate: EmptyAggregate = EmptyAggregate.SPARQL,
+        names: Sequence[Term] = (),
     ) -> None:
-        names = columns(form)
-        inner = form.variables if isinstance(form, al.Select) else _scope(form)
+        inner, plain = wanted(form), _spread(form, names)
         builder = Builder(inner)
-        self._root = picked(builder.build(normal(form.pattern), frozenset(inner)), inner)
-        self._joins, self.variables = builder.joins, names
+        self._root = picked(builder.build(builder.normal.pattern(plain.pattern), frozenset(inner)), inner)
+        self._builder, self.variables = builder, columns(form)
         self._found: Bag = {}
         self._shown: Bag = {}
-        self._shape = _shape(form, inner)
+        self._shape = shape(form, inner)
         self._nothing = _nothing(form, empty_aggregate, builder.groups)
-        self.enter, self.leave = _feeds([(joins.enter, joins.leave) for joins in builder.joins])
+        self.enter, self.leave = self._feeds(None)
         self.enter(tuple(static))
+
+    def feeds(self, graph: Term) -> tuple[Feed, Feed]:
+        """Two functions that let triples enter and leave a named graph; they do nothing when no pattern reads it."""
+        return self._feeds(graph)
+
+    def _feeds(self, graph: Term | None) -> tuple[Feed, Feed]:
+        return _together([(joins.enter, joins.leave) for name, joins in self._builder.joins if name == graph])
 
     def settle(self) -> Delta:
         """The change of the answer since the last ``settle``, over ``variables``."""
         change = self._root.pull()
-        if self._shape is None and self._nothing is None:
-            add_all(self._shown, change)
-            return change
-        add_all(self._found, change)
-        after = self._answer()
-        shaped = difference(after, self._shown)
-        self._shown = after
-        return shaped
+        if self._nothing is not None:
+            return self._settle_empty(change)
+        if self._shape is not None:
+            change = self._shape.change(change)
+        add_all(self._shown, change)
+        return change
 
-    def _answer(self) -> Bag:
-        if self._nothing is not None and self._nothing[0].empty:
-            return dict.fromkeys(self._nothing[1], 1)
-        if self._shape is None:
-            return dict(self._found)
-        return self._shape.answer(self._found)
+    def _settle_empty(self, change: Delta) -> Delta:
+        """The change where an aggregation over no solution has an answer of its own."""
+        assert self._nothing is not None
+        add_all(self._found, change)
+        after = dict.fromkeys(self._nothing[1], 1) if self._nothing[0].empty else dict(self._found)
+        shown, self._shown = self._shown, after
+        return difference(after, shown)
 
     def change(self, plus: Iterable[Triple], minus: Iterable[Triple]) -> Delta:
-        """Let triples come and go, and give the change of the answer."""
+        """Let triples come to and go from the default graph, and give the change of the answer."""
         self.enter(plus)
         self.leave(minus)
         return self.settle()
@@ -80,7 +85,7 @@ class Evaluator:
         """How many entries each index of the joins holds; all are 0 when no triple is there."""
         return {
             f"{number}.{name}": len(index)
-            for number, joins in enumerate(self._joins)
+            for number, (_, joins) in enumerate(self._builder.joins)
             for name, index in joins.indexes.items()
         }
 
@@ -89,20 +94,14 @@ class Evaluator:
         return self._shown
 
 
-def columns(form: al.QueryForm) -> tuple[str, ...]:
-    """The columns of a form's answer: its variables, those of a triple, or ``ask``."""
-    if isinstance(form, al.Select):
-        return form.variables
-    return TRIPLE_COLUMNS if isinstance(form, al.Construct) else ("ask",)
+def _spread(form: al.QueryForm, names: Sequence[Term]) -> al.QueryForm:
+    try:
+        return spread(stamped(form), names)
+    except ValueError as error:
+        raise UnsupportedError(str(error)) from error
 
 
-def _scope(form: al.Ask | al.Construct) -> tuple[str, ...]:
-    if isinstance(form, al.Ask):
-        return ()
-    return tuple(dict.fromkeys(var.name for triple in form.template for var in al.triple_variables(triple)))
-
-
-def _feeds(pairs: Sequence[tuple[Feed, Feed]]) -> tuple[Feed, Feed]:
+def _together(pairs: Sequence[tuple[Feed, Feed]]) -> tuple[Feed, Feed]:
     """One pair of functions for all leaves, without a detour for a single one."""
     if len(pairs) == 1:
         return pairs[0]
@@ -118,53 +117,6 @@ def _feeds(pairs: Sequence[tuple[Feed, Feed]]) -> tuple[Feed, Feed]:
             one(graph)
 
     return enter, leave
-
-
-class _Boolean:
-    """ASK: one row, true or false."""
-
-    def answer(self, found: Bag) -> Bag:
-        return {_TRUE if found else _FALSE: 1}
-
-
-class _Triples:
-    """CONSTRUCT: the set of well-formed triples of the template's instances."""
-
-    def __init__(self, template: Sequence[al.TriplePattern], names: Sequence[str]) -> None:
-        self._names = names
-        self._template = [(triple.subject, triple.predicate, triple.object) for triple in template]
-
-    def answer(self, found: Bag) -> Bag:
-        triples: Bag = {}
-        for row in found:
-            cells = dict(zip(self._names, row, strict=True))
-            for nodes in self._template:
-                triple = tuple([cells[node.name] if isinstance(node, al.Var) else str(node) for node in nodes])
-                if _is_triple(triple):
-                    triples[triple] = 1
-        return triples
-
-
-def _is_triple(cells: Row) -> bool:
-    subject, predicate, end = cells
-    if subject is None or predicate is None or end is None:
-        return False
-    return (
-        (is_iri(subject) or is_blank(subject))
-        and is_iri(predicate)
-        and (is_iri(end) or is_blank(end) or is_literal(end))
-    )
-
-
-def _shape(form: al.QueryForm, names: Sequence[str]) -> _Boolean | _Triples | None:
-    if isinstance(form, al.Ask):
-        return _Boolean()
-    if isinstance(form, al.Construct):
-        blank = [name for name in names if name.startswith("_:")]
-        if blank:
-            raise UnsupportedError("CONSTRUCT with blank nodes in the template: each solution makes new ones")
-        return _Triples(form.template, names)
-    return None
 
 
 def _nothing(

@@ -1,13 +1,16 @@
 """OPTIONAL, MINUS and EXISTS: the rows of a touched key are answered before and after, the difference is passed on."""
 
 from collections.abc import Callable
+from typing import Final
 
 from streamgauge.compute.changes.bags import Bag, add, add_all, difference
 from streamgauge.compute.changes.conditions import Batch
 from streamgauge.compute.changes.operators import Index, Merge, Operator
-from streamgauge.model.terms import Row
+from streamgauge.model.terms import XSD, Row, Term
 
 Answer = Callable[[Bag, Bag], Bag]
+TRUE: Final[Term] = f'"true"^^<{XSD}boolean>'
+FALSE: Final[Term] = f'"false"^^<{XSD}boolean>'
 
 
 class PerKey:
@@ -61,12 +64,13 @@ def optional(left: Operator, right: Operator, condition: Batch | None, merge: Me
     return PerKey(left, right, merge, answer, merge.variables, left.certain)
 
 
-def without(left: Operator, right: Operator) -> PerKey:
-    """MINUS: rows that are compatible with none on the right, with which they share a bound variable."""
+def without(left: Operator, right: Operator, names: frozenset[str]) -> PerKey:
+    """MINUS: rows that are compatible with none on the right, with which they share a bound variable of ``names``."""
     merge = Merge(left, right)
+    counted = [(i, j) for i, j in merge.shared if left.variables[i] in names]
 
     def removes(row: Row, other: Row) -> bool:
-        shares = any(row[i] is not None and other[j] is not None for i, j in merge.shared)
+        shares = any(row[i] is not None and other[j] is not None for i, j in counted)
         return shares and merge.compatible(row, other)
 
     def answer(lefts: Bag, rights: Bag) -> Bag:
@@ -87,3 +91,16 @@ def existing(left: Operator, right: Operator, wanted: object) -> PerKey:
         }
 
     return PerKey(left, right, merge, answer, left.variables, left.certain)
+
+
+def marked(left: Operator, right: Operator, name: str) -> PerKey:
+    """EXISTS as a value: one more column, true for rows with a compatible one on the right, else false."""
+    merge = Merge(left, right)
+
+    def answer(lefts: Bag, rights: Bag) -> Bag:
+        return {
+            (*row, TRUE if any(merge.compatible(row, other) for other in rights) else FALSE): count
+            for row, count in lefts.items()
+        }
+
+    return PerKey(left, right, merge, answer, (*left.variables, name), left.certain | {name})

@@ -7,9 +7,6 @@ from streamgauge.compute.changes.conditions import is_fast, variables_of
 from streamgauge.model.algebra import BGP, Call, Expression, TriplePattern, Var
 from streamgauge.model.terms import Term
 
-MOST_PATTERNS = 16
-"""Python nests at most 20 loops."""
-
 
 @dataclass(frozen=True, slots=True)
 class Relation:
