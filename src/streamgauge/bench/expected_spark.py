@@ -18,7 +18,9 @@ from streamgauge.bench.expected import (
     refuse_spark,
     reports,
 )
-from streamgauge.compute.spark.answers import INEXACT, MANY, answers, changed, changes, sizes
+from streamgauge.compute.spark.answers import MANY, answers, changes
+from streamgauge.compute.spark.contents import changed, sizes
+from streamgauge.compute.spark.running import INEXACT
 from streamgauge.model.algebra import Select
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport, ExpectedReport

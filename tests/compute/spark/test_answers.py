@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from streamgauge.compute.spark.answers import answers, changed, refuse, sizes
+from streamgauge.compute.spark.answers import answers, refuse
+from streamgauge.compute.spark.contents import changed, sizes
 from streamgauge.model.algebra import Ask, QueryForm
 from streamgauge.model.report import DueReport, View
 from streamgauge.model.terms import XSD, Row, Triple

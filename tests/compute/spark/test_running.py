@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from streamgauge.compute.spark.answers import INEXACT, MANY, answers, changes
+from streamgauge.compute.spark.answers import MANY, answers, changes
+from streamgauge.compute.spark.running import INEXACT
 from streamgauge.model.algebra import QueryForm
 from streamgauge.model.report import DueReport, View
 from streamgauge.query.parser import parse_sparql

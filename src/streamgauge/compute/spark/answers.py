@@ -1,28 +1,40 @@
-"""All reports of a run in one Spark job: what a query answers, how much each report holds, which ones changed."""
+"""All reports of a run in one Spark job: what a query answers at each, and what changes from one to the next."""
 
 from collections.abc import Iterable, Sequence
-from itertools import accumulate
+from dataclasses import dataclass, replace
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from streamgauge.compute.spark.compiler import Compiler
-from streamgauge.compute.spark.facts import gather
-from streamgauge.compute.spark.intervals import intervals, merged, repeats
+from streamgauge.compute.spark.facts import Reader
+from streamgauge.compute.spark.outcome import asked, constructed, over_nothing
 from streamgauge.compute.spark.reads import numeric_variables, reads
 from streamgauge.compute.spark.refusal import refuse
 from streamgauge.compute.spark.relation import Relation, refine
-from streamgauge.compute.spark.running import INEXACT
 from streamgauge.model.algebra import Ask, Construct, QueryForm, Select
+from streamgauge.model.query import StreamWindow
 from streamgauge.model.report import DueReport
-from streamgauge.model.terms import XSD, Triple
+from streamgauge.model.semantics import Counting, EmptyAggregate
+from streamgauge.model.terms import Triple
+from streamgauge.query.graphs import spread
+from streamgauge.query.stamps import stamped
 
-__all__ = ["INEXACT", "MANY", "answers", "changed", "changes", "refuse", "sizes"]
+__all__ = ["MANY", "answers", "changes", "refuse"]
 
 
 MANY = 500
-"""From how many reports on aggregates are kept as running totals instead of being computed report by report."""
+"""From how many reports on aggregates sweep over intervals instead of being computed report by report."""
+
+TRIPLE_COLUMNS = ("subject", "predicate", "object")
+
+
+@dataclass(frozen=True)
+class Means:
+    """What an engine's semantics says about contents: how copies count, what an aggregate over nothing gives."""
+
+    counting: Counting = Counting.SET
+    empty: EmptyAggregate = EmptyAggregate.SPARQL
 
 
 def answers(
@@ -32,20 +44,20 @@ def answers(
     query: QueryForm,
     static: Iterable[Triple] = (),
     many: int = MANY,
+    windows: Sequence[StreamWindow] = (),
+    means: Means = Means(),
 ) -> DataFrame:
-    """Columns ``report`` (index in ``due``) and one canonical term per variable (``ask`` for ASK); a row per solution.
+    """Columns ``report`` (index in ``due``) and one canonical term per variable; a row per solution.
 
-    ``stream`` is the stream table, with a column ``arrival`` (rank in system time) when ``seen`` matters.
-    ValueError names what Spark does not evaluate, or due reports that are out of order. A job over running totals
-    (from ``many`` reports on) can fail with INEXACT in its message: ask again with a greater ``many``.
+    The columns are ``ask`` for ASK, ``subject``, ``predicate``, ``object`` for CONSTRUCT. ``stream`` is the stream
+    table, with a column ``arrival`` (rank in system time) when ``seen`` or ``after`` matter. ``windows`` are the
+    query's; without any, one over every element. ValueError names what Spark does not evaluate, or due reports that are
+    out of order.
     """
     names = _columns(query)
     if not due:
         return spark.createDataFrame([], _schema("report int", names))
-    found = _solutions(spark, stream, due, query, static, many)
-    if isinstance(query, Ask):
-        return _asked(spark, refine(found, 1).frame, len(due))
-    found = refine(found, 1)
+    found = refine(_rows(Reader(spark, stream, due, windows, means.counting), query, static, many, means.empty), 1)
     return found.frame.select("lo", *map(found.value, names)).toDF("report", *names)
 
 
@@ -53,9 +65,11 @@ def changes(
     spark: SparkSession,
     stream: DataFrame,
     due: Sequence[DueReport],
-    query: Select,
+    query: QueryForm,
     static: Iterable[Triple] = (),
     many: int = MANY,
+    windows: Sequence[StreamWindow] = (),
+    means: Means = Means(),
 ) -> DataFrame:
     """Columns ``report``, ``net`` and one term per variable: how many more (or fewer) copies of a row than before.
 
@@ -64,7 +78,7 @@ def changes(
     names = _columns(query)
     if not due:
         return spark.createDataFrame([], _schema("report int, net bigint", names))
-    found = _solutions(spark, stream, due, query, static, many)
+    found = _rows(Reader(spark, stream, due, windows, means.counting), query, static, many, means.empty)
     terms = [found.value(name).alias(f"t{index}") for index, name in enumerate(names)]
     come = found.frame.select(fn.col("lo").alias("report"), fn.lit(1).alias("net"), *terms)
     go = found.frame.select((fn.col("hi") + 1).alias("report"), fn.lit(-1).alias("net"), *terms)
@@ -73,59 +87,37 @@ def changes(
     return summed.filter(fn.col("net") != 0).select("report", "net", *keys[1:]).toDF("report", "net", *names)
 
 
+def columns(query: QueryForm) -> tuple[str, ...]:
+    """The names of the columns of a query's answers."""
+    match query:
+        case Select(variables=variables):
+            return variables
+        case Ask():
+            return ("ask",)
+        case Construct():
+            return TRIPLE_COLUMNS
+
+
 def _columns(query: QueryForm) -> tuple[str, ...]:
-    if (reason := refuse(query)) is not None or isinstance(query, Construct):
+    if (reason := refuse(query)) is not None:
         raise ValueError(reason)
-    return ("ask",) if isinstance(query, Ask) else query.variables
+    return columns(query)
 
 
 def _schema(first: str, names: Sequence[str]) -> str:
     return ", ".join([first, *(f"`{name}` string" for name in names)])
 
 
-def _solutions(
-    spark: SparkSession,
-    stream: DataFrame,
-    due: Sequence[DueReport],
-    query: QueryForm,
-    static: Iterable[Triple],
-    many: int,
-) -> Relation:
-    """The solutions over intervals of reports, projected to the form's variables."""
-    graphs = {None: gather(spark, stream, due, static, reads(query.pattern)[None])}
-    compiler = Compiler(graphs, numeric_variables(query.pattern), many)
-    return compiler.relation(query.pattern).project(query.variables if isinstance(query, Select) else ())
-
-
-def sizes(spark: SparkSession, stream: DataFrame, due: Sequence[DueReport]) -> DataFrame:
-    """Columns ``report`` and ``content``: the number of distinct triples in each report."""
-    steps = [0] * (len(due) + 1)
-    for low, high, count in _interval_counts(spark, stream, due):
-        steps[low] += count
-        steps[high + 1] -= count
-    content = pa.array(list(accumulate(steps))[: len(due)], pa.int64())
-    return spark.createDataFrame(pa.table({"report": pa.array(range(len(due)), pa.int32()), "content": content}))
-
-
-def changed(spark: SparkSession, stream: DataFrame, due: Sequence[DueReport]) -> frozenset[int]:
-    """The reports whose content differs from that of the report before (the first: from the empty content)."""
-    edges = {edge for low, high, _ in _interval_counts(spark, stream, due) for edge in (low, high + 1)}
-    return frozenset(edges - {len(due)})
-
-
-def _interval_counts(spark: SparkSession, stream: DataFrame, due: Sequence[DueReport]) -> list[tuple[int, int, int]]:
-    """How many triples have each maximal interval of reports."""
-    if not due:
-        return []
-    frame = intervals(spark, stream, due)
-    frame = merged(frame) if repeats(frame) else frame
-    table = frame.groupBy("lo", "hi").agg(fn.count("*").alias("count")).toArrow()
-    return list(zip(*(table.column(name).to_pylist() for name in ("lo", "hi", "count")), strict=True))
-
-
-def _asked(spark: SparkSession, matched: DataFrame, reports: int) -> DataFrame:
-    every = spark.range(reports).select(fn.col("id").cast("int").alias("report"))
-    found = matched.select(fn.col("lo").alias("report"), fn.lit(True).alias("found")).distinct()
-    said = fn.when(fn.col("found"), "true").otherwise("false")
-    ask = fn.concat(fn.lit('"'), said, fn.lit(f'"^^<{XSD}boolean>'))
-    return every.join(found, "report", "left").select("report", ask.alias("ask"))
+def _rows(reader: Reader, query: QueryForm, static: Iterable[Triple], many: int, empty: EmptyAggregate) -> Relation:
+    """The answer's rows over intervals of reports, in the answer's columns."""
+    names = tuple(f"<{window.name}>" for window in reader.windows if window.name is not None)
+    form = spread(stamped(query), names)
+    compiler = Compiler(reader.graphs(reads(form.pattern), static), numeric_variables(form.pattern), many)
+    found = compiler.relation(form.pattern)
+    match query:
+        case Select(variables=variables):
+            return over_nothing(compiler, replace(query, pattern=form.pattern), found.project(variables), empty)
+        case Ask():
+            return asked(reader.spark, found, len(reader.due))
+        case Construct(template=template):
+            return constructed(found, template, len(reader.due))

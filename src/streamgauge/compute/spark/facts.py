@@ -1,4 +1,4 @@
-"""The facts that a query's triple patterns read: the stream's triples with their intervals, and static data."""
+"""The facts that triple patterns read, graph by graph: streamed triples with their intervals, and static data."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,12 +8,16 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from streamgauge.compute.spark.intervals import TRIPLE, intervals, longest, merged, repeats
+from streamgauge.compute.spark.intervals import TRIPLE, Source, intervals, longest, merged, repeats, sources
 from streamgauge.compute.spark.numbers import SPARK_TYPES, parsed
 from streamgauge.compute.spark.relation import Relation, column, cut, number
+from streamgauge.compute.spark.stamps import stamps
 from streamgauge.model.algebra import TriplePattern, Var, triple_variables
+from streamgauge.model.query import StreamWindow
 from streamgauge.model.report import DueReport
+from streamgauge.model.semantics import Counting
 from streamgauge.model.terms import XSD, Term, Triple, datatype
+from streamgauge.query.stamps import stamps_graph
 
 _BLOCKS = 8  # a block of reports is this many times as wide as the longest interval: few rows are cut, few pairs wasted
 
@@ -23,10 +27,10 @@ NOT_LITERAL = "other"
 
 @dataclass(frozen=True)
 class Facts:
-    """Streamed facts in blocks of ``width`` reports; static ones are valid in all ``reports``.
+    """One graph's facts: streamed ones in blocks of ``width`` reports; static ones are valid in all ``reports``.
 
     ``kinds`` has the datatypes (IRIs; NOT_LITERAL for other terms) of the objects of each constant predicate of the
-    query; predicates in ``unstreamed`` have static triples only.
+    query; ``counts`` the streamed triples of each predicate: one that it lacks has static triples only.
     """
 
     spark: SparkSession
@@ -35,19 +39,18 @@ class Facts:
     reports: int
     width: int
     kinds: Mapping[Term, frozenset[str]]
-    unstreamed: frozenset[Term]
     counts: Mapping[Term, int]
 
     def rows(self, pattern: TriplePattern) -> int:
         """An estimate of the number of solutions of a triple pattern."""
-        if isinstance(pattern.predicate, str) and pattern.predicate not in self.unstreamed:
+        if isinstance(pattern.predicate, str) and pattern.predicate in self.counts:
             return self.counts[pattern.predicate]
         static = sum(_may_match(pattern, triple) for triple in self.static)
-        return static + (sum(self.counts.values()) if isinstance(pattern.predicate, Var) else 0)
+        return static + (0 if isinstance(pattern.predicate, str) else sum(self.counts.values()))
 
     def match(self, pattern: TriplePattern, numeric: frozenset[str]) -> Relation:
         """The solutions of a triple pattern; variables in ``numeric`` get their value if it is of one known kind."""
-        if pattern.predicate not in self.unstreamed:
+        if not isinstance(pattern.predicate, str) or pattern.predicate in self.counts:
             return self._solutions(self.streamed, pattern, numeric, self.width)
         static = [triple for triple in self.static if _may_match(pattern, triple)]
         return self._solutions(_always(self.spark, static, self.reports), pattern, numeric, self.reports)
@@ -70,40 +73,73 @@ class Facts:
         node = pattern.object
         if not isinstance(node, Var) or node.name not in numeric or not isinstance(pattern.predicate, str):
             return {}
-        kinds = self.kinds[pattern.predicate]
+        kinds = self.kinds.get(pattern.predicate, frozenset())
         kind = next(iter(kinds), "").removeprefix(XSD)
         return {node.name: kind} if len(kinds) == 1 and kind in SPARK_TYPES else {}
 
 
-def gather(
-    spark: SparkSession,
-    stream: DataFrame,
-    due: Sequence[DueReport],
-    static: Iterable[Triple],
-    patterns: Sequence[TriplePattern],
-) -> Facts:
-    """The facts for these triple patterns; two small jobs find the datatypes and whether triples repeat."""
-    kept = tuple(dict.fromkeys(triple for triple in static if any(_may_match(p, triple) for p in patterns)))
-    chosen = stream.filter(reduce(Column.__or__, map(_constants, patterns), fn.lit(False)))
-    predicates = sorted({p.predicate for p in patterns if isinstance(p.predicate, str)})
-    frame = intervals(spark, chosen, due)
-    streamed, counts = _profile(frame)
-    unstreamed = frozenset(predicates) - streamed.keys()
-    kinds = {p: streamed.get(p, frozenset()) | _static_kinds(p, kept) for p in predicates}
-    any_predicate = any(isinstance(p.predicate, Var) for p in patterns)
-    mixed = [triple for triple in kept if any_predicate or triple[1] in streamed]
-    if mixed:
-        frame = frame.unionByName(_always(spark, mixed, len(due)))
-    frame, width = _blocks(merged(frame) if mixed or (streamed and repeats(frame)) else frame, due)
-    return Facts(spark, frame, kept, len(due), width, kinds, unstreamed, counts)
+Graphs = Mapping[Term | None, Facts]
+"""The facts of the default graph (``None``) and of each named window's graph that the query reads."""
 
 
-def _blocks(frame: DataFrame, due: Sequence[DueReport]) -> tuple[DataFrame, int]:
-    """The facts cut into blocks of reports when the stream is long, and the width of a block."""
-    width = _BLOCKS * longest(due)
-    if 2 * width > len(due):
-        return frame, len(due)
-    return cut(frame, width), width
+Patterns = Mapping[Term | None, Sequence[TriplePattern]]
+"""The triple patterns that read each graph (``reads.py``)."""
+
+
+@dataclass(frozen=True)
+class Reader:
+    """What all graphs of a query are read from: the stream table, the due reports, the windows, how copies count."""
+
+    spark: SparkSession
+    stream: DataFrame
+    due: Sequence[DueReport]
+    windows: Sequence[StreamWindow] = ()
+    counting: Counting = Counting.SET
+
+    def graphs(self, wanted: Patterns, static: Iterable[Triple]) -> Graphs:
+        """The facts of each graph for the triple patterns that read it; static data is in the default graph."""
+        beside = tuple(static)
+        return {graph: self._facts(graph, wanted, beside) for graph in wanted}
+
+    def _facts(self, graph: Term | None, wanted: Patterns, static: tuple[Triple, ...]) -> Facts:
+        """One graph's facts; two small jobs find the datatypes and whether triples repeat."""
+        patterns, given = wanted[graph], self._feeding(graph)
+        kept = tuple(dict.fromkeys(t for t in static if not graph and any(_may_match(p, t) for p in patterns)))
+        if given or graph is None:
+            frame = self._arrivals(patterns, given).select(*TRIPLE, "lo", "hi")
+        else:
+            frame, given = self._stamps(graph, wanted)
+        kinds, counts = _profile(frame)
+        for predicate in {p.predicate for p in patterns if isinstance(p.predicate, str)} | kinds.keys():
+            kinds[predicate] = kinds.get(predicate, frozenset()) | _static_kinds(predicate, kept)
+        any_predicate = any(not isinstance(p.predicate, str) for p in patterns)
+        mixed = [triple for triple in kept if any_predicate or triple[1] in counts]
+        if mixed:
+            frame = frame.unionByName(_always(self.spark, mixed, len(self.due)))
+        if self.counting is Counting.SET and (mixed or (counts and repeats(frame))):
+            frame = merged(frame)
+        width = 1 << (_BLOCKS * longest(self.due, given)).bit_length()  # a power of two: the blocks of graphs nest
+        frame, width = (frame, len(self.due)) if 2 * width > len(self.due) else (cut(frame, width), width)
+        return Facts(self.spark, frame, kept, len(self.due), width, kinds, counts)
+
+    def _feeding(self, graph: Term | None) -> list[Source]:
+        return [source for source in sources(self.windows) if source.graph == graph]
+
+    def _stamps(self, graph: Term, wanted: Patterns) -> tuple[DataFrame, list[Source]]:
+        """A graph of stamps, and the windows that feed the graph whose triples they are of."""
+        for of in dict.fromkeys(source.graph for source in sources(self.windows)):
+            if graph == stamps_graph(of and of[1:-1]):
+                given = self._feeding(of)
+                return stamps(self._arrivals(wanted.get(of, ()), given)), given
+        return self._arrivals((), ()).select(*TRIPLE, "lo", "hi"), []
+
+    def _arrivals(self, patterns: Sequence[TriplePattern], given: Sequence[Source]) -> DataFrame:
+        """The arrivals that some pattern may match, with their intervals."""
+        some = reduce(Column.__or__, map(_constants, patterns), fn.lit(False))
+        if not given:
+            none = self.stream.filter(fn.lit(False))
+            return none.select("*", *(fn.lit(0).alias(name) for name in ("window", "lo", "hi")))
+        return intervals(self.spark, self.stream.filter(some), self.due, given)
 
 
 def _always(spark: SparkSession, triples: Sequence[Triple], reports: int) -> DataFrame:
@@ -120,7 +156,7 @@ def _constants(pattern: TriplePattern) -> Column:
 
 def _may_match(pattern: TriplePattern, triple: Triple) -> bool:
     nodes = (pattern.subject, pattern.predicate, pattern.object)
-    return all(isinstance(node, Var) or node == term for node, term in zip(nodes, triple, strict=True))
+    return all(not isinstance(node, str) or node == term for node, term in zip(nodes, triple, strict=True))
 
 
 def _profile(frame: DataFrame) -> tuple[dict[Term, frozenset[str]], dict[Term, int]]:

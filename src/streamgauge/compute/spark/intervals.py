@@ -1,59 +1,130 @@
-"""Validity intervals: in which reports (first to last index) each triple of a stream is.
+"""Validity intervals: in which reports (first to last index) each triple of a stream is, window by window.
 
-``first``, ``last`` and ``seen`` of due reports never decrease, so an arrival is in a contiguous range of them.
+``first``, ``last``, ``seen`` and ``after`` of a window's views never decrease, so an arrival is in a contiguous range.
 """
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from itertools import pairwise
+from functools import reduce
+from itertools import pairwise, takewhile
+from typing import NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as fn
 
-from streamgauge.model.report import DueReport
+from streamgauge.model.query import StreamWindow
+from streamgauge.model.report import DueReport, View
+from streamgauge.model.terms import Term
 
 TRIPLE = ("subject", "predicate", "object")
+_NEVER = 1 << 62
 
 
-def intervals(spark: SparkSession, stream: DataFrame, due: Sequence[DueReport]) -> DataFrame:
-    """Columns subject, predicate, object, lo, hi: one row per arrival that is in a report (repeats kept)."""
-    _check(due)
-    time = fn.col("time")
-    frame = _counted(spark, stream, "lo", time, [report.last for report in due])
-    frame = _counted(spark, frame, "hi", time + 1, [report.views[0].first for report in due])
-    frame = frame.withColumn("hi", fn.col("hi") - 1)
+class Source(NamedTuple):
+    """One window: its position among a report's views, its stream (``None``: every element), the graph it feeds."""
+
+    position: int
+    stream: str | None = None
+    graph: Term | None = None
+
+
+def sources(windows: Sequence[StreamWindow]) -> tuple[Source, ...]:
+    """The windows of a query; without any, one over every element that feeds the default graph."""
+    if not windows:
+        return (Source(0),)
+    return tuple(
+        Source(position, window.stream, None if window.name is None else f"<{window.name}>")
+        for position, window in enumerate(windows)
+    )
+
+
+def intervals(spark: SparkSession, stream: DataFrame, due: Sequence[DueReport], given: Sequence[Source]) -> DataFrame:
+    """Columns of the stream, window, lo, hi: one row per arrival that is in a view of a window (repeats kept).
+
+    ``window`` is a position in ``given``. ValueError when the views of a window go back.
+    """
+    frames = [_held(spark, stream, due, source) for source in given]
+    return reduce(DataFrame.unionByName, frames)
+
+
+def _held(spark: SparkSession, stream: DataFrame, due: Sequence[DueReport], source: Source) -> DataFrame:
+    views = [report.views[source.position] for report in due]
+    skipped = sum(1 for _ in takewhile(_nothing, views))
+    frame = stream if source.stream is None else stream.filter(fn.col("stream") == source.stream)
+    kept = [*stream.columns, fn.lit(source.position).alias("window")]
+    views = views[skipped:]
+    if not views:
+        return frame.filter(fn.lit(False)).select(*kept, fn.lit(0).alias("lo"), fn.lit(0).alias("hi"))
+    _check(views)
+    frame, starts = _bounded(spark, frame, _starts(stream, views))
+    frame, ends = _bounded(spark, frame, _ends(stream, views))
+    low, high = fn.greatest(*starts, fn.lit(0)) + skipped, fn.least(*ends, fn.lit(len(views))) + (skipped - 1)
+    return frame.select(*kept, low.alias("lo"), high.alias("hi")).filter("lo <= hi")
+
+
+def _nothing(view: View) -> bool:
+    return view.last < view.first
+
+
+_Bounds = dict[str, tuple[Column, list[int]]]
+"""Column to add -> (a value, sorted bounds): how many bounds are below the value."""
+
+
+def _starts(stream: DataFrame, views: Sequence[View]) -> _Bounds:
+    """An arrival comes when it is neither later than the view's last time nor unseen."""
+    found = {"reached": (fn.col("time"), [view.last for view in views])}
     if "arrival" in stream.columns:
-        frame = _counted(spark, frame, "known", fn.col("arrival") + 1, [report.seen for report in due])
-        frame = frame.withColumn("lo", fn.greatest("lo", "known"))
-    return frame.filter("lo <= hi").select(*TRIPLE, "lo", "hi")
+        found["known"] = (fn.col("arrival") + 1, [view.seen for view in views])
+    return found
 
 
-def longest(due: Sequence[DueReport]) -> int:
+def _ends(stream: DataFrame, views: Sequence[View]) -> _Bounds:
+    """It goes when it is too early for the view, too far back in system time, or over by itself."""
+    found = {"left": (fn.col("time") + 1, [view.first for view in views])}
+    if "arrival" in stream.columns and views[-1].after:
+        found["passed"] = (fn.col("arrival") + 1, [view.after for view in views])
+    if "until" in stream.columns:
+        found["ended"] = (fn.coalesce("until", fn.lit(_NEVER)), [view.last for view in views])
+    return found
+
+
+def _bounded(spark: SparkSession, frame: DataFrame, bounds: _Bounds) -> tuple[DataFrame, list[Column]]:
+    for name, (value, values) in bounds.items():
+        frame = _counted(spark, frame, name, value, values)
+    return frame, [fn.col(name) for name in bounds]
+
+
+def longest(due: Sequence[DueReport], given: Sequence[Source]) -> int:
     """An upper bound of the number of reports that one arrival is in."""
-    firsts = [report.views[0].first for report in due]
-    return max((bisect_right(firsts, report.last) - index for index, report in enumerate(due)), default=1)
+    return max((_longest([report.views[source.position] for report in due]) for source in given), default=1)
 
 
-def repeats(frame: DataFrame) -> bool:
-    """Whether a triple may occur twice (equal hashes count as equal): then its intervals must be merged."""
-    counted = frame.agg(fn.count("*"), fn.count_distinct(fn.xxhash64(*TRIPLE))).head()
+def _longest(views: Sequence[View]) -> int:
+    skipped = sum(1 for _ in takewhile(_nothing, views))
+    firsts = [view.first for view in views[skipped:]]
+    return max((bisect_right(firsts, view.last) - i for i, view in enumerate(views[skipped:])), default=1)
+
+
+def repeats(frame: DataFrame, keys: Sequence[str] = TRIPLE) -> bool:
+    """Whether a key may occur twice (equal hashes count as equal): then its intervals must be merged."""
+    counted = frame.agg(fn.count("*"), fn.count_distinct(fn.xxhash64(*keys))).head()
     return counted is not None and counted[0] != counted[1]
 
 
-def merged(frame: DataFrame) -> DataFrame:
-    """One row per triple and maximal interval: overlapping and adjacent intervals of equal triples joined."""
-    ordered = Window.partitionBy(*TRIPLE).orderBy("lo", "hi")
+def merged(frame: DataFrame, keys: Sequence[str] = TRIPLE) -> DataFrame:
+    """One row per key and maximal interval: overlapping and adjacent intervals of equal keys joined."""
+    ordered = Window.partitionBy(*keys).orderBy("lo", "hi")
     before = fn.max("hi").over(ordered.rowsBetween(Window.unboundedPreceding, -1))
     starts = fn.when(fn.col("lo") > fn.coalesce(before, fn.lit(-2)) + 1, 1).otherwise(0)
     islands = frame.withColumn("start", starts).withColumn("island", fn.sum("start").over(ordered))
-    found = islands.groupBy(*TRIPLE, "island").agg(fn.min("lo").alias("lo"), fn.max("hi").alias("hi"))
-    return found.select(*TRIPLE, "lo", "hi")
+    found = islands.groupBy(*keys, "island").agg(fn.min("lo").alias("lo"), fn.max("hi").alias("hi"))
+    return found.select(*keys, "lo", "hi")
 
 
-def _check(due: Sequence[DueReport]) -> None:
-    for name in ("first", "last", "seen"):
-        values = [getattr(report.views[0], name) for report in due]
+def _check(views: Sequence[View]) -> None:
+    for name in ("first", "last", "seen", "after"):
+        values = [getattr(view, name) for view in views]
         if any(later < earlier for earlier, later in pairwise(values)):
             raise ValueError(f"due reports are out of order: {name} decreases, so an arrival is in no range of them")
 
