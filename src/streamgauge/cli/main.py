@@ -6,7 +6,9 @@ import typer
 
 from streamgauge import __version__
 from streamgauge.bench.experiment import ExperimentError
-from streamgauge.cli import data, judging, runs, show
+from streamgauge.bench.importing import ForeignError
+from streamgauge.bench.rules import UnknownRulesError
+from streamgauge.cli import data, importing, judging, runs, show
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.spark import SparkUnavailableError
 from streamgauge.engines import EngineError
@@ -32,6 +34,8 @@ BAD_INPUT = (
     RefusedError,
     OutOfOrderError,
     SparkUnavailableError,
+    ForeignError,
+    UnknownRulesError,
 )
 """What a user can put right: printed as its sentence, without a stack trace."""
 
@@ -42,7 +46,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for group in (data, runs, judging, show):
+for group in (data, importing, runs, judging, show):
     group.register(app)
 
 

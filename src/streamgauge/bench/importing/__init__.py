@@ -1,0 +1,107 @@
+"""Importing what others recorded: every module here with ``recognises`` is a format; adding one edits nothing.
+
+Each run becomes a run folder that ``check`` judges.
+"""
+
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import Protocol, cast
+
+from streamgauge.bench.importing.foreign import ForeignError, Imported, Request, Times
+from streamgauge.model.element import StreamElement
+from streamgauge.wire.formats import read_stream
+from streamgauge.wire.run import write_run
+from streamgauge.wire.stream import write
+
+__all__ = ["ForeignError", "Imported", "Request", "Times", "formats", "import_runs"]
+
+
+class Importer(Protocol):
+    """What a format's module has: its name, a line about it, whether a path is one, and the runs in it."""
+
+    NAME: str
+    ABOUT: str
+
+    def recognises(self, path: Path) -> bool:
+        """Whether the path looks like this format; it never raises."""
+        ...
+
+    def read(self, path: Path, request: Request) -> Iterable[Imported]:
+        """The runs in it; ForeignError names the file and the line or field."""
+        ...
+
+
+@cache
+def formats() -> dict[str, Importer]:
+    """Every format by its name, sorted."""
+    modules = (import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__))
+    found = [cast(Importer, module) for module in modules if hasattr(module, "recognises")]
+    return {one.NAME: one for one in sorted(found, key=lambda one: one.NAME)}
+
+
+def import_runs(
+    sources: Sequence[Path], request: Request, out: Path, form: str | None = None
+) -> Iterator[tuple[Path, Imported]]:
+    """Write every run of the sources as a run folder, and say where: ``out`` itself for one run, else a folder in it.
+
+    ForeignError names the source, and the line or field that is wrong; nothing is overwritten.
+    """
+    found = [imported for source in sources for imported in _importer(source, form).read(source, request)]
+    names = [imported.name for imported in found]
+    for imported in found:
+        if names.count(imported.name) > 1:
+            raise ForeignError(f"two runs are named {imported.name}: import them one by one")
+    targets = [out if len(found) == 1 else out / imported.name for imported in found]
+    for target in targets:
+        if target.exists() and (not target.is_dir() or any(target.iterdir())):
+            raise ForeignError(f"{target} is there already: remove it or name another place with --out")
+    for target, imported in zip(targets, found, strict=True):
+        _write(target, imported)
+        yield target, imported
+
+
+def _importer(source: Path, form: str | None) -> Importer:
+    if not source.exists():
+        raise ForeignError(f"{source}: there is no such file or folder")
+    if form is not None:
+        if form not in formats():
+            raise ForeignError(f"there is no format {form!r} to import: there are {', '.join(formats())}")
+        return formats()[form]
+    for one in formats().values():
+        if one.recognises(source):
+            return one
+    raise ForeignError(f"{source}: what format is it? Name it with --format {', '.join(formats())}")
+
+
+def _write(target: Path, imported: Imported) -> None:
+    """The folder whole or not at all: made beside its place, then moved."""
+    making = target.with_name(f".{target.name}.importing")
+    shutil.rmtree(making, ignore_errors=True)
+    (making / "stream").mkdir(parents=True)
+    try:
+        last = _Last()
+        elements = read_stream(imported.stream, stream=imported.iri)
+        write(last.of(elements), making / "stream" / "part-0.parquet")
+        write_run(making, imported.run(last.time))
+        for name, text in imported.files.items():
+            (making / name).write_text(text, encoding="utf-8")
+        if target.exists():
+            target.rmdir()
+        making.replace(target)
+    finally:
+        shutil.rmtree(making, ignore_errors=True)
+
+
+class _Last:
+    """The last time (ms) of the elements that went by."""
+
+    time = 0
+
+    def of(self, elements: Iterable[StreamElement]) -> Iterator[StreamElement]:
+        for element in elements:
+            self.time = max(self.time, element.time)
+            yield element

@@ -1,0 +1,171 @@
+"""What an importer gives: answers that others recorded, and how they become a run beside its query and stream."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from streamgauge.model.answer import Answer
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.run import Run, RunHeader, Sample
+from streamgauge.model.semantics import Report, Semantics
+from streamgauge.query import detect, fill, parse
+from streamgauge.query import parameters as query_parameters
+
+NS = 1_000_000
+"""Nanoseconds of a millisecond."""
+
+
+class ForeignError(ValueError):
+    """A foreign file that cannot be imported; the sentence names the file, and the line or field."""
+
+
+class Times(StrEnum):
+    """What the time written beside an answer is."""
+
+    COUNT = "count"  # the report's number times the slide: no clock at all
+    RECEIVED = "received"  # when it came, ms since the feed began
+    INSTANT = "instant"  # the application time that it speaks of, ms
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is said beside the sources: the query's text and parameters, the stream, the semantics, ...
+
+    ``advance_to`` (ms) is how far time came, ``times`` what the answers' times are, ``test`` one test of a folder.
+    """
+
+    query: str | None = None
+    stream: Path | None = None
+    semantics: Semantics | None = None
+    engine: str | None = None
+    samples: Path | None = None
+    advance_to: int | None = None
+    times: Times | None = None
+    test: str | None = None
+    values: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What a foreign file of answers holds.
+
+    ``started`` (ns) is when the feed began on the clock of the answers; ``factor`` the pace, ``None`` when unknown;
+    ``notes`` name what was odd in the file.
+    """
+
+    answers: tuple[Answer, ...]
+    engine: str
+    started: int = 0
+    factor: float | None = None
+    samples: tuple[Sample, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """One run to be written: its name, its stream's file and IRI, and the run once the stream's last time is known.
+
+    ``files`` are texts to put beside it, by name.
+    """
+
+    name: str
+    stream: Path
+    iri: str
+    run: Callable[[int], Run]
+    files: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def assemble(
+    source: Path, form: str, recorded: Recorded, request: Request, advance: Callable[[ContinuousQuery, int], int]
+) -> Imported:
+    """The run of recorded answers; ``advance`` gives how far time came from the query and the stream's last time.
+
+    ForeignError says what has to be named on the command line.
+    """
+    if request.query is None:
+        raise ForeignError(f"{source}: which query was asked? Name it with --query FILE")
+    if request.stream is None:
+        raise ForeignError(f"{source}: which stream was it asked on? Name it with --stream FILE")
+    if request.semantics is None:
+        raise ForeignError(f"{source}: under which semantics did the engine run? Name it with --semantics NAME")
+    text = fill(request.query, {name: request.values[name] for name in _used(request)})
+    query = parse(text)
+
+    def run(last: int) -> Run:
+        until = request.advance_to if request.advance_to is not None else advance(query, last)
+        return Run(
+            _header(source, form, recorded, request, (text, query, until)), recorded.answers, (), recorded.samples
+        )
+
+    return Imported(_name(source), request.stream, query.windows[0].stream, run, notes=recorded.notes)
+
+
+def _used(request: Request) -> list[str]:
+    """The given parameters that the query has; a test's other variables are not the query's."""
+    known = query_parameters(request.query or "")
+    return [name for name in request.values if name in known]
+
+
+def _header(
+    source: Path, form: str, recorded: Recorded, request: Request, asked: tuple[str, ContinuousQuery, int]
+) -> RunHeader:
+    text, query, until = asked
+    assert request.semantics is not None
+    return RunHeader(
+        engine=request.engine or recorded.engine,
+        query=query,
+        query_text=text,
+        dialect=detect(text),
+        semantics=request.semantics,
+        advanced_to=until,
+        started=recorded.started,
+        factor=recorded.factor,
+        workload={
+            "imported_from": str(source),
+            "format": form,
+            "stream": str(request.stream),
+            **({"notes": list(recorded.notes)} if recorded.notes else {}),
+        },
+    )
+
+
+def _name(source: Path) -> str:
+    return source.name.removesuffix(".gz").removesuffix(".json")
+
+
+def after_last(query: ContinuousQuery, last: int) -> int:
+    """Time went on for a window's size after the last element (ms), so that every window that holds one closed."""
+    return last + query.window.size
+
+
+def by_answers(
+    answers: Iterable[Answer], started: int, semantics: Semantics | None
+) -> Callable[[ContinuousQuery, int], int]:
+    """Time came as far as the last element, or as the last answer of a window that closed; ms."""
+    closes = semantics is not None and Report.WINDOW_CLOSE in semantics.report
+    heard = max((answer.received for answer in answers), default=started) if closes else started
+    return lambda _query, last: max(last, (heard - started) // NS)
+
+
+def read_json(path: Path) -> Any:
+    """The JSON in a file; ForeignError names file, line and column."""
+    try:
+        return json.loads(read_text(path))
+    except json.JSONDecodeError as error:
+        raise ForeignError(f"{path}, line {error.lineno}, column {error.colno}: no JSON: {error.msg}") from error
+    except RecursionError as error:
+        raise ForeignError(f"{path}: no JSON that can be read: nested too deeply") from error
+
+
+def read_text(path: Path) -> str:
+    """A file's text (UTF-8); ForeignError when it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ForeignError(f"{path}: not UTF-8 text: {error.reason} at byte {error.start}") from error
+    except OSError as error:
+        raise ForeignError(f"{path}: cannot be read: {error.strerror or error}") from error

@@ -1,0 +1,75 @@
+"""The command ``import``: what others recorded becomes run folders."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from streamgauge.bench.importing import Request, Times, import_runs
+from streamgauge.bench.plan import read_text
+from streamgauge.semantics.profiles import profile
+from streamgauge.workloads.parameters import duration
+
+
+def register(app: typer.Typer) -> None:
+    """Add this group's commands."""
+    app.command("import")(import_)
+
+
+def _times(value: str | None) -> str | None:
+    if value is not None and value not in list(Times):
+        raise typer.BadParameter(f"{value!r}: choose from {', '.join(Times)}")
+    return value
+
+
+def _duration(value: str | None) -> str | None:
+    if value is not None:
+        try:
+            duration(value)
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from error
+    return value
+
+
+def import_(
+    sources: Annotated[list[Path], typer.Argument(help="Files of answers, or YABench test folders.")],
+    out: Annotated[Path, typer.Option(help="The run folder to write; of several runs, the folder that holds them.")],
+    query: Annotated[Path | None, typer.Option(help="The continuous query that was asked.")] = None,
+    stream: Annotated[
+        Path | None, typer.Option(help="The stream that was fed: any file or folder that is read.")
+    ] = None,
+    semantics: Annotated[str | None, typer.Option(help="The engine's semantics: csparql, cqels, ...")] = None,
+    format: Annotated[str | None, typer.Option(help="The sources' format, where it cannot be told.")] = None,  # noqa: A002
+    engine: Annotated[str | None, typer.Option(help="The engine's name.")] = None,
+    samples: Annotated[Path | None, typer.Option(help="A P_ file of YABench: memory, CPU, threads.")] = None,
+    times: Annotated[
+        str | None, typer.Option(callback=_times, help="What the times are: count, received, instant.")
+    ] = None,
+    advance_to: Annotated[
+        str | None, typer.Option(callback=_duration, help="How far the stream's time came: 30s.")
+    ] = None,
+    test: Annotated[str | None, typer.Option(help="Only this test of a folder.")] = None,
+    define: Annotated[list[str] | None, typer.Option("--define", "-D", help="A query parameter: -D TEMP=50.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Make run folders from recorded answers: CSRBench's, YABench's, SPARQL results with a time."""
+    request = Request(
+        query=None if query is None else read_text(query),
+        stream=stream,
+        semantics=None if semantics is None else profile(semantics),
+        engine=engine,
+        samples=samples,
+        advance_to=None if advance_to is None else duration(advance_to),
+        times=None if times is None else Times(times),
+        test=test,
+        values=dict(pair.partition("=")[::2] for pair in define or ()),
+    )
+    console = Console(stderr=True)
+    written = []
+    with console.status("importing"):
+        for folder, imported in import_runs(sources, request, out, format):
+            written.append({"run": str(folder), "source": imported.name, "notes": list(imported.notes)})
+            console.print(f"{imported.name}: {folder}", *imported.notes, sep="\n  ")
+    typer.echo(json.dumps(written, indent=2) if as_json else f"judge with: streamgauge check {written[0]['run']}")

@@ -1,0 +1,68 @@
+"""CSRBench's data (hurricane Charley, 2004): 34 graphs, one a second; a foreign data set, read from its files."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyoxigraph as ox
+
+from streamgauge.model.element import StreamElement
+from streamgauge.model.terms import XSD, Term
+from streamgauge.wire.canonical import Canonical
+from streamgauge.wire.formats import read_stream
+from streamgauge.workloads.parameters import Parameter, ParameterError, choice, duration, resolve
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+NAME = "csrbench"
+ABOUT = "CSRBench's weather observations during hurricane Charley, replayed from its files (data_NN.ttl, TriG or n3t)."
+QUERIES = Path(__file__).parent / "queries"
+STREAM = "http://ex.org/streams/test"
+
+PARAMETERS = {
+    "data": Parameter(str, "", "the folder of data_NN.ttl, or its TriG or n3t file"),
+    "interval": Parameter(duration, 1000, "time between two graphs (ms, or 1s)"),
+    "values": Parameter(choice("double", "integer"), "double", "datatype of the values; C-SPARQL was fed integers"),
+    "stream": Parameter(str, STREAM, "IRI of the stream"),
+}
+
+_DOUBLE = f"^^<{XSD}double>"
+
+
+def generate(spark: "SparkSession", seed: int, *, partitions: int | None = None, **given: object) -> "DataFrame":
+    """The stream table (wire.stream.SCHEMA) of the files; nothing is drawn, so the seed changes nothing.
+
+    ParameterError names what is missing or wrong, FormatError the file and line.
+    """
+    from streamgauge.wire.stream import to_table
+
+    del seed
+    table = spark.createDataFrame(to_table(elements(**given)))
+    return table if partitions is None else table.repartitionByRange(partitions, "sequence")
+
+
+def elements(**given: object) -> tuple[StreamElement, ...]:
+    """The same stream as elements, one per time."""
+    values = resolve(NAME, PARAMETERS, given)
+    if not values["data"]:
+        raise ParameterError(f"{NAME}: data is missing: name the folder or file of CSRBench's stream")
+    interval = values["interval"]
+    assert isinstance(interval, int)
+    found = read_stream(str(values["data"]), stream=str(values["stream"]), interval=interval)
+    return tuple(_as_integers(found)) if values["values"] == "integer" else tuple(found)
+
+
+def _as_integers(stream: Iterable[StreamElement]) -> Iterator[StreamElement]:
+    """The elements with whole xsd:double values as xsd:integer, as CSRBench's driver gave them to C-SPARQL."""
+    canonical = Canonical()
+
+    def cast(term: Term) -> Term:
+        if not term.endswith(_DOUBLE):
+            return term
+        value = float(term[1 : term.rindex('"')])
+        return canonical.term(ox.Literal(int(value))) if value.is_integer() else term
+
+    for element in stream:
+        yield replace(element, added=tuple((s, p, cast(o)) for s, p, o in element.added))
