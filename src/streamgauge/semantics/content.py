@@ -58,3 +58,12 @@ def triples(contents: Contents, counting: Counting = Counting.SET) -> Counter[tu
         (window, triple) for window, inside in enumerate(contents) for arrival in inside for triple in arrival.triples
     )
     return held if counting is Counting.BAG else Counter(held.keys())
+
+
+def latest(inside: Iterable[Arrival]) -> dict[Triple, int]:
+    """When each triple of some arrivals came last, ms of application time."""
+    times: dict[Triple, int] = {}
+    for arrival in inside:
+        for triple in arrival.triples:
+            times[triple] = max(arrival.time, times.get(triple, arrival.time))
+    return times

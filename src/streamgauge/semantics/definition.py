@@ -9,6 +9,7 @@ from streamgauge.model.report import DueReport, ExpectedReport
 from streamgauge.model.semantics import R2S, Changes, Report, Semantics
 from streamgauge.model.terms import Triple
 from streamgauge.semantics.content import Contents, arrived_triples, content, triples
+from streamgauge.semantics.differing import refuse_form
 from streamgauge.semantics.due import candidates
 from streamgauge.semantics.evaluate import Snapshot
 from streamgauge.semantics.order import Head, admit, arrivals
@@ -37,7 +38,7 @@ def expected(
 
 def refuse(query: ContinuousQuery, semantics: Semantics) -> None:
     """Raise RefusedError for what has no meaning, and for an operator that the semantics' engine does not have."""
-    if reason := meaningless(query, semantics):
+    if reason := meaningless(query, semantics) or refuse_form(query.form):
         raise RefusedError(reason)
     r2s = operator(query, semantics)
     if r2s not in semantics.r2s_able:

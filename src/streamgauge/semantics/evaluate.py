@@ -2,15 +2,18 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import chain
 
 import pyoxigraph as ox
 
 from streamgauge.model import algebra as a
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Counting, EmptyAggregate
-from streamgauge.model.terms import Row
+from streamgauge.model.terms import Row, Triple
 from streamgauge.query.printer import sparql
-from streamgauge.semantics.content import Contents
+from streamgauge.query.stamps import stamp, stamped, stamps_graph, time_fact, uses_timestamp
+from streamgauge.semantics.content import Contents, latest
+from streamgauge.semantics.differing import Doubts
 from streamgauge.wire.canonical import Canonical
 
 TRUE = '"true"^^<http://www.w3.org/2001/XMLSchema#boolean>'
@@ -30,10 +33,13 @@ class Snapshot:
         self._counting = counting
         self._static = query.static
         self._names = [each.name for each in query.windows]
-        self._text = sparql(query.form if counting is Counting.SET else occurrences(query.form))
         self._form = query.form
+        self._timed = uses_timestamp(query.form)
+        form = stamped(query.form)
+        self._text = sparql(form if counting is Counting.SET else occurrences(form))
+        self._doubts = Doubts(form)
         self._empty = empty_aggregate
-        group = _global_group(query.form) if empty_aggregate is not EmptyAggregate.SPARQL else None
+        group = _global_group(form) if empty_aggregate is not EmptyAggregate.SPARQL else None
         self._matches = sparql(a.Ask(group.pattern)) if group else None
         self._canonical = Canonical()
 
@@ -47,6 +53,7 @@ class Snapshot:
     def rows(self, contents: Contents) -> tuple[Row, ...]:
         """The answer over what the windows hold (and the static data), as canonical rows in pyoxigraph's order."""
         store = self._store(contents)
+        self._doubts.refuse(store)
         if self._matches is not None and not bool(store.query(self._matches)):
             return self._over_nothing()
         found = store.query(self._text)
@@ -76,14 +83,29 @@ class Snapshot:
         return store
 
     def _quads(self, contents: Contents) -> Iterator[str]:
-        """The windows' triples in their graphs, static data in the default graph; one graph an occurrence in a bag."""
-        number = iter(range(10**9))
-        default = [(None, self._static)] if self._static else []
-        held = [(name, each.triples) for name, inside in zip(self._names, contents, strict=True) for each in inside]
-        for name, triples in (*held, *default):
-            graph = f" <{name}>" if name is not None else ""
-            for s, p, o in triples:
-                yield f"{s} {p} {o}{graph if self._counting is Counting.SET else f' <urn:occurrence:{next(number)}>'} ."
+        """The windows' triples in their graphs, static data in the default graph, stamps where they are asked for."""
+        if self._counting is Counting.BAG:
+            held = [triple for inside in contents for arrival in inside for triple in arrival.triples]
+            yield from (_quad(triple, f"urn:occurrence:{n}") for n, triple in enumerate((*held, *self._static)))
+            return
+        yield from (_quad(triple, None) for triple in self._static)
+        for name, inside in zip(self._names, contents, strict=True):
+            yield from (_quad(triple, name) for arrival in inside for triple in arrival.triples)
+        if self._timed:
+            yield from self._stamps(contents)
+
+    def _stamps(self, contents: Contents) -> Iterator[str]:
+        """When each triple of a graph arrived last; static data has no time."""
+        for name in dict.fromkeys(self._names):
+            together = (inside for own, inside in zip(self._names, contents, strict=True) if own == name)
+            for triple, time in latest(chain.from_iterable(together)).items():
+                for fact in (*stamp(triple), time_fact(triple, time)):
+                    yield _quad(fact, stamps_graph(name)[1:-1])
+
+
+def _quad(triple: Triple, graph: str | None) -> str:
+    subject, predicate, item = triple
+    return f"{subject} {predicate} {item} ." if graph is None else f"{subject} {predicate} {item} <{graph}> ."
 
 
 def _global_group(form: a.QueryForm) -> a.Group | None:

@@ -5,6 +5,7 @@ from collections import Counter
 from streamgauge.model import algebra as al
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import R2S, Counting, Due, Semantics
+from streamgauge.query.stamps import stamped, uses_timestamp
 
 
 class RefusedError(ValueError):
@@ -22,10 +23,8 @@ def meaningless(query: ContinuousQuery, semantics: Semantics) -> str | None:
     named = Counter(each.name for each in query.windows if each.name is not None)
     if twice := [name for name, times in named.items() if times > 1]:
         return f"two windows are named {twice[0]}: name each differently"
-    if semantics.content is Counting.BAG and named:
-        return (
-            "a content that is a bag under GRAPH (content = bag, named windows): use content = set or unnamed windows"
-        )
+    if semantics.content is Counting.BAG and (named or uses_timestamp(query.form)):
+        return "GRAPH or timestamp() over a content that is a bag is not defined: use content = set"
     if semantics.due is Due.LAST and semantics.lateness is not None:
         return (
             "only the last of several due windows together with a lateness bound (due = last, lateness): which are due "
@@ -36,6 +35,10 @@ def meaningless(query: ContinuousQuery, semantics: Semantics) -> str | None:
             f"{query.r2s or semantics.r2s} of CONSTRUCT with blank nodes in the template: every instant makes new "
             "ones, so no two can be compared; use Rstream or IRIs"
         )
+    try:
+        stamped(query.form)
+    except ValueError as error:
+        return str(error)
     return None
 
 
