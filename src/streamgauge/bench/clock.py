@@ -1,11 +1,14 @@
 """When a report became due on the wall clock, read from what the feeder recorded."""
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from enum import Enum
+from itertools import accumulate
 
-from streamgauge.model.report import ExpectedReport
+from streamgauge.model.report import DueReport, ExpectedReport
 from streamgauge.model.run import Run
-from streamgauge.model.semantics import Borders, Report, Tick
+from streamgauge.model.semantics import Borders, Report, Semantics, Tick
+from streamgauge.semantics.order import by_triple
 
 ADVANCE = -1
 """The sequence number of a fed record that is an ``advance``, not an element."""
@@ -25,44 +28,52 @@ def due_time(run: Run) -> Callable[[ExpectedReport], int | None]:
 
 
 def _handed(run: Run) -> Callable[[ExpectedReport], int | None]:
-    """Due times as fast as possible: the first record that shows time has come far enough."""
-    shows: list[int] = []
-    greatest = -(2**62)
-    before_ticks = _needs_later(run)
-    for fed in run.fed:
-        shown = fed.time if fed.sequence == ADVANCE or not before_ticks else fed.time - 1
-        greatest = max(greatest, shown)
-        shows.append(greatest)
-    by_rank = _by_element(run)
+    """Due times as fast as possible: the first record by which time and arrivals have come far enough."""
+    windows, semantics = run.header.query.windows, run.header.semantics
+    here, later = _shown(run, 0), _shown(run, 1)
+    arrived = _arrived(run, by_triple(windows, semantics.tick))
+    at_time = [place for place, each in enumerate(windows) if each.window.kind != "count"]
 
     def due(report: ExpectedReport) -> int | None:
-        if by_rank is not None:
-            position = bisect_left(by_rank, report.due.seen)
-        else:
-            position = bisect_left(shows, report.due.instant)
-        return run.fed[position].handed if position < len(run.fed) else None
+        trigger = _trigger(report.due, semantics, at_time)
+        shows = later if trigger is Trigger.LATER else here
+        place = bisect_left(shows, report.due.instant)
+        if trigger is Trigger.ARRIVAL:
+            place = max(place, bisect_left(arrived, report.due.seen))
+        return run.fed[place].handed if place < len(run.fed) else None
 
     return due
 
 
-def _needs_later(run: Run) -> bool:
-    """Whether an element of the instant itself does not yet make the report due: one later, or an advance, does."""
-    semantics = run.header.semantics
-    closes = bool(semantics.report & {Report.WINDOW_CLOSE, Report.PERIODIC}) or semantics.tick is Tick.TIME
-    return semantics.borders is not Borders.CLOSED_OPEN if closes else True
+class Trigger(Enum):
+    """What makes a report due: an arrival, an element or advance of its instant, or one that is later."""
+
+    ARRIVAL = "arrival"
+    SAME = "same instant"
+    LATER = "later"
 
 
-def _by_element(run: Run) -> list[int] | None:
-    """Under element by element ticks, how many arrivals were handed over after each record; ``None`` otherwise."""
-    semantics = run.header.semantics
-    if semantics.report & {Report.WINDOW_CLOSE, Report.PERIODIC} or semantics.tick not in {Tick.TUPLE, Tick.ELEMENT}:
-        return None
-    counts: list[int] = []
-    total = 0
-    for fed in run.fed:
-        total += 0 if fed.sequence == ADVANCE else (fed.size if semantics.tick is Tick.TUPLE else 1)
-        counts.append(total)
-    return counts
+def _trigger(due: DueReport, semantics: Semantics, at_time: Sequence[int]) -> Trigger:
+    """``at_time`` are the places of the windows that are measured in time, whose closes wait for the clock."""
+    clocked = bool(semantics.report & {Report.WINDOW_CLOSE, Report.PERIODIC}) or semantics.tick is Tick.TIME
+    if Report.WINDOW_CLOSE in semantics.report and len(at_time) < len(due.views):
+        clocked = any(due.views[place].end == due.instant for place in at_time)
+        if not clocked:
+            return Trigger.ARRIVAL
+    if clocked:
+        return Trigger.SAME if semantics.borders is Borders.CLOSED_OPEN else Trigger.LATER
+    return Trigger.ARRIVAL if semantics.tick in {Tick.TUPLE, Tick.ELEMENT} else Trigger.LATER
+
+
+def _shown(run: Run, behind: int) -> list[int]:
+    """After each record, up to which instant (ms) time has come; an element shows it only ``behind`` its own time."""
+    times = (fed.time if fed.sequence == ADVANCE else fed.time - behind for fed in run.fed)
+    return list(accumulate(times, max))
+
+
+def _arrived(run: Run, triples: bool) -> list[int]:
+    """After each record, how many triples (or elements) were handed over."""
+    return list(accumulate(0 if fed.sequence == ADVANCE else fed.size if triples else 1 for fed in run.fed))
 
 
 def feeder_lateness(run: Run) -> tuple[float, float]:
