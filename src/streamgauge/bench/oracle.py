@@ -121,19 +121,24 @@ def _verdict(run: Run, scored: Scored, t0: int, rules: Rules) -> Verdict:
 
 def by_rows(run: Run, expect: Expect, rules: Rules) -> Score:
     """Scores by comparing the rows of every answer with those of the due report that it speaks of."""
-    header = run.header
-    said = whole(run.answers)
-    columns = computed_columns(header.query.form)
     when = due_time(run)
 
     def score(t0: int) -> Scored:
-        expected, doubts = undecided.doubts(expect, header.query, header.semantics, header.advanced_to, t0)
-        names = expected[0].variables if expected else (said[0].variables if said else ())
-        answers = merged([in_columns(one, names) for one in said], expected, header.semantics.grain, columns)
-        units = _units(expected, doubts, answers, columns)
+        names, units = matched(run, expect, t0)
         return Scored(names, tuple(judge(index, unit, when, rules.witnesses) for index, unit in enumerate(units)))
 
     return score
+
+
+def matched(run: Run, expect: Expect, t0: int) -> tuple[tuple[str, ...], list[Unit]]:
+    """The columns of the expected rows, and due reports and answers side by side, aligned at minimal cost."""
+    header = run.header
+    expected, doubts = undecided.doubts(expect, header.query, header.semantics, header.advanced_to, t0)
+    said = whole(run.answers)
+    names = expected[0].variables if expected else (said[0].variables if said else ())
+    columns = computed_columns(header.query.form)
+    answers = merged([in_columns(one, names) for one in said], expected, header.semantics.grain, columns)
+    return names, _units(expected, doubts, answers, columns)
 
 
 def in_columns(answer: Answer, columns: tuple[str, ...]) -> Answer:
@@ -154,7 +159,6 @@ def in_columns(answer: Answer, columns: tuple[str, ...]) -> Answer:
 def _units(
     expected: Sequence[ExpectedReport], doubts: Sequence[Doubt], answers: Sequence[Answer], computed: frozenset[int]
 ) -> list[Unit]:
-    """Due reports and answers side by side, aligned at minimal cost."""
     bags = Bags(
         [report.rows for report in expected],
         [answer.added for answer in answers],
