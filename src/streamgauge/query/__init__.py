@@ -3,7 +3,7 @@
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.query.dialects import Dialect, load
 from streamgauge.query.errors import QueryError
-from streamgauge.query.parser import parse_sparql
+from streamgauge.query.parser import parse_sparql, refuse_sequences
 from streamgauge.query.template import fill, parameters
 
 __all__ = ["QueryError", "detect", "dialects", "fill", "parameters", "parse", "parse_sparql", "print_query"]
@@ -19,6 +19,7 @@ def detect(text: str) -> str:
     for name in dialects():
         if load()[name].recognises(text):
             return name
+    refuse_sequences(text)
     clauses = "; ".join(f"{name}: {load()[name].CLAUSE}" for name in dialects())
     raise QueryError(f"this query names no stream: add a stream clause ({clauses})", text, 1, 1)
 

@@ -1,22 +1,20 @@
-"""What the dialects' stream clauses are made of: a cursor over tokens, durations, windows, blanking, composing."""
+"""What the dialects' stream clauses are made of: a cursor over tokens, operators, windows, blanking, composing."""
 
-import re
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Final, NoReturn
 
+from streamgauge.model.algebra import QueryForm
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import R2S
 from streamgauge.query.errors import QueryError, refusal
 from streamgauge.query.parser import parse_sparql
 from streamgauge.query.printer import sparql
 from streamgauge.query.prologue import Prologue, read_prologue
+from streamgauge.query.stamps import FUNCTION, TIMESTAMP
 from streamgauge.query.tokens import Token, blank, tokens
 
-_UNITS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_WORD: Final = re.compile(r"[^\s,]+")
-_SHORT: Final = re.compile(r"(\d+)(ms|s|m|h|d)")
-_XSD: Final = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:\.(\d{1,3})0*)?S)?)?")
 _STREAMS: Final = {f"{operator.value.upper()}": operator for operator in R2S}
 
 
@@ -44,6 +42,11 @@ class Clauses:
         return len(following) == len(words) and all(
             token.says(word) for token, word in zip(following, words, strict=True)
         )
+
+    def begins(self, token: Token) -> bool:
+        """Whether the query form begins here: the first SELECT, CONSTRUCT or ASK, not a subquery's."""
+        forms = (one for one in self.found[self.prologue.end :] if one.says("SELECT", "CONSTRUCT", "ASK"))
+        return token is next(forms, None)
 
     def take(self, *words: str) -> bool:
         """Steps over these keywords if they follow."""
@@ -74,8 +77,8 @@ class Clauses:
         self.at += 1
         return _STREAMS[self.found[self.at - 1].text.upper()]
 
-    def window(self) -> Window:
-        """Steps over ``[RANGE size STEP slide]``; without a slide the window tumbles: slide = size."""
+    def window(self, read: Callable[[str, int, int], Window]) -> Window:
+        """Steps over a window in brackets, what is between them read by ``read(text, start, end)``."""
         opening = self.token
         if opening.text != "[":
             self.refuse("a window like [RANGE 10s STEP 5s] is missing here")
@@ -85,7 +88,18 @@ class Clauses:
         if closing.text != "]":
             self.refuse("the window is not closed: add ]", opening)
         self.at += 1
-        return _window(self.text, opening.end, closing.start)
+        return read(self.text, opening.end, closing.start)
+
+    def refuse_timestamp(self, dialect: str) -> None:
+        """Raises QueryError at the first ``timestamp(``, for a dialect that has none."""
+        for token, following in pairwise(self.found[self.prologue.end :]):
+            if following.text == "(" and self._is_timestamp(token):
+                self.refuse(f"{dialect} has no timestamp(): write the query in rspql or csparql", token)
+
+    def _is_timestamp(self, token: Token) -> bool:
+        if token.kind in ("iri", "name"):
+            return f"<{self.prologue.iri(token)}>" == FUNCTION
+        return token.says(TIMESTAMP)
 
     def declare(self, window: StreamWindow, token: Token) -> None:
         """Notes a window of the query, declared at a token."""
@@ -126,73 +140,16 @@ def end_registration(clauses: Clauses, first: Token) -> None:
     clauses.blank(first)
 
 
-def compose(clauses: Clauses) -> ContinuousQuery:
-    """The continuous query of a text whose stream clauses are all read."""
+def form_of(clauses: Clauses) -> QueryForm:
+    """The algebra of a text whose stream clauses are all read; errors show the text as it was written."""
     try:
-        form = parse_sparql(clauses.plain)
+        return parse_sparql(clauses.plain)
     except QueryError as error:
         raise error.within(clauses.text) from None
+
+
+def compose(clauses: Clauses, form: QueryForm | None = None) -> ContinuousQuery:
+    """The continuous query of a text whose stream clauses are all read."""
+    form = form_of(clauses) if form is None else form
     windows = tuple(window for window, _ in clauses.windows)
     return ContinuousQuery(form, windows, clauses.r2s, name=clauses.name, sparql=sparql(form))
-
-
-def _window(text: str, start: int, end: int) -> Window:
-    words = [(found.group().upper(), found.group(), found.start()) for found in _WORD.finditer(text, start, end)]
-    match [word for word, _, _ in words]:
-        case ["RANGE", "TRIPLES" | "ROWS" | "ELEMENTS", *_] | ["TRIPLES" | "ROWS" | "ELEMENTS", *_]:
-            raise _counted(text, start, end)
-        case ["RANGE", _]:
-            size = _positive(text, words[1], "RANGE")
-            return Window(size, size)
-        case ["RANGE", _, "TUMBLING"]:
-            size = _positive(text, words[1], "RANGE")
-            return Window(size, size)
-        case ["RANGE", _, ("STEP" | "SLIDE") as word, _]:
-            return Window(_positive(text, words[1], "RANGE"), _positive(text, words[3], word))
-        case _:
-            raise refusal(f"[{text[start:end]}] is no window; write [RANGE 10s STEP 5s]", text, start)
-
-
-def _counted(text: str, start: int, end: int) -> QueryError:
-    what = f"[{text[start:end]}] counts triples, which is not supported; give a time, like [RANGE 5s STEP 1s]"
-    return refusal(what, text, start)
-
-
-def _positive(text: str, word: tuple[str, str, int], clause: str) -> int:
-    _, written, start = word
-    value = duration(written)
-    if value is None:
-        what = f"{clause} {written} is no duration in whole ms; write 5s, 500ms, 1m, 1h, 1d or PT5S"
-        raise refusal(what, text, start)
-    if value < 1:
-        raise refusal(f"{clause} is {written}: it must be at least 1ms", text, start)
-    return value
-
-
-def duration(text: str) -> int | None:
-    """Ms of ``5s``, ``500ms``, ``1m``, ``1h``, ``1d`` or an xsd:dayTimeDuration; ``None`` for anything else."""
-    short = _SHORT.fullmatch(text)
-    if short:
-        return int(short.group(1)) * _UNITS[short.group(2)]
-    long = _XSD.fullmatch(text)
-    if long is None or not any(group is not None for group in long.groups()[:4]):
-        return None
-    days, hours, minutes, seconds = (int(group or 0) for group in long.groups()[:4])
-    return (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000 + int((long.group(5) or "").ljust(3, "0"))
-
-
-def short_duration(ms: int) -> str:
-    """The duration in its largest whole unit, like ``5s``."""
-    unit = max((unit for unit, factor in _UNITS.items() if ms % factor == 0), key=lambda unit: _UNITS[unit])
-    return f"{ms // _UNITS[unit]}{unit}"
-
-
-def xsd_duration(ms: int) -> str:
-    """The duration as xsd:dayTimeDuration in seconds, like ``PT5S``."""
-    seconds, rest = divmod(ms, 1000)
-    return f"PT{seconds}S" if not rest else f"PT{seconds}.{rest:03d}".rstrip("0") + "S"
-
-
-def only_named(windows: Sequence[StreamWindow]) -> bool:
-    """Whether every window has a name."""
-    return all(window.name is not None for window in windows)

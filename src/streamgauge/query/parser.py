@@ -22,8 +22,9 @@ _REFUSED: Final = {
     "SERVICE": "SERVICE asks another server; bring its data in as static data instead",
     "DESCRIBE": "DESCRIBE has no defined answer; write a CONSTRUCT",
     "LATERAL": "LATERAL is not SPARQL 1.1; write a subquery",
-    "FROM": "FROM names data to load; give static data beside the query instead, or a stream clause",
+    "FROM": "FROM names data to load: bring it beside the query as its static data and leave this out, or name a stream",
 }
+_SEQUENCES: Final = ("SEQ", "OPTIONALSEQ", "EQUALS", "EQUALSOPTIONAL", "GETDURATION", "GETSTARTTIME", "GETENDTIME")
 _NEAR: Final = "this does not belong here, or something just before it is missing"
 _BELOW: Final = " or "
 
@@ -66,11 +67,20 @@ def _refuse(text: str, found: Sequence[Token], first: int) -> None:
         word = found[first].text.upper()
         what = f"{word} is an update: write a SELECT, ASK or CONSTRUCT; streams change the data"
         raise refusal(what, text, found[first].start)
+    refuse_sequences(text)
     for token in found[first:]:
         if token.says(*_REFUSED):
             raise refusal(_REFUSED[token.text.upper()], text, token.start)
         if token.text == "$" and text.startswith("${", token.start):
             raise refusal("a parameter ${...} has no value: fill it first", text, token.start)
+
+
+def refuse_sequences(text: str) -> None:
+    """Raises QueryError at an operator or function of EP-SPARQL (Anicic et al., WWW 2011)."""
+    for token in tokens(text):
+        if token.says(*_SEQUENCES):
+            what = f"{token.text} is EP-SPARQL's: sequences of events are not supported; compare timestamp() of triples"
+            raise refusal(what, text, token.start)
 
 
 def _validate(text: str, found: Sequence[Token], prologue: Prologue) -> None:

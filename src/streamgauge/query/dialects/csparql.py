@@ -1,29 +1,35 @@
 """C-SPARQL: ``REGISTER QUERY q AS SELECT ... FROM STREAM <s> [RANGE 5s STEP 1s] WHERE ...``.
 
 Its answers are whole (Rstream), so it prints no other R2S operator; a query without a name is printed as ``query``.
-Source: Barbieri et al., C-SPARQL (SIGMOD Record 39(1), 2010), and the queries that CSRBench and YABench ran.
+All its streams are one graph, the default graph, together with the static data. ``[RANGE TRIPLES n]`` tumbles, as its
+engine does it (Esper's length_batch).
+Source: Barbieri et al., C-SPARQL (SIGMOD Record 39(1), 2010), the grammar of C-SPARQL 0.9.7, and the queries that
+CSRBench and YABench ran.
 """
 
 import re
 from itertools import pairwise
 from typing import Final
 
+from streamgauge.model.algebra import Construct
 from streamgauge.model.query import ContinuousQuery, StreamWindow
 from streamgauge.model.semantics import R2S
-from streamgauge.query.clauses import (
-    Clauses,
-    compose,
-    duration,
-    end_registration,
-    open_clauses,
-    registered_name,
-    short_duration,
-)
+from streamgauge.query.clauses import Clauses, compose, end_registration, open_clauses, registered_name
+from streamgauge.query.naming import unnamed
 from streamgauge.query.printer import sparql
 from streamgauge.query.tokens import Token, tokens
+from streamgauge.query.windows import Forms, duration, short_duration
 
 NAME: Final = "csparql"
 CLAUSE: Final = "FROM STREAM <stream> [RANGE 5s STEP 1s]"
+_FORMS: Final = Forms(
+    dialect="C-SPARQL",
+    slide="STEP",
+    sliding=False,
+    kinds=frozenset(("RANGE", "TUMBLING", "RANGE TRIPLES")),
+    duration=short_duration,
+    example="[RANGE 10s STEP 5s]",
+)
 
 
 def recognises(text: str) -> bool:
@@ -37,18 +43,29 @@ def parse(text: str) -> ContinuousQuery:
     clauses = open_clauses(text)
     every = _register(clauses) if clauses.says("REGISTER") else None
     while clauses.at < len(clauses.found):
-        first = clauses.token
-        if clauses.take("FROM", "STREAM"):
-            stream = clauses.iri("FROM STREAM")
-            clauses.declare(StreamWindow(stream, clauses.window()), first)
-            clauses.blank(first)
-        else:
-            clauses.at += 1
+        _clause(clauses)
     if not clauses.windows:
         clauses.refuse(f"a C-SPARQL query needs a stream: add {CLAUSE}", clauses.found[0] if clauses.found else None)
     if every is not None:
         _check_period(clauses, every)
     return compose(clauses)
+
+
+def _clause(clauses: Clauses) -> None:
+    """Reads the stream clause at the cursor, or steps over one token."""
+    first = clauses.token
+    if clauses.take("FROM", "STREAM") or clauses.take("FROM", "NAMED", "STREAM"):
+        stream = clauses.iri("FROM STREAM")
+        clauses.declare(StreamWindow(stream, clauses.window(_FORMS.read)), first)
+        clauses.blank(first)
+    elif first.says("GRAPH"):
+        clauses.refuse("GRAPH: C-SPARQL's streams and the static data are one graph; leave it out, or write rspql")
+    elif clauses.begins(first):
+        clauses.at += 1
+        if clauses.token.says("RSTREAM", "ISTREAM", "DSTREAM"):
+            clauses.refuse("C-SPARQL has no R2S keyword, its answers are whole (Rstream): leave it out, or write rspql")
+    else:
+        clauses.at += 1
 
 
 def _register(clauses: Clauses) -> Token | None:
@@ -81,16 +98,13 @@ def print_query(query: ContinuousQuery) -> str:
     """The query as C-SPARQL text; ValueError when C-SPARQL cannot say it. Static data is not part of the text."""
     if query.r2s not in (None, R2S.RSTREAM):
         raise ValueError(f"C-SPARQL streams whole answers: it cannot say {query.r2s}; print the query as rspql")
-    if any(window.name is not None for window in query.windows):
+    if not unnamed(query):
         raise ValueError("C-SPARQL has no named windows: print the query as rspql")
     name = query.name or "query"
     shown = name if re.fullmatch(r"[A-Za-z]\w*", name) else f"<{name}>"
-    return f"REGISTER QUERY {shown} AS\n{sparql(query.form, dataset=_streams(query))}\n"
+    kind = "STREAM" if isinstance(query.form, Construct) else "QUERY"
+    return f"REGISTER {kind} {shown} AS\n{sparql(query.form, dataset=_streams(query))}\n"
 
 
 def _streams(query: ContinuousQuery) -> str:
-    return "\n".join(
-        f"FROM STREAM <{item.stream}> "
-        f"[RANGE {short_duration(item.window.size)} STEP {short_duration(item.window.slide)}]"
-        for item in query.windows
-    )
+    return "\n".join(f"FROM STREAM <{item.stream}> {_FORMS.write(item.window)}" for item in query.windows)

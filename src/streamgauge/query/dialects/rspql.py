@@ -1,11 +1,13 @@
 """RSP-QL: ``REGISTER RSTREAM <out> AS``, ``FROM NAMED WINDOW <w> ON <s> [RANGE PT5S STEP PT1S]``, ``WINDOW <w> {..}``.
 
-With one window its content is the default graph, together with the static data: patterns inside and outside
-``WINDOW <w> { }`` see both. With several windows each is a named graph.
+With one window and all patterns inside its clause, its content and the static data are the default graph together.
+Otherwise each window is a named graph and patterns outside read the static data. Beyond the published grammar it has
+``[RANGE TRIPLES n STEP m]``, ``[NOW]``, ``[ALL STEP d]`` and ``timestamp()``.
 Source: Dell'Aglio et al., RSP-QL Semantics (IJSWIS 10(4), 2014), and the RSP community group's query language.
 """
 
 import re
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
@@ -14,17 +16,35 @@ from streamgauge.query.clauses import (
     Clauses,
     compose,
     end_registration,
-    only_named,
+    form_of,
     open_clauses,
     registered_name,
-    xsd_duration,
 )
+from streamgauge.query.naming import enclosed, reads, unnamed
 from streamgauge.query.printer import sparql
 from streamgauge.query.tokens import Token, tokens
+from streamgauge.query.windows import Forms, xsd_duration
 
 NAME: Final = "rspql"
 CLAUSE: Final = "FROM NAMED WINDOW <w> ON <stream> [RANGE PT5S STEP PT1S] ... WHERE { WINDOW <w> { ... } }"
 _WINDOW: Final = "urn:streamgauge:window"
+_FORMS: Final = Forms(
+    dialect="RSP-QL",
+    slide="STEP",
+    sliding=False,
+    kinds=frozenset(("RANGE", "TUMBLING", "RANGE TRIPLES", "TRIPLES", "STEP", "NOW", "ALL", "ALL STEP")),
+    duration=xsd_duration,
+    example="[RANGE 10s STEP 5s]",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """``WINDOW <w>`` or ``GRAPH <w>`` before a group: the token, the window's IRI, the index of the token after it."""
+
+    token: Token
+    name: str
+    end: int
 
 
 def recognises(text: str) -> bool:
@@ -39,14 +59,13 @@ def parse(text: str) -> ContinuousQuery:
     clauses = open_clauses(text)
     if clauses.says("REGISTER"):
         _register(clauses)
-    uses: list[tuple[Token, str, int]] = []
+    uses: list[_Use] = []
     while clauses.at < len(clauses.found):
         _clause(clauses, uses)
     if not clauses.windows:
         clauses.refuse(f"an RSP-QL query needs a window: add {CLAUSE}", clauses.found[0] if clauses.found else None)
     _check_uses(clauses, uses)
-    _place(clauses, uses)
-    return compose(clauses)
+    return _placed(clauses, uses)
 
 
 def _register(clauses: Clauses) -> None:
@@ -60,17 +79,18 @@ def _register(clauses: Clauses) -> None:
     end_registration(clauses, first)
 
 
-def _clause(clauses: Clauses, uses: list[tuple[Token, str, int]]) -> None:
+def _clause(clauses: Clauses, uses: list[_Use]) -> None:
     """Reads the stream clause at the cursor, or steps over one token."""
     first = clauses.token
     if clauses.take("FROM", "NAMED", "WINDOW"):
         _declare(clauses, first)
-    elif first.says("WINDOW"):
+    elif first.says("WINDOW", "GRAPH"):
         clauses.at += 1
-        if clauses.token.kind == "variable":
+        if clauses.token.kind != "variable":
+            uses.append(_Use(first, clauses.iri(first.text.upper()), clauses.at))
+        elif first.says("WINDOW"):
             clauses.refuse("WINDOW with a variable is not supported: name the window")
-        uses.append((first, clauses.iri("WINDOW"), clauses.at))
-    elif first.says("SELECT", "CONSTRUCT", "ASK"):
+    elif clauses.begins(first):
         clauses.at += 1
         _operator(clauses)
     else:
@@ -85,7 +105,7 @@ def _declare(clauses: Clauses, first: Token) -> None:
     stream = clauses.iri("ON")
     if any(name == window.name for window, _ in clauses.windows):
         clauses.refuse(f"the window <{name}> is declared twice: give each window its own name", first)
-    clauses.declare(StreamWindow(stream, clauses.window(), name), first)
+    clauses.declare(StreamWindow(stream, clauses.window(_FORMS.read), name), first)
     clauses.blank(first)
 
 
@@ -100,35 +120,43 @@ def _operator(clauses: Clauses) -> None:
     clauses.blank(first)
 
 
-def _check_uses(clauses: Clauses, uses: list[tuple[Token, str, int]]) -> None:
+def _check_uses(clauses: Clauses, uses: list[_Use]) -> None:
     declared = {window.name for window, _ in clauses.windows}
-    for token, name, _ in uses:
-        if name not in declared:
-            clauses.refuse(
-                f"the window <{name}> is not declared: add FROM NAMED WINDOW <{name}> ON <stream> [..]", token
-            )
+    for use in uses:
+        if use.name not in declared:
+            what = f"the window <{use.name}> is not declared: add FROM NAMED WINDOW <{use.name}> ON <stream> [..]"
+            clauses.refuse(what, use.token)
+    any_graph = any(one.says("GRAPH") and two.kind == "variable" for one, two in pairwise(clauses.found))
     for window, token in clauses.windows:
-        if window.name not in {name for _, name, _ in uses}:
+        if window.name not in {use.name for use in uses} and not any_graph:
             clauses.refuse(f"no pattern reads the window <{window.name}>: add WINDOW <{window.name}> {{ .. }}", token)
 
 
-def _place(clauses: Clauses, uses: list[tuple[Token, str, int]]) -> None:
-    """One window: its patterns join the default graph. Several: each is a named graph."""
-    alone = len(clauses.windows) == 1
-    for token, _, end in uses:
-        clauses.at = end if alone else end - 1
-        clauses.blank(token, "" if alone else "GRAPH")
-    if alone:
-        ((window, token),) = clauses.windows
-        clauses.windows = [(StreamWindow(window.stream, window.window), token)]
+def _placed(clauses: Clauses, uses: list[_Use]) -> ContinuousQuery:
+    """Windows are named graphs, but one that holds every pattern is the default graph."""
+    before = clauses.plain
+    for use in uses:
+        clauses.at = use.end - 1
+        clauses.blank(use.token, "GRAPH")
+    form = form_of(clauses)
+    if len(clauses.windows) > 1 or not set(reads(form)) <= {f"<{clauses.windows[0][0].name}>"}:
+        return compose(clauses, form)
+    clauses.plain = before
+    for use in uses:
+        clauses.at = use.end
+        clauses.blank(use.token)
+    ((window, token),) = clauses.windows
+    clauses.windows = [(StreamWindow(window.stream, window.window), token)]
+    return compose(clauses)
 
 
 def print_query(query: ContinuousQuery) -> str:
     """The query as RSP-QL text; ValueError when its windows have no names. Static data is not part of the text."""
-    if len(query.windows) == 1:
-        text = sparql(query.form, _streams(query, _WINDOW), lambda group: f"{{ WINDOW <{_WINDOW}> {group} }}")
-    elif only_named(query.windows):
-        text = _windows(sparql(query.form, _streams(query, _WINDOW)), {item.name for item in query.windows})
+    if not unnamed(query):
+        text = _as_windows(sparql(query.form, _streams(query)))
+    elif len(query.windows) == 1:
+        form = enclosed(query.form, f"<{_WINDOW}>")
+        text = _as_windows(sparql(form, _streams(query), lambda group: f"{{ GRAPH <{_WINDOW}> {group} }}"))
     else:
         raise ValueError("RSP-QL needs a name for each of several windows: print the query as csparql")
     return f"{_registration(query)}{text}\n" if query.name else f"{_inline_operator(query, text)}\n"
@@ -144,18 +172,16 @@ def _inline_operator(query: ContinuousQuery, text: str) -> str:
     return re.sub(r"\A\w+", rf"\g<0> {query.r2s.value.upper()}", text) if query.r2s else text
 
 
-def _streams(query: ContinuousQuery, name: str) -> str:
+def _streams(query: ContinuousQuery) -> str:
     return "\n".join(
-        f"FROM NAMED WINDOW <{item.name or name}> ON <{item.stream}> "
-        f"[RANGE {xsd_duration(item.window.size)} STEP {xsd_duration(item.window.slide)}]"
+        f"FROM NAMED WINDOW <{item.name or _WINDOW}> ON <{item.stream}> {_FORMS.write(item.window)}"
         for item in query.windows
     )
 
 
-def _windows(text: str, names: set[str | None]) -> str:
-    """The text with GRAPH as WINDOW before the windows' names."""
-    found = tokens(text)
-    for token, following in reversed(list(pairwise(found))):
-        if token.says("GRAPH") and following.text[1:-1] in names:
+def _as_windows(text: str) -> str:
+    """The text with GRAPH as WINDOW before a name."""
+    for token, following in reversed(list(pairwise(tokens(text)))):
+        if token.says("GRAPH") and following.kind == "iri":
             text = f"{text[: token.start]}WINDOW{text[token.end :]}"
     return text

@@ -1,0 +1,154 @@
+"""CQELS-QL: ``SELECT ... WHERE { STREAM <s> [RANGE 10s SLIDE 5s] { .. } patterns on static data }``.
+
+One window whose STREAM blocks hold every pattern is the default graph, together with the static data; otherwise each
+window is a named graph, ``urn:streamgauge:window:1`` and so on in order of appearance (STREAM blocks with the same
+stream and window are one), and patterns outside, or in ``GRAPH <g>``, read the static data. A RANGE alone slides with
+time (by 1 ms), ``[TRIPLES n]`` by 1 triple. Its answers are new ones (Istream), without a keyword; no names.
+Source: Le-Phuoc et al., CQELS (ISWC 2011), and the grammar of CQELS 1.x.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
+from streamgauge.model.semantics import R2S
+from streamgauge.query.clauses import Clauses, compose, form_of, open_clauses
+from streamgauge.query.naming import enclosed, reads, renamed, unnamed
+from streamgauge.query.printer import sparql
+from streamgauge.query.stamps import uses_timestamp
+from streamgauge.query.tokens import Token, tokens
+from streamgauge.query.windows import Forms, short_duration
+
+NAME: Final = "cqels"
+CLAUSE: Final = "WHERE { STREAM <stream> [RANGE 5s SLIDE 1s] { ... } }"
+_WINDOW: Final = "urn:streamgauge:window"
+_FORMS: Final = Forms(
+    dialect="CQELS",
+    slide="SLIDE",
+    sliding=True,
+    kinds=frozenset(("RANGE", "TRIPLES", "NOW", "ALL")),
+    duration=short_duration,
+    example="[RANGE 10s SLIDE 5s]",
+)
+_NOT_BEFORE: Final = ("FROM", "NAMED", "ON", "REGISTER")
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """``STREAM <s> [..]`` or ``GRAPH <g>`` before a group: first token, index after the last, window or graph."""
+
+    token: Token
+    end: int
+    source: StreamWindow | str
+
+
+def recognises(text: str) -> bool:
+    """Whether the text has a CQELS stream clause."""
+    found = (Token("sign", "", 0), *tokens(text))
+    return any(
+        second.says("STREAM") and not first.says(*_NOT_BEFORE) and third.kind in ("iri", "name", "variable")
+        for first, second, third in zip(found, found[1:], found[2:], strict=False)
+    )
+
+
+def parse(text: str) -> ContinuousQuery:
+    """The query of a CQELS-QL text; QueryError says where it is wrong or what is not supported."""
+    clauses = open_clauses(text)
+    if clauses.says("REGISTER"):
+        clauses.refuse("CQELS has no REGISTER: leave it out", clauses.token)
+    blocks: list[_Block] = []
+    while clauses.at < len(clauses.found):
+        _clause(clauses, blocks)
+    sources = tuple(dict.fromkeys(block.source for block in blocks if isinstance(block.source, StreamWindow)))
+    if not sources:
+        clauses.refuse(f"a CQELS query needs a stream: add {CLAUSE}", clauses.found[0] if clauses.found else None)
+    clauses.refuse_timestamp("CQELS")
+    return _placed(clauses, blocks, sources)
+
+
+def _clause(clauses: Clauses, blocks: list[_Block]) -> None:
+    """Reads the stream clause at the cursor, or steps over one token."""
+    first = clauses.token
+    clauses.at += 1
+    if first.says("STREAM"):
+        if clauses.token.kind == "variable":
+            clauses.refuse("STREAM with a variable is not supported: name the stream")
+        stream = clauses.iri("STREAM")
+        source = StreamWindow(stream, clauses.window(_FORMS.read))
+        if clauses.token.text != "{":
+            clauses.refuse("STREAM <stream> [..] { .. }: the { is missing here")
+        blocks.append(_Block(first, clauses.at, source))
+    elif first.says("GRAPH"):
+        if clauses.token.kind == "variable":
+            clauses.refuse("GRAPH with a variable is not supported: static data is one graph, leave GRAPH out")
+        blocks.append(_Block(first, clauses.at + 1, clauses.iri("GRAPH")))
+    elif clauses.begins(first) and clauses.token.says("RSTREAM", "ISTREAM", "DSTREAM"):
+        clauses.refuse("CQELS has no R2S keyword, its answers are new ones (Istream): leave it out, or write rspql")
+
+
+def _placed(clauses: Clauses, blocks: list[_Block], sources: tuple[StreamWindow, ...]) -> ContinuousQuery:
+    """Windows are named graphs, but one that holds every pattern is the default graph."""
+    before = clauses.plain
+    short = {source: f"<w:{number}>" for number, source in enumerate(sources, 1)}
+    named: dict[StreamWindow | str, str] = {source: f"GRAPH {name}" for source, name in short.items()}
+    _replace(clauses, blocks, named)
+    graphs = set(reads(form_of(clauses)))
+    static = graphs - set(short.values())
+    if len(static) > 1:
+        first = next(block.token for block in blocks if isinstance(block.source, str))
+        clauses.refuse("static data is one graph: name one with GRAPH, and leave no pattern outside of it", first)
+    clauses.plain = before
+    if len(sources) == 1 and not static:
+        _replace(clauses, blocks, {})
+        clauses.windows = [(sources[0], blocks[0].token)]
+        return compose(clauses)
+    _replace(clauses, blocks, named | {block.source: "" for block in blocks if isinstance(block.source, str)})
+    names = {source: f"{_WINDOW}:{number}" for number, source in enumerate(sources, 1)}
+    clauses.windows = [(StreamWindow(source.stream, source.window, names[source]), clauses.token) for source in sources]
+    return compose(clauses, renamed(form_of(clauses), {short[source]: f"<{names[source]}>" for source in sources}))
+
+
+def _replace(clauses: Clauses, blocks: list[_Block], texts: dict[StreamWindow | str, str]) -> None:
+    """Puts a text in the place of each block's head; ``GRAPH <g>`` stays when it has none, STREAM goes."""
+    for block in blocks:
+        if block.source in texts or isinstance(block.source, StreamWindow):
+            clauses.at = block.end
+            clauses.blank(block.token, texts.get(block.source, ""))
+
+
+def print_query(query: ContinuousQuery) -> str:
+    """The query as CQELS-QL text, without its name; ValueError when CQELS cannot say it."""
+    if query.r2s not in (None, R2S.ISTREAM):
+        raise ValueError(f"CQELS streams new answers: it cannot say {query.r2s}; print the query as rspql")
+    if uses_timestamp(query.form):
+        raise ValueError("CQELS has no timestamp(): print the query as rspql or csparql")
+    if not unnamed(query):
+        return f"{_as_streams(sparql(query.form), _distinct(query))}\n"
+    if len(query.windows) > 1:
+        raise ValueError("CQELS reads each stream in a STREAM block of its own: it cannot say several without names")
+    form = enclosed(query.form, f"<{_WINDOW}>")
+    text = sparql(form, where=lambda group: f"{{ GRAPH <{_WINDOW}> {group} }}")
+    return f"{_as_streams(text, {_WINDOW: query.windows[0]})}\n"
+
+
+def _distinct(query: ContinuousQuery) -> dict[str, StreamWindow]:
+    """The windows by name; ValueError when two are the same but for their names."""
+    seen: dict[tuple[str, Window], str] = {}
+    for item in query.windows:
+        other = seen.setdefault((item.stream, item.window), str(item.name))
+        if other != item.name:
+            raise ValueError(f"CQELS has no names for windows: <{other}> and <{item.name}> would be one; make them one")
+    return {str(item.name): item for item in query.windows}
+
+
+def _as_streams(text: str, windows: dict[str, StreamWindow]) -> str:
+    """The text with ``STREAM <s> [..]`` for GRAPH and a window's name."""
+    for token, following in reversed(list(pairwise(tokens(text)))):
+        if not token.says("GRAPH"):
+            continue
+        if following.kind != "iri":
+            raise ValueError("CQELS has no names for windows: it cannot say GRAPH ?variable; print the query as rspql")
+        item = windows[following.text[1:-1]]
+        text = f"{text[: token.start]}STREAM <{item.stream}> {_FORMS.write(item.window)}{text[following.end :]}"
+    return text

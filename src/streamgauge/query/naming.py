@@ -1,0 +1,105 @@
+"""Windows as named graphs of an algebra: which patterns they hold, and other names for them."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TypeGuard
+
+from streamgauge.model import algebra as al
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.terms import Term
+from streamgauge.query.rebuild import (
+    children,
+    every_expression,
+    every_pattern,
+    expression_parts,
+    expressions,
+    parts,
+    with_pattern,
+)
+
+DEFAULT = None
+"""The default graph, among the graphs that a form reads."""
+
+
+def reads(form: al.QueryForm) -> tuple[al.Node | None, ...]:
+    """The graphs whose triples a form matches, in order of appearance; a variable for ``GRAPH ?g``."""
+    found = dict.fromkeys(_reads(form.pattern, DEFAULT))
+    return tuple(found)
+
+
+def _reads(pattern: al.Pattern, graph: al.Node | None) -> list[al.Node | None]:
+    match pattern:
+        case al.BGP(patterns=patterns):
+            return [graph] if patterns else []
+        case al.Graph(name=name, pattern=inner):
+            return [name, *_reads(inner, name)]
+    inside = [part.pattern for tree in expressions(pattern) for part in every_expression(tree) if _is_exists(part)]
+    return [name for below in (*children(pattern), *inside) for name in _reads(below, graph)]
+
+
+def _is_exists(part: al.Expression) -> TypeGuard[al.Exists]:
+    return isinstance(part, al.Exists)
+
+
+def renamed(form: al.QueryForm, names: Mapping[Term, Term]) -> al.QueryForm:
+    """The form with its graphs renamed; names that are not there stay."""
+    return with_pattern(form, _renamed(form.pattern, names))
+
+
+def _renamed(pattern: al.Pattern, names: Mapping[Term, Term]) -> al.Pattern:
+    below = partial(_renamed, names=names)
+    result = parts(pattern, below, partial(_in_expression, below=below))
+    if isinstance(result, al.Graph) and isinstance(result.name, str):
+        return al.Graph(names.get(result.name, result.name), result.pattern)
+    return result
+
+
+def _in_expression(tree: al.Expression, below: partial[al.Pattern]) -> al.Expression:
+    return expression_parts(tree, below, partial(_in_expression, below=below))
+
+
+def enclosed(form: al.QueryForm, name: Term) -> al.QueryForm:
+    """The form whose EXISTS in HAVING, ORDER BY and SELECT, which stand outside WHERE, read the graph ``name``."""
+    return with_pattern(form, _enclosed(form.pattern, name))
+
+
+def _enclosed(pattern: al.Pattern, name: Term) -> al.Pattern:
+    if not _is_outside_where(pattern):
+        return pattern
+    into = partial(_into, name=name)
+    if isinstance(pattern, al.Group):
+        return parts(pattern, lambda inner: inner, into)
+    return parts(pattern, partial(_enclosed, name=name), into)
+
+
+def _is_outside_where(pattern: al.Pattern) -> bool:
+    """Whether a SELECT writes this part of it behind or before its WHERE."""
+    match pattern:
+        case al.Group() | al.Project() | al.Distinct() | al.Reduced() | al.Slice() | al.OrderBy():
+            return True
+        case al.Extend(pattern=inner) | al.Filter(pattern=inner) | al.Join(left=inner, right=al.Values()):
+            return isinstance(inner, al.Group | al.Extend | al.Filter | al.Join) and _is_outside_where(inner)
+        case _:
+            return False
+
+
+def _into(tree: al.Expression, name: Term) -> al.Expression:
+    return expression_parts(tree, partial(al.Graph, name), partial(_into, name=name))
+
+
+def unnamed(query: ContinuousQuery) -> bool:
+    """Whether no window has a name; ValueError when some have and some have not, or a GRAPH names no window."""
+    names = {window.name for window in query.windows}
+    if None in names and len(names) > 1:
+        raise ValueError("some windows have names and some have not: give each a name")
+    graphs = {pattern.name for pattern in every_pattern(query.form.pattern) if isinstance(pattern, al.Graph)}
+    for name in sorted(name for name in graphs if isinstance(name, str)):
+        if name[1:-1] not in names:
+            raise ValueError(f"GRAPH {name} names no window of the query: patterns on static data need no GRAPH")
+    variables = sorted(name.name for name in graphs if isinstance(name, al.Var))
+    if names == {None} and variables:
+        raise ValueError(f"GRAPH ?{variables[0]}: the query has no named window")
+    for name in sorted(filter(None, names)):
+        if not variables and f"<{name}>" not in graphs:
+            raise ValueError(f"no pattern reads the window <{name}>: leave it out")
+    return names == {None}
