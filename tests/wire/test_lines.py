@@ -1,6 +1,7 @@
 """The JSON lines of an engine on a pipe: round trips, foreign layouts, and errors that name the field."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -31,8 +32,9 @@ INTS = st.integers(-(2**63), 2**63 - 1)
 BAGS = st.lists(TRIPLES, max_size=4).map(tuple)
 
 
-@given(st.builds(StreamElement, st.text(), INTS, INTS, BAGS, BAGS, st.one_of(st.none(), INTS)))
-def test_elements_come_back(element):
+@given(st.builds(StreamElement, st.text(), INTS, INTS, BAGS, BAGS), st.none() | st.integers(1, 9))
+def test_elements_come_back(element, lasts):
+    element = replace(element, until=None if lasts is None else element.time + lasts)
     line = encode_element(element)
     assert line.endswith(b"}\n")
     assert line.count(b"\n") == 1
@@ -121,6 +123,7 @@ def test_terms_of_answers_become_canonical():
         ('{"stream":"s","t":1,"n":1,"add":"a <urn:b> <urn:c> .\\n"}', "field add is not N-Triples"),
         ('{"stream":"s","t":1,"n":1,"remove":"<http://a> .\\n"}', "field remove is not N-Triples"),
         ('{"stream":"s","t":1,"n":1,"until":"x"}', "field until is 'x'"),
+        ('{"stream":"s","t":1,"n":1,"until":1}', "field until is 1: an element ends after its time, 1 ms"),
         ('{"advance":"soon"}', "field advance is 'soon': expected a whole number"),
     ],
 )

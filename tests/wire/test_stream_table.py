@@ -1,5 +1,7 @@
 """The stream table: what is written is read back, and a bad column or file is named."""
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -16,12 +18,20 @@ TRIPLES = st.tuples(TERMS, TERMS, TERMS)
 @st.composite
 def streams(draw):
     drawn = draw(
-        st.lists(st.tuples(TERMS, st.integers(0, 9), st.integers(1, 3), st.lists(TRIPLES, min_size=1, max_size=5)))
+        st.lists(
+            st.tuples(
+                TERMS,
+                st.integers(0, 9),
+                st.integers(1, 3),
+                st.lists(TRIPLES, min_size=1, max_size=5),
+                st.sampled_from([None, None, 1, 5]),
+            )
+        )
     )
     sequence, elements = -1, []
-    for name, time, step, triples in drawn:
+    for name, time, step, triples, span in drawn:
         sequence += step
-        elements.append(StreamElement(name, time, sequence, tuple(triples)))
+        elements.append(StreamElement(name, time, sequence, tuple(triples), (), None if span is None else time + span))
     return elements
 
 
@@ -98,9 +108,31 @@ def test_a_truncated_or_absent_file_is_named(tmp_path):
     [
         (StreamElement("s", 0, 5, ()), "sequence 5 holds no triple"),
         (StreamElement("s", 0, 5, (("<a>",) * 3,), (("<b>",) * 3,)), "sequence 5 holds removed triples"),
-        (StreamElement("s", 0, 5, (("<a>",) * 3,), until=9), "end of validity"),
+        (
+            StreamElement("s", 9, 5, (("<a>",) * 3,), until=9),
+            "sequence 5 ends at 9 ms: that must be after its time, 9 ms",
+        ),
     ],
 )
 def test_what_the_table_cannot_hold_is_refused(element, said):
     with pytest.raises(stream.StreamError, match=said):
         stream.to_table([element])
+
+
+def test_a_table_without_until_and_one_with_it_are_read_alike(tmp_path):
+    elements = some()
+    assert "until" not in stream.to_table(elements).column_names
+    ending = [replace(elements[0], until=70), *elements[1:]]
+    assert stream.to_table(ending).column("until").to_pylist() == [70, 70, *[None] * 6]
+    pq.write_table(stream.to_table(ending[:2]), tmp_path / "part-0.parquet")
+    pq.write_table(stream.to_table(ending[2:]), tmp_path / "part-1.parquet")
+    assert list(stream.elements(tmp_path)) == ending
+
+
+@pytest.mark.parametrize(
+    ("ends", "said"), [([5, 6], "until must be the same"), ([0, 0], "sequence 0 ends at 0 ms: that must be after 0")]
+)
+def test_a_wrong_end_is_named(ends, said):
+    table = stream.to_table(some(1)).append_column("until", pa.array(ends, pa.int64()))
+    with pytest.raises(stream.StreamError, match=said):
+        list(stream.elements(table))

@@ -59,9 +59,12 @@ def decode_input(line: bytes | str) -> Input:
     stream = data.get("stream")
     if not isinstance(stream, str):
         raise LineError(f"field stream is {_short(stream)}: expected the stream's IRI")
+    time = _whole(data, "t")
     until = _whole(data, "until") if data.get("until") is not None else None
+    if until is not None and until <= time:
+        raise LineError(f"field until is {until}: an element ends after its time, {time} ms")
     added, removed = _triples(data, "add"), _triples(data, "remove")
-    return StreamElement(stream, _whole(data, "t"), _whole(data, "n"), added, removed, until)
+    return StreamElement(stream, time, _whole(data, "n"), added, removed, until)
 
 
 def encode_answer(answer: Answer) -> bytes:

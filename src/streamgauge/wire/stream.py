@@ -1,6 +1,7 @@
 """The stream table: one row per triple, as Parquet files or an Arrow table, and its elements.
 
-``sequence`` numbers the elements in system-time order, ``position`` the triples within one; times in ms.
+``sequence`` numbers the elements in system-time order, ``position`` the triples within one; times in ms. A table may
+have a column ``until``, when its elements end.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,7 +27,12 @@ SCHEMA = pa.schema(
         pa.field("object", pa.string(), nullable=False),
     ]
 )
-"""The columns of a stream table; all of them are required and none holds nulls."""
+"""The columns that every stream table has; none holds nulls."""
+
+UNTIL = pa.field("until", pa.int64())
+"""The column that a table may have beside them: when an element ends (ms), null for one that does not."""
+
+_WITH_UNTIL = SCHEMA.append(UNTIL)
 
 _BATCH = 65_536
 _CHUNK = 20_000
@@ -41,7 +47,7 @@ def elements(source: pa.Table | str | Path) -> Iterator[StreamElement]:
     StreamError names the file and column when a column is missing, mistyped or holds nulls, and the sequence
     number where rows are out of order.
     """
-    carry: list[Any] = [[] for _ in SCHEMA]
+    carry: list[Any] = [[] for _ in _WITH_UNTIL]
     last = -1
     where: str | Path = "the stream table"
     for where, batch in _batches(source):
@@ -57,20 +63,28 @@ def elements(source: pa.Table | str | Path) -> Iterator[StreamElement]:
 
 
 def read_table(path: str | Path) -> pa.Table:
-    """The whole stream table of a Parquet file or folder in memory; StreamError names file and column."""
-    return tables.read(Path(path), SCHEMA)
+    """The whole stream table of a Parquet file or folder in memory; StreamError names file and column.
+
+    It has the column ``until`` when some element ends.
+    """
+    return _without_nulls(pa.Table.from_batches((batch for _, batch in _batches(path)), schema=_WITH_UNTIL))
 
 
 def to_table(stream: Iterable[StreamElement]) -> pa.Table:
-    """The stream table of elements, in memory; StreamError for an element that it cannot hold."""
-    return pa.Table.from_batches(_record_batches(stream), schema=SCHEMA)
+    """The stream table of elements, in memory, as ``read_table`` has it; StreamError for one that it cannot hold."""
+    return _without_nulls(pa.Table.from_batches(_record_batches(stream), schema=_WITH_UNTIL))
+
+
+def _without_nulls(table: pa.Table) -> pa.Table:
+    ends = table.column(UNTIL.name)
+    return table.drop_columns([UNTIL.name]) if ends.null_count == len(ends) else table
 
 
 def write(stream: Iterable[StreamElement], path: str | Path | IO[bytes]) -> int:
     """Write elements as one Parquet file, by name or open, and return how many; StreamError as ``to_table`` has it."""
     count = 0
     try:
-        with pq.ParquetWriter(path, SCHEMA, compression="zstd") as writer:
+        with pq.ParquetWriter(path, _WITH_UNTIL, compression="zstd") as writer:
             for batch in _record_batches(stream):
                 writer.write_batch(batch)
                 count += pc.sum(pc.equal(batch.column("position"), 0)).as_py()
@@ -86,14 +100,33 @@ def files(path: str | Path) -> list[Path]:
 
 def _batches(source: pa.Table | str | Path) -> Iterator[tuple[str | Path, pa.RecordBatch]]:
     if not isinstance(source, pa.Table):
-        yield from tables.batches(Path(source), SCHEMA)
+        for file in files(source):
+            for _, batch in tables.batches(file, _schema(file)):
+                yield file, _complete(batch)
         return
+    schema = _WITH_UNTIL if UNTIL.name in source.column_names else SCHEMA
     for batch in source.to_batches(max_chunksize=_BATCH):
-        yield "the stream table", tables.conform(batch, SCHEMA, "the stream table")
+        yield "the stream table", _complete(tables.conform(batch, schema, "the stream table"))
+
+
+def _schema(file: Path) -> pa.Schema:
+    """The columns to read of a file: ``until`` when it has it."""
+    try:
+        return _WITH_UNTIL if UNTIL.name in pq.read_schema(file).names else SCHEMA
+    except (pa.ArrowException, OSError):
+        return SCHEMA  # reading says what is wrong with it
+
+
+def _complete(batch: pa.RecordBatch) -> pa.RecordBatch:
+    if UNTIL.name in batch.schema.names:
+        return batch
+    return pa.RecordBatch.from_arrays([*batch.columns, pa.nulls(len(batch), UNTIL.type)], schema=_WITH_UNTIL)
 
 
 def _lists(batch: pa.RecordBatch) -> list[list[Any]]:
-    return [_shared(column) if index in (0, 5) else column.to_pylist() for index, column in enumerate(batch.columns)]
+    *columns, ends = batch.columns
+    lists = [_shared(column) if index in (0, 5) else column.to_pylist() for index, column in enumerate(columns)]
+    return [*lists, [None] * len(batch) if ends.null_count == len(batch) else ends.to_pylist()]
 
 
 def _shared(column: pa.Array) -> list[str]:
@@ -110,7 +143,7 @@ def _starts(sequence: Sequence[int]) -> list[int]:
 
 
 def _element(columns: list[list[Any]], begin: int, end: int, last: int, where: str | Path) -> StreamElement:
-    streams, times, sequences, positions, subjects, predicates, objects = columns
+    streams, times, sequences, positions, subjects, predicates, objects, ends = columns
     sequence: int = sequences[begin]
     if sequence <= last:
         raise StreamError(f"{where}: sequence {sequence} comes after {last}: sort the rows by sequence, position")
@@ -118,8 +151,14 @@ def _element(columns: list[list[Any]], begin: int, end: int, last: int, where: s
         raise StreamError(f"{where}: sequence {sequence}: column position must count its rows from 0")
     if times[begin] != times[end - 1]:
         raise StreamError(f"{where}: sequence {sequence}: column time must be the same in all rows of an element")
+    if ends[begin] != ends[end - 1]:
+        raise StreamError(f"{where}: sequence {sequence}: column until must be the same in all rows of an element")
+    if ends[begin] is not None and ends[begin] <= times[begin]:
+        raise StreamError(
+            f"{where}: sequence {sequence} ends at {ends[begin]} ms: that must be after {times[begin]} ms"
+        )
     triples = tuple(zip(subjects[begin:end], predicates[begin:end], objects[begin:end], strict=True))
-    return StreamElement(streams[begin], times[begin], sequence, triples)
+    return StreamElement(streams[begin], times[begin], sequence, triples, (), ends[begin])
 
 
 def _record_batches(stream: Iterable[StreamElement]) -> Iterator[pa.RecordBatch]:
@@ -127,13 +166,17 @@ def _record_batches(stream: Iterable[StreamElement]) -> Iterator[pa.RecordBatch]
     while chunk := list(islice(iterator, _CHUNK)):
         rows = [row for element in chunk for row in _rows(element)]
         columns = zip(*rows, strict=True)
-        arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
-        yield pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, _WITH_UNTIL, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=_WITH_UNTIL)
 
 
-def _rows(element: StreamElement) -> list[tuple[str, int, int, int, str, str, str]]:
-    if element.removed or element.until is not None or not element.added:
-        lack = "no triple" if not element.added else "removed triples or an end of validity"
+def _rows(element: StreamElement) -> list[tuple[str, int, int, int, str, str, str, int | None]]:
+    if element.removed or not element.added:
+        lack = "no triple" if not element.added else "removed triples"
         raise StreamError(f"sequence {element.sequence} holds {lack}: a stream table holds added triples only")
+    if element.until is not None and element.until <= element.time:
+        raise StreamError(
+            f"sequence {element.sequence} ends at {element.until} ms: that must be after its time, {element.time} ms"
+        )
     head = (element.stream, element.time, element.sequence)
-    return [(*head, position, *triple) for position, triple in enumerate(element.added)]
+    return [(*head, position, *triple, element.until) for position, triple in enumerate(element.added)]
