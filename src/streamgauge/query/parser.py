@@ -22,7 +22,7 @@ _REFUSED: Final = {
     "SERVICE": "SERVICE asks another server; bring its data in as static data instead",
     "DESCRIBE": "DESCRIBE has no defined answer; write a CONSTRUCT",
     "LATERAL": "LATERAL is not SPARQL 1.1; write a subquery",
-    "FROM": "FROM names data to load: bring it beside the query as its static data and leave this out, or name a stream",
+    "FROM": "FROM names data to load: bring it beside the query as static data and leave this out, or name a stream",
 }
 _SEQUENCES: Final = ("SEQ", "OPTIONALSEQ", "EQUALS", "EQUALSOPTIONAL", "GETDURATION", "GETSTARTTIME", "GETENDTIME")
 _NEAR: Final = "this does not belong here, or something just before it is missing"

@@ -1,0 +1,58 @@
+"""The command ``translate``: a continuous query in another dialect."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from streamgauge.bench.plan import read_text
+from streamgauge.cli.exits import Exit
+from streamgauge.query import QueryError, detect, dialects, fill, parse, print_query
+
+
+def register(app: typer.Typer) -> None:
+    """Add this group's commands."""
+    app.command("translate")(translate)
+
+
+def _dialect(value: str | None) -> str | None:
+    if value is not None and value not in dialects():
+        raise typer.BadParameter(f"{value!r}: choose from {', '.join(dialects())}")
+    return value
+
+
+def translate(
+    query: Annotated[str, typer.Argument(help="The query's file; - for standard input.")],
+    to: Annotated[str, typer.Option(callback=_dialect, help="cqels, csparql, rspql or sparqlstream.")],
+    source: Annotated[
+        str | None,
+        typer.Option("--from", callback=_dialect, help="Its dialect, if its stream clause does not tell."),
+    ] = None,
+    define: Annotated[list[str] | None, typer.Option("--define", "-D", help="A query parameter: -D TEMP=50.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Print a query in another dialect; what that dialect cannot say is refused by name."""
+    template = sys.stdin.read() if query == "-" else read_text(Path(query))
+    try:
+        text = fill(template, dict(_pair(item) for item in define or ()))
+        given = source or detect(text)
+        printed = print_query(parse(text, given), to)
+    except QueryError as error:
+        raise _refused(f"{query}, {error}") from error
+    except ValueError as error:
+        raise _refused(f"{query}: {error}") from error
+    typer.echo(json.dumps({"from": given, "to": to, "query": printed}, indent=2) if as_json else printed, nl=as_json)
+
+
+def _pair(item: str) -> tuple[str, str]:
+    name, equals, value = item.partition("=")
+    if not equals or not name:
+        raise typer.BadParameter(f"{item!r}: write NAME=VALUE", param_hint="-D")
+    return name, value
+
+
+def _refused(sentence: str) -> typer.Exit:
+    typer.echo(f"streamgauge: {sentence}", err=True)
+    return typer.Exit(Exit.BAD_INPUT)
