@@ -1,18 +1,19 @@
 """GROUP BY and aggregates over expanded relations, one group per report and key."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 import pyoxigraph as ox
-from pyspark.sql import Column, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from streamgauge.compute.spark.numbers import integer_term, real_term
 from streamgauge.compute.spark.relation import Relation, column, number
 from streamgauge.compute.spark.scalars import Typed, computed, fast, value
 from streamgauge.model.algebra import Aggregate, Call, Group, Var
-from streamgauge.model.terms import XSD, Term
+from streamgauge.model.terms import XSD, Term, datatype, is_literal
 from streamgauge.wire.canonical import Canonical
 
 ZERO = f'"0"^^<{XSD}integer>'
@@ -30,21 +31,25 @@ class Plan:
     count: Column | None = None
 
 
-def group(spark: SparkSession, inner: Relation, node: Group, reports: int) -> Relation:
-    """Group(keys, aggregates) of an expanded relation; without keys there is one row for every report."""
+def group(every: DataFrame, inner: Relation, node: Group, within: Sequence[str] = ()) -> Relation:
+    """Group(keys, aggregates) of an expanded relation, apart for each value of the variables ``within``.
+
+    Without keys there is one row for each row of ``every``: the reports (``lo``) and the columns of ``within``.
+    """
     keys = [value(expression, inner).alias(column(var.name)) for var, expression in node.keys]
     plans = [(var.name, _plan(f"a{i}", aggregate, inner)) for i, (var, aggregate) in enumerate(node.aggregates)]
-    rows = inner.frame.select("lo", *keys, *(item for _, plan in plans for item in plan.inputs))
-    names = [column(var.name) for var, _ in node.keys]
+    parts = list(map(column, within))
+    rows = inner.frame.select("lo", *parts, *keys, *(item for _, plan in plans for item in plan.inputs))
+    names = [*parts, *(column(var.name) for var, _ in node.keys)]
     found = rows.groupBy("lo", *names).agg(fn.count("*").alias("rows"), *(g for _, plan in plans for g in plan.grouped))
-    if not names:
-        found = spark.range(reports).select(fn.col("id").cast("int").alias("lo")).join(found, "lo", "left")
+    if not node.keys:
+        found = every.join(found, ["lo", *parts], "left")
     terms = [plan.result.alias(column(name)) for name, plan in plans]
     counts = {name: plan.count for name, plan in plans if plan.count is not None}
     values = [count.alias(number(name)) for name, count in counts.items()]
-    variables = (*(var.name for var, _ in node.keys), *(name for name, _ in plans))
+    variables = (*within, *(var.name for var, _ in node.keys), *(name for name, _ in plans))
     frame = found.select("lo", fn.col("lo").alias("hi"), *names, *terms, *values)
-    return Relation(frame, variables, frozenset(counts), 1, dict.fromkeys(counts, "integer"))
+    return Relation(frame, variables, frozenset(counts) | set(within), 1, dict.fromkeys(counts, "integer"))
 
 
 def _plan(name: str, aggregate: Aggregate, inner: Relation) -> Plan:
@@ -53,6 +58,8 @@ def _plan(name: str, aggregate: Aggregate, inner: Relation) -> Plan:
     if aggregate.function == "SAMPLE" and aggregate.argument is not None:
         given = value(aggregate.argument, inner).alias(name)
         return Plan((given,), (fn.min(name).alias(name),), fn.col(name))
+    if aggregate.function == "GROUP_CONCAT":
+        return _concatenated(name, aggregate, inner)
     assert aggregate.argument is not None
     typed = fast(aggregate.argument, inner)
     if typed is None or typed.kind == "boolean":
@@ -109,18 +116,47 @@ def term_of_total(name: str, function: str, kind: str) -> Column:
 
 def _collected(name: str, aggregate: Aggregate, inner: Relation) -> Plan:
     """Any aggregate of terms of any kinds: each group's terms go to pyoxigraph."""
+    once = aggregate.distinct or aggregate.function in ("MIN", "MAX")
+    function = f"{aggregate.function}({'DISTINCT ' if aggregate.distinct else ''}?v)"
+    return _gathered(name, aggregate, inner, once, partial(aggregated, function))
+
+
+def _concatenated(name: str, aggregate: Aggregate, inner: Relation) -> Plan:
+    """GROUP_CONCAT in the order of the terms: SPARQL leaves the order open."""
+    return _gathered(name, aggregate, inner, aggregate.distinct, partial(concatenated, aggregate.separator))
+
+
+def _gathered(
+    name: str,
+    aggregate: Aggregate,
+    inner: Relation,
+    once: bool,
+    evaluate: Callable[[list[list[Term]]], list[Term | None]],
+) -> Plan:
     assert aggregate.argument is not None
     given = fn.coalesce(value(aggregate.argument, inner), fn.lit(_ERROR)).alias(name)
-    gathered = (
-        fn.collect_set(name) if aggregate.distinct or aggregate.function in ("MIN", "MAX") else fn.collect_list(name)
-    )
-    function = f"{aggregate.function}({'DISTINCT ' if aggregate.distinct else ''}?v)"
+    gathered = fn.collect_set(name) if once else fn.collect_list(name)
 
     def compute(groups: pa.Array) -> pa.Array:
-        return pa.array(aggregated(function, groups.to_pylist()), pa.string())
+        return pa.array(evaluate(groups.to_pylist()), pa.string())
 
     result = fn.arrow_udf(compute, "string")(fn.coalesce(fn.col(name), fn.array().cast("array<string>")))
     return Plan((given,), (gathered.alias(name),), result)
+
+
+def concatenated(separator: str, groups: Sequence[Sequence[Term]]) -> list[Term | None]:
+    """GROUP_CONCAT of each bag of canonical terms: a simple literal; an error unless all of them are strings."""
+    between = str(ox.Literal(separator))[1:-1]
+    return [
+        f'"{between.join(term[1 : term.rindex(chr(34))] for term in sorted(terms))}"'
+        if all(map(_is_text, terms))
+        else None
+        for terms in groups
+    ]
+
+
+def _is_text(term: Term) -> bool:
+    return is_literal(term) and datatype(term) in (None, XSD + "string")
 
 
 def aggregated(function: str, groups: Sequence[Sequence[Term]]) -> list[Term | None]:

@@ -5,38 +5,52 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
-import pyarrow as pa
+from pyspark.sql import functions as fn
 
 from streamgauge.compute.spark import relation as rel
 from streamgauge.compute.spark.aggregates import group
+from streamgauge.compute.spark.exists import Given, is_join, outer_rows
 from streamgauge.compute.spark.facts import Facts
 from streamgauge.compute.spark.numbers import SPARK_TYPES
+from streamgauge.compute.spark.paths import NODE, path_solutions
+from streamgauge.compute.spark.presence import How, distinct, kept, left_join, minus, semi_join
 from streamgauge.compute.spark.refusal import conjuncts, negated
 from streamgauge.compute.spark.relation import Relation, column, number
 from streamgauge.compute.spark.running import running_group
 from streamgauge.compute.spark.scalars import canonical, condition, fast, value
-from streamgauge.compute.spark.stars import basic_graph_pattern
+from streamgauge.compute.spark.slices import sliced, taken_apart
+from streamgauge.compute.spark.stars import basic_graph_pattern, ordered
 from streamgauge.model import algebra as al
-from streamgauge.model.terms import Term
+from streamgauge.model.terms import XSD, Term
+from streamgauge.query.rebuild import every_expression, expression_parts, parts
+
+_FLAG = ".exists"
 
 
 @dataclass(frozen=True)
 class Compiler:
     """Compiles patterns over the facts of each graph (``None``: the default graph) that `reads` names.
 
-    ``numeric`` names the variables whose values are wanted as numbers.
-    From ``many`` reports on, aggregates are kept as running totals where they can be.
+    ``numeric`` names the variables whose values are wanted as numbers. From ``many`` reports on, rows stay over
+    intervals where they can; below, operators that compare rows work report by report. In an EXISTS, ``given`` are the
+    outer rows.
     """
 
     graphs: Mapping[Term | None, Facts]
     numeric: frozenset[str]
     many: int
     graph: Term | None = None
+    given: Given | None = None
 
     @property
     def facts(self) -> Facts:
         """The facts of the graph that patterns are matched with."""
         return self.graphs[self.graph]
+
+    @property
+    def reports(self) -> int:
+        """The number of reports."""
+        return self.facts.reports
 
     def relation(self, pattern: al.Pattern) -> Relation:
         """The solutions of a pattern in all reports."""
@@ -49,12 +63,13 @@ class Compiler:
             al.Minus: self._minus,
             al.Extend: self._extend,
             al.Values: self._values,
+            al.Graph: self._in_graph,
             al.Group: self._group,
             al.Project: self._project,
             al.Distinct: self._distinct,
-            al.Graph: self._in_graph,
             al.Reduced: self._same,
             al.OrderBy: self._same,
+            al.Slice: self._slice,
         }
         return compilers[type(pattern)](pattern)
 
@@ -62,99 +77,215 @@ class Compiler:
         """The solutions of a pattern, a row for each report."""
         return rel.refine(self.relation(pattern), 1)
 
+    def _comparable(self, relation: Relation) -> Relation:
+        """A relation as the operators want it that look for matches: report by report, or over intervals."""
+        return relation if self.reports >= self.many else rel.refine(relation, 1)
+
+    def _leaf(self, relation: Relation) -> Relation:
+        """The solutions for each outer row, inside EXISTS."""
+        return relation if self.given is None else self.given.joined(relation, self.reports)
+
     def _bgp(self, node: al.BGP, filtered: frozenset[str] = frozenset()) -> Relation:
-        if not node.patterns:
-            return self._table((), ((),))
-        return basic_graph_pattern(self.facts, node.patterns, self.numeric, filtered)
+        plain = [triple for triple in node.patterns if isinstance(triple.predicate, al.Var | str)]
+        found = {
+            al.BGP((triple,)): path_solutions(self.facts, triple, self._near(triple))
+            for triple in node.patterns
+            if triple not in plain
+        }
+        if plain:
+            found[al.BGP(tuple(plain))] = basic_graph_pattern(self.facts, plain, self.numeric, filtered)
+        if not found:
+            return self._leaf(self._always((), ((),)))
+        blocks = ordered(list(found), _names, lambda block: block != al.BGP(tuple(plain)))
+        return self._leaf(reduce(self._joined, [found[block] for block in blocks]))
+
+    def _near(self, triple: al.TriplePattern) -> Relation | None:
+        """The outer rows' values for the ends of a path, over NODE."""
+        if self.given is None:
+            return None
+        names = {end.name for end in (triple.subject, triple.object) if isinstance(end, al.Var)}
+        known = [name for name in self.given.names if name in names and name in self.given.relation.variables]
+        ends = [self.given.relation.project((name,)).rename({name: NODE}) for name in known]
+        bound = [end.where(fn.col(column(NODE)).isNotNull()) for end in ends]
+        return distinct(reduce(rel.union, bound)) if bound else None
+
+    def _joined(self, left: Relation, right: Relation) -> Relation:
+        return rel.join(left, right, self.reports)
 
     def _in_graph(self, node: al.Graph) -> Relation:
         assert isinstance(node.name, str)
         return replace(self, graph=node.name).relation(node.pattern)
 
     def _join(self, node: al.Join) -> Relation:
-        return rel.join(self.relation(node.left), self.relation(node.right), self.facts.reports)
+        return self._joined(self.relation(node.left), self.relation(node.right))
 
     def _union(self, node: al.Union) -> Relation:
         return rel.union(self.relation(node.left), self.relation(node.right))
 
     def _minus(self, node: al.Minus) -> Relation:
-        return rel.minus(self.expanded(node.left), self.expanded(node.right), self.facts.reports)
+        left, right = (self._comparable(self.relation(side)) for side in (node.left, node.right))
+        return minus(left, right, self.reports, self.given.free() if self.given else None)
 
     def _left_join(self, node: al.LeftJoin) -> Relation:
-        left, right = self.expanded(node.left), self.expanded(node.right)
+        left, right = (self._comparable(self.relation(side)) for side in (node.left, node.right))
         if node.condition is None:
-            return rel.left_join(left, right, self.facts.reports)
-        both = rel.join(left, right, self.facts.reports)
-        matched = both.where(condition(node.condition, both))
-        return rel.union(matched, rel.kept(left, matched, "left_anti"))
+            return left_join(left, right, self.reports)
+        wanted = node.condition
+        return left_join(left, right, self.reports, lambda pairs: self._where(wanted, pairs))
 
     def _filter(self, node: al.Filter) -> Relation:
-        parts = conjuncts(node.condition)
-        names = frozenset(var.name for part in parts for var in al.expression_variables(part))
+        names = frozenset(var.name for var in al.expression_variables(node.condition))
         inner = self._bgp(node.pattern, names) if isinstance(node.pattern, al.BGP) else self.relation(node.pattern)
-        plain = [part for part in parts if not isinstance(negated(part) or part, al.Exists)]
-        inner = reduce(lambda found, part: found.where(condition(part, found)), plain, inner)
-        return reduce(self._exists, [part for part in parts if part not in plain], inner)
+        return self._where(node.condition, inner)
+
+    def _where(self, wanted: al.Expression, relation: Relation) -> Relation:
+        """The rows that a condition keeps, its EXISTS last."""
+        together = conjuncts(wanted)
+        plain = [part for part in together if not _exists_in(part)]
+        found = reduce(lambda rows, part: rows.where(condition(part, rows)), plain, relation)
+        return reduce(self._where_exists, [part for part in together if part not in plain], found)
+
+    def _where_exists(self, outer: Relation, part: al.Expression) -> Relation:
+        exists = negated(part) or part
+        if isinstance(exists, al.Exists):
+            return self._matching(outer, exists.pattern, "left_semi" if exists is part else "left_anti")
+        expression, flagged = self._flagged(part, outer)
+        return flagged.where(condition(expression, flagged)).project(outer.variables)
+
+    def _matching(self, outer: Relation, pattern: al.Pattern, how: How) -> Relation:
+        """The rows of ``outer`` for which an EXISTS pattern has a solution, or those for which it has none."""
+        left = self._comparable(outer)
+        if is_join(pattern):
+            return self._paired(left, pattern, how)
+        known, given = outer_rows(left, pattern)
+        found = replace(self, given=given).relation(pattern).project((given.key,))
+        return kept(known, self._comparable(found), how).project(left.variables)
+
+    def _paired(self, left: Relation, pattern: al.Pattern, how: How) -> Relation:
+        """EXISTS as a join; its outermost conditions may speak of outer variables."""
+        conditions: list[al.Expression] = []
+        while isinstance(pattern, al.Filter):
+            conditions.append(pattern.condition)
+            pattern = pattern.pattern
+        right = self._comparable(replace(self, given=None).relation(pattern))
+        if not conditions:
+            return semi_join(left, right, self.reports, how)
+
+        def narrow(pairs: Relation) -> Relation:
+            return reduce(lambda found, part: found.where(condition(part, found)), conditions, pairs)
+
+        return semi_join(left, right, self.reports, how, narrow)
+
+    def _flagged(self, tree: al.Expression, relation: Relation) -> tuple[al.Expression, Relation]:
+        """The expression with a variable for each EXISTS in it, and the rows with these variables."""
+        found = relation
+        flags: dict[al.Exists, al.Var] = {}
+        for exists in _exists_in(tree):
+            flags[exists], found = self._flag(exists, found)
+        return _replaced(tree, flags), found
+
+    def _flag(self, exists: al.Exists, relation: Relation) -> tuple[al.Var, Relation]:
+        """A variable that says of each row whether the EXISTS holds."""
+        name = f"{_FLAG}{len(relation.variables)}"
+        true = _with_flag(self._matching(relation, exists.pattern, "left_semi"), name, "true")
+        false = _with_flag(self._matching(relation, exists.pattern, "left_anti"), name, "false")
+        return al.Var(name), rel.union(true, false)
 
     def _extend(self, node: al.Extend) -> Relation:
-        inner, name = self.relation(node.pattern), node.variable.name
-        typed = fast(node.expression, inner)
+        before, name = self.relation(node.pattern), node.variable.name
+        expression, inner = self._flagged(node.expression, before)
+        typed = fast(expression, inner)
         numbers = dict(inner.numbers)
         frame = inner.frame
         if typed is not None and typed.kind in SPARK_TYPES:
             numbers[name] = typed.kind
             frame = frame.withColumn(number(name), typed.column)
-        simple = isinstance(node.expression, al.Var) or name not in numbers or typed is None
-        term = value(node.expression, inner) if simple or typed is None else canonical(typed)
+        simple = isinstance(expression, al.Var) or name not in numbers or typed is None
+        term = value(expression, inner) if simple or typed is None else canonical(typed)
         frame = frame.withColumn(column(name), term)
-        sure = isinstance(node.expression, str) or (
-            isinstance(node.expression, al.Var) and node.expression.name in inner.certain
-        )
+        sure = isinstance(expression, str) or (isinstance(expression, al.Var) and expression.name in inner.certain)
         certain = inner.certain | {name} if sure else inner.certain
-        return Relation(frame, (*inner.variables, name), certain, inner.width, numbers)
+        found = Relation(frame, (*inner.variables, name), certain, inner.width, numbers)
+        return found if inner is before else found.project((*before.variables, name))
 
     def _values(self, node: al.Values) -> Relation:
-        return self._table(tuple(var.name for var in node.variables), node.rows)
+        return self._leaf(self._always(tuple(var.name for var in node.variables), node.rows))
 
     def _group(self, node: al.Group) -> Relation:
-        inner = self.relation(node.pattern)
-        if inner.width > 1 and self.facts.reports >= self.many:
-            running = running_group(self.facts.spark, inner, node, self.facts.reports)
+        before = self.relation(node.pattern)
+        wanted, inner = self._flagged_group(node, before)
+        if self.given is None and inner.width > 1 and self.reports >= self.many:
+            running = running_group(self.facts.spark, inner, wanted, self.reports)
             if running is not None:
                 return running
-        return group(self.facts.spark, rel.refine(inner, 1), node, self.facts.reports)
+        every = self.facts.spark.range(self.reports).select(fn.col("id").cast("int").alias("lo"))
+        if self.given is None:
+            return group(every, rel.refine(inner, 1), wanted)
+        key = al.Var(self.given.key)
+        rows = rel.refine(self.given.relation, 1).frame.select("lo", column(key.name))
+        return self._leaf(group(rows, rel.refine(inner, 1), wanted, (key.name,)))
+
+    def _flagged_group(self, node: al.Group, relation: Relation) -> tuple[al.Group, Relation]:
+        """A Group without EXISTS in its keys and aggregates, and the rows with their values."""
+        trees = [tree for _, tree in node.keys] + [a.argument for _, a in node.aggregates if a.argument is not None]
+        if not any(map(_exists_in, trees)):
+            return node, relation
+        flags: dict[al.Exists, al.Var] = {}
+        for exists in dict.fromkeys(exists for tree in trees for exists in _exists_in(tree)):
+            flags[exists], relation = self._flag(exists, relation)
+        without = parts(node, lambda pattern: pattern, lambda tree: _replaced(tree, flags))
+        assert isinstance(without, al.Group)
+        return without, relation
 
     def _project(self, node: al.Project) -> Relation:
-        return self.relation(node.pattern).project(tuple(var.name for var in node.variables))
+        names = tuple(var.name for var in node.variables)
+        if self.given is None:
+            return self.relation(node.pattern).project(names)
+        return self._leaf(self._within(names).relation(node.pattern).project((*names, self.given.key)))
+
+    def _within(self, names: tuple[str, ...]) -> "Compiler":
+        """The compiler for what a projection to these variables is made of."""
+        return self if self.given is None else replace(self, given=self.given.limited(names))
 
     def _distinct(self, node: al.Distinct) -> Relation:
-        inner = self.expanded(node.pattern)
-        return replace(inner, frame=inner.frame.dropDuplicates(["lo", *map(column, inner.variables)]))
+        return distinct(self._comparable(self.relation(node.pattern)))
 
     def _same(self, node: al.Reduced | al.OrderBy) -> Relation:
         return self.relation(node.pattern)
 
-    def _table(self, variables: tuple[str, ...], rows: tuple[tuple[str | None, ...], ...]) -> Relation:
-        """Rows that are solutions of every report."""
-        data = {"lo": pa.array([0] * len(rows), pa.int32())}
-        data["hi"] = pa.array([self.facts.reports - 1] * len(rows), pa.int32())
-        for index, name in enumerate(variables):
-            data[column(name)] = pa.array([row[index] for row in rows], pa.string())
-        bound = frozenset(name for i, name in enumerate(variables) if all(row[i] is not None for row in rows))
-        return Relation(self.facts.spark.createDataFrame(pa.table(data)), variables, bound, self.facts.reports)
+    def _slice(self, node: al.Slice) -> Relation:
+        apart = taken_apart(node)
+        inner = self if apart.variables is None else self._within(apart.variables)
+        relation = rel.refine(inner.relation(apart.pattern), 1)
+        trees = []
+        for tree, _ in apart.keys:
+            expression, relation = inner._flagged(tree, relation)
+            trees.append(expression)
+        keys = [value(tree, relation) for tree in trees]
+        if self.given is None:
+            return sliced(relation, node, keys)
+        return self._leaf(sliced(relation, node, keys, (self.given.key,)))
 
-    def _exists(self, outer: Relation, part: al.Expression) -> Relation:
-        """The rows of ``outer`` that EXISTS or NOT EXISTS keeps."""
-        exists = negated(part) or part
-        assert isinstance(exists, al.Exists)
-        kind = "left_semi" if exists is part else "left_anti"
-        inner, conditions = exists.pattern, []
-        while isinstance(inner, al.Filter):
-            conditions.append(inner.condition)
-            inner = inner.pattern
-        left, right = rel.refine(outer, 1), self.expanded(inner)
-        if not conditions:
-            return rel.semi_join(left, right, self.facts.reports, kind)
-        both = rel.join(left, right, self.facts.reports)
-        matched = reduce(lambda found, part: found.where(condition(part, found)), conditions, both)
-        return rel.kept(left, matched, kind)
+    def _always(self, variables: tuple[str, ...], rows: tuple[tuple[str | None, ...], ...]) -> Relation:
+        return rel.always(self.facts.spark, self.reports, variables, rows)
+
+
+def _names(block: al.BGP) -> frozenset[str]:
+    return frozenset(var.name for triple in block.patterns for var in al.triple_variables(triple))
+
+
+def _exists_in(tree: al.Expression) -> list[al.Exists]:
+    """The EXISTS of an expression, each once; those inside them are their own."""
+    return list(dict.fromkeys(part for part in every_expression(tree) if isinstance(part, al.Exists)))
+
+
+def _replaced(tree: al.Expression, flags: Mapping[al.Exists, al.Var]) -> al.Expression:
+    if isinstance(tree, al.Exists):
+        return flags[tree]
+    return expression_parts(tree, lambda pattern: pattern, lambda part: _replaced(part, flags))
+
+
+def _with_flag(relation: Relation, name: str, flag: str) -> Relation:
+    found = relation.constant(name, f'"{flag}"^^<{XSD}boolean>')
+    frame = found.frame.withColumn(number(name), fn.lit(flag == "true"))
+    return replace(found, frame=frame, numbers={**found.numbers, name: "boolean"})

@@ -48,21 +48,25 @@ def _steps(triple: al.TriplePattern) -> Iterator[al.TriplePattern]:
     if isinstance(triple.predicate, al.Var | str):
         yield triple
     else:
-        yield from _path_steps(triple.predicate)
+        yield from _path_steps(triple.predicate, isinstance(triple.subject, str), isinstance(triple.object, str))
 
 
-def _path_steps(path: al.Path) -> Iterator[al.TriplePattern]:
+def _path_steps(path: al.Path, first: bool, last: bool) -> Iterator[al.TriplePattern]:
+    """The steps of a path; ``first`` and ``last`` say whether that end is a constant."""
     match path:
         case str():
             yield al.TriplePattern(ANY.subject, path, ANY.object)
         case al.Inverse(path=inner):
-            yield from _path_steps(inner)
-        case al.Sequence(steps=parts) | al.Alternative(choices=parts):
-            for part in parts:
-                yield from _path_steps(part)
+            yield from _path_steps(inner, last, first)
+        case al.Sequence(steps=steps):
+            for index, step in enumerate(steps):
+                yield from _path_steps(step, first and index == 0, last and index == len(steps) - 1)
+        case al.Alternative(choices=choices):
+            for choice in choices:
+                yield from _path_steps(choice, first, last)
         case al.Repeat(path=inner, modifier=modifier):
-            yield from _path_steps(inner)
-            if modifier != "+":
+            yield from _path_steps(inner, False, False)
+            if modifier != "+" and not (first or last):
                 yield ANY
         case al.NegatedSet():
             yield ANY

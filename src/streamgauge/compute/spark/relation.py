@@ -5,12 +5,15 @@ variables in ``numbers``, a column with its value (`number`). An interval never 
 equal blocks can be a join key beside the shared variables; width 1 means lo = hi = the report.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
+
+from streamgauge.model.terms import Row, Term
 
 Condition = Callable[["Relation"], Column]
 
@@ -40,6 +43,11 @@ class Relation:
         frame = self.frame.select("lo", "hi", *columns)
         return Relation(frame, variables, self.certain & set(variables), self.width, numbers)
 
+    def constant(self, name: str, term: Term) -> "Relation":
+        """The same rows with one more variable, bound to a term."""
+        frame = self.frame.withColumn(column(name), fn.lit(term))
+        return replace(self, frame=frame, variables=(*self.variables, name), certain=self.certain | {name})
+
     def rename(self, names: Mapping[str, str]) -> "Relation":
         """The same rows under other variable names (a one-to-one mapping of all of them)."""
         terms = [fn.col(column(name)).alias(column(names[name])) for name in self.variables]
@@ -51,6 +59,15 @@ class Relation:
             self.width,
             {names[name]: kind for name, kind in self.numbers.items()},
         )
+
+
+def always(spark: SparkSession, reports: int, variables: Sequence[str], rows: Sequence[Row]) -> Relation:
+    """Rows that are solutions of every report."""
+    data = {"lo": pa.array([0] * len(rows), pa.int32()), "hi": pa.array([reports - 1] * len(rows), pa.int32())}
+    for index, name in enumerate(variables):
+        data[column(name)] = pa.array([row[index] for row in rows], pa.string())
+    bound = frozenset(name for i, name in enumerate(variables) if all(row[i] is not None for row in rows))
+    return Relation(spark.createDataFrame(pa.table(data)), tuple(variables), bound, reports)
 
 
 def column(name: str) -> str:
@@ -93,42 +110,15 @@ def block(name: str, width: int) -> Column:
     return fn.expr(f"cast({name} div {width} as int)") if width > 1 else fn.col(name)
 
 
-def join(left: Relation, right: Relation, reports: int) -> Relation:
-    """Join(left, right): the compatible pairs that are valid at the same reports."""
-    paired = left.frame.join(_other(right), compatible(left, right, reports), "inner")
-    low, high = fn.greatest("lo", "r_lo"), fn.least("hi", "r_hi")
-    return _merged(paired, left, right, (low, high), left.certain | right.certain)
+def join(left: Relation, right: Relation, reports: int, also: Column | None = None) -> Relation:
+    """Join(left, right): the compatible pairs that are valid at the same reports.
 
-
-def left_join(left: Relation, right: Relation, reports: int) -> Relation:
-    """LeftJoin(left, right, true); both are expanded to single reports (width 1)."""
-    paired = left.frame.join(_other(right), compatible(left, right, reports), "left")
-    return _merged(paired, left, right, (fn.col("lo"), fn.col("hi")), left.certain)
-
-
-def semi_join(left: Relation, right: Relation, reports: int, how: str) -> Relation:
-    """The expanded left rows that are compatible with some (``left_semi``) or no (``left_anti``) expanded right row."""
-    return replace(left, frame=left.frame.join(_other(right), compatible(left, right, reports), how))
-
-
-def minus(left: Relation, right: Relation, reports: int) -> Relation:
-    """Minus(left, right): as an anti join, but only rows that share a bound variable count; both are expanded."""
-    shared = _shared(left, right)
-    if not shared:
-        return left
+    ``also`` is a further condition on a pair; the right row's columns are prefixed ``r_`` in it.
+    """
     condition = compatible(left, right, reports)
-    if not any(name in left.certain and name in right.certain for name in shared):
-        both = [fn.col(column(n)).isNotNull() & fn.col("r_" + column(n)).isNotNull() for n in shared]
-        condition = condition & reduce(Column.__or__, both)
-    return replace(left, frame=left.frame.join(_other(right), condition, "left_anti"))
-
-
-def kept(left: Relation, matched: Relation, how: str) -> Relation:
-    """The expanded left rows that are (``left_semi``) or are not (``left_anti``) among the matched ones."""
-    names = ["lo", *map(column, left.variables)]
-    other = matched.frame.select(*(fn.col(name).alias("r_" + name) for name in names)).distinct()
-    itself = reduce(Column.__and__, [fn.col(name).eqNullSafe(fn.col("r_" + name)) for name in names])
-    return replace(left, frame=left.frame.join(other, itself, how))
+    paired = left.frame.join(other(right), condition if also is None else condition & also, "inner")
+    low, high = fn.greatest("lo", "r_lo"), fn.least("hi", "r_hi")
+    return merged(paired, left, right, (low, high), left.certain | right.certain)
 
 
 def union(left: Relation, right: Relation) -> Relation:
@@ -143,7 +133,7 @@ def union(left: Relation, right: Relation) -> Relation:
 
 def compatible(left: Relation, right: Relation, reports: int) -> Column:
     """The condition that a left row and a right row (its columns prefixed ``r_``) are compatible at some report."""
-    terms = [_same(name, left, right) for name in _shared(left, right)]
+    terms = [_same(name, left, right) for name in shared(left, right)]
     width = max(left.width, right.width)
     if width == 1:
         return reduce(Column.__and__, terms, fn.col("lo") == fn.col("r_lo"))
@@ -161,17 +151,20 @@ def _same(name: str, left: Relation, right: Relation) -> Column:
     return equal if name in right.certain else theirs.isNull() | equal
 
 
-def _shared(left: Relation, right: Relation) -> list[str]:
+def shared(left: Relation, right: Relation) -> list[str]:
+    """The variables that both have."""
     return [name for name in left.variables if name in right.variables]
 
 
-def _other(right: Relation) -> DataFrame:
+def other(right: Relation) -> DataFrame:
+    """The frame of the right side of a pair, its columns prefixed ``r_``."""
     return right.frame.select(*(fn.col(name).alias("r_" + name) for name in right.frame.columns))
 
 
-def _merged(
+def merged(
     paired: DataFrame, left: Relation, right: Relation, interval: tuple[Column, Column], certain: frozenset[str]
 ) -> Relation:
+    """The pairs as one relation: shared variables from either side, over this interval."""
     variables = tuple(dict.fromkeys(left.variables + right.variables))
     both = {**right.numbers, **left.numbers}
     numbers = {n: kind for n, kind in both.items() if _one_kind(n, kind, left, right)}

@@ -31,7 +31,7 @@ def basic_graph_pattern(
     def star(chosen: Sequence[TriplePattern]) -> Relation:
         return _joined(facts, [facts.match(pattern, numeric) for pattern in ordered(chosen, _names, size)])
 
-    stars = _stars(tuple(dict.fromkeys(patterns)))
+    stars = _stars(patterns)
     return _joined(facts, [star(chosen) for chosen in ordered(stars, _star_variables, smallest)])
 
 
