@@ -1,55 +1,54 @@
-"""One pass over rows in order of their key and first report: what plain Spark expressions cannot do in linear time."""
+"""One pass over each key's rows in order of their first report: what plain Spark cannot do in linear time."""
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
-from itertools import groupby, islice
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
 
 Row = tuple[Any, ...]
 Sweep = Callable[[Iterable[Row]], Iterator[Row]]
 """The rows of one key, without it and by ascending ``lo`` (their first column), to the rows that follow from them."""
 
-_BATCH = 20_000
 _ARROW = {"int": pa.int32(), "bigint": pa.int64(), "double": pa.float64(), "string": pa.string()}
 
 
 def swept(frame: DataFrame, keys: Sequence[str], sweep: Sweep, result: Mapping[str, str]) -> DataFrame:
-    """Columns of the keys (strings) and of ``result`` (column to Spark type): what ``sweep`` makes of each key's rows.
+    """Columns of the keys and of ``result`` (column to Spark type): what ``sweep`` makes of each key's rows.
 
-    The other columns of the frame, ``lo`` first, are a row. Without keys everything is one key's, in one task.
+    The other columns of the frame, ``lo`` first, are a row. Without keys all rows are one key's, even when none is.
     """
     others = [name for name in frame.columns if name not in keys]
-    parts = frame.repartition(*keys) if keys else frame.repartition(1)
-    ordered = parts.select(*keys, *others).sortWithinPartitions(*keys, "lo")
-    kinds = dict.fromkeys(keys, "string") | dict(result)
-    schema = pa.schema([(name, _ARROW[kind]) for name, kind in kinds.items()])
-    width = len(keys)
+    rows = fn.sort_array(fn.collect_list(fn.struct(*others))).alias("rows")
+    kind = ", ".join(f"`{name}`: {kind}" for name, kind in result.items())
+    fields = [pa.field(name, _ARROW[kind]) for name, kind in result.items()]
 
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return _batches(_by_key(_rows(batches), width, sweep), schema)
+    def run(groups: pa.Array) -> pa.Array:
+        return _nested([list(sweep(group)) for group in _groups(groups)], fields)
 
-    return ordered.mapInArrow(run, ", ".join(f"`{name}` {kind}" for name, kind in kinds.items()))
-
-
-def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
-    for batch in batches:
-        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+    made = fn.arrow_udf(run, f"array<struct<{kind}>>")(fn.col("rows"))
+    return frame.groupBy(*keys).agg(rows).select(*keys, fn.inline(made))
 
 
-def _by_key(rows: Iterable[Row], width: int, sweep: Sweep) -> Iterator[Row]:
-    for key, group in groupby(rows, key=lambda row: row[:width]):
-        for made in sweep(row[width:] for row in group):
-            yield (*key, *made)
+def _groups(groups: pa.Array) -> Iterator[list[Row]]:
+    """The rows of each group of a list of structs."""
+    offsets = groups.offsets.to_pylist()
+    flat = groups.values
+    for low, high in pairwise(offsets):
+        part = flat.slice(low, high - low).flatten()
+        yield list(zip(*(column.to_pylist() for column in part), strict=True))
 
 
-def _batches(rows: Iterator[Row], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    while chunk := list(islice(rows, _BATCH)):
-        columns = zip(*chunk, strict=True)
-        arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
-        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+def _nested(groups: Sequence[Sequence[Row]], fields: Sequence[pa.Field]) -> pa.Array:
+    offsets = [0]
+    for group in groups:
+        offsets.append(offsets[-1] + len(group))
+    columns = list(zip(*(row for group in groups for row in group), strict=True)) or [()] * len(fields)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, fields, strict=True)]
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.StructArray.from_arrays(arrays, fields=fields))
 
 
 def latest(rows: Iterable[Row]) -> Iterator[Row]:
