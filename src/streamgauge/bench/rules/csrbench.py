@@ -4,7 +4,8 @@ What it decides is yes or no. Precision and recall in the verdict are ours, over
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
@@ -70,35 +71,55 @@ def _bound(name: str, term: Term | None) -> Term:
     return term
 
 
-class Oracle:
-    """What CSRBench's oracle expects of a stream and a query, for one t0 after another."""
+class Contents:
+    """A query's answers over the graphs of a stream, each scope evaluated once; oracles may share it."""
 
-    def __init__(
-        self,
-        query: ContinuousQuery,
-        semantics: Semantics,
-        elements: Sequence[StreamElement],
-        time_unit: int = 1000,
-        equality: Equality = Equality.NUMBERS,
-    ) -> None:
-        """RefusedError for what that oracle does not know; ``time_unit`` (ms) is its system.timeunit."""
+    def __init__(self, query: ContinuousQuery, elements: Sequence[StreamElement]) -> None:
+        """RefusedError for a query or stream that CSRBench's oracle does not know."""
+        self.query = query
         self._answering = Answering(query, "CSRBench")
-        self._query, self._semantics, self._unit = query, semantics, time_unit
-        self.equality = equality
-        self._r2s = query.r2s or semantics.r2s
         ordered = in_sequence(elements, "CSRBench")
         self._graphs = [
             (time, tuple(triple for element in group for triple in element.added))
             for time, group in groupby(ordered, key=lambda element: element.time)
         ]
         self._known: dict[tuple[int, int], Relation] = {}
+
+    @property
+    def times(self) -> list[int]:
+        """The times of the graphs, ms, ascending."""
+        return [time for time, _ in self._graphs]
+
+    def over(self, start: int, end: int) -> Relation | None:
+        """The answer over [start, end) in ms; ``None`` where no graph is in it and there is no static data."""
+        first, last = bisect_left(self._graphs, (start,)), bisect_left(self._graphs, (end,))
+        if first >= last and not self.query.static:
+            return None
+        if (first, last) not in self._known:
+            content = {triple for _, triples in self._graphs[first:last] for triple in triples}
+            rows = self._answering.rows(content)
+            self._known[first, last] = Relation(self._answering.variables, rows, content=len(content))
+        return self._known[first, last]
+
+
+class Oracle:
+    """What CSRBench's oracle expects of a stream and a query, for one t0 after another."""
+
+    def __init__(
+        self, contents: Contents, semantics: Semantics, time_unit: int = 1000, equality: Equality = Equality.NUMBERS
+    ) -> None:
+        """RefusedError for a semantics that it does not know; ``time_unit`` (ms) is its system.timeunit."""
         _refuse(semantics)
+        self._contents, self._window = contents, contents.query.window
+        self._semantics, self._unit = semantics, time_unit
+        self._r2s = contents.query.r2s or semantics.r2s
+        self.equality = equality
 
     @property
     def candidates(self) -> range:
         """The candidates for t0, ms: both ends of the first window."""
         first = self._semantics.t0
-        return range(first, first + self._query.window.size + 1, self._unit)
+        return range(first, first + self._window.size + 1, self._unit)
 
     def output(self, t0: int) -> tuple[Relation, ...]:
         """The relations that are expected when the first window starts at ``t0`` ms."""
@@ -106,13 +127,12 @@ class Oracle:
 
     def scopes(self, t0: int) -> Iterator[tuple[int, int]]:
         """The scopes [from, to) in ms that are looked at, up to a window after the last data."""
-        window = self._query.window
-        times = [time for time, _ in self._graphs]
-        last = max(times, default=0) + window.size
+        times = self._contents.times
+        last = max(times, default=0) + self._window.size
         if Report.WINDOW_CLOSE in self._semantics.report:
-            found = closing(window, t0)
+            found = closing(self._window, t0)
         else:
-            found = changing(window, t0, times, self._unit)
+            found = changing(self._window, t0, times, self._unit)
         for start, end in found:
             if start > last:
                 return
@@ -120,21 +140,11 @@ class Oracle:
 
     def _evaluated(self, t0: int) -> Iterator[Relation]:
         for start, end in self.scopes(t0):
-            inside = [graph for graph in self._graphs if start <= graph[0] < end]
-            if inside or self._query.static:
-                yield replace(self._relation(inside), start=start, end=end)
+            found = self._contents.over(start, end)
+            if found is not None:
+                yield replace(found, start=start, end=end, equality=self.equality)
             elif Report.NON_EMPTY not in self._semantics.report and self._semantics.notify_empty:
                 yield Relation((), (), start, end, 0, self.equality)
-
-    def _relation(self, inside: list[tuple[int, tuple[tuple[str, str, str], ...]]]) -> Relation:
-        """The query's answer over some graphs; contents that come again are not evaluated again."""
-        key = (inside[0][0], inside[-1][0]) if inside else (0, -1)
-        if key not in self._known:
-            content = {triple for _, triples in inside for triple in triples}
-            self._known[key] = Relation(
-                self._answering.variables, self._answering.rows(content), 0, 0, len(content), self.equality
-            )
-        return self._known[key]
 
     def _streamed(self, evaluated: Iterator[Relation]) -> Iterator[Relation]:
         before: Relation | None = None
@@ -181,7 +191,7 @@ def _sent(r2s: R2S, before: Relation | None, now: Relation) -> Relation | None:
 
 def counts(output: Sequence[Relation]) -> tuple[int, int]:
     """How many relations, and how many solutions in them; the solution of an empty relation does not count."""
-    return len(output), sum(len(set(relation.rows)) for relation in output)
+    return len(output), sum(len(relation.mappings) for relation in output if relation.rows)
 
 
 def recorded(answers: Sequence[Answer], equality: Equality = Equality.NUMBERS) -> tuple[Relation, ...]:
@@ -237,12 +247,19 @@ def judge(run: Run, elements: Sequence[StreamElement], settings: Settings) -> Ve
 
 
 def _judge(run: Run, elements: Sequence[StreamElement], settings: Settings) -> Verdict:
-    oracle = Oracle(run.header.query, run.header.semantics, elements, settings.time_unit, settings.equality)
-    told = recorded(run.answers, settings.equality)
+    contents = Contents(run.header.query, elements)
+    return verdict(
+        run, Oracle(contents, run.header.semantics, settings.time_unit, settings.equality), settings.progress
+    )
+
+
+def verdict(run: Run, oracle: Oracle, progress: Callable[[int, int], None] = lambda _done, _of: None) -> Verdict:
+    """The verdict on a run by an oracle for its query, stream and semantics."""
+    told = recorded(run.answers, oracle.equality)
     best: Placing | None = None
     for tried, t0 in enumerate(oracle.candidates, 1):
         found = place(oracle.output(t0), told, t0)
-        settings.progress(tried, len(oracle.candidates))
+        progress(tried, len(oracle.candidates))
         if best is None or found.contained or found.equal > best.equal:
             best = found
         if found.contained:

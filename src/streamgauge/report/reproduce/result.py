@@ -1,0 +1,67 @@
+"""What a reproduction is: sections of tables and plots, and how many published values came out."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from streamgauge.report.plots import Figure
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a table; ``agrees`` says whether ours is the published value, ``None`` where none is compared."""
+
+    cells: tuple[str, ...]
+    agrees: bool | None = None
+    details: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: heading, columns (the first names the line), lines, and a note below."""
+
+    heading: str
+    columns: tuple[str, ...]
+    lines: tuple[Line, ...]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page: its anchor, heading, sentences, tables and plots."""
+
+    id: str
+    heading: str
+    sentences: tuple[str, ...]
+    tables: tuple[Table, ...] = ()
+    figures: tuple[Figure, ...] = ()
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """A paper's figures beside ours; ``data`` is the same for programs."""
+
+    title: str
+    source: str
+    sections: tuple[Section, ...]
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def compared(self) -> tuple[int, int]:
+        """How many published values came out, and how many were compared."""
+        lines = [line for section in self.sections for table in section.tables for line in table.lines]
+        return agreed(lines)
+
+    @property
+    def headline(self) -> str:
+        """The outcome in a sentence."""
+        same, of = self.compared
+        if same == of:
+            return f"All {of:,} published values that could be compared come out."
+        return f"{same:,} of {of:,} published values that could be compared come out."
+
+
+def agreed(lines: Sequence[Line]) -> tuple[int, int]:
+    """How many lines agree, and how many were compared."""
+    told = [line.agrees for line in lines if line.agrees is not None]
+    return sum(told), len(told)
