@@ -1,0 +1,75 @@
+"""parse(print(q)) = q, for every query of the repository, the recorded ones and drawn ones, in every dialect."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.query import dialects, fill, parameters, parse, parse_sparql, print_query
+from tests.query.drawn import can_say, continuous, kept
+from tests.query.test_recorded import CONTINUOUS, text
+
+SOURCES = Path(__file__).resolve().parents[2] / "src"
+FILES = {path.stem: path for path in sorted(SOURCES.rglob("queries/*.rq"))}
+VALUES = {"WSIZE": "10s", "WSLIDE": "5s"}
+UNSAID = {
+    ("q6t", "cqels"): "CQELS has no timestamp()",
+    ("q6t", "sparqlstream"): "SPARQLstream has no timestamp()",
+    ("q6m", "csparql"): "C-SPARQL has no named windows",
+    ("q6m", "sparqlstream"): "no named windows",
+}
+
+
+def comes_back(query: ContinuousQuery, dialect: str) -> None:
+    printed = print_query(query, dialect)
+    again = parse(printed)
+    assert again == kept(query, dialect)
+    assert parse_sparql(again.sparql) == again.form
+    assert print_query(again, dialect) == printed
+
+
+def test_the_repository_has_its_queries() -> None:
+    assert len(FILES) >= 14
+    assert {*UNSAID} <= {(name, dialect) for name in FILES for dialect in dialects()}
+
+
+@pytest.mark.parametrize("dialect", dialects())
+@pytest.mark.parametrize("name", sorted(FILES))
+def test_a_query_of_the_repository(name: str, dialect: str) -> None:
+    template = FILES[name].read_text(encoding="utf-8")
+    query = parse(fill(template, {key: VALUES.get(key, "50") for key in parameters(template)}))
+    if (name, dialect) in UNSAID:
+        with pytest.raises(ValueError, match=UNSAID[name, dialect].replace("(", r"\(").replace(")", r"\)")):
+            print_query(query, dialect)
+    else:
+        comes_back(query, dialect)
+
+
+@pytest.mark.parametrize("name", CONTINUOUS)
+def test_a_recorded_query(name: str) -> None:
+    query = parse(text(name))
+    for dialect in dialects():
+        comes_back(query, dialect)
+
+
+def said_or_refused(query: ContinuousQuery) -> None:
+    for dialect in dialects():
+        if can_say(query, dialect):
+            comes_back(query, dialect)
+        else:
+            with pytest.raises(ValueError, match=r"RSP-QL|CQELS|C-SPARQL|SPARQLstream"):
+                print_query(query, dialect)
+
+
+@settings(max_examples=150)
+@given(continuous())
+def test_a_drawn_query(query: ContinuousQuery) -> None:
+    said_or_refused(query)
+
+
+@pytest.mark.prove
+@settings(max_examples=3000)
+@given(continuous())
+def test_many_drawn_queries(query: ContinuousQuery) -> None:
+    said_or_refused(query)
