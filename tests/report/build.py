@@ -9,7 +9,7 @@ from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.run import Fed, Run, RunHeader, Sample
 from streamgauge.model.semantics import R2S, Borders, Origin, Report, Semantics, Tick
 from streamgauge.model.terms import XSD, Row
-from streamgauge.model.verdict import Judgement, Verdict, WindowVerdict
+from streamgauge.model.verdict import Diagnosis, Judgement, Part, Verdict, WindowVerdict
 
 Judged = tuple[Run, Verdict]
 
@@ -180,6 +180,25 @@ def wrong(engine: str = "csparql", **changes: object) -> Judged:
     )
     judged = verdict(windows, Judgement.WRONG, surplus=1, other_clock=("arrival", 0.98, 0.97))
     return observed(header(engine, **changes), windows, draw, 420), judged
+
+
+def fitted() -> Judged:
+    """Wrong windows explained by other borders: all but one exactly, one row of a window undecided."""
+    draw = random.Random(6)
+    windows = [window(index, draw) for index in range(12)]
+    for index, good in enumerate(windows):
+        start, end = good.start or 0, good.end or 0
+        windows[index] = replace(good, borders=(start, end), fitted=(1.0, 1.0))
+        if index in (2, 3, 4, 7, 8):
+            moved = (start + 900 * (index % 3) - 700, end + 150 * (index % 4))
+            windows[index] = replace(spoilt(good, 5, 3), borders=moved, fitted=(1.0, 0.9 if index == 8 else 1.0))
+    windows[5] = replace(windows[5], undecided=2, doubtful=(row(7), row(8)))
+    windows[10] = missed(replace(windows[10], borders=None, fitted=None))
+    part = Part("borders", "each window starts up to one slide early.")
+    other = Part("slide", "SLIDE is ignored")
+    found = Diagnosis(((part,), (other, part)), 0, 6, 11, t0=1000)
+    judged = verdict(windows, Judgement.WRONG, undecided=2, diagnosis=found)
+    return observed(header("cqels", CQELS), windows, draw), judged
 
 
 def late() -> Judged:

@@ -1,6 +1,6 @@
 """Judging a run folder: which evaluator, under which clock, against which stream."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,12 +11,17 @@ import pyarrow.parquet as pq
 
 from streamgauge.bench.clock import ADVANCE
 from streamgauge.bench.expected import Expect, definition, refuse_spark
+from streamgauge.bench.gracious import gracious
 from streamgauge.bench.oracle import Progress, Rules, check, unknown
+from streamgauge.model.algebra import Graph
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery, Window
 from streamgauge.model.run import Run
 from streamgauge.model.semantics import Clock, Report, Semantics, Tick
 from streamgauge.model.verdict import Evaluator, Verdict
+from streamgauge.query import QueryError, fill, parse, parse_sparql
+from streamgauge.query.dialects import load
+from streamgauge.query.rebuild import every_pattern
 from streamgauge.semantics.definition import refuse
 from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
 from streamgauge.wire.stream import elements, files
@@ -30,12 +35,16 @@ DEFINITION_LIMIT = 3_000_000
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """What judging may use: ``evaluator`` ``None`` chooses by size; ``spark`` makes the session when it is needed."""
+    """What judging may use and seek: ``evaluator`` ``None`` chooses by size; ``spark`` makes the session when needed.
+
+    ``max_delay`` in ms; ``gracious`` asks for the borders that fit wrong answers best.
+    """
 
     spark: "Callable[[], SparkSession]"
     evaluator: Evaluator | None = None
     max_delay: float | None = None
     progress: Progress = lambda _tried, _of: None
+    gracious: bool = False
 
 
 def judge_run(run: Run, stream: Path, means: Means) -> Verdict:
@@ -53,9 +62,44 @@ def _judge(run: Run, semantics: Semantics, stream: Path, means: Means) -> Verdic
         evaluator = means.evaluator or choose(stream, run.header.query, semantics, run.header.evaluator)
         rules = Rules(evaluator, means.max_delay)
         expect, first, _last = expectation(evaluator, stream, means)
-        return check(run, expect, first, rules, means.progress)
+        verdict = check(run, expect, first, rules, means.progress)
     except (RefusedError, OutOfOrderError) as error:
         return unknown(run, str(error))
+    return _graciously(run, stream, verdict, means) if means.gracious else verdict
+
+
+def _graciously(run: Run, stream: Path, verdict: Verdict, means: Means) -> Verdict:
+    """The verdict with fitting borders; RefusedError where the definition would have too much to look at."""
+    if choose(stream, run.header.query, run.header.semantics, None) == "spark":
+        raise RefusedError(
+            f"gracious mode asks the definition, which looks at no more than {DEFINITION_LIMIT:,} triples over all "
+            "windows: take a prefix of the run"
+        )
+    return gracious(run, tuple(elements(stream)), verdict, means.progress)
+
+
+def with_query(run: Run, template: str, values: Mapping[str, object]) -> Run:
+    """The run judged by another query: one with its own windows, or plain SPARQL over the windows of the run's query.
+
+    QueryError says where the text is wrong or which parameter has no value. Plain SPARQL without GRAPH sees
+    everything that the windows hold.
+    """
+    try:
+        text = fill(template, values)
+    except QueryError:
+        raise
+    except ValueError as error:
+        raise QueryError(str(error), template, 1, 1) from error
+    asked = run.header.query
+    if any(dialect.recognises(text) for dialect in load().values()):
+        query = replace(parse(text), static=asked.static)
+    else:
+        form = parse_sparql(text)
+        windows = asked.windows
+        if not any(isinstance(part, Graph) for part in every_pattern(form.pattern)):
+            windows = tuple(replace(each, name=None) for each in windows)
+        query = replace(asked, form=form, windows=windows, sparql=text)
+    return replace(run, header=replace(run.header, query=query, query_text=text))
 
 
 def choose(stream: Path, query: ContinuousQuery, semantics: Semantics, own: str | None) -> Evaluator:

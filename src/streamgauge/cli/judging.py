@@ -12,19 +12,21 @@ from rich.console import Console
 from rich.table import Table
 
 from streamgauge.bench.expecting import expected_reports
-from streamgauge.bench.judge import Means, judge_run
+from streamgauge.bench.judge import Means, judge_run, with_query
 from streamgauge.bench.plan import read_text, refuse_window
+from streamgauge.bench.rules import Settings, judge_as, names
 from streamgauge.bench.running import stream_facts
 from streamgauge.cli.exits import exit_code
 from streamgauge.cli.spark import spark
 from streamgauge.model.report import ExpectedReport
-from streamgauge.model.verdict import Evaluator
+from streamgauge.model.run import Run
+from streamgauge.model.verdict import Evaluator, Verdict
 from streamgauge.query import fill, parse
 from streamgauge.report.text import verdict_json, verdict_lines
 from streamgauge.semantics.profiles import profile
 from streamgauge.wire.formats import read_stream
 from streamgauge.wire.run import read_run, stream_path
-from streamgauge.wire.stream import write
+from streamgauge.wire.stream import elements, write
 from streamgauge.wire.verdict import write_verdict
 from streamgauge.workloads.parameters import duration
 
@@ -50,33 +52,66 @@ def _ms(value: str | None) -> int | None:
         raise typer.BadParameter(str(error)) from error
 
 
+def _rules(value: str | None) -> str | None:
+    if value is not None and value not in names():
+        raise typer.BadParameter(f"{value!r}: choose from {', '.join(names())}")
+    return value
+
+
+def _defined(define: list[str] | None) -> dict[str, str]:
+    return dict(pair.partition("=")[::2] for pair in define or ())
+
+
 def check(
     run: Annotated[Path, typer.Argument(help="A run folder, whoever wrote it.")],
     semantics: Annotated[str | None, typer.Option(help="Judge under another semantics than the run's own.")] = None,
+    query: Annotated[Path | None, typer.Option(help="Judge by this query in place of the run's own.")] = None,
+    define: Annotated[list[str] | None, typer.Option("--define", "-D", help="Its parameters: -D TEMP=50.")] = None,
+    rules: Annotated[
+        str | None, typer.Option("--as", callback=_rules, help="Judge as csrbench or yabench did.")
+    ] = None,
+    gracious: Annotated[bool, typer.Option("--gracious", help="Find the borders that fit wrong answers best.")] = False,
     evaluator: Annotated[str | None, typer.Option(callback=_evaluator, help="definition or spark.")] = None,
     max_delay: Annotated[str | None, typer.Option(help="An answer later than this makes its window late.")] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep a verdict by other rules than the run's own.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     master: Annotated[str | None, typer.Option(help="Spark master, local[*] unless given.")] = None,
 ) -> None:
     """Judge a recorded run again and keep the verdict in its folder."""
     recorded = read_run(run, parse)
+    if query is not None:
+        recorded = with_query(recorded, read_text(query), _defined(define))
+    elif define:
+        raise typer.BadParameter("-D gives values to the parameters of --query FILE: name the file")
     if semantics is not None:
         recorded = replace(recorded, header=replace(recorded.header, semantics=profile(semantics)))
     console = Console(stderr=as_json)
     with console.status("judging") as status:
 
         def tell(tried: int, of: int) -> None:
-            status.update(f"judging: {tried} of {of} candidates for t0 tried")
+            status.update(
+                f"judging: {tried} of {of} {'steps done' if rules or gracious else 'candidates for t0 tried'}"
+            )
 
-        means = Means(lambda: spark(master), cast("Evaluator | None", evaluator), _ms(max_delay), tell)
-        verdict = judge_run(recorded, stream_path(run), means)
-    if semantics is None:
+        means = Means(lambda: spark(master), cast("Evaluator | None", evaluator), _ms(max_delay), tell, gracious)
+        verdict = _judged(recorded, stream_path(run), rules, means)
+    if keep or (semantics is None and query is None and rules is None):
         write_verdict(run, verdict)
     if as_json:
         typer.echo(json.dumps(verdict_json(recorded.header, verdict), indent=2))
     else:
         console.print(verdict_lines(recorded.header, verdict))
     raise typer.Exit(exit_code([(recorded, verdict)]))
+
+
+def _judged(run: Run, stream: Path, rules: str | None, means: Means) -> Verdict:
+    """The verdict by a published rule set, or by our own."""
+    if rules is None:
+        return judge_run(run, stream, means)
+    if means.evaluator is not None or means.max_delay is not None:
+        raise typer.BadParameter(f"{rules}'s rules have neither --evaluator nor --max-delay")
+    settings = Settings(gracious=means.gracious, progress=means.progress)
+    return judge_as(rules, run, tuple(elements(stream)), settings)
 
 
 def expect(
@@ -98,8 +133,7 @@ def expect(
     master: Annotated[str | None, typer.Option(help="Spark master, local[*] unless given.")] = None,
 ) -> None:
     """Expected answers and sizes of a stream and a query, without a run."""
-    values = dict(pair.partition("=")[::2] for pair in define or ())
-    asked = parse(fill(read_text(query), values))
+    asked = parse(fill(read_text(query), _defined(define)))
     wanted = profile(semantics)
     console = Console(stderr=True)
     with TemporaryDirectory() as scratch, console.status("computing the expected answers"):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from streamgauge.model.run import RunHeader
 from streamgauge.model.semantics import Semantics
 from streamgauge.model.verdict import Evaluator, Judgement, Verdict
+from streamgauge.report.findings import findings
 from streamgauge.report.numbers import NOTHING, counted, duration, percent, seconds
 from streamgauge.report.series import Series
 
@@ -16,6 +17,12 @@ EVALUATORS: dict[Evaluator | None, str] = {
     "spark": "Spark, all windows in one job",
     None: "nobody",
 }
+RULES = {
+    "streamgauge": "one definition of precision and recall for all semantics",
+    "csrbench": "CSRBench's, quirks included: reports in order, sets of rows, times ignored",
+    "yabench": "YABench's, quirks included: closed borders, reports paired by index",
+}
+"""Whose rules judged, in words."""
 ICONS = {Judgement.RIGHT: "right", Judgement.LATE: "late", Judgement.WRONG: "wrong", Judgement.UNKNOWN: "unknown"}
 
 
@@ -48,6 +55,7 @@ def _card(one: Series) -> Card:
     shown = tuple(sentences[:3])
     if len(sentences) > 3:
         shown += (f"And {counted(len(sentences) - 3, 'other outcome')}: see the table.",)
+    shown += tuple(dict.fromkeys(found for _, verdict in one.runs for found in findings(one.unit, verdict)))[:4]
     return Card(one.index, one.label, ICONS[worst], words, shown, tuple(failures), _facts(one))
 
 
@@ -92,6 +100,7 @@ def facts_of(header: RunHeader, verdicts: Sequence[Verdict]) -> tuple[tuple[str,
         ("Engine", header.engine),
         ("Semantics", f"{header.semantics.name}: {in_short(header.semantics)}"),
         ("Judged by", either(EVALUATORS[verdict.evaluator] for verdict in verdicts)),
+        ("Rules", either(RULES.get(verdict.rules, f"as {verdict.rules} judged") for verdict in verdicts)),
         ("t0", either(NOTHING if verdict.t0 is None else f"{seconds(verdict.t0)} s" for verdict in verdicts)),
         ("Tolerance", either(verdict.tolerance or "none: terms are compared exactly" for verdict in verdicts)),
         ("Pace", pace(header.factor)),

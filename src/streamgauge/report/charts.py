@@ -126,6 +126,46 @@ def borders(content: Sequence[Bar], x: Axis, size: Size) -> alt.LayerChart:
     return _finished(alt.layer(bars, signs), size)
 
 
+class Fit(NamedTuple):
+    """One window's expected borders and those that fit best (s, ``None`` when it was missed), state and tooltip."""
+
+    start: float
+    end: float
+    found_start: float | None
+    found_end: float | None
+    state: str
+    tip: str
+
+
+def reconstructed(content: Sequence[Fit], x: Axis, size: Size) -> alt.LayerChart:
+    """A row per window: the expected borders as an outline, a bar between those that fit best, signed by its state."""
+    rows = [
+        {"row": place, "start": fit.start, "end": fit.end, "found": fit.found_start, "until": fit.found_end}
+        | {
+            "state": fit.state,
+            "sign": SYMBOLS[fit.state],
+            "tip": fit.tip,
+            "from": min(fit.start, fit.found_start or fit.start),
+        }
+        for place, fit in enumerate(content)
+    ]
+    states = list(SYMBOLS)
+    scale = alt.Scale(domain=states, range=[theme.STATE[state].light for state in states])
+    colour = alt.Color("state:N", scale=scale, legend=None)
+    base = alt.Chart(alt.Data(values=rows)).encode(
+        y=alt.Y("row:O", axis=None, scale=alt.Scale(paddingInner=0.25)), description="tip:N"
+    )
+    stated = base.mark_bar(
+        cornerRadius=3, strokeWidth=1.2, filled=True, fillOpacity=0.04, color=theme.MUTED.light
+    ).encode(x=_position(alt.X, "start", x), x2="end:Q", stroke=alt.value(theme.MUTED.light))
+    found = base.transform_filter("datum.found != null").mark_bar(height=7, cornerRadius=2, fillOpacity=0.75)
+    drawn = found.encode(x=_position(alt.X, "found", x), x2="until:Q", color=colour)
+    signs = base.mark_text(fontSize=11, fontWeight=600, align="right", dx=-5).encode(
+        x="from:Q", text="sign:N", color=colour
+    )
+    return _finished(alt.layer(stated, drawn, signs), size)
+
+
 def _position(channel: Any, name: str, axis: Axis) -> Any:
     scale = alt.Scale(nice=False, zero=False) if axis.domain is None else alt.Scale(domain=list(axis.domain))
     if channel is alt.Y and axis.domain is None:

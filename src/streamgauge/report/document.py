@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from streamgauge.report import cards, conditions, plots, repetitions, tables, theme
+from streamgauge.report import borders, cards, conditions, plots, repetitions, tables, theme
 from streamgauge.report.plots import Figure
 from streamgauge.report.series import Judged, Series, series_of
 from streamgauge.report.svg import Drawing
@@ -33,7 +33,7 @@ def document(runs: Sequence[Judged], title: str) -> str:
         summary_headings=tables.SUMMARY_HEADINGS,
         sections=sections(series),
         windows=tables.window_tables(series),
-        window_headings=tables.WINDOW_HEADINGS,
+        window_headings=tables.window_headings(series),
         conditions=conditions.conditions(series),
         labels=[one.label for one in series],
         swatches=[swatch(one) for one in series],
@@ -55,7 +55,8 @@ def sections(series: Sequence[Series]) -> list[Section]:
                 *plots.of_kind(drawing, series, plots.RECALL),
                 *plots.result_sizes(drawing, series),
                 *plots.of_kind(drawing, series, plots.CONTENT),
-                *plots.border_strips(drawing, series),
+                *borders.border_strips(drawing, series),
+                *borders.reconstructed(drawing, series),
             ],
         ),
         (

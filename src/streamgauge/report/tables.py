@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import compress
 
 from streamgauge.model.run import RunHeader
 from streamgauge.model.terms import XSD, Row, Term
 from streamgauge.model.verdict import Judgement, WindowVerdict
+from streamgauge.report.findings import fitted
 from streamgauge.report.numbers import NOTHING, counted, duration, interval, percent, seconds
 from streamgauge.report.series import Judged, Series, median_delay, state
 
@@ -106,7 +108,30 @@ class WindowTable:
     lines: tuple[Line, ...]
 
 
-WINDOW_HEADINGS = ("Borders", "Due at", "Precision", "Recall", "Expected", "Received", "Triples in window", "Delay")
+WINDOW_HEADINGS = (
+    "Borders",
+    "Due at",
+    "Precision",
+    "Recall",
+    "Expected",
+    "Received",
+    "Triples in window",
+    "Delay",
+    "Undecided",
+    "Fits best",
+)
+
+
+def window_headings(series: Sequence[Series]) -> tuple[str, ...]:
+    """The columns of every window table: the last two only where a run has something in them."""
+    return tuple(heading for heading, shown in zip(WINDOW_HEADINGS, _shown(series), strict=True) if shown)
+
+
+def _shown(series: Sequence[Series]) -> tuple[bool, ...]:
+    windows = [window for one in series for _, verdict in one.runs for window in verdict.windows]
+    doubts = any(window.undecided for window in windows)
+    borders = any(window.borders is not None for window in windows)
+    return (*(True,) * (len(WINDOW_HEADINGS) - 2), doubts, borders)
 
 
 def window_tables(series: Sequence[Series]) -> list[WindowTable]:
@@ -114,7 +139,13 @@ def window_tables(series: Sequence[Series]) -> list[WindowTable]:
     runs = [(one, judged) for one in series for judged in one.runs if judged[1].windows]
     limit = max(10, min(200, LISTED // max(1, len(runs))))
     wrong = sum(min(limit, sum(not window.right for window in judged[1].windows)) for _, judged in runs)
-    return [_table(one, judged, limit, wrong) for one, judged in runs]
+    shown = _shown(series)
+    tables = [_table(one, judged, limit, wrong) for one, judged in runs]
+    return [replace(table, lines=tuple(_in_columns(line, shown) for line in table.lines)) for table in tables]
+
+
+def _in_columns(line: Line, shown: Sequence[bool]) -> Line:
+    return replace(line, cells=tuple(compress(line.cells, shown)))
 
 
 def _table(one: Series, judged: Judged, limit: int, wrong: int) -> WindowTable:
@@ -146,10 +177,13 @@ def _line(window: WindowVerdict, header: RunHeader, unit: str, rows: int, short:
         f"{window.actual:,}",
         f"{window.content:,}",
         duration(window.delay),
+        f"{window.undecided:,}",
+        fitted(window, header.semantics.borders),
     )
     missing = _witness("missing", window.missing, window.expected - window.true_positives, rows, short)
     surplus = _witness("surplus", window.surplus, window.actual - window.true_positives, rows, short)
-    sides = tuple(side for side in (missing, surplus) if side.total > 0)
+    doubtful = _witness("undecided", window.doubtful, window.undecided, rows, short)
+    sides = tuple(side for side in (missing, surplus, doubtful) if side.total > 0)
     return Line(state(window), cells, f"{unit} {window.index:,}", sides)
 
 

@@ -8,15 +8,17 @@ from rich.text import Text
 
 from streamgauge.model.run import RunHeader
 from streamgauge.model.semantics import Borders
-from streamgauge.model.verdict import Judgement, Verdict, WindowVerdict
+from streamgauge.model.verdict import Diagnosis, Judgement, Verdict, WindowVerdict
 from streamgauge.report.cards import explanation, facts_of
+from streamgauge.report.findings import findings, fitted
 from streamgauge.report.numbers import counted, duration, interval, percent
 from streamgauge.report.series import median_delay, state, unit_of
 
 LISTED = 10
 _STYLE = {Judgement.RIGHT: "green", Judgement.LATE: "yellow", Judgement.WRONG: "red", Judgement.UNKNOWN: "bold"}
 _SIGN = {Judgement.RIGHT: "✓", Judgement.LATE: "◷", Judgement.WRONG: "✗", Judgement.UNKNOWN: "?"}
-_COLUMNS = ("state", "borders", "precision", "recall", "expected", "received", "delay")
+_COLUMNS = ("state", "borders", "precision", "recall", "expected", "received", "undecided", "delay", "fits best")
+_WORDS = ("state", "borders", "fits best")
 
 
 def verdict_lines(header: RunHeader, verdict: Verdict) -> RenderableType:
@@ -25,6 +27,7 @@ def verdict_lines(header: RunHeader, verdict: Verdict) -> RenderableType:
     parts: list[RenderableType] = [_word(header, verdict), Text("  " + explanation(unit, verdict))]
     if header.failure:
         parts.append(Text(f"  The engine failed. {header.failure}", style="red"))
+    parts.extend(Text("  " + sentence) for sentence in findings(unit, verdict))
     parts.append(_figures([*(_scores(verdict) if verdict.windows else ()), *facts_of(header, [verdict])[2:]]))
     bad = [window for window in verdict.windows if not window.right]
     if bad:
@@ -61,21 +64,32 @@ def _figures(lines: Sequence[tuple[str, str]]) -> Table:
 
 def _table(windows: list[WindowVerdict], unit: str, borders: Borders) -> Table:
     table = Table(box=None, padding=(0, 2), header_style="bold")
-    for name in (unit, *_COLUMNS):
-        table.add_column(name, justify="left" if name in ("state", "borders") else "right")
+    shown = _shown(windows)
+    for name in (unit, *shown):
+        table.add_column(name, justify="left" if name in _WORDS else "right")
     for window in windows:
-        cells = (
-            f"{window.index:,}",
-            state(window),
-            interval(window.start, window.end, borders),
-            percent(window.precision),
-            percent(window.recall),
-            f"{window.expected:,}",
-            f"{window.actual:,}",
-            duration(window.delay),
-        )
-        table.add_row(*map(Text, cells))
+        cells = {
+            "state": state(window),
+            "borders": interval(window.start, window.end, borders),
+            "precision": percent(window.precision),
+            "recall": percent(window.recall),
+            "expected": f"{window.expected:,}",
+            "received": f"{window.actual:,}",
+            "undecided": f"{window.undecided:,}",
+            "delay": duration(window.delay),
+            "fits best": fitted(window, borders),
+        }
+        table.add_row(f"{window.index:,}", *(Text(cells[name]) for name in shown))
     return table
+
+
+def _shown(windows: Sequence[WindowVerdict]) -> tuple[str, ...]:
+    """The columns that say something about these windows."""
+    empty = {
+        "undecided": not any(window.undecided for window in windows),
+        "fits best": not any(window.borders for window in windows),
+    }
+    return tuple(name for name in _COLUMNS if not empty.get(name, False))
 
 
 def verdict_json(header: RunHeader, verdict: Verdict) -> dict[str, object]:
@@ -86,6 +100,7 @@ def verdict_json(header: RunHeader, verdict: Verdict) -> dict[str, object]:
         "semantics": header.semantics.name,
         "repetition": header.repetition,
         "judgement": verdict.judgement.value,
+        "rules": verdict.rules,
         "reason": verdict.reason,
         "failure": header.failure,
         "evaluator": verdict.evaluator,
@@ -96,10 +111,12 @@ def verdict_json(header: RunHeader, verdict: Verdict) -> dict[str, object]:
         "missed": verdict.missed,
         "surplus": verdict.surplus,
         "late": verdict.late,
+        "undecided": verdict.undecided,
         "median_delay": median_delay(verdict.windows),
         "max_delay": verdict.max_delay,
         "last_answer": verdict.last_answer,
         "other_clock": dict(zip(("clock", "precision", "recall"), clock, strict=True)) if clock else None,
+        "diagnosis": diagnosis_json(verdict.diagnosis),
         "variables": list(verdict.variables),
         "windows": [_window_json(window) for window in verdict.windows],
     }
@@ -122,4 +139,24 @@ def _window_json(window: WindowVerdict) -> dict[str, object]:
         "delay": window.delay,
         "missing": [list(row) for row in window.missing],
         "surplus": [list(row) for row in window.surplus],
+        "due": window.due,
+        "undecided": window.undecided,
+        "doubtful": [list(row) for row in window.doubtful],
+        "borders": window.borders and list(window.borders),
+        "fitted": window.fitted and list(window.fitted),
+    }
+
+
+def diagnosis_json(diagnosis: Diagnosis | None) -> dict[str, object] | None:
+    """A diagnosis as JSON values: every model as its parts' names and sentences, and the proof."""
+    if diagnosis is None:
+        return None
+    models = [[{"name": part.name, "sentence": part.sentence} for part in model] for model in diagnosis.models]
+    return {
+        "exact": diagnosis.exact,
+        "models": models,
+        "distance": diagnosis.distance,
+        "differs": diagnosis.differs,
+        "reports": diagnosis.reports,
+        "t0": diagnosis.t0,
     }
