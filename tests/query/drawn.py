@@ -28,8 +28,6 @@ FORMS = tuple(parse_sparql(PREFIXES + text) for text in TEXTS)
 
 _lengths = (1000, 5000, 60_000, 5_400_000, 86_400_000)
 _size = st.one_of(st.integers(1, 5), st.sampled_from(_lengths), st.integers(1, 10**9))
-    st.integers(1, 5), st.sampled_from((1000, 5000, 60_000, 5_400_000, 86_400_000)), st.integers(1, 10**9)
-)
 windows = st.one_of(
     st.builds(Window, _size, _size),
     st.builds(Window, _size, st.just(1)),
