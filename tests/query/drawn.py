@@ -44,7 +44,7 @@ stream_windows = st.builds(StreamWindow, st.sampled_from(STREAMS), windows)
 @st.composite
 def continuous(draw: st.DrawFn) -> ContinuousQuery:
     """A continuous query as a text says it."""
-    form = draw(st.one_of(queries(OPERATORS), st.sampled_from(FORMS)))
+    form = draw(st.one_of(queries(OPERATORS), st.sampled_from(FORMS), _others()))
     found = draw(st.lists(stream_windows, min_size=1, max_size=3, unique=True))
     if draw(st.booleans()) and any(isinstance(part, al.BGP) for part in every_pattern(form.pattern)):
         form, found = draw(_named(form, found))
@@ -61,10 +61,24 @@ def _named(draw: st.DrawFn, form: al.QueryForm, found: list[StreamWindow]) -> tu
     named = [replace(item, name=name) for item, name in zip(found, NAMES, strict=False)]
     choices = [f"<{item.name}>" for item in named]
     result = parse_sparql(sparql(wrapped(form, lambda: draw(st.sampled_from((None, *choices * 2))))))
-    graphs = set(reads(result))
-    if not set(choices) <= graphs or graphs == set(choices[:1]):
-        return form, found
-    return result, named
+    graphs = reads(result)
+    used = [item for item in named if f"<{item.name}>" in graphs]
+    return (result, used) if used and len(set(graphs)) > 1 else (form, found)
+
+
+@st.composite
+def _others(draw: st.DrawFn) -> al.QueryForm:
+    """An ASK, or a CONSTRUCT whose template has blank nodes, over what a SELECT asks."""
+    form = draw(queries(OPERATORS - {"GROUP", "HAVING", "DISTINCT"}))
+    assert isinstance(form.pattern, al.Project)
+    where = form.pattern.pattern
+    if draw(st.booleans()):
+        return al.Ask(where)
+    node = st.sampled_from((*form.pattern.variables, al.Var("_:100"), al.Var("_:101")))
+    triple = st.builds(al.TriplePattern, node, st.just("<http://e/of>"), st.one_of(node, st.just('"x"')))
+    template = draw(st.lists(triple, min_size=1, max_size=3))
+    pattern = al.Slice(al.OrderBy(where, ((form.pattern.variables[0], True),)), 1, 5) if draw(st.booleans()) else where
+    return parse_sparql(sparql(al.Construct(tuple(template), pattern)))
 
 
 def wrapped(form: al.QueryForm, choose: Callable[[], str | None]) -> al.QueryForm:
