@@ -4,11 +4,15 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
+from streamgauge.model.algebra import BGP, Graph, QueryForm, Select, Var
 from streamgauge.model.element import StreamElement
-from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.query import ContinuousQuery, StreamWindow
 from streamgauge.model.report import DueReport, ExpectedReport
-from streamgauge.model.semantics import Changes, Counting, EmptyAggregate, Report, Semantics
-from streamgauge.model.terms import Row
+from streamgauge.model.semantics import Counting, EmptyAggregate, Semantics
+from streamgauge.model.terms import Row, Term
+from streamgauge.query.graphs import spread
+from streamgauge.query.rebuild import every_pattern
+from streamgauge.query.stamps import stamped
 from streamgauge.semantics.definition import expected as by_definition
 from streamgauge.semantics.definition import operator, refuse
 from streamgauge.semantics.due import candidates
@@ -31,13 +35,33 @@ def refuse_spark(query: ContinuousQuery, semantics: Semantics) -> str | None:
     """Why Spark cannot compute the expected answers, or ``None``; what it refuses the definition may do."""
     from streamgauge.compute.spark.refusal import refuse as refuse_query
 
-    if semantics.content is Counting.BAG:
-        return "a content that is a bag"
-    if semantics.empty_aggregate is not EmptyAggregate.SPARQL:
-        return "another value than SPARQL's for an aggregate over nothing"
-    if Report.CONTENT_CHANGE in semantics.report and semantics.changes is Changes.ARRIVALS:
-        return "content change on arrivals only"
-    return refuse_query(query.form)
+    try:
+        form = spread(stamped(query.form), graph_names(query.windows))
+    except ValueError as error:
+        return str(error)
+    if semantics.content is Counting.BAG and (reason := _over_bags(form)):
+        return f"{reason} over a content that is a bag"
+    if semantics.empty_aggregate is not EmptyAggregate.SPARQL and not isinstance(form, Select):
+        return "another value than SPARQL's for an aggregate over nothing in ASK or CONSTRUCT"
+    return refuse_query(form)
+
+
+def graph_names(windows: Iterable[StreamWindow]) -> tuple[Term, ...]:
+    """The graphs that the named windows feed."""
+    return tuple(f"<{window.name}>" for window in windows if window.name is not None)
+
+
+def _over_bags(form: QueryForm) -> str | None:
+    """What is not defined, or not done, where each copy of a triple matches by itself."""
+    for pattern in every_pattern(form.pattern):
+        if isinstance(pattern, BGP):
+            if len(set(pattern.patterns)) < len(pattern.patterns):
+                return "a triple pattern that is written twice"
+            if any(not isinstance(triple.predicate, str | Var) for triple in pattern.patterns):
+                return "property paths"
+        if isinstance(pattern, Graph):
+            return "GRAPH or timestamp()"
+    return None
 
 
 class Header:

@@ -1,11 +1,9 @@
 """The expected reports of a recorded stream, all windows in one Spark job."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
 from streamgauge.bench.expected import (
@@ -18,18 +16,19 @@ from streamgauge.bench.expected import (
     refuse_spark,
     reports,
 )
-from streamgauge.compute.spark.answers import MANY, answers, changes
-from streamgauge.compute.spark.contents import changed, sizes
-from streamgauge.compute.spark.running import INEXACT
-from streamgauge.model.algebra import Select
+from streamgauge.bench.histories import Change, ExpectedChanges, as_sets, sent_wholes
+from streamgauge.compute.spark.answers import Means, answers, changes, columns
+from streamgauge.compute.spark.contents import contents
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport, ExpectedReport
-from streamgauge.model.semantics import R2S, Counting, Report, Semantics, Tick
+from streamgauge.model.semantics import R2S, Counting, Report, Semantics
+from streamgauge.model.terms import Row
 from streamgauge.semantics.definition import operator
-from streamgauge.semantics.order import Arrivals, Head
+from streamgauge.semantics.order import Arrivals, Head, by_triple
 from streamgauge.semantics.refusal import RefusedError
 
-_NEVER = 1 << 62
+ExpectChanges = Callable[[ContinuousQuery, Semantics, int, int], ExpectedChanges]
+"""(query, semantics, advanced_to, t0) to the expected reports of one stream as changes of what holds."""
 
 
 def spark(session: SparkSession, stream: Path, header: Header) -> Expect:
@@ -37,11 +36,22 @@ def spark(session: SparkSession, stream: Path, header: Header) -> Expect:
     table = session.read.parquet(str(stream))
 
     def expect(query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int) -> tuple[ExpectedReport, ...]:
-        if reason := refuse_spark(query, semantics):
-            raise RefusedError(f"the Spark oracle does not judge {reason}: use the definition (--evaluator definition)")
-        due, arrived, late = all_candidates(header, query, semantics, advanced_to, t0)
-        seen = _seen(session, table, late, arrived, semantics, cut=cuts(due, arrived.times))
-        return _evaluate(session, seen, due, query, semantics)
+        wanted = _wanted(session, table, header, query, semantics, advanced_to, t0)
+        if operator(query, semantics) is R2S.RSTREAM:
+            return reports(wanted.due, wanted.bags(query, semantics), wanted.sizes, query, semantics)
+        return _differences(wanted, query, semantics)
+
+    return expect
+
+
+def spark_changes(session: SparkSession, stream: Path, header: Header) -> ExpectChanges:
+    """What holds at the reports of an Rstream, as changes: as many rows as solutions come and go (``deltas.py``)."""
+    table = session.read.parquet(str(stream))
+
+    def expect(query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int) -> ExpectedChanges:
+        wanted = _wanted(session, table, header, query, semantics, advanced_to, t0)
+        found = wanted.changes(query, semantics)
+        return ExpectedChanges(columns(query.form), tuple(sent_wholes(found, semantics)))
 
     return expect
 
@@ -51,78 +61,111 @@ def read_header(table: DataFrame) -> Header:
     until = f.first("until") if "until" in table.columns else f.lit(None).cast("long")
     first = (f.first("stream").alias("stream"), f.first("time").alias("time"))
     heads = table.groupBy("sequence").agg(*first, f.count("*").alias("size"), until.alias("until")).toArrow()
-    columns = (heads.column(name).to_pylist() for name in ("stream", "time", "sequence", "size", "until"))
-    return Header(Head(*values) for values in zip(*columns, strict=True))
+    found = (heads.column(name).to_pylist() for name in ("stream", "time", "sequence", "size", "until"))
+    return Header(Head(*values) for values in zip(*found, strict=True))
 
 
-def _seen(
+class _Wanted:
+    """The due reports of one stream with the sizes of their contents, and what Spark says about them."""
+
+    def __init__(
+        self, session: SparkSession, stream: DataFrame, due: Sequence[DueReport], sizes: Sequence[int]
+    ) -> None:
+        self.session, self.stream, self.due, self.sizes = session, stream, due, sizes
+
+    def bags(self, query: ContinuousQuery, semantics: Semantics) -> list[tuple[Row, ...]]:
+        """The solutions of each report."""
+        found = answers(
+            self.session,
+            self.stream,
+            self.due,
+            query.form,
+            query.static,
+            windows=query.windows,
+            means=_means(semantics),
+        ).toArrow()
+        report, *terms = (column.to_pylist() for column in found.columns)
+        return in_order(zip(report, _tuples(terms, len(report)), strict=True), len(self.due))
+
+    def changes(self, query: ContinuousQuery, semantics: Semantics) -> Iterable[Change]:
+        """How each report's solutions differ from those of the report before."""
+        found = changes(
+            self.session,
+            self.stream,
+            self.due,
+            query.form,
+            query.static,
+            windows=query.windows,
+            means=_means(semantics),
+        ).toArrow()
+        report, net, *terms = (column.to_pylist() for column in found.columns)
+        nets: list[dict[Row, int]] = [{} for _ in self.due]
+        for at, count, row in zip(report, net, _tuples(terms, len(report)), strict=True):
+            nets[at][row] = count
+        plain = map(Change, self.due, self.sizes, nets)
+        return as_sets(plain) if semantics.answers is Counting.SET else plain
+
+
+def _tuples(terms: Sequence[Sequence[str | None]], count: int) -> Iterable[Row]:
+    return zip(*terms, strict=True) if terms else iter([()] * count)
+
+
+def _means(semantics: Semantics) -> Means:
+    return Means(semantics.content, semantics.empty_aggregate)
+
+
+def _wanted(
     session: SparkSession,
     table: DataFrame,
-    late: set[int],
-    arrived: Arrivals,
+    header: Header,
+    query: ContinuousQuery,
     semantics: Semantics,
-    *,
-    cut: bool,
+    advanced_to: int,
+    t0: int,
+) -> _Wanted:
+    """The candidates whose content satisfies the strategies about content."""
+    if reason := refuse_spark(query, semantics):
+        raise RefusedError(f"the Spark oracle does not judge {reason}: use the definition (--evaluator definition)")
+    due, arrived, late = all_candidates(header, query, semantics, advanced_to, t0)
+    seen = _seen(session, table, query, late)
+    if cuts(due, arrived.times):
+        seen = _ranked(session, seen, arrived, query, semantics)
+    found = contents(session, seen, due, query.windows, semantics.content, semantics.changes)
+    kept = [
+        index
+        for index, size in enumerate(found.sizes)
+        if (size or Report.NON_EMPTY not in semantics.report)
+        and (index in found.changed or Report.CONTENT_CHANGE not in semantics.report)
+    ]
+    return _Wanted(session, seen, [due[index] for index in kept], [found.sizes[index] for index in kept])
+
+
+def _seen(session: SparkSession, table: DataFrame, query: ContinuousQuery, late: set[int]) -> DataFrame:
+    """The rows of the query's streams, without late elements."""
+    seen = table.filter(f.col("stream").isin(sorted({window.stream for window in query.windows})))
+    if not late:
+        return seen
+    dropped = session.createDataFrame([(sequence,) for sequence in sorted(late)], "sequence long")
+    return seen.join(f.broadcast(dropped), "sequence", "left_anti")
+
+
+def _ranked(
+    session: SparkSession, seen: DataFrame, arrived: Arrivals, query: ContinuousQuery, semantics: Semantics
 ) -> DataFrame:
-    """The table without late elements, with each triple's rank in system time when reports cut inside a time."""
-    if late:
-        dropped = session.createDataFrame([(sequence,) for sequence in sorted(late)], "sequence long")
-        table = table.join(f.broadcast(dropped), "sequence", "left_anti")
-    if not cut:
-        return table
-    if semantics.tick is Tick.TUPLE:
-        from pyspark.sql import Window
-
+    """With each row's rank in system time, which matters when a report sees part of what came at a time."""
+    if by_triple(query.windows, semantics.tick):
         order = Window.orderBy("time", "sequence", "position")
-        return table.withColumn("arrival", f.row_number().over(order).cast("long") - 1)
+        return seen.withColumn("arrival", f.row_number().over(order).cast("long") - 1)
     ranks = [(sequence, rank) for rank, sequence in enumerate(arrived.sequences)]
-    return table.join(f.broadcast(session.createDataFrame(ranks, "sequence long, arrival long")), "sequence")
+    return seen.join(f.broadcast(session.createDataFrame(ranks, "sequence long, arrival long")), "sequence")
 
 
-def _evaluate(
-    session: SparkSession, stream: DataFrame, due: Sequence[DueReport], query: ContinuousQuery, semantics: Semantics
-) -> tuple[ExpectedReport, ...]:
-    """Contents first, then what the reports send whose content satisfies the strategies, in one job."""
-    contents = {row[0]: row[1] for row in sizes(session, stream, due).collect()}
-    kept = _kept(session, stream, due, contents, semantics)
-    wanted = [due[index] for index in kept]
-    held = [contents.get(index, 0) for index in kept]
-    r2s = operator(query, semantics)
-    form = query.form
-    if r2s is R2S.RSTREAM or semantics.answers is Counting.SET or not isinstance(form, Select):
-        found = _collected(lambda many: answers(session, stream, wanted, form, query.static, many))
-        bags = in_order(zip(found[0], zip(*found[1:], strict=True), strict=True), len(wanted))
-        return reports(wanted, bags, held, query, semantics)
-    found = _collected(lambda many: changes(session, stream, wanted, form, query.static, many))
-    sign = 1 if r2s is R2S.ISTREAM else -1
-    rows = zip(found[0], found[1], zip(*found[2:], strict=True), strict=True)
-    bags = in_order(((at, row) for at, net, row in rows for _ in range(sign * net)), len(wanted))
-    notified = ((report, bag) for report, bag in zip(wanted, bags, strict=True) if bag or semantics.notify_empty)
-    return expected_reports(notified, dict(zip(wanted, held, strict=True)), query)
-
-
-def _collected(job: Callable[[int], DataFrame]) -> list[list[Any]]:
-    """A job's columns; where its running totals are not exact enough it is done again report by report."""
-    try:
-        table = job(MANY).toArrow()
-    except PySparkException as error:
-        if INEXACT not in str(error):
-            raise
-        table = job(_NEVER).toArrow()
-    return [column.to_pylist() for column in table.columns]
-
-
-def _kept(
-    session: SparkSession,
-    stream: DataFrame,
-    due: Sequence[DueReport],
-    contents: dict[int, int],
-    semantics: Semantics,
-) -> list[int]:
-    """The candidates whose content satisfies the strategies about content, in order."""
-    kept = set(range(len(due)))
-    if Report.CONTENT_CHANGE in semantics.report:
-        kept &= changed(session, stream, due)
-    if Report.NON_EMPTY in semantics.report:
-        kept &= {index for index, content in contents.items() if content}
-    return sorted(kept)
+def _differences(wanted: _Wanted, query: ContinuousQuery, semantics: Semantics) -> tuple[ExpectedReport, ...]:
+    """What Istream or Dstream sends: the rows that came, or those that went."""
+    sign = 1 if operator(query, semantics) is R2S.ISTREAM else -1
+    bags = (
+        (change.due, tuple(row for row, net in change.net.items() for _ in range(sign * net)))
+        for change in wanted.changes(query, semantics)
+    )
+    notified = ((due, bag) for due, bag in bags if bag or semantics.notify_empty)
+    return expected_reports(notified, dict(zip(wanted.due, wanted.sizes, strict=True)), query)

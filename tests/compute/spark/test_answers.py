@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from streamgauge.compute.spark.answers import answers, refuse
-from streamgauge.compute.spark.contents import changed, sizes
+from streamgauge.compute.spark.contents import contents
 from streamgauge.model.algebra import Ask, QueryForm
 from streamgauge.model.report import DueReport, View
 from streamgauge.model.terms import XSD, Row, Triple
@@ -115,13 +115,12 @@ def test_many_drawn_runs_and_queries(tiny: SparkSession, run: Run, query: QueryF
 @settings(max_examples=10)
 @given(runs())
 def test_sizes_and_changes(tiny: SparkSession, run: Run) -> None:
-    stream = table(tiny, run.elements)
-    contents = [run.content(report) for report in run.due]
-    assert [tuple(row) for row in sizes(tiny, stream, run.due).orderBy("report").collect()] == [
-        (index, len(content)) for index, content in enumerate(contents)
-    ]
-    before = [frozenset(), *contents]
-    assert changed(tiny, stream, run.due) == {i for i, content in enumerate(contents) if content != before[i]}
+    held = [run.content(report) for report in run.due]
+    found = contents(tiny, table(tiny, run.elements), run.due)
+    assert found.sizes == tuple(map(len, held))
+    assert found.changed == {
+        i for i, (now, before) in enumerate(zip(held, [frozenset(), *held], strict=False)) if now != before
+    }
 
 
 def literal(value: object, kind: str) -> str:
@@ -188,7 +187,7 @@ def test_no_report_and_no_triple(spark: SparkSession) -> None:
 def test_reports_out_of_order_are_refused(spark: SparkSession) -> None:
     due = [DueReport(2, (View(1, 2, 1, 1, 9),)), DueReport(1, (View(0, 1, 0, 0, 9),))]
     with pytest.raises(ValueError, match="first decreases"):
-        sizes(spark, table(spark, []), due)
+        contents(spark, table(spark, []), due)
 
 
 @pytest.mark.parametrize(

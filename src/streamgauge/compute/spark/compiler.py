@@ -215,7 +215,7 @@ class Compiler:
         before = self.relation(node.pattern)
         wanted, inner = self._flagged_group(node, before)
         if self.given is None and inner.width > 1 and self.reports >= self.many:
-            running = running_group(self.facts.spark, inner, wanted, self.reports)
+            running = running_group(inner, wanted, self.reports)
             if running is not None:
                 return running
         every = self.facts.spark.range(self.reports).select(fn.col("id").cast("int").alias("lo"))

@@ -1,9 +1,9 @@
 """How much each report's content holds, and which contents change: over (window, triple) pairs, never over stamps."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
@@ -15,44 +15,38 @@ from streamgauge.model.semantics import Changes, Counting
 _PAIR = ("window", *TRIPLE)
 
 
-def sizes(
-    spark: SparkSession,
-    stream: DataFrame,
-    due: Sequence[DueReport],
-    windows: Sequence[StreamWindow] = (),
-    counting: Counting = Counting.SET,
-) -> DataFrame:
-    """Columns ``report`` and ``content``: the number of (window, triple) pairs in each report, distinct for a set."""
-    steps = [0] * (len(due) + 1)
-    for low, high, count in _counts(_held(spark, stream, due, windows, counting) if due else None):
-        steps[low] += count
-        steps[high + 1] -= count
-    content = pa.array(list(accumulate(steps))[: len(due)], pa.int64())
-    return spark.createDataFrame(pa.table({"report": pa.array(range(len(due)), pa.int32()), "content": content}))
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """Of each report the number of (window, triple) pairs (``sizes``); the reports whose content is not the last one's.
+
+    The first report's is compared with the empty content; under ``Changes.ARRIVALS`` only what comes counts.
+    """
+
+    sizes: tuple[int, ...]
+    changed: frozenset[int]
 
 
-def changed(
+def contents(
     spark: SparkSession,
     stream: DataFrame,
     due: Sequence[DueReport],
     windows: Sequence[StreamWindow] = (),
     counting: Counting = Counting.SET,
     changes: Changes = Changes.BOTH,
-) -> frozenset[int]:
-    """The reports whose content differs from that of the report before (the first: from the empty content).
-
-    Only what comes counts under ``Changes.ARRIVALS``.
-    """
+) -> Contents:
+    """What the due reports' contents are, without their triples; copies of a triple count in a bag only."""
     if not due:
-        return frozenset()
+        return Contents((), frozenset())
     held = _held(spark, stream, due, windows, counting)
+    counts = held.groupBy("lo", "hi").agg(fn.count("*").alias("count")).toArrow().to_pydict()
+    steps, edges = [0] * (len(due) + 1), set[int]()
+    for low, high, count in zip(*counts.values(), strict=True):
+        steps[low] += count
+        steps[high + 1] -= count
+        edges |= {low} if changes is Changes.ARRIVALS else {low, high + 1}
     if counting is Counting.BAG:
-        found = _net(held, changes)
-    elif changes is Changes.ARRIVALS:
-        found = {low for low, _, _ in _counts(held)}
-    else:
-        found = {edge for low, high, _ in _counts(held) for edge in (low, high + 1)}
-    return frozenset(found - {len(due)})
+        edges = _net(held, changes)
+    return Contents(tuple(accumulate(steps))[: len(due)], frozenset(edges - {len(due)}))
 
 
 def _held(
@@ -65,14 +59,6 @@ def _held(
     """Pairs with intervals: maximal ones of each pair for a set, one per arrival for a bag."""
     frame = intervals(spark, stream, due, sources(windows)).select(*_PAIR, "lo", "hi")
     return merged(frame, _PAIR) if counting is Counting.SET and repeats(frame, _PAIR) else frame
-
-
-def _counts(frame: DataFrame | None) -> Iterator[tuple[int, int, int]]:
-    """How many rows have each interval of reports."""
-    if frame is None:
-        return
-    table = frame.groupBy("lo", "hi").agg(fn.count("*").alias("count")).toArrow()
-    yield from zip(*(table.column(name).to_pylist() for name in ("lo", "hi", "count")), strict=True)
 
 
 def _net(frame: DataFrame, changes: Changes) -> set[int]:
