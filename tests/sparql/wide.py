@@ -42,7 +42,17 @@ _negated = st.builds(
     st.lists(_step, max_size=2, unique=True).map(tuple),
     st.lists(_step, max_size=1).map(tuple),
 )
-PATHS: st.SearchStrategy[al.Path] = st.recursive(st.one_of(_step, _step, _negated), _grow, max_leaves=4)
+_within = st.recursive(st.one_of(_step, _step, _negated), _grow, max_leaves=3)
+_repeat = st.builds(al.Repeat, _within, _modifier)
+_one_way = _negated.filter(lambda path: not (path.forward and path.backward))
+PATHS: st.SearchStrategy[al.Path] = st.one_of(
+    _repeat,
+    _repeat,
+    _repeat.map(al.Inverse),
+    _one_way,
+    st.lists(st.one_of(_step, _repeat, _one_way), min_size=2, max_size=3).map(lambda steps: al.Sequence(tuple(steps))),
+)
+"""Alternatives, and negated sets of both directions, are below repetitions only: pyoxigraph gives their pairs once."""
 
 
 @st.composite
@@ -212,3 +222,17 @@ def _inside_exists(pattern: al.Pattern) -> Iterator[al.Pattern]:
         for part in every_expression(tree):
             if isinstance(part, al.Exists):
                 yield from every_pattern(part.pattern)
+
+
+@st.composite
+def sliced(draws: st.DrawFn, queries: st.SearchStrategy[al.Select]) -> al.Select:
+    """LIMIT and OFFSET, mostly over an ORDER BY all columns: equal rows aside, the answer is determined then."""
+    form = draws(queries)
+    top = form.pattern.pattern if isinstance(form.pattern, al.Distinct) else form.pattern
+    assert isinstance(top, al.Project)
+    some = draws(st.permutations(top.variables))[: draws(st.integers(0, 3)) or None]
+    keys = tuple((var, draws(st.booleans())) for var in some)
+    ordered: al.Pattern = al.Project(al.OrderBy(top.pattern, keys), top.variables)
+    if isinstance(form.pattern, al.Distinct):
+        ordered = al.Distinct(ordered)
+    return al.Select(al.Slice(ordered, draws(st.integers(0, 2)), draws(st.integers(0, 4))), form.variables)

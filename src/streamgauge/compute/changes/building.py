@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
+from typing import TypeVar
 
 from streamgauge.compute.changes import matching
 from streamgauge.compute.changes.conditions import Batch, conjuncts, reads_patterns
@@ -20,6 +21,7 @@ from streamgauge.compute.changes.operators import (
     Operator,
     Pick,
     Source,
+    Stateful,
     Unique,
 )
 from streamgauge.compute.changes.paths import START, Nodes, Placed, Reach, nullable
@@ -30,6 +32,7 @@ from streamgauge.model.terms import Term
 from streamgauge.query.rebuild import expression_parts
 
 Needed = frozenset[str]
+State = TypeVar("State", bound=Stateful)
 _CHANGING = {"RAND", "UUID", "STRUUID", "NOW", "BNODE"}
 
 
@@ -38,12 +41,14 @@ class Builder:
     """Builds a tree of operators; columns come in ``order`` where that saves a step.
 
     ``joins`` are its leaves with the graph that each reads (``None`` for the default graph), ``groups`` its
-    aggregations, an inner one before the one around it. Beside a ``domain`` every operator carries its columns.
+    aggregations, an inner one before the one around it, ``states`` all operators that remember rows. Beside a
+    ``domain`` every operator carries its columns.
     """
 
     order: tuple[str, ...] = ()
     joins: list[tuple[Term | None, Joins]] = field(default_factory=list)
     groups: list[Grouped] = field(default_factory=list)
+    states: list[Stateful] = field(default_factory=list)
     domain: Domain | None = None
     normal: Normaliser = field(default_factory=Normaliser)
     fresh: Iterator[int] = field(default_factory=count)
@@ -59,7 +64,9 @@ class Builder:
                 return self._optional(pattern, needed)
             case al.Minus(left=left, right=right):
                 shared = scope(left) & scope(right)
-                return matching.without(self.build(left, needed | shared), self.build(right, shared), shared)
+                return self._with(
+                    matching.without(self.build(left, needed | shared), self.build(right, shared), shared)
+                )
             case al.Union(left=left, right=right):
                 return self._union(left, right, needed)
             case al.Extend(pattern=inner, variable=variable, expression=expression):
@@ -68,7 +75,7 @@ class Builder:
                 return self._project(inner, names_of(variables))
             case al.Distinct(pattern=inner):
                 names = tuple(sorted(scope(inner).union(self._hidden)))
-                return Unique(picked(self.build(inner, scope(inner)), names))
+                return self._with(Unique(picked(self.build(inner, scope(inner)), names)))
             case al.Group():
                 return self._group(pattern)
             case _:
@@ -82,6 +89,11 @@ class Builder:
     def _alone(self) -> "Builder":
         """The same builder without a domain."""
         return self if self.domain is None else replace(self, domain=None)
+
+    def _with(self, operator: State) -> State:
+        """The operator, noted among those that remember rows."""
+        self.states.append(operator)
+        return operator
 
     def _name(self, stem: str) -> str:
         return f".{stem}{next(self.fresh)}"
@@ -115,7 +127,7 @@ class Builder:
             right = Constant(names_of(part.variables), part.rows)
         else:
             right = self.build(part, needed)
-        return right if built is None else JoinRows(built, right)
+        return right if built is None else self._with(JoinRows(built, right))
 
     def _leaf(self, found: Leaf, conditions: Sequence[al.Expression], needed: Needed) -> Operator:
         if not found.bgp.patterns:
@@ -134,22 +146,22 @@ class Builder:
         certain = frozenset[str]() if built is None else built.certain
         ahead = _known(one, certain) >= _known(two, certain)
         nodes, ends = ((one, two), (start, end)) if ahead else ((two, one), (end, start))
-        edges = Shared(Unique(picked(self._alone.build(steps, frozenset(names_of(ends))), names_of(ends))))
+        edges = Shared(self._with(Unique(picked(self._alone.build(steps, frozenset(names_of(ends))), names_of(ends)))))
         zero = path.modifier in "*?" or nullable(path.path)
         shared = None if built is None else Shared(built)
         demand = Shared(self._demand(nodes[0], shared, edges if not zero else None, found.graph))
         same = self._same(nodes[0], shared, demand, found.graph) if zero else None
-        pairs = Placed(Reach(edges.tap(), demand.tap(), same, path.modifier), nodes)
-        return pairs if shared is None else JoinRows(shared.tap(), pairs)
+        pairs = Placed(self._with(Reach(edges.tap(), demand.tap(), same, path.modifier)), nodes)
+        return pairs if shared is None else self._with(JoinRows(shared.tap(), pairs))
 
     def _demand(self, node: al.Node, built: Shared | None, edges: Shared | None, graph: Term | None) -> Operator:
         """The nodes to start from."""
         if isinstance(node, str):
             return Constant((START,), ((node,),))
         if built is not None and node.name in built.inner.certain:
-            return Unique(Pick(built.tap(), (node.name,)))
+            return self._with(Unique(Pick(built.tap(), (node.name,))))
         if edges is not None:
-            return Unique(Pick(edges.tap(), edges.inner.variables[:1]))
+            return self._with(Unique(Pick(edges.tap(), edges.inner.variables[:1])))
         return self._nodes(graph)
 
     def _same(self, node: al.Node, built: Shared | None, demand: Shared, graph: Term | None) -> Operator:
@@ -160,7 +172,7 @@ class Builder:
     def _nodes(self, graph: Term | None) -> Operator:
         ends = self.normal.variable(), self.normal.variable()
         bgp = al.BGP((al.TriplePattern(ends[0], self.normal.variable(), ends[1]),))
-        return Unique(Nodes(self._alone._leaf(Leaf(graph, bgp), (), frozenset(names_of(ends)))))
+        return self._with(Unique(Nodes(self._alone._leaf(Leaf(graph, bgp), (), frozenset(names_of(ends))))))
 
     def _kept(self, operator: Operator, conditions: Sequence[al.Expression]) -> Operator:
         """The rows for which all conditions hold; those with EXISTS are tested last."""
@@ -183,7 +195,7 @@ class Builder:
         while isinstance(part, al.Call) and part.operator == "!":
             wanted, part = not wanted, part.arguments[0]
         if isinstance(part, al.Exists):
-            return picked(matching.existing(*self._sides(built, part.pattern), wanted), built.variables)
+            return picked(self._with(matching.existing(*self._sides(built, part.pattern), wanted)), built.variables)
         operator, plain = self._resolved(built, condition)
         return picked(_keep(operator, plain), built.variables)
 
@@ -198,7 +210,7 @@ class Builder:
         names = tuple(name for name in built.variables if name in taken)
         key = self._name("outer")
         keyed = Shared(Keyed(built, key, names))
-        domain = Domain(key, names, Shared(Unique(Pick(keyed.tap(), (key, *names)))))
+        domain = Domain(key, names, Shared(self._with(Unique(Pick(keyed.tap(), (key, *names))))))
         right = replace(self, domain=domain).build(inside, frozenset((key,)))
         return keyed.tap(), Pick(right, (key,))
 
@@ -211,7 +223,9 @@ class Builder:
             if not isinstance(tree, al.Exists):
                 return expression_parts(tree, _same_pattern, resolve)
             name = self._name("exists")
-            operator = picked(matching.marked(*self._sides(operator, tree.pattern), name), (*operator.variables, name))
+            operator = picked(
+                self._with(matching.marked(*self._sides(operator, tree.pattern), name)), (*operator.variables, name)
+            )
             return al.Var(name)
 
         resolved = resolve(expression)
@@ -225,15 +239,17 @@ class Builder:
         if condition is not None and reads_patterns(condition):
             return self._optional_exists(left, right, condition)
         merge = Merge(left, right)
-        return matching.optional(left, right, None if condition is None else _batch(condition, merge.variables), merge)
+        return self._with(
+            matching.optional(left, right, None if condition is None else _batch(condition, merge.variables), merge)
+        )
 
     def _optional_exists(self, left: Operator, right: Operator, condition: al.Expression) -> Operator:
         """OPTIONAL whose condition has EXISTS: what joins under it, and the rows that joined with nothing."""
         key = self._name("row")
         keyed = Shared(Keyed(left, key, left.variables))
-        joined = Shared(self._kept(JoinRows(keyed.tap(), right), conjuncts(condition)))
+        joined = Shared(self._kept(self._with(JoinRows(keyed.tap(), right)), conjuncts(condition)))
         names = Merge(left, right).variables
-        rest = matching.existing(keyed.tap(), Pick(joined.tap(), (key,)), False)
+        rest = self._with(matching.existing(keyed.tap(), Pick(joined.tap(), (key,)), False))
         return Both(picked(joined.tap(), names), picked(rest, names), left.certain)
 
     def _union(self, left: al.Pattern, right: al.Pattern, needed: Needed) -> Operator:
@@ -262,7 +278,7 @@ class Builder:
             domain = self.domain.only(seen)
             columns = (*dict.fromkeys((*domain.columns, *names)),)
             built = picked(replace(self, domain=domain).build(inner, frozenset(columns)), columns)
-        return JoinRows(self.domain.tap(), built)
+        return self._with(JoinRows(self.domain.tap(), built))
 
     def _group(self, group: al.Group) -> Operator:
         arguments = [aggregate.argument for _, aggregate in group.aggregates if aggregate.argument is not None]
@@ -287,7 +303,7 @@ class Builder:
             arguments.append(plain)
         inputs = [None if plain is None else _batch(plain, inner.variables) for plain in arguments]
         keys = tuple(dict.fromkeys((*self._hidden, *(variable.name for variable, _ in group.keys))))
-        made = Grouped(inner, keys, [(var.name, aggregate) for var, aggregate in group.aggregates], inputs)
+        made = self._with(Grouped(inner, keys, [(var.name, aggregate) for var, aggregate in group.aggregates], inputs))
         self.groups.append(made)
         return made
 

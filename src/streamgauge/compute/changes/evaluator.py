@@ -47,6 +47,8 @@ class Evaluator:
         self._shown: Bag = {}
         self._shape = shape(form, inner)
         self._nothing = _nothing(form, empty_aggregate, builder.groups)
+        self._first = self._root.pull()
+        self._least = [state.held for state in builder.states]
         self.enter, self.leave = self._feeds(None)
         self.enter(tuple(static))
 
@@ -60,6 +62,9 @@ class Evaluator:
     def settle(self) -> Delta:
         """The change of the answer since the last ``settle``, over ``variables``."""
         change = self._root.pull()
+        if self._first:
+            add_all(change, self._first)
+            self._first = {}
         if self._nothing is not None:
             return self._settle_empty(change)
         if self._shape is not None:
@@ -82,12 +87,18 @@ class Evaluator:
         return self.settle()
 
     def remembered(self) -> dict[str, int]:
-        """How many entries each index of the joins holds; all are 0 when no triple is there."""
-        return {
+        """How many entries each index of the joins, and each operator, holds for triples; all are 0 when none is there.
+
+        Operators are asked after a ``settle``.
+        """
+        joins = {
             f"{number}.{name}": len(index)
             for number, (_, joins) in enumerate(self._builder.joins)
             for name, index in joins.indexes.items()
         }
+        states = zip(self._builder.states, self._least, strict=True)
+        held = {f"{type(state).__name__} {at}": state.held - least for at, (state, least) in enumerate(states)}
+        return joins | held
 
     def solutions(self) -> Bag:
         """The answer at the last ``settle``: row -> multiplicity; do not change it."""

@@ -38,6 +38,11 @@ class Grouped:
         """Whether no solution reached the aggregation (after a pull)."""
         return not any(group.size for group in self._groups.values())
 
+    @property
+    def held(self) -> int:
+        """How many groups and rows for them there are."""
+        return len(self._groups) + len(self._shown)
+
     def pull(self) -> Bag:
         """Old rows of touched groups go, new ones come."""
         change = self._inner.pull()

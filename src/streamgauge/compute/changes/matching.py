@@ -29,6 +29,11 @@ class PerKey:
         self._left, self._right, self._answer = left, right, answer
         self._lefts, self._rights = Index(merge.left_key), Index(merge.right_key)
 
+    @property
+    def held(self) -> int:
+        """How many rows of both sides there are."""
+        return self._lefts.held + self._rights.held
+
     def pull(self) -> Bag:
         """The change of the output over all touched keys."""
         left, right = self._left.pull(), self._right.pull()

@@ -26,6 +26,15 @@ class Operator(Protocol):
         ...
 
 
+class Stateful(Operator, Protocol):
+    """An operator that remembers rows."""
+
+    @property
+    def held(self) -> int:
+        """How many it remembers."""
+        ...
+
+
 class Source:
     """A basic graph pattern."""
 
@@ -118,6 +127,11 @@ class Unique:
         self._inner = inner
         self._counts: Bag = {}
 
+    @property
+    def held(self) -> int:
+        """How many rows have copies."""
+        return len(self._counts)
+
     def pull(self) -> Bag:
         """Rows whose number of copies rose from, or fell to, nothing."""
         change: Bag = {}
@@ -136,6 +150,11 @@ class Index:
     def __init__(self, key: Callable[[Row], Row]) -> None:
         self.key = key
         self.bags: defaultdict[Key, Bag] = defaultdict(dict)
+
+    @property
+    def held(self) -> int:
+        """How many rows are in it."""
+        return sum(map(len, self.bags.values()))
 
     def get(self, key: Key) -> Bag:
         """The rows with this key."""
@@ -189,6 +208,11 @@ class JoinRows:
         self.variables, self.certain = self._merge.variables, left.certain | right.certain
         self._left, self._right = left, right
         self._lefts, self._rights = Index(self._merge.left_key), Index(self._merge.right_key)
+
+    @property
+    def held(self) -> int:
+        """How many rows of both sides there are."""
+        return self._lefts.held + self._rights.held
 
     def pull(self) -> Bag:
         """The change of the product."""
