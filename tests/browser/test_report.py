@@ -51,6 +51,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("page") / "report.html"
     runs = [build.right(), build.wrong(), build.late(), build.failed(), build.unknown(), *build.repetitions(3)]
+    runs.append(build.fitted())
     report.write(runs, path, "A_rather_long_title_that_nobody_broke_into_words_and_that_a_phone_must_break")
     return Path(path).as_uri()
 
@@ -176,3 +177,16 @@ def test_in_print_all_is_on_white(browser: Any, address: str) -> None:
     ratio, where = browser.execute_script(CONTRAST)
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
     assert ratio >= 4.5, where
+
+
+def test_borders_that_fit_best_are_drawn_against_the_expected_ones(browser: Any, address: str) -> None:
+    show(browser, address)
+    figure = browser.find_element("xpath", "//figure[contains(., 'Borders that fit best')]")
+    plot = figure.find_element("css selector", ".plot.wide")
+    assert plot.is_displayed()
+    tips = [one.get_attribute("textContent") for one in plot.find_elements("css selector", "title")]
+    assert any("expected [10, 15) s, fits best [11.1, 15.3) s" in tip for tip in tips)
+    outlines, found = (
+        plot.find_elements("css selector", f"path[fill-opacity='{share}']") for share in ("0.04", "0.75")
+    )
+    assert (len(outlines), len(found)) == (12, 11)

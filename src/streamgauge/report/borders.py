@@ -60,11 +60,13 @@ def _bars(one: Series, windows: Sequence[WindowVerdict]) -> list[charts.Bar]:
 
 
 def reconstructed(drawing: Drawing, series: Sequence[Series]) -> Iterator[Figure]:
-    """Expected borders against those under which the answers fit best, one strip per series judged graciously."""
+    """Expected borders against those that fit best, for the first graciously judged run of each series."""
     for one in series:
-        placed = [window for window in one.runs[0][1].windows if window.start is not None and window.end is not None]
-        if any(window.borders is not None for window in placed):
-            yield _against(drawing, one, placed)
+        for _, verdict in one.runs:
+            placed = [window for window in verdict.windows if window.start is not None and window.end is not None]
+            if any(window.borders is not None for window in placed):
+                yield _against(drawing, one, placed)
+                break
 
 
 def _against(drawing: Drawing, one: Series, placed: list[WindowVerdict]) -> Figure:

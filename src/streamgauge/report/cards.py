@@ -55,7 +55,7 @@ def _card(one: Series) -> Card:
     shown = tuple(sentences[:3])
     if len(sentences) > 3:
         shown += (f"And {counted(len(sentences) - 3, 'other outcome')}: see the table.",)
-    shown += tuple(dict.fromkeys(found for _, verdict in one.runs for found in findings(one.unit, verdict)))[:4]
+    shown += tuple(dict.fromkeys(found for _, verdict in one.runs for found in findings(one.unit, verdict)))[:5]
     return Card(one.index, one.label, ICONS[worst], words, shown, tuple(failures), _facts(one))
 
 
