@@ -31,7 +31,6 @@ _FORMS: Final = Forms(
     duration=short_duration,
     example="[RANGE 10s SLIDE 5s]",
 )
-_NOT_BEFORE: Final = ("FROM", "NAMED", "ON", "REGISTER")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +43,13 @@ class _Block:
 
 
 def recognises(text: str) -> bool:
-    """Whether the text has a CQELS stream clause."""
+    """Whether the text has a CQELS stream clause, and none that stands before WHERE in other dialects."""
     found = (Token("sign", "", 0), *tokens(text))
-    return any(
-        second.says("STREAM") and not first.says(*_NOT_BEFORE) and third.kind in ("iri", "name", "variable")
-        for first, second, third in zip(found, found[1:], found[2:], strict=False)
-    )
+    triples = zip(found, found[1:], found[2:], strict=False)
+    uses = [(first, third) for first, second, third in triples if second.says("STREAM")]
+    if any(first.says("FROM", "NAMED") for first, _ in uses):
+        return False
+    return any(not first.says("ON", "REGISTER") and third.kind in ("iri", "name", "variable") for first, third in uses)
 
 
 def parse(text: str) -> ContinuousQuery:
