@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from streamgauge.model.algebra import Select
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.query import parse_sparql

@@ -1,18 +1,19 @@
-"""The live engine: incremental evaluation over a time-based window, in process, under any Semantics value."""
+"""The live engine: incremental evaluation over windows, in process, under any Semantics value."""
 
 from streamgauge.compute.changes.evaluator import refuse as refuse_form
 from streamgauge.compute.drivers.window import WindowDriver
 from streamgauge.engines import Emit, Session
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Clock, Counting, Semantics
+from streamgauge.semantics.refusal import meaningless
 
 EVALUATOR = "changes"
 
 
 def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
     """``None``, or the sentence why this query cannot be answered under the semantics."""
-    if len(query.windows) != 1:
-        return f"the query has {len(query.windows)} windows: one window over one stream is what live answers"
+    if reason := meaningless(query, semantics):
+        return reason
     if semantics.content is Counting.BAG:
         return "a content that is a bag (content = bag): live keeps graphs, which are sets"
     if semantics.clock is not Clock.APPLICATION:
@@ -20,7 +21,7 @@ def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
     r2s = query.r2s or semantics.r2s
     if r2s not in semantics.r2s_able:
         return f"{semantics.name} has no {r2s}: it has {', '.join(sorted(semantics.r2s_able))}"
-    return refuse_form(query.form)
+    return refuse_form(query.form, [f"<{each.name}>" for each in query.windows if each.name is not None])
 
 
 def start(query: ContinuousQuery, semantics: Semantics, emit: Emit) -> Session:

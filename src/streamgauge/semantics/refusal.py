@@ -1,6 +1,7 @@
 """What is refused: errors whose sentence names it and says what to do; not part of the definition itself."""
 
 from collections import Counter
+from collections.abc import Iterable
 
 from streamgauge.model import algebra as al
 from streamgauge.model.query import ContinuousQuery
@@ -14,6 +15,16 @@ class RefusedError(ValueError):
 
 class OutOfOrderError(ValueError):
     """Application time went back although no lateness bound was declared."""
+
+
+class StreamNameError(ValueError):
+    """The query names streams that nothing came on, while another's elements came; the sentence has both names."""
+
+    def __init__(self, named: Iterable[str], came: str) -> None:
+        super().__init__(
+            f"the query's window is over {' and '.join(sorted(named))}, but the elements are of {came}: "
+            "name the same stream in both"
+        )
 
 
 def meaningless(query: ContinuousQuery, semantics: Semantics) -> str | None:

@@ -1,52 +1,138 @@
 """A window's content as it moves: what arrives enters the evaluator at once, what no later report can see leaves it."""
 
 from collections import deque
+from heapq import heappop, heappush
 
-from streamgauge.compute.changes.evaluator import Evaluator
+from streamgauge.compute.drivers.latest import Feed, Latest
 from streamgauge.model.semantics import Changes, Report, Semantics
 from streamgauge.model.terms import Triple
 
 
-class Content:
-    """The triples of the scope, held by time; says at each look whether the strategies about content want a report."""
+class _Entry:
+    """Triples that arrived at a time (ms); emptied when they end."""
 
-    def __init__(self, evaluator: Evaluator, semantics: Semantics) -> None:
-        self._enter, self._leave = evaluator.enter, evaluator.leave
-        self._live: deque[tuple[int, tuple[Triple, ...]]] = deque()
-        self._non_empty = Report.NON_EMPTY in semantics.report
+    __slots__ = ("time", "triples")
+
+    def __init__(self, time: int, triples: tuple[Triple, ...]) -> None:
+        self.time, self.triples = time, triples
+
+
+class Content:
+    """What a window holds, in order of time; says at each look whether its set of triples has changed."""
+
+    def __init__(self, enter: Feed, leave: Feed, semantics: Semantics, latest: Latest | None = None) -> None:
+        self._enter, self._leave, self._latest = enter, leave, latest
+        self._live: deque[_Entry] = deque()
+        self._ends: list[tuple[int, int, _Entry]] = []
+        self._ending = self._ended = 0
         self._changes = _Changes(semantics.changes) if Report.CONTENT_CHANGE in semantics.report else None
 
     @property
-    def idle(self) -> bool:
-        """Nothing is held, and an empty content is no reason to report."""
-        if self._live:
-            return False
-        return self._non_empty if self._changes is None else self._changes.none
+    def held(self) -> bool:
+        """Whether any triple is held."""
+        return len(self._live) > self._ended
 
-    def enter(self, time: int, triples: tuple[Triple, ...]) -> None:
-        """Triples of ``time`` (ms), which never goes back, enter."""
-        if triples:
-            self._live.append((time, triples))
-            self._enter(triples)
-            if self._changes is not None:
-                self._changes.came(triples)
+    @property
+    def still(self) -> bool:
+        """Nothing is held and nothing has changed since the last look."""
+        return not self.held and (self._changes is None or self._changes.none)
+
+    @property
+    def span(self) -> tuple[int, int] | None:
+        """The times (ms) of the oldest and the newest arrival in scope, ended ones included; ``None`` without any."""
+        return (self._live[0].time, self._live[-1].time) if self._live else None
+
+    def enter(self, time: int, triples: tuple[Triple, ...], until: int | None) -> None:
+        """Triples of ``time`` (ms), which never goes back, enter; they end at ``until``."""
+        if not triples:
+            return
+        if until is not None and until <= time:
+            self._live.append(_Entry(time, ()))
+            self._ended += 1
+            return
+        entry = _Entry(time, triples)
+        self._live.append(entry)
+        self._enter(triples)
+        if self._changes is not None:
+            self._changes.came(triples)
+        if self._latest is not None:
+            self._latest.came(time, triples)
+        if until is not None:
+            self._ending += 1
+            heappush(self._ends, (until, self._ending, entry))
+
+    def show(self) -> None:
+        """Let in what waits for a look; here nothing waits."""
 
     def drop(self, first: int) -> None:
         """What is earlier than ``first`` (ms) leaves."""
         live = self._live
-        if not live or live[0][0] >= first:
+        if not live or live[0].time >= first:
             return
+        gone = []
+        while live and live[0].time < first:
+            gone.append(live.popleft())
+        self._went(gone)
+
+    def crop(self, size: int) -> None:
+        """All but the newest ``size`` arrivals leave."""
+        live = self._live
+        if len(live) > size:
+            self._went([live.popleft() for _ in range(len(live) - size)])
+
+    def end(self, last: int) -> None:
+        """What ends at ``last`` (ms) or before is no longer held, but keeps its place among the arrivals."""
+        over = []
+        while self._ends and self._ends[0][0] <= last:
+            entry = heappop(self._ends)[2]
+            if entry.triples:
+                over.append(_Entry(entry.time, entry.triples))
+                entry.triples = ()
+                self._ended += 1
+        if over:
+            self._went(over)
+
+    def settle(self) -> bool:
+        """Whether the set has changed since the last look in the way that counts; from now on counted from here."""
+        return self._changes is None or self._changes.settle()
+
+    def _went(self, entries: list[_Entry]) -> None:
         gone: list[Triple] = []
-        while live and live[0][0] < first:
-            gone += live.popleft()[1]
+        for entry in entries:
+            if not entry.triples:
+                self._ended -= 1
+                continue
+            gone += entry.triples
+            if self._latest is not None:
+                self._latest.went(entry.time, entry.triples)
+            if self._ends:
+                entry.triples = ()
         self._leave(gone)
         if self._changes is not None:
             self._changes.went(gone)
 
-    def due(self) -> bool:
-        """Whether the strategies about content agree to a report; from now on changes are counted from here."""
-        changed = self._changes is None or self._changes.settle()
-        return changed and (bool(self._live) or not self._non_empty)
+
+class Waiting(Content):
+    """A content that stands still between the looks of its window: what arrives waits for the next."""
+
+    def __init__(self, enter: Feed, leave: Feed, semantics: Semantics, latest: Latest | None = None) -> None:
+        super().__init__(enter, leave, semantics, latest)
+        self._waiting: list[tuple[int, tuple[Triple, ...], int | None]] = []
+
+    @property
+    def still(self) -> bool:
+        """Nothing is held, nothing waits and nothing has changed since the last look."""
+        return not self._waiting and super().still
+
+    def enter(self, time: int, triples: tuple[Triple, ...], until: int | None) -> None:
+        """Triples of ``time`` (ms) wait."""
+        self._waiting.append((time, triples, until))
+
+    def show(self) -> None:
+        """What waits enters."""
+        for time, triples, until in self._waiting:
+            super().enter(time, triples, until)
+        self._waiting.clear()
 
 
 class _Changes:

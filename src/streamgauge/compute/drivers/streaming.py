@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable
 
 from streamgauge.compute.changes.evaluator import Evaluator
-from streamgauge.compute.drivers.instants import Look
 from streamgauge.model import algebra as al
 from streamgauge.model.answer import Answer, AnswerKind
 from streamgauge.model.semantics import R2S, Counting, Grain, Semantics
@@ -21,15 +20,14 @@ class Streaming:
         self._sets = semantics.answers is Counting.SET
         self._kind = _kind(form)
 
-    def report(self, look: Look) -> None:
+    def report(self, instant: int, scope: tuple[int, int]) -> None:
         """Evaluate, and send what the operator gives; an empty answer only when the semantics notifies of it."""
         rows = self._rows()
         if not rows and not self._semantics.notify_empty:
             return
         bags = [(row,) for row in rows] if self._semantics.grain is Grain.ROW and rows else [rows]
-        scope = (look.start, look.end)
         for bag in bags:
-            self._emit(Answer(self._evaluator.variables, bag, (), self._kind, look.instant, scope))
+            self._emit(Answer(self._evaluator.variables, bag, (), self._kind, instant, scope))
 
     def _rows(self) -> tuple[Row, ...]:
         delta = self._evaluator.settle()

@@ -3,54 +3,72 @@
 from collections import deque
 from collections.abc import Callable
 from heapq import heappop, heappush
+from typing import TypeAlias
 
 from streamgauge.compute.changes.evaluator import Evaluator
-from streamgauge.compute.drivers.content import Content
-from streamgauge.compute.drivers.instants import Look, Looks, Ticking, clocked
+from streamgauge.compute.drivers.clocks import clocks
+from streamgauge.compute.drivers.frames import CountFrame, Frame, frames
+from streamgauge.compute.drivers.instants import closing
 from streamgauge.compute.drivers.streaming import Streaming
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery
-from streamgauge.model.semantics import Borders, Due, Origin, Report, Semantics, Tick
+from streamgauge.model.semantics import Borders, Origin, Report, Semantics, Tick
 from streamgauge.model.terms import Triple
-from streamgauge.semantics.refusal import OutOfOrderError
+from streamgauge.semantics.refusal import OutOfOrderError, StreamNameError
+
+_EARLY = -(2**62)
+
+Arrived: TypeAlias = tuple[int, tuple[Frame, ...], tuple[Triple, ...], int | None]
+"""Time (ms), the windows of the stream, triples, until when (ms)."""
 
 
 class WindowDriver:
-    """Drives one query over one time-based window; ``late`` counts elements that came too late to count.
+    """Drives one query over its windows; ``late`` counts elements that came too late to count.
 
-    Times are ms. Reports are due as SEMANTICS says: under window close (or periodic, or time-driven ticks) when time
-    passes an instant, else at the ticks of the elements themselves.
+    Times are ms. Reports are due as docs/semantics.md says: under window close (or periodic, or time-driven ticks) when
+    time passes an instant, at a count-based window's triples, else at the ticks of the elements themselves. Elements of
+    streams that the query does not name are left out.
     """
 
     def __init__(self, query: ContinuousQuery, semantics: Semantics, emit: Callable[[Answer], None]) -> None:
-        self._window, self._semantics = query.window, semantics
-        evaluator = Evaluator(query.form, query.static, semantics.empty_aggregate)
-        self._content = Content(evaluator, semantics)
-        self._streaming = Streaming(query.form, evaluator, query.r2s or semantics.r2s, semantics, emit)
+        self._query, self._semantics = query, semantics
+        names = [f"<{each.name}>" for each in query.windows if each.name is not None]
+        self._evaluator = Evaluator(query.form, query.static, semantics.empty_aggregate, names)
+        self._streaming = Streaming(query.form, self._evaluator, query.r2s or semantics.r2s, semantics, emit)
         self._half_open = semantics.borders is Borders.CLOSED_OPEN
-        self._clocked = clocked(semantics)
-        self._single = semantics.tick in {Tick.TUPLE, Tick.ELEMENT}
-        self._early = None if semantics.partial_head else query.window.size
-        self._t0: int | None = semantics.t0 if semantics.origin is not Origin.FIRST else None
-        self._greatest = -(2**62)
-        self._held: list[tuple[int, int, tuple[Triple, ...]]] = []
-        self._batch: deque[tuple[int, tuple[Triple, ...]]] = deque()
+        self._closing = closing(semantics)
+        self._counting = any(each.window.kind == "count" for each in query.windows)
+        self._non_empty = Report.NON_EMPTY in semantics.report
+        self._of: dict[str, tuple[Frame, ...]] = {each.stream: () for each in query.windows}
+        self._t0: int | None = None
+        self._greatest = _EARLY
+        self._held: list[tuple[int, int, StreamElement]] = []
+        self._batch: deque[Arrived] = deque()
+        self._heard = False
+        self._foreign: str | None = None
         self.late = 0
-        if self._t0 is not None:
-            self._begin(self._t0)
+        if semantics.origin is not Origin.FIRST:
+            self._begin(semantics.t0)
 
     def _begin(self, t0: int) -> None:
+        query, semantics = self._query, self._semantics
         self._t0 = t0
-        self._looks = Looks(self._window, self._semantics, t0)
-        self._ticking = Ticking(self._window, self._semantics, t0)
-        self._frontier = -(2**62)
+        self._frames = frames(query, semantics, self._evaluator, t0)
+        pairs = list(zip(query.windows, self._frames, strict=True))
+        self._of = {stream: tuple(frame for each, frame in pairs if each.stream == stream) for stream in self._of}
+        self._clocks = clocks(query, self._frames, semantics, t0)
+        self._alone = len(self._frames) == 1 or not self._closing
+        self._frontier = _EARLY
 
     def push(self, element: StreamElement) -> None:
         """An element has come: what its time makes due is reported first."""
+        if element.stream not in self._of:
+            self._foreign = element.stream
+            return
         time = element.time
-        if self._t0 is None:
-            self._begin(time - time % self._semantics.time_unit)
+        if not self._heard:
+            self._hear(time)
         bound = self._semantics.lateness
         if time < self._greatest:
             if bound is None:
@@ -65,62 +83,103 @@ class WindowDriver:
             self._greatest = time
         if bound is None:
             self._come_to(time)
-            self._enter(time, element.added)
+            self._take(element)
             return
-        heappush(self._held, (time, element.sequence, element.added))
-        watermark = self._greatest - bound
-        if not self._clocked:
-            self._release(watermark)
-        self._come_to(watermark)
+        heappush(self._held, (time, element.sequence, element))
+        self._come_with_watermark(self._greatest - bound)
 
     def advance(self, time: int) -> None:
         """Nothing earlier than ``time`` will come, and what is at it has come: reports up to it are due."""
         if self._t0 is None:
             return
         self._greatest = max(self._greatest, time)
-        if self._clocked:
+        if self._clocks is not None:
             self._report_up_to(time)
-            return
         self._release(time + 1)
         self._finish_batch(time)
 
     def close(self) -> None:
-        """No more input; nothing further is due."""
+        """No more input, nothing further is due; StreamNameError when elements came, but none of the query's streams."""
         self._batch.clear()
         self._held.clear()
+        if self._foreign is not None and not self._heard:
+            raise StreamNameError(self._of, self._foreign)
+
+    def _hear(self, time: int) -> None:
+        """The first element of the query's streams has come."""
+        self._heard = True
+        if self._t0 is None:
+            self._begin(time - time % self._semantics.time_unit)
+
+    def _come_with_watermark(self, watermark: int) -> None:
+        """The watermark has come to a time; only looks at instants of a clock wait for what may still come at it."""
+        if self._clocks is None:
+            self._release(watermark)
+        self._come_to(watermark)
+        if self._closing and self._counting:
+            self._release(watermark)
 
     def _release(self, watermark: int) -> None:
         """Let in what the lateness bound held back and is earlier than the watermark, in order of time."""
         while self._held and self._held[0][0] < watermark:
-            time, _, triples = heappop(self._held)
+            time, _, element = heappop(self._held)
             self._finish_batch(time - 1)
-            self._enter(time, triples)
+            self._take(element)
 
     def _too_late(self, watermark: int) -> int:
         """The time below which an element is late: a report that is due already, or the watermark at ticks."""
-        if self._semantics.report & {Report.WINDOW_CLOSE, Report.PERIODIC}:
+        if Report.PERIODIC in self._semantics.report and not self._closing:
             return self._frontier
-        return watermark
+        return self._frontier if self._closing and not self._counting else watermark
 
     def _come_to(self, time: int) -> None:
         """Time has come to ``time``, whose own elements are still to enter."""
-        self._finish_batch(time - 1)
-        if self._clocked and self._ticking.next <= time:
+        if self._batch:
+            self._finish_batch(time - 1)
+        if self._clocks is not None and self._clocks.next <= time:
             self._report_up_to(time if self._half_open else time - 1)
 
-    def _enter(self, time: int, triples: tuple[Triple, ...]) -> None:
-        t0 = self._t0
-        if t0 is None or time < t0:
+    def _take(self, element: StreamElement) -> None:
+        time, triples, until = element.time, element.added, element.until
+        assert self._t0 is not None
+        if time < self._t0:
             return
-        if self._clocked:
-            self._content.enter(time, triples)
-        elif self._semantics.tick is Tick.TUPLE:
-            for triple in triples:
-                self._tick(time, [(time, (triple,))])
-        elif self._single:
-            self._tick(time, [(time, triples)])
+        held = self._of[element.stream]
+        if self._clocks is None:
+            self._tick_with(time, held, triples, until)
+        elif self._closing and self._counting:
+            self._count(time, held, triples, until)
         else:
-            self._batch.append((time, triples))
+            for frame in held:
+                frame.arrive(time, triples, until)
+
+    def _tick_with(self, time: int, held: tuple[Frame, ...], triples: tuple[Triple, ...], until: int | None) -> None:
+        """An element comes where elements drive the reports; where a triple is an arrival, none is no tick."""
+        if self._counting and not triples:
+            return
+        match self._semantics.tick:
+            case Tick.TUPLE:
+                for triple in triples:
+                    self._tick(time, [(time, held, (triple,), until)])
+            case Tick.ELEMENT:
+                self._tick(time, [(time, held, triples, until)])
+            case _:
+                self._batch.append((time, held, triples, until))
+
+    def _count(self, time: int, held: tuple[Frame, ...], triples: tuple[Triple, ...], until: int | None) -> None:
+        """An element comes where its triples may close count-based windows."""
+        counting = [frame for frame in held if isinstance(frame, CountFrame)]
+        for frame in held:
+            if not isinstance(frame, CountFrame):
+                frame.arrive(time, triples, until)
+        for triple in triples:
+            for frame in counting:
+                frame.arrive(time, (triple,), until)
+            ready = [frame for frame in counting if frame.closes]
+            for frame in ready:
+                frame.close(time)
+            if ready and self._counts(time):
+                self._look(time)
 
     def _finish_batch(self, until: int) -> None:
         """Batch-driven: everything at one time is one tick, once nothing more can come at it."""
@@ -132,34 +191,51 @@ class WindowDriver:
                 together.append(batch.popleft())
             self._tick(time, together)
 
-    def _tick(self, time: int, arrivals: list[tuple[int, tuple[Triple, ...]]]) -> None:
-        look = self._looks.tick(time)
-        self._content.drop(look.first)
-        if time >= look.first:
-            for at, triples in arrivals:
-                self._content.enter(at, triples)
-        assert self._t0 is not None
-        if self._early is None or time >= self._t0 + self._early:
-            self._look(look)
+    def _tick(self, time: int, arrived: list[Arrived]) -> None:
+        for frame in self._frames:
+            frame.tick(time)
+        for _, held, triples, until in arrived:
+            for frame in held:
+                if frame.takes(time):
+                    frame.arrive(time, triples, until)
+        if self._counts(time):
+            self._look(time)
 
     def _report_up_to(self, limit: int) -> None:
-        """Report the instants of the clock up to ``limit``; only the last of them where the semantics says so."""
-        if self._content.idle and not (self._held and self._held[0][0] <= limit):
-            self._ticking.skip_to(limit)
-        instants = self._ticking.up_to(limit)
-        if (passed := self._ticking.passed) is not None:
+        """Report the instants of the clocks up to ``limit``."""
+        ticking = self._clocks
+        assert ticking is not None
+        if self._still and not (self._held and self._held[0][0] <= limit):
+            ticking.skip_to(limit)
+        for instant, moves, last in ticking.up_to(limit):
+            self._release(instant if self._half_open else instant + 1)
+            for move in moves:
+                move(instant)
+            if last and self._counts(instant):
+                self._look(instant)
+        if (passed := ticking.passed) is not None:
             self._frontier = passed if self._half_open else passed + 1
-        if self._semantics.due is Due.LAST:
-            instants = instants[-1:]
-        look = self._looks.close if self._ticking.closes else self._looks.clock
-        for instant in instants:
-            at = look(instant)
-            self._release(at.last + 1)
-            self._content.drop(at.first)
-            self._look(at)
-        if instants:
-            self._content.drop(look(self._ticking.next).first)
+        if self._alone:
+            for frame in self._frames:
+                frame.forget_before(ticking.next)
 
-    def _look(self, look: Look) -> None:
-        if self._content.due():
-            self._streaming.report(look)
+    @property
+    def _still(self) -> bool:
+        """Nothing is held, and an empty content is no reason to report."""
+        wanted = self._non_empty or Report.CONTENT_CHANGE in self._semantics.report
+        return wanted and all(frame.content.still for frame in self._frames)
+
+    def _counts(self, instant: int) -> bool:
+        """Whether an instant at which something is looked at is one that may report."""
+        semantics, t0 = self._semantics, self._t0
+        assert t0 is not None
+        if self._closing:
+            return semantics.period is None or (instant > t0 and (instant - t0) % semantics.period == 0)
+        return instant >= t0 and (semantics.partial_head or any(frame.whole(instant) for frame in self._frames))
+
+    def _look(self, instant: int) -> None:
+        """Report unless the strategies about content say otherwise; changes are counted from here on."""
+        changed = [frame.content.settle() for frame in self._frames]
+        if any(changed) and (not self._non_empty or any(frame.content.held for frame in self._frames)):
+            scopes = [frame.scope for frame in self._frames]
+            self._streaming.report(instant, (min(start for start, _ in scopes), max(end for _, end in scopes)))
