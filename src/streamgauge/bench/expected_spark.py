@@ -1,6 +1,6 @@
 """The expected reports of a recorded stream, all windows in one Spark job."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession, Window
@@ -16,8 +16,8 @@ from streamgauge.bench.expected import (
     refuse_spark,
     reports,
 )
-from streamgauge.bench.histories import Change, ExpectedChanges, as_sets, sent_wholes
-from streamgauge.compute.spark.answers import Means, answers, changes, columns
+from streamgauge.bench.histories import Change, ExpectChanges, as_sets
+from streamgauge.compute.spark.answers import Means, answers, changes
 from streamgauge.compute.spark.contents import contents
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport, ExpectedReport
@@ -26,9 +26,6 @@ from streamgauge.model.terms import Row
 from streamgauge.semantics.definition import operator
 from streamgauge.semantics.order import Arrivals, Head, by_triple
 from streamgauge.semantics.refusal import RefusedError
-
-ExpectChanges = Callable[[ContinuousQuery, Semantics, int, int], ExpectedChanges]
-"""(query, semantics, advanced_to, t0) to the expected reports of one stream as changes of what holds."""
 
 
 def spark(session: SparkSession, stream: Path, header: Header) -> Expect:
@@ -48,10 +45,8 @@ def spark_changes(session: SparkSession, stream: Path, header: Header) -> Expect
     """What holds at the reports of an Rstream, as changes: as many rows as solutions come and go (``deltas.py``)."""
     table = session.read.parquet(str(stream))
 
-    def expect(query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int) -> ExpectedChanges:
-        wanted = _wanted(session, table, header, query, semantics, advanced_to, t0)
-        found = wanted.changes(query, semantics)
-        return ExpectedChanges(columns(query.form), tuple(sent_wholes(found, semantics)))
+    def expect(query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int) -> tuple[Change, ...]:
+        return tuple(_wanted(session, table, header, query, semantics, advanced_to, t0).changes(query, semantics))
 
     return expect
 
