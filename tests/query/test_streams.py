@@ -163,7 +163,7 @@ def test_timestamp_is_said_by_rspql_and_csparql() -> None:
         (P + "SELECT ?s FROM STREAM :s [RANGE 5s] { GRAPH :g { ?s ?p ?o } }", "GRAPH", "the static data are one graph"),
         (P + "SELECT ISTREAM ?s FROM STREAM :s [RANGE 5s] { ?s ?p ?o }", "ISTREAM", "C-SPARQL has no R2S keyword"),
         (P + "SELECT ?s FROM NAMED STREAM :s { ?s ?p ?o }", "{ ?s", "is missing here"),
-        (P + "SELECT ?s FROM NAMED STREAM :s [NOW] { STREAM :s [NOW] { ?s ?p ?o } }", "STREAM :s [NOW] { ?s", "in WHERE"),
+        (P + "SELECT ?s FROM NAMED STREAM :s [NOW] { STREAM :s [NOW] { ?s ?p ?o } }", "STREAM :s [NOW] { ?s", "WHERE"),
         (P + "SELECT ?s FROM NAMED STREAM :s [NOW] { GRAPH :s { ?s ?p ?o } }", "GRAPH", "GRAPH in WHERE"),
         (P + "ASK ISTREAM FROM NAMED STREAM :s [NOW] { ?s ?p ?o }", "ISTREAM", "ISTREAM behind SELECT only"),
         ("REGISTER QUERY q AS SELECT ?s FROM NAMED STREAM <a:s> [NOW] { ?s ?p ?o }", "REGISTER", "has no REGISTER"),
