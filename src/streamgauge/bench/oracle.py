@@ -15,6 +15,7 @@ from streamgauge.model.answer import Answer
 from streamgauge.model.report import ExpectedReport
 from streamgauge.model.run import Run
 from streamgauge.model.semantics import R2S
+from streamgauge.model.terms import Row
 from streamgauge.model.verdict import Evaluator, Judgement, Verdict, WindowVerdict
 from streamgauge.semantics.definition import operator
 from streamgauge.semantics.order import origins
@@ -134,10 +135,10 @@ def matched(run: Run, expect: Expect, t0: int) -> tuple[tuple[str, ...], list[Un
     """The columns of the expected rows, and due reports and answers side by side, aligned at minimal cost."""
     header = run.header
     expected, doubts = undecided.doubts(expect, header.query, header.semantics, header.advanced_to, t0)
-    said = whole(run.answers)
-    names = expected[0].variables if expected else (said[0].variables if said else ())
+    names = expected[0].variables if expected else (run.answers[0].variables if run.answers else ())
     columns = computed_columns(header.query.form)
-    answers = merged([in_columns(one, names) for one in said], expected, header.semantics.grain, columns)
+    said = whole([in_columns(one, names) for one in run.answers])
+    answers = merged(said, expected, header.semantics.grain, columns)
     return names, _units(expected, doubts, answers, columns)
 
 
@@ -147,13 +148,16 @@ def in_columns(answer: Answer, columns: tuple[str, ...]) -> Answer:
     A graph (triples) is a set: triples said twice in one answer count once.
     """
     if answer.kind == "triples":
-        return replace(answer, added=tuple(dict.fromkeys(answer.added)))
+        return replace(answer, added=tuple(dict.fromkeys(answer.added)), removed=tuple(dict.fromkeys(answer.removed)))
     if answer.variables == columns or answer.kind != "solutions":
         return answer
     order = (*columns, *(name for name in answer.variables if name not in columns))
     at = {name: i for i, name in enumerate(answer.variables)}
-    rows = tuple(tuple(row[at[name]] if name in at else None for name in order) for row in answer.added)
-    return replace(answer, variables=order, added=rows)
+
+    def ordered(rows: tuple[Row, ...]) -> tuple[Row, ...]:
+        return tuple(tuple(row[at[name]] if name in at else None for name in order) for row in rows)
+
+    return replace(answer, variables=order, added=ordered(answer.added), removed=ordered(answer.removed))
 
 
 def _units(

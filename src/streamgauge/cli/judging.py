@@ -24,6 +24,7 @@ from streamgauge.model.verdict import Evaluator, Verdict
 from streamgauge.query import fill, parse
 from streamgauge.report.text import verdict_json, verdict_lines
 from streamgauge.semantics.profiles import profile
+from streamgauge.semantics.refusal import RefusedError
 from streamgauge.wire.formats import read_stream
 from streamgauge.wire.run import read_run, stream_path
 from streamgauge.wire.stream import elements, write
@@ -110,6 +111,8 @@ def _judged(run: Run, stream: Path, rules: str | None, means: Means) -> Verdict:
         return judge_run(run, stream, means)
     if means.evaluator is not None or means.max_delay is not None:
         raise typer.BadParameter(f"{rules}'s rules have neither --evaluator nor --max-delay")
+    if any(answer.kind != "solutions" for answer in run.answers):
+        raise RefusedError(f"{rules}'s rules compare solutions of a SELECT: this run has other answers")
     settings = Settings(gracious=means.gracious, progress=means.progress)
     return judge_as(rules, run, tuple(elements(stream)), settings)
 
