@@ -4,14 +4,14 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from streamgauge.model.algebra import BGP, Graph, QueryForm, Select, Var
+from streamgauge.model.algebra import BGP, Exists, Graph, QueryForm, Select, Var
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery, StreamWindow
 from streamgauge.model.report import DueReport, ExpectedReport
 from streamgauge.model.semantics import Counting, EmptyAggregate, Semantics
 from streamgauge.model.terms import Row, Term
 from streamgauge.query.graphs import spread
-from streamgauge.query.rebuild import every_pattern
+from streamgauge.query.rebuild import every_expression, every_pattern, expressions
 from streamgauge.query.stamps import stamped
 from streamgauge.semantics.definition import expected as by_definition
 from streamgauge.semantics.definition import operator, refuse
@@ -61,6 +61,8 @@ def _over_bags(form: QueryForm) -> str | None:
                 return "property paths"
         if isinstance(pattern, Graph):
             return "GRAPH or timestamp()"
+        if any(isinstance(part, Exists) for tree in expressions(pattern) for part in every_expression(tree)):
+            return "EXISTS"
     return None
 
 

@@ -125,7 +125,7 @@ def _wanted(
     seen = _seen(session, table, query, late)
     if cuts(due, arrived.times):
         seen = _ranked(session, seen, arrived, query, semantics)
-    found = contents(session, seen, due, query.windows, semantics.content, semantics.changes)
+    found = contents(seen, due, query.windows, semantics.content, semantics.changes)
     kept = [
         index
         for index, size in enumerate(found.sizes)

@@ -116,7 +116,7 @@ def test_many_drawn_runs_and_queries(tiny: SparkSession, run: Run, query: QueryF
 @given(runs())
 def test_sizes_and_changes(tiny: SparkSession, run: Run) -> None:
     held = [run.content(report) for report in run.due]
-    found = contents(tiny, table(tiny, run.elements), run.due)
+    found = contents(table(tiny, run.elements), run.due)
     assert found.sizes == tuple(map(len, held))
     assert found.changed == {
         i for i, (now, before) in enumerate(zip(held, [frozenset(), *held], strict=False)) if now != before
@@ -187,7 +187,7 @@ def test_no_report_and_no_triple(spark: SparkSession) -> None:
 def test_reports_out_of_order_are_refused(spark: SparkSession) -> None:
     due = [DueReport(2, (View(1, 2, 1, 1, 9),)), DueReport(1, (View(0, 1, 0, 0, 9),))]
     with pytest.raises(ValueError, match="first decreases"):
-        contents(spark, table(spark, []), due)
+        contents(table(spark, []), due)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from streamgauge.compute.spark.intervals import TRIPLE, intervals, merged, repeats, sources
@@ -27,7 +27,6 @@ class Contents:
 
 
 def contents(
-    spark: SparkSession,
     stream: DataFrame,
     due: Sequence[DueReport],
     windows: Sequence[StreamWindow] = (),
@@ -37,7 +36,7 @@ def contents(
     """What the due reports' contents are, without their triples; copies of a triple count in a bag only."""
     if not due:
         return Contents((), frozenset())
-    held = _held(spark, stream, due, windows, counting)
+    held = _held(stream, due, windows, counting)
     counts = held.groupBy("lo", "hi").agg(fn.count("*").alias("count")).toArrow().to_pydict()
     steps, edges = [0] * (len(due) + 1), set[int]()
     for low, high, count in zip(*counts.values(), strict=True):
@@ -50,14 +49,13 @@ def contents(
 
 
 def _held(
-    spark: SparkSession,
     stream: DataFrame,
     due: Sequence[DueReport],
     windows: Sequence[StreamWindow],
     counting: Counting,
 ) -> DataFrame:
     """Pairs with intervals: maximal ones of each pair for a set, one per arrival for a bag."""
-    frame = intervals(spark, stream, due, sources(windows)).select(*_PAIR, "lo", "hi")
+    frame = intervals(stream, due, sources(windows)).select(*_PAIR, "lo", "hi")
     return merged(frame, _PAIR) if counting is Counting.SET and repeats(frame, _PAIR) else frame
 
 

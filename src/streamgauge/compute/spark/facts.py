@@ -139,7 +139,7 @@ class Reader:
         if not given:
             none = self.stream.filter(fn.lit(False))
             return none.select("*", *(fn.lit(0).alias(name) for name in ("window", "lo", "hi")))
-        return intervals(self.spark, self.stream.filter(some), self.due, given)
+        return intervals(self.stream.filter(some), self.due, given)
 
 
 def _always(spark: SparkSession, triples: Sequence[Triple], reports: int) -> DataFrame:

@@ -4,13 +4,13 @@
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from itertools import pairwise, takewhile
 from typing import NamedTuple
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from streamgauge.model.query import StreamWindow
@@ -39,16 +39,16 @@ def sources(windows: Sequence[StreamWindow]) -> tuple[Source, ...]:
     )
 
 
-def intervals(spark: SparkSession, stream: DataFrame, due: Sequence[DueReport], given: Sequence[Source]) -> DataFrame:
+def intervals(stream: DataFrame, due: Sequence[DueReport], given: Sequence[Source]) -> DataFrame:
     """Columns of the stream, window, lo, hi: one row per arrival that is in a view of a window (repeats kept).
 
     ``window`` is a position in ``given``. ValueError when the views of a window go back.
     """
-    frames = [_held(spark, stream, due, source) for source in given]
+    frames = [_held(stream, due, source) for source in given]
     return reduce(DataFrame.unionByName, frames)
 
 
-def _held(spark: SparkSession, stream: DataFrame, due: Sequence[DueReport], source: Source) -> DataFrame:
+def _held(stream: DataFrame, due: Sequence[DueReport], source: Source) -> DataFrame:
     views = [report.views[source.position] for report in due]
     skipped = sum(1 for _ in takewhile(_nothing, views))
     frame = stream if source.stream is None else stream.filter(fn.col("stream") == source.stream)
@@ -57,8 +57,8 @@ def _held(spark: SparkSession, stream: DataFrame, due: Sequence[DueReport], sour
     if not views:
         return frame.filter(fn.lit(False)).select(*kept, fn.lit(0).alias("lo"), fn.lit(0).alias("hi"))
     _check(views)
-    frame, starts = _bounded(spark, frame, _starts(stream, views))
-    frame, ends = _bounded(spark, frame, _ends(stream, views))
+    frame, starts = _bounded(frame, _starts(stream, views))
+    frame, ends = _bounded(frame, _ends(stream, views))
     low, high = fn.greatest(*starts, fn.lit(0)) + skipped, fn.least(*ends, fn.lit(len(views))) + (skipped - 1)
     return frame.select(*kept, low.alias("lo"), high.alias("hi")).filter("lo <= hi")
 
@@ -89,9 +89,9 @@ def _ends(stream: DataFrame, views: Sequence[View]) -> _Bounds:
     return found
 
 
-def _bounded(spark: SparkSession, frame: DataFrame, bounds: _Bounds) -> tuple[DataFrame, list[Column]]:
+def _bounded(frame: DataFrame, bounds: _Bounds) -> tuple[DataFrame, list[Column]]:
     for name, (value, values) in bounds.items():
-        frame = _counted(spark, frame, name, value, values)
+        frame = _counted(frame, name, value, values)
     return frame, [fn.col(name) for name in bounds]
 
 
@@ -129,11 +129,11 @@ def _check(views: Sequence[View]) -> None:
             raise ValueError(f"due reports are out of order: {name} decreases, so an arrival is in no range of them")
 
 
-def _counted(spark: SparkSession, frame: DataFrame, name: str, value: Column, bounds: Sequence[int]) -> DataFrame:
+def _counted(frame: DataFrame, name: str, value: Column, bounds: Sequence[int]) -> DataFrame:
     """Adds column ``name``: how many of the (sorted) bounds are below the value."""
     steps = {later - earlier for earlier, later in pairwise(bounds)}
     if len(steps) > 1:
-        return _looked_up(spark, frame, name, value, bounds)
+        return frame.withColumn(name, _looked_up(bounds)(value.cast("long")))
     above = (value - (bounds[0] + 1)).cast("long")
     count = fn.lit(len(bounds))
     if step := max(steps, default=0):
@@ -141,10 +141,9 @@ def _counted(spark: SparkSession, frame: DataFrame, name: str, value: Column, bo
     return frame.withColumn(name, fn.when(above < 0, 0).otherwise(count).cast("int"))
 
 
-def _looked_up(spark: SparkSession, frame: DataFrame, name: str, value: Column, bounds: Sequence[int]) -> DataFrame:
-    key = f"{name}_of"
-    keyed = frame.withColumn(key, value.cast("long"))
-    values = keyed.select(key).distinct().toArrow().column(0).to_pylist()
-    positions = pa.array([bisect_left(bounds, item) for item in values], pa.int32())
-    table = pa.table({key: pa.array(values, pa.int64()), name: positions})
-    return keyed.join(spark.createDataFrame(table), key).drop(key)
+def _looked_up(bounds: Sequence[int]) -> Callable[[Column], Column]:
+    def find(values: pa.Array) -> pa.Array:
+        return pa.array([bisect_left(bounds, value) for value in values.to_pylist()], pa.int32())
+
+    found: Callable[[Column], Column] = fn.arrow_udf(find, "int")
+    return found
