@@ -24,7 +24,8 @@ from streamgauge.query.dialects import load
 from streamgauge.query.rebuild import every_pattern
 from streamgauge.semantics.definition import refuse
 from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
-from streamgauge.wire.stream import elements, files
+from streamgauge.wire.stream import SCHEMA, StreamError, elements, files
+from streamgauge.wire.tables import conform
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -112,9 +113,20 @@ def choose(stream: Path, query: ContinuousQuery, semantics: Semantics, own: str 
 
 
 def _times(stream: Path) -> pa.ChunkedArray:
-    return pa.chunked_array(
-        [c for file in files(stream) for c in pq.read_table(file, columns=["time"])[0].chunks], pa.int64()
-    )
+    return _column(stream, "time")
+
+
+def _column(stream: Path, name: str) -> pa.ChunkedArray:
+    """One column of a stream table; StreamError names the file that cannot be read so."""
+    schema = pa.schema([SCHEMA.field(name)])
+    chunks = []
+    for file in files(stream):
+        try:
+            with pq.ParquetFile(file) as parquet:
+                chunks += parquet.read(columns=[name]).to_batches()
+        except (pa.ArrowException, OSError, KeyError) as error:
+            raise StreamError(f"{file}: not a readable stream table: {error}") from error
+    return pa.Table.from_batches([conform(chunk, schema, str(stream)) for chunk in chunks], schema=schema)[name]
 
 
 def _work(times: pa.ChunkedArray, window: Window, semantics: Semantics) -> float:
@@ -136,7 +148,7 @@ def _work(times: pa.ChunkedArray, window: Window, semantics: Semantics) -> float
 
 def other_stream(stream: Path, query: ContinuousQuery) -> str | None:
     """Why the query sees nothing of what was recorded, or ``None``: none of its streams is in the stream table."""
-    recorded = sorted({name.as_py() for file in files(stream) for name in _streams(file)})
+    recorded = sorted(pc.unique(_column(stream, "stream")).to_pylist())
     wanted = sorted({each.stream for each in query.windows})
     if not recorded or set(wanted) & set(recorded):
         return None
@@ -144,10 +156,6 @@ def other_stream(stream: Path, query: ContinuousQuery) -> str | None:
         f"the query reads {' and '.join(f'<{name}>' for name in wanted)}, but what was recorded is "
         f"{' and '.join(f'<{name}>' for name in recorded[:4])}: name the same stream in both"
     )
-
-
-def _streams(file: Path) -> pa.ChunkedArray:
-    return pc.unique(pq.read_table(file, columns=["stream"])["stream"])
 
 
 def expectation(evaluator: Evaluator, stream: Path, means: Means) -> tuple[Expect, int | None, int]:
