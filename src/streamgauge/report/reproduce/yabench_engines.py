@@ -89,13 +89,14 @@ def _run(asked: tuple[str, ContinuousQuery], answers: tuple[Answer, ...], semant
 
 
 CSPARQL_DOES = (
-    "C-SPARQL is simulated so: triples come one by one, and its windows start within the first observation, so each "
-    "border tears one observation in two; no window holds that one whole, and it is in no answer."
+    "C-SPARQL is simulated so: triples come one by one, and its windows start within the first observation, so "
+    "each border tears one observation in two; no window holds that one whole, and it is in no answer."
 )
 CQELS_DOES = (
-    "CQELS is simulated so: its query has no SLIDE, so at every observation it sends the rows that are new over the last "
-    "5 s, one by one, first those in which the new observation is ?ob1, then those in which it is ?ob2, oldest "
-    f"partner first. In the run without gracious mode the first observation came {LATE} ms late; the two modes were two runs."
+    "CQELS is simulated so: its query has no SLIDE, so at every observation it sends the rows that are new over "
+    "the last 5 s, one by one, first those in which the new observation is ?ob1, then those in which it is ?ob2, "
+    f"oldest partner first. In the run without gracious mode the first observation came {LATE} ms late; the two "
+    "modes were two runs."
 )
 
 EXAMPLE = """REGISTER <example> AS SELECT ?s
