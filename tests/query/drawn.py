@@ -49,7 +49,7 @@ def continuous(draw: st.DrawFn) -> ContinuousQuery:
     if draw(st.booleans()) and any(isinstance(part, al.BGP) for part in every_pattern(form.pattern)):
         form, found = draw(_named(form, found))
     if draw(st.integers(0, 2)) == 0:
-        form = draw(_with_timestamp(form))
+        form = draw(with_timestamp(form))
     operator = draw(st.one_of(st.none(), st.sampled_from(R2S)))
     name = draw(st.sampled_from((None, "hot", "http://e/hot")))
     return ContinuousQuery(form, tuple(found), operator, name=name)
@@ -101,7 +101,7 @@ def wrapped(form: al.QueryForm, choose: Callable[[], str | None]) -> al.QueryFor
 
 
 @st.composite
-def _with_timestamp(draw: st.DrawFn, form: al.QueryForm) -> al.QueryForm:
+def with_timestamp(draw: st.DrawFn, form: al.QueryForm) -> al.QueryForm:
     """The form with a condition on the time of a triple beside its BGP, in two or three of its BGPs at most."""
 
     def filtered(pattern: al.Pattern) -> al.Pattern:

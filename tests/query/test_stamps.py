@@ -1,14 +1,23 @@
 """timestamp(): a call becomes a variable that the stamps bind, and pyoxigraph then knows the times."""
 
+import pyoxigraph as ox
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import XSD, Row, Triple
 from streamgauge.query import QueryError, parse_sparql
 from streamgauge.query.graphs import spread
 from streamgauge.query.printer import sparql
-from streamgauge.query.stamps import stamp, stamped, stamps_graph, time_fact, uses_timestamp
-from tests.sparql.suite import Case, Result, evaluate
+from streamgauge.query.prologue import CANONICAL
+from streamgauge.query.rebuild import every_expression, every_pattern, expressions
+from streamgauge.query.stamps import FUNCTION, stamp, stamped, stamps_graph, time_fact, uses_timestamp
+from tests.query.drawn import with_timestamp
+from tests.sparql.draw import OPERATORS, queries, triples
+from tests.sparql.suite import Case, Result, difference, evaluate, from_pyoxigraph
+
+NOTHING = Result("solutions", (), ())
 
 A, B, C, P, Q = (f"<urn:{name}>" for name in "abcpq")
 ONE, TWO = (f'"{value}"^^<{XSD}integer>' for value in (1, 2))
@@ -141,3 +150,28 @@ def test_refused(group: str, says: str) -> None:
     assert says in str(refused.value)
     assert refused.value.line == 2
     assert group[refused.value.column - 2 :].startswith("timestamp(")
+
+
+@given(queries(OPERATORS).flatmap(with_timestamp), triples(), triples(max_size=4), st.integers(1, 9))
+def test_a_stamp_is_what_a_function_would_say(
+    form: al.Select, data: tuple[Triple, ...], static: tuple[Triple, ...], step: int
+) -> None:
+    """Pyoxigraph, given the function itself, is the witness; only calls with three arguments, which it can look up."""
+    assume(all(len(call.arguments) == 3 for call in timestamps(form)))
+    arrivals = tuple((triple, number * step % 11) for number, triple in enumerate(data))
+    times = dict(arrivals)
+
+    def known(*parts: object) -> ox.Literal | None:
+        time = times.get(CANONICAL.triple(ox.Triple(*parts)))  # type: ignore[arg-type]
+        return None if time is None else ox.Literal(time)
+
+    there = Case("drawn", "", "", (*data, *static), {stamps_graph(): facts(arrivals)}, NOTHING)
+    functions = {ox.NamedNode(FUNCTION[1:-1]): known}
+    expected = from_pyoxigraph(there.store().query(sparql(form), custom_functions=functions))
+    assert difference(expected, evaluate(there, sparql(stamped(form)))) == ""
+
+
+def timestamps(form: al.QueryForm) -> list[al.Call]:
+    trees = (tree for pattern in every_pattern(form.pattern) for tree in expressions(pattern))
+    parts = (part for tree in trees for part in every_expression(tree))
+    return [part for part in parts if isinstance(part, al.Call) and part.operator == "TIMESTAMP"]
