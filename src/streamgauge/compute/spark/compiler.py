@@ -13,7 +13,17 @@ from streamgauge.compute.spark.exists import Given, is_join, outer_rows
 from streamgauge.compute.spark.facts import Facts
 from streamgauge.compute.spark.numbers import SPARK_TYPES
 from streamgauge.compute.spark.paths import NODE, path_solutions
-from streamgauge.compute.spark.presence import How, distinct, kept, left_join, minus, semi_join
+from streamgauge.compute.spark.presence import (
+    How,
+    Narrow,
+    distinct,
+    flagged,
+    kept,
+    left_join,
+    minus,
+    semi_join,
+    settled,
+)
 from streamgauge.compute.spark.refusal import conjuncts, negated
 from streamgauge.compute.spark.relation import Relation, column, number
 from streamgauge.compute.spark.running import running_group
@@ -21,7 +31,7 @@ from streamgauge.compute.spark.scalars import canonical, condition, fast, value
 from streamgauge.compute.spark.slices import sliced, taken_apart
 from streamgauge.compute.spark.stars import basic_graph_pattern, ordered
 from streamgauge.model import algebra as al
-from streamgauge.model.terms import XSD, Term
+from streamgauge.model.terms import Term
 from streamgauge.query.rebuild import every_expression, expression_parts, parts
 
 _FLAG = ".exists"
@@ -156,25 +166,29 @@ class Compiler:
         """The rows of ``outer`` for which an EXISTS pattern has a solution, or those for which it has none."""
         left = self._comparable(outer)
         if is_join(pattern):
-            return self._paired(left, pattern, how)
-        known, given = outer_rows(left, pattern)
-        found = replace(self, given=given).relation(pattern).project((given.key,))
-        return kept(known, self._comparable(found), how).project(left.variables)
+            right, narrow = self._paired(pattern)
+            return semi_join(left, right, self.reports, how, narrow)
+        known, matched = self._matched(left, pattern)
+        return kept(known, matched, how).project(left.variables)
 
-    def _paired(self, left: Relation, pattern: al.Pattern, how: How) -> Relation:
-        """EXISTS as a join; its outermost conditions may speak of outer variables."""
+    def _matched(self, outer: Relation, pattern: al.Pattern) -> tuple[Relation, Relation]:
+        """The outer rows under the key of what an EXISTS pattern mentions of them, and the keys that it is true for."""
+        known, given = outer_rows(settled(self._comparable(outer)), pattern)
+        found = replace(self, given=given).relation(pattern).project((given.key,))
+        return known, self._comparable(found)
+
+    def _paired(self, pattern: al.Pattern) -> tuple[Relation, Narrow | None]:
+        """EXISTS as a join: its right side, and its outermost conditions, which may speak of outer variables."""
         conditions: list[al.Expression] = []
         while isinstance(pattern, al.Filter):
             conditions.append(pattern.condition)
             pattern = pattern.pattern
-        right = self._comparable(replace(self, given=None).relation(pattern))
-        if not conditions:
-            return semi_join(left, right, self.reports, how)
 
         def narrow(pairs: Relation) -> Relation:
             return reduce(lambda found, part: found.where(condition(part, found)), conditions, pairs)
 
-        return semi_join(left, right, self.reports, how, narrow)
+        right = self._comparable(replace(self, given=None).relation(pattern))
+        return right, narrow if conditions else None
 
     def _flagged(self, tree: al.Expression, relation: Relation) -> tuple[al.Expression, Relation]:
         """The expression with a variable for each EXISTS in it, and the rows with these variables."""
@@ -187,9 +201,8 @@ class Compiler:
     def _flag(self, exists: al.Exists, relation: Relation) -> tuple[al.Var, Relation]:
         """A variable that says of each row whether the EXISTS holds."""
         name = f"{_FLAG}{len(relation.variables)}"
-        true = _with_flag(self._matching(relation, exists.pattern, "left_semi"), name, "true")
-        false = _with_flag(self._matching(relation, exists.pattern, "left_anti"), name, "false")
-        return al.Var(name), rel.union(true, false)
+        found = flagged(*self._matched(relation, exists.pattern), name)
+        return al.Var(name), found.project((*relation.variables, name))
 
     def _extend(self, node: al.Extend) -> Relation:
         before, name = self.relation(node.pattern), node.variable.name
@@ -283,9 +296,3 @@ def _replaced(tree: al.Expression, flags: Mapping[al.Exists, al.Var]) -> al.Expr
     if isinstance(tree, al.Exists):
         return flags[tree]
     return expression_parts(tree, lambda pattern: pattern, lambda part: _replaced(part, flags))
-
-
-def _with_flag(relation: Relation, name: str, flag: str) -> Relation:
-    found = relation.constant(name, f'"{flag}"^^<{XSD}boolean>')
-    frame = found.frame.withColumn(number(name), fn.lit(flag == "true"))
-    return replace(found, frame=frame, numbers={**found.numbers, name: "boolean"})

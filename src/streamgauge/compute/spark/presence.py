@@ -24,12 +24,14 @@ from streamgauge.compute.spark.relation import (
     shared,
     union,
 )
+from streamgauge.model.terms import XSD
 
 How = Literal["left_semi", "left_anti"]
 Narrow = Callable[[Relation], Relation]
 
 _SEPARATOR = "\n"  # in no canonical term
 _LAST = (1 << 31) - 1
+_BOOLEAN = f"^^<{XSD}boolean>"
 
 
 def distinct(relation: Relation) -> Relation:
@@ -45,6 +47,11 @@ def distinct(relation: Relation) -> Relation:
     found = islands.groupBy(*keys).agg(fn.min("lo").alias("first"), fn.max("hi").alias("last"))
     frame = found.select(fn.col("first").alias("lo"), fn.col("last").alias("hi"), *names)
     return replace(relation, frame=frame)
+
+
+def settled(relation: Relation) -> Relation:
+    """The same rows, computed once however often they are read: without it a plan doubles at every operator."""
+    return replace(relation, frame=relation.frame.localCheckpoint(eager=False))
 
 
 def keyed(relation: Relation, name: str, variables: tuple[str, ...]) -> Relation:
@@ -69,33 +76,64 @@ def kept(left: Relation, matched: Relation, how: How) -> Relation:
     return replace(left, frame=_cut(left, spans, names, how))
 
 
+def flagged(left: Relation, matched: Relation, name: str) -> Relation:
+    """The left rows with a variable ``name``, true where `kept` keeps them as ``left_semi``, else false."""
+    names = tuple(variable for variable in left.variables if variable in matched.variables)
+    width = min(left.width, matched.width)
+    left, spans = refine(left, width), distinct(refine(matched, width).project(names))
+    if width == 1:
+        found = other(spans).withColumn("flag", fn.lit(True))
+        frame = left.frame.join(found, _equal(["lo", *map(column, names)]), "left")
+        frame = frame.select(*left.frame.columns, fn.coalesce("flag", fn.lit(False)).alias(number(name)))
+    else:
+        paired = _with_spans(left, spans, names, "left")
+        pieces = fn.concat(_pieces(_spans(), fn.lit(True)), _pieces(_gaps(), fn.lit(False)))
+        frame = _exploded(left, paired, pieces, [fn.col("piece.flag").alias(number(name))])
+    said = fn.when(fn.col(number(name)), f'"true"{_BOOLEAN}').otherwise(f'"false"{_BOOLEAN}')
+    numbers = {**left.numbers, name: "boolean"}
+    frame = frame.withColumn(column(name), said)
+    return Relation(frame, (*left.variables, name), left.certain | {name}, width, numbers)
+
+
 def _cut(left: Relation, spans: Relation, names: tuple[str, ...], how: How) -> DataFrame:
     """The left rows cut to the reports in which their values are, or are not, in ``spans``."""
+    paired = _with_spans(left, spans, names, "inner" if how == "left_semi" else "left")
+    return _exploded(left, paired, _pieces(_spans() if how == "left_semi" else _gaps(), fn.lit(True)), [])
+
+
+def _with_spans(left: Relation, spans: Relation, names: tuple[str, ...], how: str) -> DataFrame:
+    """The left rows with the sorted intervals (``r_spans``) of their values in their block of reports."""
     at = [block("lo", left.width).alias("block"), *map(column, names)]
     found = spans.frame.groupBy(*at).agg(fn.sort_array(fn.collect_list(fn.struct("lo", "hi"))).alias("spans"))
     found = found.select(*(fn.col(name).alias("r_" + name) for name in found.columns))
     rows = left.frame.withColumn("block", block("lo", left.width))
+    return rows.join(found, _equal(["block", *map(column, names)]), how)
+
+
+def _exploded(left: Relation, paired: DataFrame, pieces: Column, more: list[Column]) -> DataFrame:
     others = left.frame.drop("lo", "hi").columns
-    if how == "left_semi":
-        paired, pieces = rows.join(found, _equal(["block", *map(column, names)]), "inner"), fn.col("r_spans")
-    else:
-        paired = rows.join(found, _equal(["block", *map(column, names)]), "left")
-        pieces = fn.coalesce(_gaps(fn.col("r_spans")), fn.array(fn.struct("lo", "hi")))
-    clipped = fn.transform(pieces, _clip)
-    pieces = fn.filter(clipped, lambda piece: piece["lo"] <= piece["hi"])
     exploded = paired.select(*others, fn.explode(pieces).alias("piece"))
-    return exploded.select(fn.col("piece.lo").alias("lo"), fn.col("piece.hi").alias("hi"), *others)
+    return exploded.select(fn.col("piece.lo").alias("lo"), fn.col("piece.hi").alias("hi"), *others, *more)
 
 
-def _clip(piece: Column) -> Column:
-    low, high = fn.greatest(piece["lo"], fn.col("lo")), fn.least(piece["hi"], fn.col("hi"))
-    return fn.struct(low.alias("lo"), high.alias("hi"))
+def _pieces(spans: Column, flag: Column) -> Column:
+    """A row's interval cut to some sorted intervals."""
+
+    def clipped(span: Column) -> Column:
+        low, high = fn.greatest(span["lo"], fn.col("lo")), fn.least(span["hi"], fn.col("hi"))
+        return fn.struct(low.alias("lo"), high.alias("hi"), flag.alias("flag"))
+
+    return fn.filter(fn.transform(spans, clipped), lambda piece: piece["lo"] <= piece["hi"])
 
 
-def _gaps(spans: Column) -> Column:
-    """The intervals between, before and after sorted disjoint ones."""
-    starts = fn.concat(fn.array(fn.lit(0)), fn.transform(spans, lambda span: span["hi"] + 1))
-    ends = fn.concat(fn.transform(spans, lambda span: span["lo"] - 1), fn.array(fn.lit(_LAST)))
+def _spans() -> Column:
+    return fn.coalesce(fn.col("r_spans"), fn.array().cast("array<struct<lo:int,hi:int>>"))
+
+
+def _gaps() -> Column:
+    """The intervals between, before and after the sorted disjoint ones."""
+    starts = fn.concat(fn.array(fn.lit(0)), fn.transform(_spans(), lambda span: span["hi"] + 1))
+    ends = fn.concat(fn.transform(_spans(), lambda span: span["lo"] - 1), fn.array(fn.lit(_LAST)))
     return fn.zip_with(starts, ends, lambda low, high: fn.struct(low.alias("lo"), high.alias("hi")))
 
 
@@ -111,7 +149,7 @@ def semi_join(left: Relation, right: Relation, reports: int, how: How, narrow: N
     """The left rows where some (``left_semi``) or no (``left_anti``) right row makes a pair that ``narrow`` keeps."""
     if left.width == right.width == 1 and narrow is None:
         return replace(left, frame=left.frame.join(other(right), compatible(left, right, reports), how))
-    known, names = _told_apart(left, right)
+    known, names = _told_apart(settled(left), right)
     pairs = (narrow or _same)(join(known, right, reports))
     return kept(known, pairs.project(names), how).project(left.variables)
 
@@ -121,7 +159,7 @@ def left_join(left: Relation, right: Relation, reports: int, narrow: Narrow | No
     if left.width == right.width == 1 and narrow is None:
         paired = left.frame.join(other(right), compatible(left, right, reports), "left")
         return merged(paired, left, right, (fn.col("lo"), fn.col("hi")), left.certain)
-    known, names = _told_apart(left, right)
+    known, names = _told_apart(settled(left), right)
     pairs = (narrow or _same)(join(known, right, reports))
     alone = kept(known, pairs.project(names), "left_anti").project(left.variables)
     return union(pairs.project(tuple(dict.fromkeys(left.variables + right.variables))), alone)
@@ -135,7 +173,7 @@ def minus(left: Relation, right: Relation, reports: int, free: Mapping[str, Colu
     counted = [_both_bound(name) & (free or {}).get(name, fn.lit(True)) for name in shared(left, right)]
     if not counted:
         return left
-    known, names = _told_apart(left, right)
+    known, names = _told_apart(settled(left), right)
     pairs = join(known, right, reports, reduce(Column.__or__, counted))
     return kept(known, pairs.project(names), "left_anti").project(left.variables)
 
