@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from streamgauge.bench.distance import reports as recorded_reports
 from streamgauge.bench.models import Case, Fault, Model, Said, Slip, Stream, Sway
 from streamgauge.bench.search import CLOSEST, Found, Progress, Search, refuse_large
 from streamgauge.model.element import StreamElement
@@ -44,7 +45,8 @@ def explained(run: Run, elements: Sequence[StreamElement], progress: Progress = 
     found = _simplest(found)
     models = tuple(dict.fromkeys(each.parts for each in found))
     t0 = found[0].case.t0 if found else declared.t0
-    reports = len(search.told(declared)) if not found else len(search.recorded.answers)
+    told = search.told(declared)
+    reports = max(len(recorded_reports(told, search.recorded, search.variables)), differs)
     return Explained(Diagnosis(models, best, differs, reports, t0), search, declared, tuple(found))
 
 
@@ -71,6 +73,7 @@ class _Tried:
     def declared(self) -> tuple[Case, int]:
         """The declared case at its best t0, and how many reports differ from it; 0 when the answers come out."""
         best: tuple[int, Case] | None = None
+        self.search.simulator.told(self.search.base)
         for case in self.search.cases(()):
             if self.search.comes_out(case):
                 return case, 0

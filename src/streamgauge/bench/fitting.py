@@ -12,8 +12,9 @@ State: TypeAlias = tuple[int, int, Carry]
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """An explanation: the places of each slip, how often something swayed, and the states that it went through."""
+    """An explanation: the reports told, the places of each slip, how often something swayed, the states passed."""
 
+    told: Sequence[Said]
     slipped: dict[Slip, list[Place]]
     swayed: int
     path: tuple[State, ...]
@@ -137,8 +138,8 @@ def _claimed(task: Task, path: list[tuple[State, _Step]], cost: int) -> Fit | No
         if step.slip is not None and step.place is not None:
             slipped.setdefault(step.slip, []).append(step.place)
     swayed = cost - sum(map(len, slipped.values()))
-    reports = max(len(task.told), 1)
+    reports = max(path[-1][0][0], 1)
     often = any(slip.half and 2 * len(places) >= reports for slip, places in slipped.items())
     if often or 2 * swayed >= reports:
         return None
-    return Fit(slipped, swayed, tuple(state for state, _ in path))
+    return Fit(task.told, slipped, swayed, tuple(state for state, _ in path))

@@ -1,12 +1,14 @@
 """The recorded answers of a run, as an explanation consumes them: exactly, report by report."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 from streamgauge.bench.blanks import has_blanks
 from streamgauge.bench.compare import computed_columns, overlap
 from streamgauge.bench.merge import whole
 from streamgauge.bench.models import Rows, Said
 from streamgauge.bench.oracle import in_columns
+from streamgauge.model.answer import Answer
 from streamgauge.model.run import Run
 from streamgauge.model.semantics import Grain
 
@@ -15,7 +17,7 @@ class Recorded:
     """Recorded answers; ``grain`` says whether a report is one answer or a row each."""
 
     def __init__(self, run: Run, variables: tuple[str, ...], grain: Grain) -> None:
-        self.answers = tuple(in_columns(answer, variables) for answer in whole(run.answers))
+        self.answers = _in_order([in_columns(answer, variables) for answer in whole(run.answers)])
         self.grain = grain
         self.computed = computed_columns(run.header.query.form)
         self._same: dict[tuple[Rows, Rows], bool] = {}
@@ -87,3 +89,10 @@ class Recorded:
         other.__dict__.update(self.__dict__)
         other.grain = grain
         return other
+
+
+def _in_order(answers: Sequence[Answer]) -> tuple[Answer, ...]:
+    """Answers that all name their instant by it, as the oracle takes them; others as they came."""
+    if all(answer.instant is not None for answer in answers):
+        return tuple(sorted(answers, key=lambda answer: answer.instant or 0))
+    return tuple(answers)

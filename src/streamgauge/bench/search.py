@@ -150,14 +150,14 @@ class Search:
         return fit(Task(told, recorded, slips, self.open_end))
 
     def swayed(self, case: Case, sway: Sway, slips: Sequence[Slip] = ()) -> tuple[Fit, int] | None:
-        """How the recorded answers come out when reports may sway, with the number of reports that were due."""
+        """How the recorded answers come out when reports may sway, with the number of reports said."""
         swaying = sway.sway(self.simulator, case)
         if swaying is None:
             return None
         recorded = self.recorded.under(case.semantics.grain)
         task = Task(swaying.told, recorded, slips, self.open_end, swaying.emissions, swaying.start)
         found = fit(task)
-        return None if found is None or not found.swayed else (found, len(swaying.told))
+        return None if found is None or not found.swayed else (found, found.path[-1][0])
 
     def distance(self, case: Case, told: Sequence[Said]) -> int:
         """How many reports differ from the recorded ones."""

@@ -1,0 +1,68 @@
+"""The command ``explain``: why a recorded run's answers are wrong."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import Progress
+
+from streamgauge.bench.diagnose import Explained, explained
+from streamgauge.bench.judge import Means, by_arrival, judge_run
+from streamgauge.bench.worked import worked
+from streamgauge.cli.exits import Exit
+from streamgauge.cli.spark import spark
+from streamgauge.model.run import Run
+from streamgauge.model.semantics import Clock
+from streamgauge.model.verdict import Diagnosis, Verdict
+from streamgauge.query import parse
+from streamgauge.report.explained import explained_json, explained_lines
+from streamgauge.wire.run import RunError, read_run, stream_path
+from streamgauge.wire.stream import elements
+from streamgauge.wire.verdict import read_verdict, write_verdict
+
+
+def register(app: typer.Typer) -> None:
+    """Add this group's commands."""
+    app.command("explain")(explain)
+
+
+def explain(
+    run: Annotated[Path, typer.Argument(help="A run folder, whoever wrote it.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Find the nearest semantics, or named fault, under which the recorded answers come out exactly."""
+    recorded = read_run(run, parse)
+    console = Console(stderr=as_json)
+    found = _explained(recorded, stream_path(run), console)
+    diagnosis, window = found.diagnosis, worked(found)
+    write_verdict(run, replace(_verdict(recorded, run), diagnosis=diagnosis))
+    if as_json:
+        typer.echo(json.dumps(explained_json(recorded.header, diagnosis, window), indent=2))
+    else:
+        console.print(explained_lines(recorded.header, diagnosis, window))
+    raise typer.Exit(_exit(diagnosis))
+
+
+def _exit(diagnosis: Diagnosis) -> Exit:
+    return Exit.RIGHT if diagnosis.exact or not diagnosis.differs else Exit.UNKNOWN
+
+
+def _explained(run: Run, stream: Path, console: Console) -> Explained:
+    held = tuple(elements(stream))
+    if run.header.semantics.clock is not Clock.APPLICATION:
+        arrived = max((fed.handed - run.header.started for fed in run.fed), default=0) // 1_000_000
+        run, held = replace(run, header=replace(run.header, advanced_to=arrived)), by_arrival(run, held)
+    with Progress(console=console, transient=True) as progress:
+        task = progress.add_task("trying models", total=None)
+        return explained(run, held, lambda done, of: progress.update(task, completed=done, total=of))
+
+
+def _verdict(run: Run, folder: Path) -> Verdict:
+    """The verdict that the folder keeps, or the one that judging gives."""
+    try:
+        return read_verdict(folder)
+    except RunError:
+        return judge_run(run, stream_path(folder), Means(lambda: spark(None)))
