@@ -147,10 +147,10 @@ class Builder:
         ahead = _known(one, certain) >= _known(two, certain)
         nodes, ends = ((one, two), (start, end)) if ahead else ((two, one), (end, start))
         edges = Shared(self._with(Unique(picked(self._alone.build(steps, frozenset(names_of(ends))), names_of(ends)))))
-        zero = path.modifier in "*?" or nullable(path.path)
+        zero = nullable(path)
         shared = None if built is None else Shared(built)
         demand = Shared(self._demand(nodes[0], shared, edges if not zero else None, found.graph))
-        same = self._same(nodes[0], shared, demand, found.graph) if zero else None
+        same = self._same(nodes[0], shared, demand, found) if zero else None
         pairs = Placed(self._with(Reach(edges.tap(), demand.tap(), same, path.modifier)), nodes)
         return pairs if shared is None else self._with(JoinRows(shared.tap(), pairs))
 
@@ -164,10 +164,18 @@ class Builder:
             return self._with(Unique(Pick(edges.tap(), edges.inner.variables[:1])))
         return self._nodes(graph)
 
-    def _same(self, node: al.Node, built: Shared | None, demand: Shared, graph: Term | None) -> Operator:
-        """The nodes that a path of length zero joins with themselves."""
-        joined = isinstance(node, al.Var) and built is not None and node.name in built.inner.certain
-        return self._nodes(graph) if joined else demand.tap()
+    def _same(self, node: al.Node, built: Shared | None, demand: Shared, found: Leaf) -> Operator:
+        """The nodes that a path of length zero joins with themselves: the graph's, and what EXISTS puts at its ends."""
+        outer = [name for name in scope(found.bgp) if name in self._hidden]
+        for name in outer:
+            if built is None or name not in built.inner.certain:
+                raise UnsupportedError(f"EXISTS with a path of length zero at ?{name}, which may be unbound outside")
+        if isinstance(node, str) or built is None or node.name not in built.inner.certain:
+            return demand.tap()
+        same = self._nodes(found.graph)
+        for name in outer:
+            same = Both(same, Pick(built.tap(), (name,)), same.certain)
+        return self._with(Unique(same))
 
     def _nodes(self, graph: Term | None) -> Operator:
         ends = self.normal.variable(), self.normal.variable()

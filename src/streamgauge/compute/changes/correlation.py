@@ -10,7 +10,9 @@ variables that it projects, as pyoxigraph has it.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from streamgauge.compute.changes.normal import leaf
 from streamgauge.compute.changes.operators import Operator, Pick
+from streamgauge.compute.changes.paths import nullable
 from streamgauge.compute.changes.sharing import Shared
 from streamgauge.model import algebra as al
 from streamgauge.query.rebuild import every_expression, every_pattern, expressions
@@ -92,10 +94,20 @@ def bound(pattern: al.Pattern) -> Names:
             return bound(pattern.pattern)
 
 
+def zero_ends(pattern: al.Pattern) -> Names:
+    """The variables at the ends of a leaf that is a path of length zero too: a value from outside is in place there."""
+    found = leaf(pattern)
+    if found is None or found.repeated is None or not nullable(found.repeated):
+        return frozenset()
+    return scope(pattern)
+
+
 def closed(pattern: al.Pattern, outer: Names) -> bool:
     """Whether substituting values of the outer variables is the same as joining with them afterwards."""
     match pattern:
-        case al.BGP() | al.Graph() | al.Values():
+        case al.BGP() | al.Graph():
+            return not zero_ends(pattern) & outer
+        case al.Values():
             return True
         case al.Join(left=left, right=right) | al.Union(left=left, right=right):
             return closed(left, outer) and closed(right, outer)
