@@ -8,7 +8,7 @@ from streamgauge import __version__
 from streamgauge.bench.experiment import ExperimentError
 from streamgauge.bench.importing import ForeignError
 from streamgauge.bench.rules import UnknownRulesError
-from streamgauge.cli import data, importing, judging, reproduce, runs, show, translate
+from streamgauge.cli import data, explain, importing, judging, reproduce, runs, show, translate
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.spark import SparkUnavailableError
 from streamgauge.engines import EngineError
@@ -46,7 +46,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for group in (data, importing, runs, judging, reproduce, show, translate):
+for group in (data, explain, importing, runs, judging, reproduce, show, translate):
     group.register(app)
 
 
