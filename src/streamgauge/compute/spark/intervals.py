@@ -143,7 +143,9 @@ def _counted(frame: DataFrame, name: str, value: Column, bounds: Sequence[int]) 
 
 def _looked_up(bounds: Sequence[int]) -> Callable[[Column], Column]:
     def find(values: pa.Array) -> pa.Array:
-        return pa.array([bisect_left(bounds, value) for value in values.to_pylist()], pa.int32())
+        once = values.dictionary_encode()
+        places = [bisect_left(bounds, value) for value in once.dictionary.to_pylist()]
+        return pa.array(places, pa.int32()).take(once.indices)
 
     found: Callable[[Column], Column] = fn.arrow_udf(find, "int")
     return found
