@@ -23,7 +23,7 @@ import psutil
 from pyspark.sql import SparkSession
 
 from benchmarks.live import OBSERVED, PREFIXES, SEED
-from streamgauge.bench.deltas import by_changes
+from streamgauge.bench.deltas import by_changes, countable
 from streamgauge.bench.expected import definition
 from streamgauge.bench.expected_spark import read_header, spark, spark_changes
 from streamgauge.bench.oracle import Rules, by_rows, decide
@@ -112,9 +112,11 @@ def ran(answers: Sequence[Answer], semantics: Semantics, until: int) -> Run:
 
 def by_spark(run: Run, given: SparkSession, path: Path) -> Verdict:
     header, rules = read_header(given.read.parquet(str(path))), Rules("spark")
-    score = by_rows(run, spark(given, path, header), rules)
-    if run.header.semantics.r2s is R2S.RSTREAM and Report.WINDOW_CLOSE not in run.header.semantics.report:
-        score = by_changes(run, spark_changes(given, path, header), rules, score)
+    expect = spark(given, path, header)
+    if countable(QUERY, run.header.semantics):
+        score = by_changes(run, spark_changes(given, path, header), expect, rules)
+    else:
+        score = by_rows(run, expect, rules)
     return decide(run, score, header.first, rules)
 
 

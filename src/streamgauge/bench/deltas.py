@@ -15,9 +15,10 @@ from streamgauge.bench.align import align
 from streamgauge.bench.blanks import has_blanks
 from streamgauge.bench.clock import due_time
 from streamgauge.bench.compare import Overlap, computed_columns, overlap, similarity
+from streamgauge.bench.expected import Expect
 from streamgauge.bench.histories import Agreed, Change, ExpectChanges, Net, agreed, said
 from streamgauge.bench.metrics import DueTime, Unit, judge, ratio
-from streamgauge.bench.oracle import Rules, Score, Scored, in_columns
+from streamgauge.bench.oracle import Rules, Score, Scored, by_rows, in_columns
 from streamgauge.bench.undecided import bounded
 from streamgauge.model.algebra import Select
 from streamgauge.model.answer import Answer
@@ -43,8 +44,8 @@ def countable(query: ContinuousQuery, semantics: Semantics) -> bool:
     )
 
 
-def by_changes(run: Run, expect: ExpectChanges, rules: Rules, by_rows: Score) -> Score:
-    """Scores from the expected changes of a ``countable`` run; ``by_rows`` scores where blank nodes are in the way."""
+def by_changes(run: Run, changes: ExpectChanges, expect: Expect, rules: Rules) -> Score:
+    """Scores of a ``countable`` run from the changes of what is expected; ``expect`` has the rows for blank nodes."""
     header, form = run.header, run.header.query.form
     names = form.variables if isinstance(form, Select) else ()
     answers = [_in_columns(answer, names) for answer in run.answers]
@@ -52,11 +53,11 @@ def by_changes(run: Run, expect: ExpectChanges, rules: Rules, by_rows: Score) ->
 
     def score(t0: int) -> Scored:
         reports = list(
-            agreed(_versions(expect, header.query, header.semantics, header.advanced_to, t0), header.semantics)
+            agreed(_versions(changes, header.query, header.semantics, header.advanced_to, t0), header.semantics)
         )
         nets = (net for report in reports for net in (report.certain, report.doubtful))
         if any(map(has_blanks, given)) or any(map(has_blanks, nets)):
-            return by_rows(t0)
+            return by_rows(run, expect, rules)(t0)
         beside = Beside(reports, given, computed_columns(form))
         return Scored(names, tuple(_units(reports, answers, names, beside, due_time(run), rules.witnesses)))
 
@@ -64,11 +65,11 @@ def by_changes(run: Run, expect: ExpectChanges, rules: Rules, by_rows: Score) ->
 
 
 def _versions(
-    expect: ExpectChanges, query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int
+    changes: ExpectChanges, query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int
 ) -> list[tuple[Change, ...]]:
     forms = (query.form, *(bounded(query.form) or ()))
     queries = [query, *(replace(query, form=form, sparql=sparql(form)) for form in forms[1:])]
-    return [expect(one, semantics, advanced_to, t0) for one in queries]
+    return [changes(one, semantics, advanced_to, t0) for one in queries]
 
 
 def _in_columns(answer: Answer, names: tuple[str, ...]) -> Answer:
