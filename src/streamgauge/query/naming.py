@@ -17,14 +17,10 @@ from streamgauge.query.rebuild import (
     with_pattern,
 )
 
-DEFAULT = None
-"""The default graph, among the graphs that a form reads."""
-
 
 def reads(form: al.QueryForm) -> tuple[al.Node | None, ...]:
-    """The graphs whose triples a form matches, in order of appearance; a variable for ``GRAPH ?g``."""
-    found = dict.fromkeys(_reads(form.pattern, DEFAULT))
-    return tuple(found)
+    """The graphs whose triples a form matches, in order; ``None`` is the default graph, a variable ``GRAPH ?g``."""
+    return tuple(dict.fromkeys(_reads(form.pattern, None)))
 
 
 def _reads(pattern: al.Pattern, graph: al.Node | None) -> list[al.Node | None]:
