@@ -62,14 +62,14 @@ def said_or_refused(query: ContinuousQuery) -> None:
                 print_query(query, dialect)
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(continuous())
 def test_a_drawn_query(query: ContinuousQuery) -> None:
     said_or_refused(query)
 
 
 @pytest.mark.prove
-@settings(max_examples=3000)
+@settings(max_examples=1500)
 @given(continuous())
 def test_many_drawn_queries(query: ContinuousQuery) -> None:
     said_or_refused(query)
