@@ -211,7 +211,7 @@ def pyoxigraph_differs(form: al.QueryForm) -> str | None:
     for pattern in every_pattern(form.pattern):
         for inner in _inside_exists(pattern):
             if isinstance(inner, al.Minus):
-                return "MINUS inside EXISTS counts the outer solution's variables as shared by both of its sides"
+                return "MINUS inside EXISTS counts what the outer solution binds as shared by both of its sides"
     return None
 
 

@@ -65,7 +65,7 @@ class Builder:
             case al.Minus(left=left, right=right):
                 shared = scope(left) & scope(right)
                 return self._with(
-                    matching.without(self.build(left, needed | shared), self.build(right, shared), shared)
+                    matching.without(self.build(left, needed | shared), self.build(right, shared), shared, self.domain)
                 )
             case al.Union(left=left, right=right):
                 return self._union(left, right, needed)
@@ -218,7 +218,7 @@ class Builder:
         names = tuple(name for name in built.variables if name in taken)
         key = self._name("outer")
         keyed = Shared(Keyed(built, key, names))
-        domain = Domain(key, names, Shared(self._with(Unique(Pick(keyed.tap(), (key, *names))))))
+        domain = Domain(key, names, names, Shared(self._with(Unique(Pick(keyed.tap(), (key, *names))))))
         right = replace(self, domain=domain).build(inside, frozenset((key,)))
         return keyed.tap(), Pick(right, (key,))
 

@@ -2,9 +2,8 @@
 
 SPARQL 1.1, 18.6 substitutes the outer solution into the pattern. Where that is the same as joining with it afterwards
 the pattern is ``closed``. Otherwise it is evaluated beside a ``Domain``: every place that matches triples is joined
-with the distinct values of the outer variables, and a key keeps the outer solutions apart up to the end. MINUS counts
-a variable of both of its sides as shared although the solution around EXISTS binds it, and a subquery sees the
-variables that it projects, as pyoxigraph has it.
+with the distinct values of the outer variables, and a key keeps the outer solutions apart up to the end. A variable
+that has become a value is not shared by the sides of MINUS; a subquery has values put for what it projects only.
 """
 
 from collections.abc import Iterable
@@ -13,8 +12,9 @@ from dataclasses import dataclass
 from streamgauge.compute.changes.normal import leaf
 from streamgauge.compute.changes.operators import Operator, Pick
 from streamgauge.compute.changes.paths import nullable
-from streamgauge.compute.changes.sharing import Shared
+from streamgauge.compute.changes.sharing import PRESENT, Shared
 from streamgauge.model import algebra as al
+from streamgauge.model.terms import Term
 from streamgauge.query.rebuild import every_expression, every_pattern, expressions
 
 Names = frozenset[str]
@@ -22,9 +22,10 @@ Names = frozenset[str]
 
 @dataclass(frozen=True)
 class Domain:
-    """The outer solutions, ``variables`` of them under a ``key`` each."""
+    """The outer solutions, ``variables`` of them under a ``key`` each that is made of the variables ``keyed``."""
 
     key: str
+    keyed: tuple[str, ...]
     variables: tuple[str, ...]
     rows: Shared
 
@@ -33,13 +34,23 @@ class Domain:
         """The columns that every operator beside the domain carries."""
         return (self.key, *self.variables)
 
+    @property
+    def places(self) -> dict[str, int]:
+        """Where in a key it says whether a variable has a value outside."""
+        return {name: self.keyed.index(name) for name in self.variables}
+
     def tap(self) -> Operator:
         """The distinct outer solutions with their keys."""
         return self.rows.tap()
 
     def only(self, names: tuple[str, ...]) -> "Domain":
         """The domain seen by a subquery: these of its variables."""
-        return Domain(self.key, names, Shared(Pick(self.tap(), (self.key, *names))))
+        return Domain(self.key, self.keyed, names, Shared(Pick(self.tap(), (self.key, *names))))
+
+
+def has_value(key: Term | None, place: int) -> bool:
+    """Whether the outer variable at this place of a key has a value."""
+    return key is not None and key[place] == PRESENT
 
 
 def reads(expression: al.Expression) -> Names:
@@ -115,7 +126,7 @@ def closed(pattern: al.Pattern, outer: Names) -> bool:
             taken = mentions(right) | (reads(condition) if condition is not None else frozenset())
             return closed(left, outer) and closed(right, outer) and taken & outer <= bound(left)
         case al.Minus(left=left, right=right):
-            return closed(left, outer) and closed(right, outer) and mentions(right) & outer <= bound(left)
+            return closed(left, outer) and not mentions(right) & outer
         case al.Filter(condition=condition, pattern=inner):
             return closed(inner, outer) and reads(condition) & outer <= bound(inner)
         case al.Extend(pattern=inner, variable=variable, expression=value):

@@ -5,6 +5,7 @@ from typing import Final
 
 from streamgauge.compute.changes.bags import Bag, add, add_all, difference
 from streamgauge.compute.changes.conditions import Batch
+from streamgauge.compute.changes.correlation import Domain, has_value
 from streamgauge.compute.changes.operators import Index, Merge, Operator
 from streamgauge.model.terms import XSD, Row, Term
 
@@ -69,14 +70,21 @@ def optional(left: Operator, right: Operator, condition: Batch | None, merge: Me
     return PerKey(left, right, merge, answer, merge.variables, left.certain)
 
 
-def without(left: Operator, right: Operator, names: frozenset[str]) -> PerKey:
-    """MINUS: rows that are compatible with none on the right, with which they share a bound variable of ``names``."""
+def without(left: Operator, right: Operator, names: frozenset[str], domain: Domain | None) -> PerKey:
+    """MINUS: rows that are compatible with none on the right, with which they share a bound variable of ``names``.
+
+    A variable for which EXISTS has put a value is none any more.
+    """
     merge = Merge(left, right)
-    counted = [(i, j) for i, j in merge.shared if left.variables[i] in names]
+    places = {} if domain is None else domain.places
+    key = -1 if domain is None else left.variables.index(domain.key)
+    shared = [(i, j, places.get(left.variables[i])) for i, j in merge.shared if left.variables[i] in names]
 
     def removes(row: Row, other: Row) -> bool:
-        shares = any(row[i] is not None and other[j] is not None for i, j in counted)
-        return shares and merge.compatible(row, other)
+        return merge.compatible(row, other) and any(
+            row[i] is not None and other[j] is not None and (place is None or not has_value(row[key], place))
+            for i, j, place in shared
+        )
 
     def answer(lefts: Bag, rights: Bag) -> Bag:
         return {row: count for row, count in lefts.items() if not any(removes(row, other) for other in rights)}

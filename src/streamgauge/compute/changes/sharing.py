@@ -43,8 +43,12 @@ class Tap:
         return change
 
 
+PRESENT = "1"
+"""In a key, at the place of a column that is bound in the row."""
+
+
 class Keyed:
-    """One more column that tells rows apart by some of their columns; never unbound."""
+    """One more column that tells rows apart by some of their columns: which are bound, then their values."""
 
     def __init__(self, inner: Operator, name: str, by: Sequence[str]) -> None:
         self.variables, self.certain = (*inner.variables, name), inner.certain | {name}
@@ -56,4 +60,5 @@ class Keyed:
         return {(*row, self._key(row)): count for row, count in self._inner.pull().items()}
 
     def _key(self, row: Row) -> str:
-        return repr([row[at] for at in self._at])
+        cells = [row[at] for at in self._at]
+        return "".join([PRESENT if cell is not None else "0" for cell in cells]) + repr(cells)
