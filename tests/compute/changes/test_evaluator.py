@@ -15,11 +15,15 @@ from tests.sparql.suite import Result, difference, from_pyoxigraph
 from tests.sparql.wide import pyoxigraph_differs
 
 
-def reference(form, triples):
-    store = ox.Store()
+def store(triples):
+    found = ox.Store()
     text = "\n".join(f"{s} {p} {o} ." for s, p, o in triples)
-    store.extend(ox.parse(text, format=ox.RdfFormat.N_TRIPLES))
-    return from_pyoxigraph(store.query(sparql(form)))
+    found.extend(ox.parse(text, format=ox.RdfFormat.N_TRIPLES))
+    return found
+
+
+def reference(form, triples):
+    return from_pyoxigraph(store(triples).query(sparql(form)))
 
 
 def answer(evaluator, kind="solutions"):
