@@ -9,7 +9,7 @@ from pyspark.sql import functions as fn
 
 from streamgauge.compute.spark import relation as rel
 from streamgauge.compute.spark.aggregates import group
-from streamgauge.compute.spark.exists import Given, is_join, outer_rows
+from streamgauge.compute.spark.exists import Given, is_join, leaves, outer_rows
 from streamgauge.compute.spark.facts import Facts
 from streamgauge.compute.spark.numbers import SPARK_TYPES
 from streamgauge.compute.spark.paths import NODE, path_solutions
@@ -32,7 +32,7 @@ from streamgauge.compute.spark.slices import sliced, taken_apart
 from streamgauge.compute.spark.stars import basic_graph_pattern, ordered
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Term
-from streamgauge.query.rebuild import every_expression, expression_parts, parts
+from streamgauge.query.rebuild import every_expression, every_pattern, expression_parts, expressions, parts
 
 _FLAG = ".exists"
 
@@ -133,11 +133,16 @@ class Compiler:
         return rel.union(self.relation(node.left), self.relation(node.right))
 
     def _minus(self, node: al.Minus) -> Relation:
-        left, right = (self._comparable(self.relation(side)) for side in (node.left, node.right))
+        left, right = self._read_again(node.left), self._comparable(self.relation(node.right))
         return minus(left, right, self.reports, self.given.free() if self.given else None)
 
+    def _read_again(self, pattern: al.Pattern) -> Relation:
+        """The left side of an operator that may read it twice."""
+        found = self._comparable(self.relation(pattern))
+        return settled(found) if any(map(_reads_twice, every_pattern(pattern))) else found
+
     def _left_join(self, node: al.LeftJoin) -> Relation:
-        left, right = (self._comparable(self.relation(side)) for side in (node.left, node.right))
+        left, right = self._read_again(node.left), self._comparable(self.relation(node.right))
         if node.condition is None:
             return left_join(left, right, self.reports)
         wanted = node.condition
@@ -153,7 +158,9 @@ class Compiler:
         together = conjuncts(wanted)
         plain = [part for part in together if not _exists_in(part)]
         found = reduce(lambda rows, part: rows.where(condition(part, rows)), plain, relation)
-        return reduce(self._where_exists, [part for part in together if part not in plain], found)
+        for index, part in enumerate(part for part in together if part not in plain):
+            found = self._where_exists(settled(found) if index else found, part)
+        return found
 
     def _where_exists(self, outer: Relation, part: al.Expression) -> Relation:
         exists = negated(part) or part
@@ -173,7 +180,9 @@ class Compiler:
 
     def _matched(self, outer: Relation, pattern: al.Pattern) -> tuple[Relation, Relation]:
         """The outer rows under the key of what an EXISTS pattern mentions of them, and the keys that it is true for."""
-        known, given = outer_rows(settled(self._comparable(outer)), pattern)
+        known, given = outer_rows(self._comparable(outer), pattern)
+        if leaves(pattern) > 1:
+            given = replace(given, relation=settled(given.relation))
         found = replace(self, given=given).relation(pattern).project((given.key,))
         return known, self._comparable(found)
 
@@ -290,6 +299,11 @@ def _names(block: al.BGP) -> frozenset[str]:
 def _exists_in(tree: al.Expression) -> list[al.Exists]:
     """The EXISTS of an expression, each once; those inside them are their own."""
     return list(dict.fromkeys(part for part in every_expression(tree) if isinstance(part, al.Exists)))
+
+
+def _reads_twice(pattern: al.Pattern) -> bool:
+    """Whether an operator compares its left side with its matches."""
+    return isinstance(pattern, al.LeftJoin | al.Minus) or any(map(_exists_in, expressions(pattern)))
 
 
 def _replaced(tree: al.Expression, flags: Mapping[al.Exists, al.Var]) -> al.Expression:

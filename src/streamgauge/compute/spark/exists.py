@@ -85,6 +85,12 @@ def assigned_here(pattern: al.Pattern) -> Iterator[al.Var]:
             yield from (var for var, _ in aggregates)
 
 
+def leaves(pattern: al.Pattern) -> int:
+    """How often evaluating the pattern reads the outer rows."""
+    own = isinstance(pattern, al.BGP | al.Values | al.Project | al.Group)
+    return own + sum(map(leaves, children(pattern)))
+
+
 def is_join(pattern: al.Pattern, outermost: bool = True) -> bool:
     """Whether EXISTS is a plain join with the outer rows: no operator needs its inner variables unbound."""
     match pattern:

@@ -50,7 +50,7 @@ def distinct(relation: Relation) -> Relation:
 
 
 def settled(relation: Relation) -> Relation:
-    """The same rows, computed once however often they are read: without it a plan doubles at every operator."""
+    """The same rows, computed once however often they are read: where a plan would double again and again."""
     return replace(relation, frame=relation.frame.localCheckpoint(eager=False))
 
 
@@ -149,7 +149,7 @@ def semi_join(left: Relation, right: Relation, reports: int, how: How, narrow: N
     """The left rows where some (``left_semi``) or no (``left_anti``) right row makes a pair that ``narrow`` keeps."""
     if left.width == right.width == 1 and narrow is None:
         return replace(left, frame=left.frame.join(other(right), compatible(left, right, reports), how))
-    known, names = _told_apart(settled(left), right)
+    known, names = _told_apart(left, right)
     pairs = (narrow or _same)(join(known, right, reports))
     return kept(known, pairs.project(names), how).project(left.variables)
 
@@ -159,7 +159,7 @@ def left_join(left: Relation, right: Relation, reports: int, narrow: Narrow | No
     if left.width == right.width == 1 and narrow is None:
         paired = left.frame.join(other(right), compatible(left, right, reports), "left")
         return merged(paired, left, right, (fn.col("lo"), fn.col("hi")), left.certain)
-    known, names = _told_apart(settled(left), right)
+    known, names = _told_apart(left, right)
     pairs = (narrow or _same)(join(known, right, reports))
     alone = kept(known, pairs.project(names), "left_anti").project(left.variables)
     return union(pairs.project(tuple(dict.fromkeys(left.variables + right.variables))), alone)
@@ -173,8 +173,11 @@ def minus(left: Relation, right: Relation, reports: int, free: Mapping[str, Colu
     counted = [_both_bound(name) & (free or {}).get(name, fn.lit(True)) for name in shared(left, right)]
     if not counted:
         return left
-    known, names = _told_apart(settled(left), right)
-    pairs = join(known, right, reports, reduce(Column.__or__, counted))
+    some = reduce(Column.__or__, counted)
+    if left.width == right.width == 1:
+        return replace(left, frame=left.frame.join(other(right), compatible(left, right, reports) & some, "left_anti"))
+    known, names = _told_apart(left, right)
+    pairs = join(known, right, reports, some)
     return kept(known, pairs.project(names), "left_anti").project(left.variables)
 
 
