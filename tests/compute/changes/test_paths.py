@@ -96,3 +96,14 @@ def test_reachability_is_the_closure_of_what_is_there(history):
         from_q = [s for s, p, _ in there if p == Q]
         wanted = {(x, y): from_q.count(x) for x, y in pairs if x in from_q}
         assert evaluators["seen"].solutions() == wanted
+
+
+@pytest.mark.parametrize(
+    "ends", [f"?x <urn:q> ?t . ?t <urn:p>* {A}", "?x <urn:q> ?t . ?t <urn:p>* ?c", f"{A} <urn:p>* ?t"]
+)
+def test_triples_that_the_path_does_not_need_are_not_remembered(ends):
+    evaluator = Evaluator(parse_sparql(f"SELECT ?t {{ {ends} }}"))
+    evaluator.change([(B, "<urn:other>", C)], ())
+    assert not any(evaluator.remembered().values())
+    evaluator.change([(B, Q, D)], ())
+    assert evaluator.solutions() == ({(D,): 1} if "?c" in ends else {(A,): 1} if ends.startswith(A) else {})

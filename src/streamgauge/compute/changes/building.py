@@ -111,23 +111,22 @@ class Builder:
         leaves = all(isinstance(part, al.BGP | al.Graph | al.Values) for part in parts)
         built = self.domain.tap() if self.domain is not None and leaves else None
         for at, part in enumerate(parts):
-            built = self._joined(built, part, early[at], wanted)
+            found = leaf(part)
+            if found is not None and found.repeated is not None:
+                built = self._path(built, found, found.repeated, _nodes_in(parts[:at], found.graph))
+            else:
+                right = self._operand(part, early[at], wanted)
+                built = right if built is None else self._with(JoinRows(built, right))
         assert built is not None
         return self._kept(built, late)
 
-    def _joined(
-        self, built: Operator | None, part: al.Pattern, conditions: Sequence[al.Expression], needed: Needed
-    ) -> Operator:
+    def _operand(self, part: al.Pattern, conditions: Sequence[al.Expression], needed: Needed) -> Operator:
         found = leaf(part)
-        if found is not None and found.repeated is not None:
-            return self._path(built, found, found.repeated)
         if found is not None:
-            right = self._leaf(found, conditions, needed)
-        elif isinstance(part, al.Values):
-            right = Constant(names_of(part.variables), part.rows)
-        else:
-            right = self.build(part, needed)
-        return right if built is None else self._with(JoinRows(built, right))
+            return self._leaf(found, conditions, needed)
+        if isinstance(part, al.Values):
+            return Constant(names_of(part.variables), part.rows)
+        return self.build(part, needed)
 
     def _leaf(self, found: Leaf, conditions: Sequence[al.Expression], needed: Needed) -> Operator:
         if not found.bgp.patterns:
@@ -138,8 +137,11 @@ class Builder:
         self.joins.append((found.graph, joins))
         return Source(joins, output)
 
-    def _path(self, built: Operator | None, found: Leaf, path: al.Repeat) -> Operator:
-        """A repeated path: followed from a constant end, else from what is joined so far, else from everywhere."""
+    def _path(self, built: Operator | None, found: Leaf, path: al.Repeat, present: Needed) -> Operator:
+        """A repeated path: followed from a constant end, else from what is joined so far, else from everywhere.
+
+        ``present`` are variables whose values, as joined so far, are nodes of the path's graph.
+        """
         one, two = found.bgp.patterns[0].subject, found.bgp.patterns[0].object
         start, end = self.normal.variable(), self.normal.variable()
         steps = self.normal.path(start, path.path, end, found.graph)
@@ -150,7 +152,7 @@ class Builder:
         zero = nullable(path)
         shared = None if built is None else Shared(built)
         demand = Shared(self._demand(nodes[0], shared, edges if not zero else None, found.graph))
-        same = self._same(nodes[0], shared, demand, found) if zero else None
+        same = self._same(nodes[0], shared, demand, found, present) if zero else None
         pairs = Placed(self._with(Reach(edges.tap(), demand.tap(), same, path.modifier)), nodes)
         return pairs if shared is None else self._with(JoinRows(shared.tap(), pairs))
 
@@ -164,13 +166,13 @@ class Builder:
             return self._with(Unique(Pick(edges.tap(), edges.inner.variables[:1])))
         return self._nodes(graph)
 
-    def _same(self, node: al.Node, built: Shared | None, demand: Shared, found: Leaf) -> Operator:
+    def _same(self, node: al.Node, built: Shared | None, demand: Shared, found: Leaf, present: Needed) -> Operator:
         """The nodes that a path of length zero joins with themselves: the graph's, and what EXISTS puts at its ends."""
-        outer = [name for name in scope(found.bgp) if name in self._hidden]
-        for name in outer:
-            if built is None or name not in built.inner.certain:
-                raise UnsupportedError(f"EXISTS with a path of length zero at ?{name}, which may be unbound outside")
-        if isinstance(node, str) or built is None or node.name not in built.inner.certain:
+        outer = frozenset(name for name in scope(found.bgp) if name in self._hidden)
+        certain = frozenset[str]() if built is None else built.inner.certain
+        for name in outer - certain:
+            raise UnsupportedError(f"EXISTS with a path of length zero at ?{name}, which may be unbound outside")
+        if isinstance(node, str) or built is None or node.name not in certain or node.name in present | outer:
             return demand.tap()
         same = self._nodes(found.graph)
         for name in outer:
@@ -331,6 +333,14 @@ def _takes(part: al.Pattern, condition: al.Expression) -> bool:
     if found is None or found.repeated is not None or reads_patterns(condition):
         return False
     return bool(found.bgp.patterns) and pushable(condition, found.bgp)
+
+
+def _nodes_in(parts: Sequence[al.Pattern], graph: Term | None) -> Needed:
+    """The variables that are a subject or an object in a triple pattern over the graph."""
+    found = [leaf(part) for part in parts]
+    blocks = [each.bgp for each in found if each is not None and each.graph == graph and each.repeated is None]
+    nodes = (node for bgp in blocks for triple in bgp.patterns for node in (triple.subject, triple.object))
+    return frozenset(node.name for node in nodes if isinstance(node, al.Var))
 
 
 def _known(node: al.Node, certain: frozenset[str]) -> int:
