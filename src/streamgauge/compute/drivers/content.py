@@ -2,19 +2,15 @@
 
 from collections import deque
 from heapq import heappop, heappush
+from itertools import count
+from typing import TypeAlias
 
 from streamgauge.compute.drivers.latest import Feed, Latest
 from streamgauge.model.semantics import Changes, Report, Semantics
 from streamgauge.model.terms import Triple
 
-
-class _Entry:
-    """Triples that arrived at a time (ms); emptied when they end."""
-
-    __slots__ = ("time", "triples")
-
-    def __init__(self, time: int, triples: tuple[Triple, ...]) -> None:
-        self.time, self.triples = time, triples
+Entry: TypeAlias = tuple[int, tuple[Triple, ...], int]
+"""Time (ms), the triples that arrived at it, and a number when they end (0 when they do not)."""
 
 
 class Content:
@@ -22,9 +18,11 @@ class Content:
 
     def __init__(self, enter: Feed, leave: Feed, semantics: Semantics, latest: Latest | None = None) -> None:
         self._enter, self._leave, self._latest = enter, leave, latest
-        self._live: deque[_Entry] = deque()
-        self._ends: list[tuple[int, int, _Entry]] = []
-        self._ending = self._ended = 0
+        self._live: deque[Entry] = deque()
+        self._ends: list[tuple[int, int, Entry]] = []
+        self._running: set[int] = set()
+        self._numbers = count(1)
+        self._ended = 0
         self._changes = _Changes(semantics.changes) if Report.CONTENT_CHANGE in semantics.report else None
 
     @property
@@ -40,26 +38,33 @@ class Content:
     @property
     def span(self) -> tuple[int, int] | None:
         """The times (ms) of the oldest and the newest arrival in scope, ended ones included; ``None`` without any."""
-        return (self._live[0].time, self._live[-1].time) if self._live else None
+        return (self._live[0][0], self._live[-1][0]) if self._live else None
 
     def enter(self, time: int, triples: tuple[Triple, ...], until: int | None) -> None:
         """Triples of ``time`` (ms), which never goes back, enter; they end at ``until``."""
         if not triples:
             return
-        if until is not None and until <= time:
-            self._live.append(_Entry(time, ()))
-            self._ended += 1
-            return
-        entry = _Entry(time, triples)
-        self._live.append(entry)
+        if until is not None:
+            if not self._will_end(time, triples, until):
+                return
+        else:
+            self._live.append((time, triples, 0))
         self._enter(triples)
         if self._changes is not None:
             self._changes.came(triples)
         if self._latest is not None:
             self._latest.came(time, triples)
-        if until is not None:
-            self._ending += 1
-            heappush(self._ends, (until, self._ending, entry))
+
+    def _will_end(self, time: int, triples: tuple[Triple, ...], until: int) -> bool:
+        """Keep an entry that ends; whether it holds at all."""
+        entry = (time, triples, next(self._numbers))
+        self._live.append(entry)
+        if until <= time:
+            self._ended += 1
+            return False
+        self._running.add(entry[2])
+        heappush(self._ends, (until, entry[2], entry))
+        return True
 
     def show(self) -> None:
         """Let in what waits for a look; here nothing waits."""
@@ -67,49 +72,52 @@ class Content:
     def drop(self, first: int) -> None:
         """What is earlier than ``first`` (ms) leaves."""
         live = self._live
-        if not live or live[0].time >= first:
+        if not live or live[0][0] >= first:
             return
         gone = []
-        while live and live[0].time < first:
+        while live and live[0][0] < first:
             gone.append(live.popleft())
-        self._went(gone)
+        self._went(self._unended(gone))
 
     def crop(self, size: int) -> None:
         """All but the newest ``size`` arrivals leave."""
         live = self._live
         if len(live) > size:
-            self._went([live.popleft() for _ in range(len(live) - size)])
+            self._went(self._unended([live.popleft() for _ in range(len(live) - size)]))
 
     def end(self, last: int) -> None:
         """What ends at ``last`` (ms) or before is no longer held, but keeps its place among the arrivals."""
         over = []
         while self._ends and self._ends[0][0] <= last:
-            entry = heappop(self._ends)[2]
-            if entry.triples:
-                over.append(_Entry(entry.time, entry.triples))
-                entry.triples = ()
-                self._ended += 1
+            _, number, entry = heappop(self._ends)
+            if number in self._running:
+                self._running.discard(number)
+                over.append(entry)
         if over:
+            self._ended += len(over)
             self._went(over)
 
     def settle(self) -> bool:
         """Whether the set has changed since the last look in the way that counts; from now on counted from here."""
         return self._changes is None or self._changes.settle()
 
-    def _went(self, entries: list[_Entry]) -> None:
+    def _unended(self, out: list[Entry]) -> list[Entry]:
+        """Those of the entries out of scope that have not ended before."""
+        kept = [entry for entry in out if not entry[2] or entry[2] in self._running]
+        self._ended -= len(out) - len(kept)
+        self._running.difference_update(entry[2] for entry in kept)
+        return kept
+
+    def _went(self, entries: list[Entry]) -> None:
         gone: list[Triple] = []
-        for entry in entries:
-            if not entry.triples:
-                self._ended -= 1
-                continue
-            gone += entry.triples
-            if self._latest is not None:
-                self._latest.went(entry.time, entry.triples)
-            if self._ends:
-                entry.triples = ()
+        for _, triples, _ in entries:
+            gone += triples
         self._leave(gone)
         if self._changes is not None:
             self._changes.went(gone)
+        if self._latest is not None:
+            for time, triples, _ in entries:
+                self._latest.went(time, triples)
 
 
 class Waiting(Content):

@@ -13,20 +13,20 @@ from streamgauge.query.stamps import stamps_graph, uses_timestamp
 
 
 class TimeFrame:
-    """A time-based or landmark window; the scope is that of its latest look, (t0, t0) before the first."""
+    """A time-based or landmark window; ``arrive`` takes what has come on its stream.
+
+    The scope is that of its latest look, (t0, t0) before the first.
+    """
 
     def __init__(self, content: Content, looks: Looks, semantics: Semantics, t0: int) -> None:
         self.content, self.looks, self._closes = content, looks, closing(semantics)
+        self.arrive = content.enter
         self.look = Look(t0, t0, t0, t0 - 1)
 
     @property
     def scope(self) -> tuple[int, int]:
         """The borders that are named, ms."""
         return self.look.start, self.look.end
-
-    def arrive(self, time: int, triples: tuple[Triple, ...], until: int | None) -> None:
-        """Triples of its stream have come."""
-        self.content.enter(time, triples, until)
 
     def tick(self, time: int) -> None:
         """Look at ``time`` (ms), whose own arrivals are still to enter."""

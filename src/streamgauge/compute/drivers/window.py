@@ -19,6 +19,9 @@ from streamgauge.semantics.refusal import OutOfOrderError, StreamNameError
 
 _EARLY = -(2**62)
 
+Arrive: TypeAlias = Callable[[int, tuple[Triple, ...], int | None], None]
+"""Takes triples of a time (ms), and until when they hold (ms)."""
+
 Arrived: TypeAlias = tuple[int, tuple[Frame, ...], tuple[Triple, ...], int | None]
 """Time (ms), the windows of the stream, triples, until when (ms)."""
 
@@ -41,6 +44,7 @@ class WindowDriver:
         self._counting = any(each.window.kind == "count" for each in query.windows)
         self._non_empty = Report.NON_EMPTY in semantics.report
         self._of: dict[str, tuple[Frame, ...]] = {each.stream: () for each in query.windows}
+        self._enters: dict[str, tuple[Arrive, ...]] = {}
         self._t0: int | None = None
         self._greatest = _EARLY
         self._held: list[tuple[int, int, StreamElement]] = []
@@ -58,6 +62,8 @@ class WindowDriver:
         pairs = list(zip(query.windows, self._frames, strict=True))
         self._of = {stream: tuple(frame for each, frame in pairs if each.stream == stream) for stream in self._of}
         self._clocks = clocks(query, self._frames, semantics, t0)
+        if self._clocks is not None and not (self._closing and self._counting):
+            self._enters = {stream: tuple(frame.arrive for frame in held) for stream, held in self._of.items()}
         self._alone = len(self._frames) == 1 or not self._closing
         self._frontier = _EARLY
 
@@ -99,7 +105,7 @@ class WindowDriver:
         self._finish_batch(time)
 
     def close(self) -> None:
-        """No more input, nothing further is due; StreamNameError when elements came, but none of the query's streams."""
+        """No more input, nothing further is due; StreamNameError when elements came, but not one that is asked for."""
         self._batch.clear()
         self._held.clear()
         if self._foreign is not None and not self._heard:
@@ -144,14 +150,13 @@ class WindowDriver:
         assert self._t0 is not None
         if time < self._t0:
             return
-        held = self._of[element.stream]
-        if self._clocks is None:
-            self._tick_with(time, held, triples, until)
-        elif self._closing and self._counting:
-            self._count(time, held, triples, until)
+        if self._enters:
+            for enter in self._enters[element.stream]:
+                enter(time, triples, until)
+        elif self._clocks is None:
+            self._tick_with(time, self._of[element.stream], triples, until)
         else:
-            for frame in held:
-                frame.arrive(time, triples, until)
+            self._count(time, self._of[element.stream], triples, until)
 
     def _tick_with(self, time: int, held: tuple[Frame, ...], triples: tuple[Triple, ...], until: int | None) -> None:
         """An element comes where elements drive the reports; where a triple is an arrival, none is no tick."""
