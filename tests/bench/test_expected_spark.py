@@ -40,6 +40,9 @@ CASES = {
     "triple by triple": (replace(CLOSE, report=CHANGE, tick=Tick.TUPLE, partial_head=True), TEXT, "join"),
     "element by element": (replace(CLOSE, report=CHANGE, tick=Tick.ELEMENT, partial_head=True), TEXT, "aggregate"),
     "late": (replace(CLOSE, lateness=3), LATE, "join"),
+    "bag": (replace(CLOSE, report=CHANGE, content=Counting.BAG, partial_head=True), TEXT, "join"),
+    "empty string": (replace(CLOSE, empty_aggregate=EmptyAggregate.EMPTY_STRING), TEXT, "aggregate"),
+    "arrivals only": (replace(CLOSE, report=CHANGE, changes=Changes.ARRIVALS, r2s=R2S.DSTREAM), TEXT, "optional"),
     "periodic range": (
         replace(CLOSE, report=frozenset({Report.PERIODIC, Report.NON_EMPTY}), period=3, scope=Scope.RANGE,
                 borders=Borders.OPEN_CLOSED, r2s=R2S.DSTREAM, answers=Counting.SET),
@@ -84,20 +87,37 @@ def test_a_run_judged_by_spark(spark, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("semantics", "word"),
+    ("text", "semantics", "word"),
     [
-        (replace(CLOSE, content=Counting.BAG), "bag"),
-        (replace(CLOSE, empty_aggregate=EmptyAggregate.UNBOUND), "aggregate over nothing"),
-        (replace(CLOSE, report=CHANGE, changes=Changes.ARRIVALS), "arrivals only"),
+        ("SELECT * { ?s <urn:p>+ ?o }", replace(CLOSE, content=Counting.BAG), "property paths over a content"),
+        ("SELECT * { ?s <urn:p> ?o FILTER EXISTS { ?o ?p ?q } }", replace(CLOSE, content=Counting.BAG), "EXISTS over"),
+        ("SELECT * { ?s <urn:p> ?o . ?s <urn:p> ?o }", replace(CLOSE, content=Counting.BAG), "written twice"),
+        ("ASK { }", replace(CLOSE, empty_aggregate=EmptyAggregate.UNBOUND), "aggregate over nothing in ASK"),
+        ("SELECT (RAND() AS ?x) { ?s ?p ?o }", CLOSE, "RAND"),
     ],
 )
-def test_what_spark_does_not_expect_is_refused_by_name(semantics, word, spark, tmp_path):
+def test_what_spark_does_not_expect_is_refused_by_name(text, semantics, word, spark, tmp_path):
     write(stream(TEXT), tmp_path / "stream.parquet")
-    assert word in (refuse_spark(query_of("join"), semantics) or "")
+    query = replace(query_of("join"), form=parse_sparql(text), sparql=text)
+    assert word in (refuse_spark(query, semantics) or "")
     with pytest.raises(RefusedError, match=word):
-        expected_reports(
-            query_of("join"), semantics, tmp_path / "stream.parquet", Means(lambda: spark, "spark"), advance_to=24
-        )
+        expected_reports(query, semantics, tmp_path / "stream.parquet", Means(lambda: spark, "spark"), advance_to=24)
+
+
+@pytest.mark.parametrize("answers", list(Counting))
+def test_a_run_of_many_reports_is_judged_by_its_changes(answers, spark, tmp_path):
+    """Whole bags under content change, one of them short of a row: found, and shown."""
+    run = right_run(replace(CLOSE, report=CHANGE, tick=Tick.BATCH, partial_head=True, answers=answers), window=(6, 2))
+    text = " | ".join(f"{t}: s{t % 3} p o{t}." for t in range(20))
+    write(stream(text), tmp_path / "stream.parquet")
+    means = Means(lambda: spark, "spark")
+    assert judge_run(run, tmp_path / "stream.parquet", means).judgement is Judgement.RIGHT
+    short = replace(run.answers[4], added=run.answers[4].added[1:])
+    wrong = replace(run, answers=(*run.answers[:4], short, *run.answers[5:]))
+    verdict = judge_run(wrong, tmp_path / "stream.parquet", means)
+    assert [window.missing for window in verdict.windows if not window.right] == [run.answers[4].added[:1]]
+    assert verdict.precision == 1.0
+    assert verdict.recall < 1.0
 
 
 def test_both_clocks_are_shown(tmp_path):
