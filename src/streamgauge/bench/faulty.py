@@ -21,6 +21,36 @@ from streamgauge.semantics.stream import streamed
 Contents: TypeAlias = tuple[Held, ...]
 
 
+class DueReports:
+    """The due reports of a case with their contents, found as far as they are asked for, and then known."""
+
+    def __init__(self, found: Iterator[tuple[DueReport, Contents]]) -> None:
+        self._found = found
+        self._known: list[tuple[DueReport, Contents]] = []
+        self._error: ValueError | None = None
+
+    def __iter__(self) -> Iterator[tuple[DueReport, Contents]]:
+        at = 0
+        while True:
+            if at == len(self._known):
+                after = self._next()
+                if after is None:
+                    return
+                self._known.append(after)
+            yield self._known[at]
+            at += 1
+
+    def _next(self) -> tuple[DueReport, Contents] | None:
+        """The next one; what was refused once is refused again."""
+        if self._error is not None:
+            raise self._error
+        try:
+            return next(self._found, None)
+        except ValueError as error:
+            self._error = error
+            raise
+
+
 class Simulator:
     """Says what cases would say; one per run, because it remembers contents and the answers over them.
 
@@ -32,7 +62,7 @@ class Simulator:
         self._timed = uses_timestamp(query.form)
         self._arrived: dict[object, Arrived] = {}
         self._numbers: dict[object, int] = {}
-        self._due: dict[object, list[tuple[DueReport, Contents]]] = {}
+        self._due: dict[object, DueReports] = {}
         self._solvers: dict[object, tuple[int, Snapshot]] = {}
         self._rows: dict[tuple[int, tuple[int, ...]], Rows] = {}
         self._content_numbers: dict[int, int] = {}
@@ -90,7 +120,7 @@ class Simulator:
             self._held.append(held)
         return known
 
-    def due(self, case: Case) -> list[tuple[DueReport, Contents]]:
+    def due(self, case: Case) -> DueReports:
         """The reports that are due, with their contents; remembered per query window, semantics and t0."""
         key = (
             id(case.stream),
@@ -103,7 +133,7 @@ class Simulator:
         )
         if key not in self._due:
             self._held += [case.stream, case.scopings]
-            self._due[key] = list(self._reports(case))
+            self._due[key] = DueReports(self._reports(case))
         return self._due[key]
 
     def candidates(self, case: Case) -> tuple[DueReport, ...]:

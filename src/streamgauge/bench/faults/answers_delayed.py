@@ -8,10 +8,12 @@ from streamgauge.bench.models import Fault, Said, Seen
 from streamgauge.model.verdict import Part
 
 
-def proposals(_seen: Seen) -> Iterator[Fault]:
-    """Three faults: late with nothing or an empty answer at first, and one report early."""
+def proposals(seen: Seen) -> Iterator[Fault]:
+    """Late with an empty answer at first; where answers name their instants, late with none at first, and early."""
     late = Part("answers one report late", "Every report holds the answer of the report before it, the first one none.")
     yield Fault(late, "delay", lambda case: replace(case, tellings=(*case.tellings, _empty_first)))
+    if seen.recorded.count == 0 or seen.recorded.instant(0) is None:
+        return  # without instants these are reports lost at the tail and at the head
     silent = Part(
         "answers one report late, the first lost",
         "Every report holds the answer of the one before it; the first is not sent.",

@@ -16,9 +16,9 @@ def proposals(seen: Seen) -> Iterator[Fault]:
     slides = {each.window.slide for each in case.query.windows if each.window.kind != "count"}
     for step in sorted({case.semantics.time_unit, *slides}):
         for shift in (-step, step):
-            part = Part(
-                f"times shifted by {shift} ms", f"The engine takes every element to be {shift:,} ms later than it is."
-            )
+            how = "later" if shift > 0 else "earlier"
+            sentence = f"The engine takes every element to be {step:,} ms {how} than it is."
+            part = Part(f"times shifted by {shift} ms", sentence)
             yield Fault(part, "stream", partial(_with, stream=_shifted(case.stream, shift)))
     for unit in UNITS:
         stream = Stream(replace(each, time=each.time - each.time % unit) for each in case.stream.elements)

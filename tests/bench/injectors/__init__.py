@@ -1,0 +1,1 @@
+"""Faults injected into right runs, to test the diagnosis: nothing here uses its code."""

@@ -1,0 +1,86 @@
+"""``streamgauge explain``: the sentence, the proof and one window; kept in the run's verdict."""
+
+import json
+import sys
+from dataclasses import replace
+
+import pytest
+
+from streamgauge.cli.main import main
+from streamgauge.semantics.profiles import RSPQL
+from streamgauge.wire.run import write_run
+from streamgauge.wire.stream import write
+from streamgauge.wire.verdict import read_verdict
+from tests.bench.runs import TEXT, right_run
+from tests.notation import stream
+
+QUERY = """REGISTER STREAM <urn:out> AS
+SELECT ?s ?o FROM NAMED WINDOW <urn:w> ON <http://ex.org/streams/test> [RANGE PT0.005S STEP PT0.005S]
+WHERE { WINDOW <urn:w> { ?s <urn:p> ?o } }
+"""
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    def record(run, rewrite=lambda answers: answers):
+        header = replace(run.header, query_text=QUERY)
+        write_run(tmp_path / "run", replace(run, header=header, answers=tuple(rewrite(run.answers))))
+        write(stream(TEXT), tmp_path / "run" / "stream.parquet")
+        return tmp_path / "run"
+
+    return record
+
+
+@pytest.fixture
+def explain(monkeypatch, capsys):
+    def call(*words):
+        monkeypatch.setattr(sys, "argv", ["streamgauge", "explain", *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capsys.readouterr()
+        assert "Traceback" not in said.err
+        return ended.value.code, said.out, said.err
+
+    return call
+
+
+def right():
+    return right_run(replace(RSPQL, name="close"), sparql="SELECT ?s ?o { ?s <urn:p> ?o }", named=False)
+
+
+def test_a_lost_report_is_explained_and_kept(recorded, explain):
+    folder = recorded(right(), lambda answers: answers[1:])
+    code, out, _ = explain(folder)
+    assert code == 0
+    assert "The first report of the run is lost." in out
+    assert "Proof: so the recorded answers come out exactly" in out
+    assert "no report" in out
+    kept = read_verdict(folder).diagnosis
+    assert kept.exact
+    assert kept.differs == 1
+
+
+def test_json_has_the_models_and_the_window(recorded, explain):
+    folder = recorded(
+        right(), lambda answers: [replace(one, added=one.added[:1]) for one in answers[:1]] + [*answers[1:]]
+    )
+    code, out, _ = explain(folder, "--json")
+    said = json.loads(out)
+    assert code == 0
+    assert said["exact"]
+    assert said["models"][0][0]["name"] == "rows lost in 1 report"
+    assert len(said["window"]["recorded"]) == 1 < len(said["window"]["expected"])
+
+
+def test_a_right_run_has_nothing_to_explain(recorded, explain):
+    code, out, _ = explain(recorded(right()))
+    assert code == 0
+    assert "there is nothing to explain" in out
+
+
+def test_none_fits_is_said_and_not_a_diagnosis(recorded, explain):
+    never = (("<urn:never>", "<urn:never>"),)
+    code, out, _ = explain(recorded(right(), lambda answers: [replace(answers[0], added=never), *answers[1:]]))
+    assert code == 4
+    assert "None fits" in out
+    assert "Proof" not in out
