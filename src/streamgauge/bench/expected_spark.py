@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
@@ -19,6 +21,7 @@ from streamgauge.bench.expected import (
 from streamgauge.bench.histories import Change, ExpectChanges, as_sets
 from streamgauge.compute.spark.answers import Means, answers, changes
 from streamgauge.compute.spark.contents import contents
+from streamgauge.compute.spark.slices import AMBIGUOUS
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport, ExpectedReport
 from streamgauge.model.semantics import R2S, Counting, Report, Semantics
@@ -70,35 +73,50 @@ class _Wanted:
 
     def bags(self, query: ContinuousQuery, semantics: Semantics) -> list[tuple[Row, ...]]:
         """The solutions of each report."""
-        found = answers(
-            self.session,
-            self.stream,
-            self.due,
-            query.form,
-            query.static,
-            windows=query.windows,
-            means=_means(semantics),
-        ).toArrow()
+        found = _collected(
+            answers(
+                self.session,
+                self.stream,
+                self.due,
+                query.form,
+                query.static,
+                windows=query.windows,
+                means=_means(semantics),
+            )
+        )
         report, *terms = (column.to_pylist() for column in found.columns)
         return in_order(zip(report, _tuples(terms, len(report)), strict=True), len(self.due))
 
     def changes(self, query: ContinuousQuery, semantics: Semantics) -> Iterable[Change]:
         """How each report's solutions differ from those of the report before."""
-        found = changes(
-            self.session,
-            self.stream,
-            self.due,
-            query.form,
-            query.static,
-            windows=query.windows,
-            means=_means(semantics),
-        ).toArrow()
+        found = _collected(
+            changes(
+                self.session,
+                self.stream,
+                self.due,
+                query.form,
+                query.static,
+                windows=query.windows,
+                means=_means(semantics),
+            )
+        )
         report, net, *terms = (column.to_pylist() for column in found.columns)
         nets: list[dict[Row, int]] = [{} for _ in self.due]
         for at, count, row in zip(report, net, _tuples(terms, len(report)), strict=True):
             nets[at][row] = count
         plain = map(Change, self.due, self.sizes, nets)
         return as_sets(plain) if semantics.answers is Counting.SET else plain
+
+
+def _collected(frame: DataFrame) -> pa.Table:
+    """A job's result; RefusedError where the query leaves open which answer is right."""
+    try:
+        return frame.toArrow()
+    except PySparkException as error:
+        if AMBIGUOUS not in str(error):
+            raise
+        what = AMBIGUOUS.removeprefix("streamgauge: ")
+        raise RefusedError(f"the expected answer is not determined: {what}; order by every column") from None
 
 
 def _tuples(terms: Sequence[Sequence[str | None]], count: int) -> Iterable[Row]:
