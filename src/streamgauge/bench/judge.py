@@ -10,14 +10,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from streamgauge.bench.clock import ADVANCE
+from streamgauge.bench.deltas import by_changes, countable
 from streamgauge.bench.expected import Expect, definition, refuse_spark
 from streamgauge.bench.gracious import gracious
-from streamgauge.bench.oracle import Progress, Rules, check, unknown
+from streamgauge.bench.oracle import Progress, Rules, check, decide, unknown
 from streamgauge.model.algebra import Graph
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery, Window
 from streamgauge.model.run import Run
-from streamgauge.model.semantics import Clock, Report, Semantics, Tick
+from streamgauge.model.semantics import Clock, Origin, Report, Semantics, Tick
 from streamgauge.model.verdict import Evaluator, Verdict
 from streamgauge.query import QueryError, fill, parse, parse_sparql
 from streamgauge.query.dialects import load
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 
 DEFINITION_LIMIT = 3_000_000
 """Triples that the definition may look at over all windows before Spark is asked instead."""
+
+REPORT_COST = 100
+"""What a report costs the definition even when its window is empty, in triples (measured: 100 us)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,23 +54,39 @@ class Means:
 
 def judge_run(run: Run, stream: Path, means: Means) -> Verdict:
     """The verdict on a recorded run whose stream table is at ``stream``; unknown with the reason when none can be."""
+    if reason := other_stream(stream, run.header.query):
+        return unknown(run, reason)
     if run.header.semantics.clock is not Clock.APPLICATION:
         return _under_both_clocks(run, stream, means)
     return _judge(run, run.header.semantics, stream, means)
 
 
 def _judge(run: Run, semantics: Semantics, stream: Path, means: Means) -> Verdict:
-    if reason := other_stream(stream, run.header.query):
-        return unknown(run, reason)
     try:
         refuse(run.header.query, semantics)
-        evaluator = means.evaluator or choose(stream, run.header.query, semantics, run.header.evaluator)
+        evaluator = means.evaluator or choose(
+            stream, run.header.query, semantics, run.header.evaluator, run.header.advanced_to
+        )
         rules = Rules(evaluator, means.max_delay)
-        expect, first, _last = expectation(evaluator, stream, means)
-        verdict = check(run, expect, first, rules, means.progress)
+        verdict = _checked(run, evaluator, stream, means, rules)
     except (RefusedError, OutOfOrderError) as error:
         return unknown(run, str(error))
     return _graciously(run, stream, verdict, means) if means.gracious else verdict
+
+
+def _checked(run: Run, evaluator: Evaluator, stream: Path, means: Means, rules: Rules) -> Verdict:
+    """The verdict from rows compared, or from counts where whole bags are sent at every change (``deltas.py``)."""
+    if evaluator == "definition":
+        _refuse_endless(run, stream)
+    expect, first, _last = expectation(evaluator, stream, means)
+    if evaluator != "spark" or not countable(run.header.query, run.header.semantics):
+        return check(run, expect, first, rules, means.progress)
+    from streamgauge.bench.expected_spark import read_header, spark_changes
+
+    session = means.spark()
+    changes = spark_changes(session, stream, read_header(session.read.parquet(str(stream))))
+    score = by_changes(run, changes, expect, rules)
+    return decide(run, score, first, rules, means.progress)
 
 
 def _graciously(run: Run, stream: Path, verdict: Verdict, means: Means) -> Verdict:
@@ -103,13 +123,43 @@ def with_query(run: Run, template: str, values: Mapping[str, object]) -> Run:
     return replace(run, header=replace(run.header, query=query, query_text=text))
 
 
-def choose(stream: Path, query: ContinuousQuery, semantics: Semantics, own: str | None) -> Evaluator:
-    """The definition where its work is bounded, Spark beyond that; never what the engine itself runs on."""
+def choose(
+    stream: Path, query: ContinuousQuery, semantics: Semantics, own: str | None, advanced_to: int | None = None
+) -> Evaluator:
+    """The definition where its work is bounded, Spark beyond that; never what the engine itself runs on.
+
+    ``advanced_to`` (ms) is how far time came, the last element unless given.
+    """
     times = _times(stream)
-    small = sum(_work(times, each.window, semantics) for each in query.windows) <= DEFINITION_LIMIT
-    if own == "definition" or (not small and own != "spark" and refuse_spark(query, semantics) is None):
+    instants = 0 if advanced_to is None else _instants(query, semantics, times, advanced_to)
+    work = REPORT_COST * instants + sum(_work(times, each.window, semantics) for each in query.windows)
+    if own == "definition" or (work > DEFINITION_LIMIT and own != "spark" and refuse_spark(query, semantics) is None):
         return "spark"
     return "definition"
+
+
+def _instants(query: ContinuousQuery, semantics: Semantics, times: pa.ChunkedArray, advanced_to: int) -> int:
+    """How many closes, periods or time units there are up to ``advanced_to`` (ms)."""
+    first = semantics.t0
+    if semantics.origin is Origin.FIRST and len(times):
+        first = pc.min(times).as_py()
+    steps: list[int] = []
+    if Report.WINDOW_CLOSE in semantics.report:
+        steps = [each.window.slide for each in query.windows if each.window.kind != "count"]
+    elif semantics.period is not None or semantics.tick is Tick.TIME:
+        steps = [semantics.period or semantics.time_unit]
+    return sum(max(0, advanced_to - first) // step for step in steps)
+
+
+def _refuse_endless(run: Run, stream: Path) -> None:
+    """Refuse a run whose time goes on for so long that the definition would not end."""
+    header = run.header
+    instants = _instants(header.query, header.semantics, _times(stream), header.advanced_to)
+    if instants * REPORT_COST > 10 * DEFINITION_LIMIT:
+        raise RefusedError(
+            f"up to advanced_to = {header.advanced_to} ms there are {instants:,} instants to report at, too many for "
+            "the definition: is advanced_to right? Otherwise --evaluator spark"
+        )
 
 
 def _times(stream: Path) -> pa.ChunkedArray:
@@ -182,10 +232,13 @@ def _under_both_clocks(run: Run, stream: Path, means: Means) -> Verdict:
     wall = replace(run, header=replace(run.header, advanced_to=_last_arrival(run), begin=0, factor=1.0))
     rules = Rules(means.evaluator or "definition", means.max_delay)
     try:
+        _refuse_endless(wall, stream)
         verdict = check(wall, definition(arrived), first_time(arrived), rules, means.progress)
         other = check(run, definition(held), first_time(held), rules, means.progress)
     except (RefusedError, OutOfOrderError) as error:
         return unknown(run, str(error))
+    if means.gracious:
+        verdict = gracious(wall, arrived, verdict, means.progress)
     return replace(verdict, other_clock=(str(Clock.APPLICATION), other.precision, other.recall))
 
 
