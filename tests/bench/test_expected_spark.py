@@ -6,6 +6,8 @@ from dataclasses import replace
 import pytest
 
 from streamgauge.bench.expected import definition, refuse_spark
+from streamgauge.bench.expected_spark import arrived, read_header
+from streamgauge.bench.expected_spark import spark as on_spark
 from streamgauge.bench.expecting import expected_reports
 from streamgauge.bench.judge import Means, judge_run
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
@@ -129,3 +131,14 @@ def test_both_clocks_are_shown(tmp_path):
     assert verdict.other_clock == ("application", 1.0, 1.0)
     assert verdict.judgement is Judgement.WRONG
     assert definition(())(query_of("join"), CLOSE, 6, 0)[0].rows == ()
+
+
+def test_spark_expects_by_arrival(spark, tmp_path):
+    """An element that never arrived is not there, the others are where they arrived."""
+    path = tmp_path / "stream.parquet"
+    write(stream(TEXT), path)
+    times = {element.sequence: 2 * element.time + 1 for element in stream(TEXT)[1:]}
+    table = arrived(spark, path, times)
+    found = on_spark(spark, table, read_header(table))(query_of("join"), CLOSE, 40, 0)
+    moved = [replace(element, time=times[element.sequence]) for element in stream(TEXT)[1:]]
+    assert told(found) == told(definition(moved)(query_of("join"), CLOSE, 40, 0))

@@ -1,6 +1,6 @@
 """The expected reports of a recorded stream, all windows in one Spark job."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -31,9 +31,9 @@ from streamgauge.semantics.order import Arrivals, Head, by_triple
 from streamgauge.semantics.refusal import RefusedError
 
 
-def spark(session: SparkSession, stream: Path, header: Header) -> Expect:
-    """Expected reports by the Spark evaluator over a stream table on disk (``wire/stream.py``)."""
-    table = session.read.parquet(str(stream))
+def spark(session: SparkSession, stream: Path | DataFrame, header: Header) -> Expect:
+    """Expected reports by the Spark evaluator over a stream table (``wire/stream.py``), on disk or as a frame."""
+    table = _table(session, stream)
 
     def expect(query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int) -> tuple[ExpectedReport, ...]:
         wanted = _wanted(session, table, header, query, semantics, advanced_to, t0)
@@ -44,14 +44,25 @@ def spark(session: SparkSession, stream: Path, header: Header) -> Expect:
     return expect
 
 
-def spark_changes(session: SparkSession, stream: Path, header: Header) -> ExpectChanges:
+def spark_changes(session: SparkSession, stream: Path | DataFrame, header: Header) -> ExpectChanges:
     """What holds at the reports of an Rstream, as changes: as many rows as solutions come and go (``deltas.py``)."""
-    table = session.read.parquet(str(stream))
+    table = _table(session, stream)
 
     def expect(query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int) -> tuple[Change, ...]:
         return tuple(_wanted(session, table, header, query, semantics, advanced_to, t0).changes(query, semantics))
 
     return expect
+
+
+def _table(session: SparkSession, stream: Path | DataFrame) -> DataFrame:
+    return session.read.parquet(str(stream)) if isinstance(stream, Path) else stream
+
+
+def arrived(session: SparkSession, stream: Path, times: Mapping[int, int]) -> DataFrame:
+    """The stream table as it arrived: sequence to arrival time (ms); elements that never arrived are left out."""
+    rows = pa.table({"sequence": pa.array(list(times), pa.int64()), "time": pa.array(list(times.values()), pa.int64())})
+    stamped = f.broadcast(session.createDataFrame(rows))
+    return session.read.parquet(str(stream)).drop("time").join(stamped, "sequence")
 
 
 def read_header(table: DataFrame) -> Header:
