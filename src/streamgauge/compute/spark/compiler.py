@@ -209,7 +209,7 @@ class Compiler:
 
     def _flag(self, exists: al.Exists, relation: Relation) -> tuple[al.Var, Relation]:
         """A variable that says of each row whether the EXISTS holds."""
-        name = f"{_FLAG}{len(relation.variables)}"
+        name = rel.fresh(relation, _FLAG)
         found = flagged(*self._matched(relation, exists.pattern), name)
         return al.Var(name), found.project((*relation.variables, name))
 

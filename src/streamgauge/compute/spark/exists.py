@@ -12,7 +12,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as fn
 
 from streamgauge.compute.spark.presence import bound_in, distinct, keyed
-from streamgauge.compute.spark.relation import Relation, join
+from streamgauge.compute.spark.relation import Relation, fresh, join
 from streamgauge.model import algebra as al
 from streamgauge.query.rebuild import children, every_expression, expressions
 
@@ -45,7 +45,7 @@ class Given:
 def outer_rows(outer: Relation, pattern: al.Pattern) -> tuple[Relation, Given]:
     """The outer rows with the key of what ``pattern`` mentions of them, and the distinct ones to evaluate it for."""
     names = tuple(name for name in outer.variables if al.Var(name) in mentioned(pattern))
-    key = f"{_KEY}{len(outer.variables)}"
+    key = fresh(outer, _KEY)
     known = keyed(outer, key, names)
     return known, Given(distinct(known.project((*names, key))), key, names)
 

@@ -16,6 +16,7 @@ from streamgauge.compute.spark.relation import (
     block,
     column,
     compatible,
+    fresh,
     join,
     merged,
     number,
@@ -29,6 +30,7 @@ from streamgauge.model.terms import XSD
 How = Literal["left_semi", "left_anti"]
 Narrow = Callable[[Relation], Relation]
 
+_ROW = ".row"
 _SEPARATOR = "\n"  # in no canonical term
 _LAST = (1 << 31) - 1
 _BOOLEAN = f"^^<{XSD}boolean>"
@@ -189,5 +191,5 @@ def _told_apart(left: Relation, right: Relation) -> tuple[Relation, tuple[str, .
     """The left rows and the variables that tell them apart even when a pair binds what its left row leaves unbound."""
     if set(shared(left, right)) <= left.certain:
         return left, left.variables
-    name = f".row{len(left.variables)}"
+    name = fresh(left, _ROW)
     return keyed(left, name, left.variables), (name,)

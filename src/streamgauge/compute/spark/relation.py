@@ -5,17 +5,16 @@ variables in ``numbers``, a column with its value (`number`). An interval never 
 equal blocks can be a join key beside the shared variables; width 1 means lo = hi = the report.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from itertools import count
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from streamgauge.model.terms import Row, Term
-
-Condition = Callable[["Relation"], Column]
+from streamgauge.model.terms import Row
 
 
 @dataclass(frozen=True)
@@ -43,11 +42,6 @@ class Relation:
         frame = self.frame.select("lo", "hi", *columns)
         return Relation(frame, variables, self.certain & set(variables), self.width, numbers)
 
-    def constant(self, name: str, term: Term) -> "Relation":
-        """The same rows with one more variable, bound to a term."""
-        frame = self.frame.withColumn(column(name), fn.lit(term))
-        return replace(self, frame=frame, variables=(*self.variables, name), certain=self.certain | {name})
-
     def rename(self, names: Mapping[str, str]) -> "Relation":
         """The same rows under other variable names (a one-to-one mapping of all of them)."""
         terms = [fn.col(column(name)).alias(column(names[name])) for name in self.variables]
@@ -68,6 +62,11 @@ def always(spark: SparkSession, reports: int, variables: Sequence[str], rows: Se
         data[column(name)] = pa.array([row[index] for row in rows], pa.string())
     bound = frozenset(name for i, name in enumerate(variables) if all(row[i] is not None for row in rows))
     return Relation(spark.createDataFrame(pa.table(data)), tuple(variables), bound, reports)
+
+
+def fresh(relation: Relation, stem: str) -> str:
+    """A variable name that the relation does not have: the stem, numbered."""
+    return next(name for number in count() if (name := f"{stem}{number}") not in relation.variables)
 
 
 def column(name: str) -> str:
