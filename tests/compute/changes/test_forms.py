@@ -3,6 +3,7 @@
 import pytest
 
 from streamgauge.compute.changes import Evaluator, UnsupportedError, refuse
+from streamgauge.model.semantics import EmptyAggregate
 from streamgauge.query import parse_sparql
 from streamgauge.query.stamps import stamp, stamped, stamps_graph, time_fact
 
@@ -193,3 +194,16 @@ def test_what_is_not_kept_is_refused_by_name(text, named):
     assert named in (refuse(form) or "")
     with pytest.raises(UnsupportedError, match=named):
         Evaluator(form)
+
+
+def test_the_outermost_aggregation_is_the_one_that_may_be_empty():
+    text = (
+        "SELECT (AVG(?v) AS ?a) { ?x <urn:p> ?v } "
+        "HAVING(COUNT(*) >= 0 && EXISTS { { SELECT (COUNT(*) AS ?n) { ?s ?p ?o } } })"
+    )
+    evaluator = Evaluator(parse_sparql(text), [(A, Q, B)], EmptyAggregate.UNBOUND)
+    assert evaluator.settle() == {(None,): 1}
+    assert evaluator.change([(A, P, number(2))], ()) == {
+        (None,): -1,
+        ('"2"^^<http://www.w3.org/2001/XMLSchema#decimal>',): 1,
+    }

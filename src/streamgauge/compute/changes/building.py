@@ -41,13 +41,13 @@ class Builder:
     """Builds a tree of operators; columns come in ``order`` where that saves a step.
 
     ``joins`` are its leaves with the graph that each reads (``None`` for the default graph), ``groups`` its
-    aggregations, an inner one before the one around it, ``states`` all operators that remember rows. Beside a
+    aggregations by their normal patterns, ``states`` all that remembers rows. Beside a
     ``domain`` every operator carries its columns.
     """
 
     order: tuple[str, ...] = ()
     joins: list[tuple[Term | None, Joins]] = field(default_factory=list)
-    groups: list[Grouped] = field(default_factory=list)
+    groups: list[tuple[al.Group, Grouped]] = field(default_factory=list)
     states: list[Stateful] = field(default_factory=list)
     domain: Domain | None = None
     normal: Normaliser = field(default_factory=Normaliser)
@@ -94,6 +94,9 @@ class Builder:
         """The operator, noted among those that remember rows."""
         self.states.append(operator)
         return operator
+
+    def _shared(self, operator: Operator) -> Shared:
+        return self._with(Shared(operator))
 
     def _name(self, stem: str) -> str:
         return f".{stem}{next(self.fresh)}"
@@ -148,13 +151,14 @@ class Builder:
         certain = frozenset[str]() if built is None else built.certain
         ahead = _known(one, certain) >= _known(two, certain)
         nodes, ends = ((one, two), (start, end)) if ahead else ((two, one), (end, start))
-        edges = Shared(self._with(Unique(picked(self._alone.build(steps, frozenset(names_of(ends))), names_of(ends)))))
+        pairs = picked(self._alone.build(steps, frozenset(names_of(ends))), names_of(ends))
+        edges = self._shared(self._with(Unique(pairs)))
         zero = nullable(path)
-        shared = None if built is None else Shared(built)
-        demand = Shared(self._demand(nodes[0], shared, edges if not zero else None, found.graph))
+        shared = None if built is None else self._shared(built)
+        demand = self._shared(self._demand(nodes[0], shared, edges if not zero else None, found.graph))
         same = self._same(nodes[0], shared, demand, found, present) if zero else None
-        pairs = Placed(self._with(Reach(edges.tap(), demand.tap(), same, path.modifier)), nodes)
-        return pairs if shared is None else self._with(JoinRows(shared.tap(), pairs))
+        placed = Placed(self._with(Reach(edges.tap(), demand.tap(), same, path.modifier)), nodes)
+        return placed if shared is None else self._with(JoinRows(shared.tap(), placed))
 
     def _demand(self, node: al.Node, built: Shared | None, edges: Shared | None, graph: Term | None) -> Operator:
         """The nodes to start from."""
@@ -219,8 +223,8 @@ class Builder:
         taken = mentions(inside)
         names = tuple(name for name in built.variables if name in taken)
         key = self._name("outer")
-        keyed = Shared(Keyed(built, key, names))
-        domain = Domain(key, names, names, Shared(self._with(Unique(Pick(keyed.tap(), (key, *names))))))
+        keyed = self._shared(Keyed(built, key, names))
+        domain = Domain(key, names, names, self._shared(self._with(Unique(Pick(keyed.tap(), (key, *names))))))
         right = replace(self, domain=domain).build(inside, frozenset((key,)))
         return keyed.tap(), Pick(right, (key,))
 
@@ -256,8 +260,8 @@ class Builder:
     def _optional_exists(self, left: Operator, right: Operator, condition: al.Expression) -> Operator:
         """OPTIONAL whose condition has EXISTS: what joins under it, and the rows that joined with nothing."""
         key = self._name("row")
-        keyed = Shared(Keyed(left, key, left.variables))
-        joined = Shared(self._kept(self._with(JoinRows(keyed.tap(), right)), conjuncts(condition)))
+        keyed = self._shared(Keyed(left, key, left.variables))
+        joined = self._shared(self._kept(self._with(JoinRows(keyed.tap(), right)), conjuncts(condition)))
         names = Merge(left, right).variables
         rest = self._with(matching.existing(keyed.tap(), Pick(joined.tap(), (key,)), False))
         return Both(picked(joined.tap(), names), picked(rest, names), left.certain)
@@ -285,7 +289,8 @@ class Builder:
         if not seen:
             built = picked(self._alone.build(inner, frozenset(names)), names)
         else:
-            domain = self.domain.only(seen)
+            rows = self._shared(Pick(self.domain.tap(), (self.domain.key, *seen)))
+            domain = replace(self.domain, variables=seen, rows=rows)
             columns = (*dict.fromkeys((*domain.columns, *names)),)
             built = picked(replace(self, domain=domain).build(inner, frozenset(columns)), columns)
         return self._with(JoinRows(self.domain.tap(), built))
@@ -314,7 +319,7 @@ class Builder:
         inputs = [None if plain is None else _batch(plain, inner.variables) for plain in arguments]
         keys = tuple(dict.fromkeys((*self._hidden, *(variable.name for variable, _ in group.keys))))
         made = self._with(Grouped(inner, keys, [(var.name, aggregate) for var, aggregate in group.aggregates], inputs))
-        self.groups.append(made)
+        self.groups.append((group, made))
         return made
 
 

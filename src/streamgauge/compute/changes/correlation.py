@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from streamgauge.compute.changes.normal import leaf
-from streamgauge.compute.changes.operators import Operator, Pick
+from streamgauge.compute.changes.operators import Operator
 from streamgauge.compute.changes.paths import nullable
 from streamgauge.compute.changes.sharing import PRESENT, Shared
 from streamgauge.model import algebra as al
@@ -42,10 +42,6 @@ class Domain:
     def tap(self) -> Operator:
         """The distinct outer solutions with their keys."""
         return self.rows.tap()
-
-    def only(self, names: tuple[str, ...]) -> "Domain":
-        """The domain seen by a subquery: these of its variables."""
-        return Domain(self.key, self.keyed, names, Shared(Pick(self.tap(), (self.key, *names))))
 
 
 def has_value(key: Term | None, place: int) -> bool:

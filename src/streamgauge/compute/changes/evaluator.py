@@ -41,12 +41,13 @@ class Evaluator:
     ) -> None:
         inner, plain = wanted(form), _spread(form, names)
         builder = Builder(inner)
-        self._root = picked(builder.build(builder.normal.pattern(plain.pattern), frozenset(inner)), inner)
+        pattern = builder.normal.pattern(plain.pattern)
+        self._root = picked(builder.build(pattern, frozenset(inner)), inner)
         self._builder, self.variables = builder, columns(form)
         self._found: Bag = {}
         self._shown: Bag = {}
         self._shape = shape(form, inner)
-        self._nothing = _nothing(form, empty_aggregate, builder.groups)
+        self._nothing = _nothing(pattern, empty_aggregate, builder.groups, len(self.variables))
         self._first = self._root.pull()
         self._least = [state.held for state in builder.states]
         self.enter, self.leave = self._feeds(None)
@@ -131,14 +132,13 @@ def _together(pairs: Sequence[tuple[Feed, Feed]]) -> tuple[Feed, Feed]:
 
 
 def _nothing(
-    form: al.QueryForm, empty: EmptyAggregate, groups: Sequence[Grouped]
+    pattern: al.Pattern, empty: EmptyAggregate, groups: Sequence[tuple[al.Group, Grouped]], width: int
 ) -> tuple[Grouped, tuple[Row, ...]] | None:
     """The outermost aggregation without keys, and the rows that stand for its answer over no solution."""
-    pattern = form.pattern
-    while isinstance(pattern, al.Project | al.Extend | al.Filter | al.Distinct | al.Reduced | al.OrderBy | al.Slice):
+    while isinstance(pattern, al.Project | al.Extend | al.Filter | al.Distinct):
         pattern = pattern.pattern
-    if empty is EmptyAggregate.SPARQL or not isinstance(pattern, al.Group) or pattern.keys:
+    made = next((made for group, made in groups if group is pattern and not group.keys), None)
+    if made is None or empty is EmptyAggregate.SPARQL:
         return None
-    width = len(columns(form))
     cell: Term | None = '""' if empty is EmptyAggregate.EMPTY_STRING else None
-    return groups[-1], () if empty is EmptyAggregate.NO_ROW else ((cell,) * width,)
+    return made, () if empty is EmptyAggregate.NO_ROW else ((cell,) * width,)

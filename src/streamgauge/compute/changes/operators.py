@@ -26,8 +26,8 @@ class Operator(Protocol):
         ...
 
 
-class Stateful(Operator, Protocol):
-    """An operator that remembers rows."""
+class Stateful(Protocol):
+    """What remembers rows."""
 
     @property
     def held(self) -> int:

@@ -14,6 +14,11 @@ class Shared:
         self.inner = inner
         self._taps: list[Tap] = []
 
+    @property
+    def held(self) -> int:
+        """How many rows wait for a reader."""
+        return sum(len(tap.pending) for tap in self._taps)
+
     def tap(self) -> "Tap":
         """One more reader; all of them are made before the first change."""
         tap = Tap(self)
