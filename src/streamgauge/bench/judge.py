@@ -227,14 +227,19 @@ def first_time(held: Sequence[StreamElement]) -> int | None:
 
 def _under_both_clocks(run: Run, stream: Path, means: Means) -> Verdict:
     """The verdict under arrival times as recorded, with the application clock's precision and recall beside it."""
-    held = tuple(elements(stream))
+    header, held = run.header, tuple(elements(stream))
     arrived = by_arrival(run, held)
-    wall = replace(run, header=replace(run.header, advanced_to=_last_arrival(run), begin=0, factor=1.0))
-    rules = Rules(means.evaluator or "definition", means.max_delay)
+    wall = replace(run, header=replace(header, advanced_to=_last_arrival(run), begin=0, factor=1.0))
     try:
-        _refuse_endless(wall, stream)
-        verdict = check(wall, definition(arrived), first_time(arrived), rules, means.progress)
-        other = check(run, definition(held), first_time(held), rules, means.progress)
+        evaluator = means.evaluator or choose(
+            stream, header.query, header.semantics, header.evaluator, wall.header.advanced_to
+        )
+        if evaluator == "definition":
+            _refuse_endless(wall, stream)
+        by_arrival_time, by_time = _clocks(run, held, evaluator, stream, means)
+        rules = Rules(evaluator, means.max_delay)
+        verdict = check(wall, by_arrival_time, first_time(arrived), rules, means.progress)
+        other = check(run, by_time, first_time(held), rules, means.progress)
     except (RefusedError, OutOfOrderError) as error:
         return unknown(run, str(error))
     if means.gracious:
@@ -242,14 +247,30 @@ def _under_both_clocks(run: Run, stream: Path, means: Means) -> Verdict:
     return replace(verdict, other_clock=(str(Clock.APPLICATION), other.precision, other.recall))
 
 
+def _clocks(
+    run: Run, held: Sequence[StreamElement], evaluator: Evaluator, stream: Path, means: Means
+) -> tuple[Expect, Expect]:
+    """The expected reports by arrival and by application time."""
+    if evaluator != "spark":
+        return definition(by_arrival(run, held)), definition(held)
+    from streamgauge.bench.expected_spark import arrived, read_header, spark
+
+    session = means.spark()
+    tables = (arrived(session, stream, _arrival_times(run)), session.read.parquet(str(stream)))
+    by_arrival_time, by_time = (spark(session, table, read_header(table)) for table in tables)
+    return by_arrival_time, by_time
+
+
 def by_arrival(run: Run, held: Sequence[StreamElement]) -> tuple[StreamElement, ...]:
     """The elements stamped with the time at which they were handed over, ms after the feed's start."""
-    handed = {fed.sequence: fed.handed for fed in run.fed if fed.sequence != ADVANCE}
-    return tuple(
-        replace(element, time=(handed[element.sequence] - run.header.started) // 1_000_000)
-        for element in held
-        if element.sequence in handed
-    )
+    times = _arrival_times(run)
+    return tuple(replace(element, time=times[element.sequence]) for element in held if element.sequence in times)
+
+
+def _arrival_times(run: Run) -> dict[int, int]:
+    """Sequence number to when the element was handed over, ms after the feed's start."""
+    started = run.header.started
+    return {fed.sequence: (fed.handed - started) // 1_000_000 for fed in run.fed if fed.sequence != ADVANCE}
 
 
 def _last_arrival(run: Run) -> int:
