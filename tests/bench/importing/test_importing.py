@@ -127,6 +127,7 @@ def test_a_whole_test_folder(tmp_path):
     run = read_run(tmp_path / "runs" / "QR_small1", parse)
     assert (run.header.engine, run.header.semantics.name) == ("C-SPARQL", "yabench")
     assert "?v > 50.0" in run.header.query_text
+    assert (run.header.workload["name"], run.header.workload["seed"]) == ("small", "1")
     assert judged(run, tmp_path / "runs" / "QR_small1").judgement is Judgement.RIGHT
     own = parse((tmp_path / "runs" / "QR_small1" / "oracle.rq").read_text())
     assert (own.form, own.window) == (run.header.query.form, run.header.query.window)
@@ -156,6 +157,18 @@ def test_an_oracle_query_that_is_no_sparql_is_left_out_with_a_note(tmp_path):
     (folder / "oracle.query").write_text("SELECT (<http://yabench/avg>(?v) AS ?avg) {")
     found = [one for _, one in import_runs([folder], Request(), tmp_path / "runs")]
     assert all("oracle.query is left out" in one.notes[-1] for one in found)
+
+
+def test_an_engine_s_own_window_gives_way_to_the_config_s(tmp_path):
+    folder = files.folder(tmp_path / "test")
+    text = (folder / "engine.query").read_text()
+    (folder / "engine.query").write_text(text.replace("STEP ${WSLIDE}", "STEP 1s"))
+    (path, one), _ = import_runs([folder], Request(), tmp_path / "a")
+    assert read_run(path, parse).header.query.window.slide == 5000
+    assert "STEP 1s" in (path / "engine.rq").read_text()
+    assert "engine.query has another window" in one.notes[-1]
+    (path, _), _ = import_runs([folder], Request(semantics=CSPARQL), tmp_path / "b")
+    assert read_run(path, parse).header.query.window.slide == 1000
 
 
 DOCUMENTS = [

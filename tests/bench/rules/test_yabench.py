@@ -105,6 +105,13 @@ def test_a_row_that_is_not_expected_is_dropped_or_read_over():
     assert (many.precision, many.actual, many.expected) == (0.5, 4, 2)
 
 
+def test_singleresult_of_an_imported_config_is_heeded():
+    recorded = run(rows("x", "y", "a", "b"), YABENCH_CHANGE)
+    told = replace(recorded, header=replace(recorded.header, workload={"singleresult": "False"}))
+    (line,) = lines(told, at(1, 2), Settings())
+    assert line.precision == 0.5
+
+
 def test_rows_that_never_come_and_rows_too_many():
     (line,) = lines(run(rows("a"), YABENCH_CHANGE), at(1, 2), Settings())
     assert (line.precision, line.recall, line.actual, line.expected) == (1.0, 0.5, 0, 2)

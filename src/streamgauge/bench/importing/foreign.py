@@ -53,7 +53,7 @@ class Recorded:
     """What a foreign file of answers holds.
 
     ``started`` (ns) is when the feed began on the clock of the answers; ``factor`` the pace, ``None`` when unknown;
-    ``notes`` name what was odd in the file.
+    ``notes`` name what was odd in the file, ``workload`` is kept in the run's header.
     """
 
     answers: tuple[Answer, ...]
@@ -62,6 +62,7 @@ class Recorded:
     factor: float | None = None
     samples: tuple[Sample, ...] = ()
     notes: tuple[str, ...] = ()
+    workload: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +129,7 @@ def _header(
             "imported_from": str(source),
             "format": form,
             "stream": str(request.stream),
+            **recorded.workload,
             **({"notes": list(recorded.notes)} if recorded.notes else {}),
         },
     )

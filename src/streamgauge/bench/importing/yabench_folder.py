@@ -26,6 +26,10 @@ POLICIES = {"onwindowclose": "yabench", "oncontentchange": "yabench-change"}
 """The semantics by which YABench's oracle judges each WPOLICY."""
 
 
+KEPT = ("name", "generator", "seed", "stations", "interval", "duration", "min_temp", "max_temp", "singleresult")
+"""Settings that are kept in the run's header; ``singleresult`` is heeded by the rules of YABench."""
+
+
 def recognises(path: Path) -> bool:
     """Whether a folder holds a config.json and an engine.query."""
     return (path / "config.json").is_file() and (path / "engine.query").is_file()
@@ -87,7 +91,9 @@ def _test(path: Path, settings: Mapping[str, Any], request: Request) -> Iterator
         suffix = str(number) if runs > 1 else ""
         answers = path / "results" / f"QR_{settings['name']}{suffix}"
         if answers.is_file():
-            yield _run(path, answers, _asked(path, settings, answers, request))
+            settled = _asked(path, settings, answers, request)
+            kept = {name: settings[name] for name in KEPT if name in settings}
+            yield _run(path, answers, request, settled=settled, kept=kept)
 
 
 def _asked(path: Path, settings: Mapping[str, Any], answers: Path, request: Request) -> Request:
@@ -121,13 +127,22 @@ def _stream(path: Path, named: str) -> Path:
     return found
 
 
-def _run(path: Path, answers: Path, request: Request) -> Imported:
-    recorded = yabench.recorded(answers, request)
-    advance = by_answers(recorded.answers, recorded.started, request.semantics)
-    imported = assemble(answers, NAME, recorded, request, advance)
-    asked, note = _oracle_query(path, request)
-    files = {"oracle.rq": asked} if asked else {}
-    return replace(imported, files=files, notes=(*imported.notes, *([note] if note else [])))
+def _run(path: Path, answers: Path, request: Request, *, settled: Request, kept: Mapping[str, object]) -> Imported:
+    """The run of a QR_ file: ``settled`` is the request with what the folder says, ``kept`` goes into its header."""
+    recorded = replace(yabench.recorded(answers, settled), workload=kept)
+    advance = by_answers(recorded.answers, recorded.started, settled.semantics)
+    asked, note = _oracle_query(path, settled)
+    files, notes = ({"oracle.rq": asked}, []) if asked else ({}, [note])
+    if asked and request.semantics is None and request.query is None and _window(asked) != _window(_text(settled)):
+        files["engine.rq"] = _text(settled)
+        notes.append("the run's query is oracle.query: engine.query has another window (kept as engine.rq)")
+        settled = replace(settled, query=asked, values={})
+    imported = assemble(answers, NAME, recorded, settled, advance)
+    return replace(imported, files=files, notes=(*imported.notes, *notes))
+
+
+def _window(text: str) -> Window:
+    return parse(text).window
 
 
 def _oracle_query(path: Path, request: Request) -> tuple[str | None, str]:
@@ -139,13 +154,13 @@ def _oracle_query(path: Path, request: Request) -> tuple[str | None, str]:
     try:
         text = fill(template, {name: request.values[name] for name in query_parameters(template)})
         size, slide = duration(request.values["WSIZE"]), duration(request.values["WSLIDE"])
-        iri = parse(_engine_text(request)).windows[0].stream
+        iri = parse(_text(request)).windows[0].stream
         query = ContinuousQuery(parse_sparql(text), (StreamWindow(iri, Window(size, slide)),), name="oracle")
         return print_query(query, "csparql"), ""
     except (QueryError, ValueError, KeyError) as error:
         return None, f"oracle.query is left out: {error}"
 
 
-def _engine_text(request: Request) -> str:
+def _text(request: Request) -> str:
     text = request.query or ""
     return fill(text, {name: request.values[name] for name in query_parameters(text) if name in request.values})

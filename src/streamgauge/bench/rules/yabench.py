@@ -77,7 +77,8 @@ def lines(run: Run, elements: Sequence[StreamElement], settings: Settings) -> li
     _refuse_size(stream, header.query.window.size)
     if settings.gracious:
         return yabench_gracious.lines(reader, reports, header.query.window, ask)
-    return yabench_change.lines(reader, reports, header.query.window, ask, single_result=settings.single_result)
+    single = settings.single_result and str(header.workload.get("singleresult")).lower() != "false"
+    return yabench_change.lines(reader, reports, header.query.window, ask, single_result=single)
 
 
 def _stream(elements: Sequence[StreamElement]) -> list[Timed]:

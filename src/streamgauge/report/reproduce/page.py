@@ -13,7 +13,7 @@ from streamgauge.report import theme
 from streamgauge.report.reproduce.result import Line, Reproduction, Section, Table, agreed
 
 SIGN = {True: "✓", False: "✗", None: ""}
-WORD = {True: "as published", False: "not as published", None: ""}
+WORD = {True: "as published", False: "not as published", None: "not compared"}
 
 
 def page(found: Reproduction) -> str:

@@ -10,6 +10,7 @@ import altair as alt
 from streamgauge.bench.rules import Settings
 from streamgauge.bench.rules.yabench_lines import Line as Judged
 from streamgauge.report import charts
+from streamgauge.report.numbers import percent
 from streamgauge.report.plots import FULL, PHONE, STREAM_TIME, Figure, draw
 from streamgauge.report.reproduce import yabench_engines as engines
 from streamgauge.report.reproduce.result import Line, Reproduction, Section, Table
@@ -131,7 +132,7 @@ def _without_delay(line: Judged) -> tuple[float, ...]:
 def _cells(line: Judged | None) -> tuple[str, str, str]:
     if line is None:
         return "–", "–", "–"
-    shares = f"{line.precision * 100:.1f} %, {line.recall * 100:.1f} %"
+    shares = f"{percent(line.precision)}, {percent(line.recall)}"
     return shares, f"{line.actual}, {line.expected}, {line.input}", f"[{line.start:,}, {line.end:,}]"
 
 

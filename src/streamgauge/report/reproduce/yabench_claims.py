@@ -27,13 +27,13 @@ def _correct(results: Results) -> Iterator[tuple[str, str, str, bool]]:
     for load in ("small", "medium", "big"):
         found = results.lines(1, "cqels", load)
         shares = [share for lines in found.files.values() for line in lines for share in (line.precision, line.recall)]
-        yield f"E1 {load}: precision and recall of CQELS", "100 %", percent_of(shares), min(shares) == 1
+        yield f"E1 {load}: precision and recall of CQELS", "100%", percent_of(shares), min(shares) == 1
     small = results.lines(1, "csparql", "small")
     below = [f"W{i + 1}" for i in range(small.windows) if min(small.column(lambda line: line.precision, i)) < 1]
-    yield "E1 small: C-SPARQL's precision is 100 % except in", "W3, W4", ", ".join(below), below == ["W3", "W4"]
+    yield "E1 small: C-SPARQL's precision is 100% except in", "W3, W4", ", ".join(below), below == ["W3", "W4"]
     recall = small.medians(lambda line: line.recall)
     fits = min(recall) >= 0.97 and max(recall) <= 1
-    yield "E1 small: C-SPARQL's recall", "97 to 100 %", percent_of(recall), fits
+    yield "E1 small: C-SPARQL's recall", "97 to 100%", percent_of(recall), fits
     for load in ("medium", "big"):
         yield _spread(results.lines(1, "csparql", load), load)
 
@@ -76,7 +76,7 @@ def _averages(results: Results) -> Iterator[tuple[str, str, str, bool]]:
     yield "E2 small: CQELS's precision by window, %", "100, then 0", told, fits
     for engine, name in (("cqels", "CQELS"), ("csparql", "C-SPARQL")):
         medium = results.lines(2, engine, "medium").medians(lambda line: line.precision)
-        yield f"E2 medium: precision of {name}", "0 %", percent_of(medium), not any(medium)
+        yield f"E2 medium: precision of {name}", "0%", percent_of(medium), not any(medium)
 
 
 def _bounds(results: Results) -> Iterator[tuple[str, str, str, bool]]:

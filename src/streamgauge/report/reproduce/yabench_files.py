@@ -8,6 +8,7 @@ from statistics import median
 from streamgauge.bench.importing.foreign import ForeignError, read_text
 from streamgauge.bench.importing.samples import MIB, read_samples
 from streamgauge.bench.rules.yabench_lines import Line, parse
+from streamgauge.report.numbers import percent
 
 
 @dataclass(frozen=True)
@@ -76,4 +77,5 @@ def _lines(file: Path) -> list[Line]:
 
 def percent_of(values: Sequence[float]) -> str:
     """Shares as percent, from lowest to highest."""
-    return f"{min(values) * 100:.1f} to {max(values) * 100:.1f} %"
+    low, high = percent(min(values)), percent(max(values))
+    return low if low == high else f"{low} to {high}"

@@ -47,6 +47,6 @@ NOT_TO_BE_HAD = (
     "Experiment 2, CQELS: the expected sizes in its files depend on the answers (rows that its oracle calls missing "
     "are lost from the sum), so they cannot be compared. Experiment 3's result files are not in the data set.",
     "Delays are readings of a clock in 2015.",
-    "Experiment 4, CQELS without gracious mode, second window: 47.8 % precision and recall. The file has two numbers "
-    "that differ (0.47847616, 0.478047616), which its oracle cannot give; 10 of the file's 21 records are 47.6 %.",
+    "Experiment 4, CQELS without gracious mode, second window: 47.8% precision and recall. The file has two numbers "
+    "that differ (0.47847616, 0.478047616), which its oracle cannot give; 10 of the file's 21 records are 47.6%.",
 )
