@@ -1,4 +1,4 @@
-"""The tiny notation of stream cases: ``0: a p b. a q 5. | 3: b q c.`` (times in ms)."""
+"""The tiny notation of stream cases: ``0: a p b. a q 5. | [other] 3..9: b q c.`` (times in ms)."""
 
 import re
 
@@ -30,9 +30,16 @@ def triples(text: str) -> tuple[Triple, ...]:
 
 
 def stream(text: str) -> tuple[StreamElement, ...]:
-    """Elements in the order in which they are written, which is their system time."""
+    """Elements in the order in which they are written, which is their system time.
+
+    ``[other] 3..9: a p b.`` is on another stream and holds until 9.
+    """
     elements = []
     for sequence, part in enumerate(filter(str.strip, text.split("|"))):
-        time, _, graph = part.partition(":")
-        elements.append(StreamElement(STREAM, int(time), sequence, triples(graph)))
+        head, _, graph = part.partition(":")
+        found = re.fullmatch(r"\s*(?:\[(\w+)\])?\s*(-?\d+)(?:\.\.(\d+))?\s*", head)
+        assert found, part
+        name, time, until = found.groups()
+        iri = STREAM.replace("test", name or "test")
+        elements.append(StreamElement(iri, int(time), sequence, triples(graph), (), int(until) if until else None))
     return tuple(elements)

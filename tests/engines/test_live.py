@@ -24,7 +24,7 @@ from streamgauge.query import parse_sparql
 from streamgauge.semantics.definition import expected
 from streamgauge.semantics.order import origins
 from streamgauge.semantics.profiles import PROFILES
-from streamgauge.semantics.refusal import meaningless
+from streamgauge.semantics.refusal import StreamNameError, meaningless
 from tests.notation import STREAM, stream
 from tests.semantics.draw import asked, semantics, streams, windows
 from tests.semantics.test_definition import CASES, query_of, semantics_of
@@ -96,17 +96,32 @@ SIMPLE = parse_sparql("SELECT ?s ?o { ?s <urn:p> ?o }")
 def test_late_elements_are_excluded_and_counted_alike(data):
     from streamgauge.semantics.order import admit
 
-    times = data.draw(st.lists(st.integers(0, 20), min_size=1, max_size=10))
-    elements = stream(" | ".join(f"{time}: s{n} p o{n}." for n, time in enumerate(times)))
+    drawn = data.draw(
+        st.lists(st.tuples(st.integers(0, 20), st.sampled_from(["test", "other"])), min_size=1, max_size=10)
+    )
+    elements = stream(" | ".join(f"[{on}] {time}: s{n} p o{n}." for n, (time, on) in enumerate(drawn)))
     chosen = replace(data.draw(semantics()), lateness=data.draw(st.integers(0, 6)), origin=Origin.FIXED, due=Due.ALL)
-    window = Window(data.draw(st.integers(1, 8)), data.draw(st.integers(1, 8)))
-    query = ContinuousQuery(SIMPLE, (StreamWindow(STREAM, window),))
+    over = data.draw(windows())
+    if not {each.stream for each in over} & {element.stream for element in elements}:
+        return
+    query = ContinuousQuery(SIMPLE, over)
     session = load("live").start(query, chosen, lambda _answer: None)
     for element in elements:
         session.push(element)
     _, late = admit(elements, chosen, query.windows, chosen.t0)
     assert session.late == len(late)
     agree(query, chosen, elements, 24)
+
+
+def test_a_query_over_a_stream_that_never_comes_names_both():
+    query = ContinuousQuery(SIMPLE, (StreamWindow("http://ex.org/typo", Window(4, 2)),))
+    session = load("live").start(query, PROFILES["rspql"], lambda _answer: None)
+    for element in stream("1: a p b."):
+        session.push(element)
+    with pytest.raises(
+        StreamNameError, match=r"over http://ex.org/typo, but the elements are of http://ex.org/streams"
+    ):
+        session.close()
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])

@@ -15,6 +15,7 @@ from streamgauge.model.semantics import (
     Borders,
     Changes,
     Counting,
+    Due,
     EmptyAggregate,
     Report,
     Scope,
@@ -29,7 +30,7 @@ from tests.notation import STREAM, stream, term, triples
 
 CASES = tomllib.loads((Path(__file__).parent / "cases.toml").read_text(encoding="utf-8"))["case"]
 ENUMS = {"tick": Tick, "borders": Borders, "scope": Scope, "r2s": R2S, "content": Counting, "answers": Counting,
-         "empty_aggregate": EmptyAggregate, "changes": Changes}  # fmt: skip
+         "empty_aggregate": EmptyAggregate, "changes": Changes, "due": Due}  # fmt: skip
 PLAIN = {"partial_head", "notify_empty", "t0", "period", "time_unit", "lateness"}
 BOOLEAN = "http://www.w3.org/2001/XMLSchema#boolean"
 
@@ -43,9 +44,14 @@ def semantics_of(case) -> Semantics:
 
 def query_of(case) -> ContinuousQuery:
     form = parse_sparql(case.get("query", "SELECT ?s { ?s <urn:p> ?o }"))
-    window = StreamWindow(STREAM, Window(*case["window"]))
+    windows = tuple(map(window_of, case["windows"] if "windows" in case else [{"window": case["window"]}]))
     r2s = R2S(case["query_r2s"]) if "query_r2s" in case else None
-    return ContinuousQuery(form, (window,), r2s, static=triples(case.get("static", "")))
+    return ContinuousQuery(form, windows, r2s, static=triples(case.get("static", "")))
+
+
+def window_of(given) -> StreamWindow:
+    iri = STREAM.replace("test", given.get("on", "test"))
+    return StreamWindow(iri, Window(*given["window"], given.get("kind", "time")), given.get("name"))
 
 
 def value(text: str):
@@ -61,7 +67,7 @@ def value(text: str):
 
 
 def rows(text: str) -> Counter:
-    return Counter((value(row),) for row in text.split(";") if row.strip())
+    return Counter(tuple(map(value, row.split())) for row in text.split(";") if row.strip())
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])

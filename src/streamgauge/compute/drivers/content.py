@@ -103,6 +103,8 @@ class Content:
 
     def _unended(self, out: list[Entry]) -> list[Entry]:
         """Those of the entries out of scope that have not ended before."""
+        if not self._running and not self._ended:
+            return out
         kept = [entry for entry in out if not entry[2] or entry[2] in self._running]
         self._ended -= len(out) - len(kept)
         self._running.difference_update(entry[2] for entry in kept)

@@ -45,7 +45,7 @@ class WindowDriver:
         self._non_empty = Report.NON_EMPTY in semantics.report
         self._of: dict[str, tuple[Frame, ...]] = {each.stream: () for each in query.windows}
         self._enters: dict[str, tuple[Arrive, ...]] = {}
-        self._t0: int | None = None
+        self._begun, self._t0 = False, 0
         self._greatest = _EARLY
         self._held: list[tuple[int, int, StreamElement]] = []
         self._batch: deque[Arrived] = deque()
@@ -57,7 +57,7 @@ class WindowDriver:
 
     def _begin(self, t0: int) -> None:
         query, semantics = self._query, self._semantics
-        self._t0 = t0
+        self._begun, self._t0 = True, t0
         self._frames = frames(query, semantics, self._evaluator, t0)
         pairs = list(zip(query.windows, self._frames, strict=True))
         self._of = {stream: tuple(frame for each, frame in pairs if each.stream == stream) for stream in self._of}
@@ -96,7 +96,7 @@ class WindowDriver:
 
     def advance(self, time: int) -> None:
         """Nothing earlier than ``time`` will come, and what is at it has come: reports up to it are due."""
-        if self._t0 is None:
+        if not self._begun:
             return
         self._greatest = max(self._greatest, time)
         if self._clocks is not None:
@@ -114,7 +114,7 @@ class WindowDriver:
     def _hear(self, time: int) -> None:
         """The first element of the query's streams has come."""
         self._heard = True
-        if self._t0 is None:
+        if not self._begun:
             self._begin(time - time % self._semantics.time_unit)
 
     def _come_with_watermark(self, watermark: int) -> None:
@@ -147,11 +147,10 @@ class WindowDriver:
 
     def _take(self, element: StreamElement) -> None:
         time, triples, until = element.time, element.added, element.until
-        assert self._t0 is not None
         if time < self._t0:
             return
-        if self._enters:
-            for enter in self._enters[element.stream]:
+        if enters := self._enters.get(element.stream):
+            for enter in enters:
                 enter(time, triples, until)
         elif self._clocks is None:
             self._tick_with(time, self._of[element.stream], triples, until)
@@ -233,7 +232,6 @@ class WindowDriver:
     def _counts(self, instant: int) -> bool:
         """Whether an instant at which something is looked at is one that may report."""
         semantics, t0 = self._semantics, self._t0
-        assert t0 is not None
         if self._closing:
             return semantics.period is None or (instant > t0 and (instant - t0) % semantics.period == 0)
         return instant >= t0 and (semantics.partial_head or any(frame.whole(instant) for frame in self._frames))
