@@ -69,6 +69,7 @@ def test_figure_5_and_figure_6_are_shown(small):
     section = {section.id: section for section in small.sections}
     assert [line.cells[2] for line in section["figure-5"].tables[0].lines] == ["0.500", "0.333"]
     assert len(section["experiment-4"].figures) == 2
+    assert [figure.message for figure in section["text"].figures][2].endswith("recall, 25.5% at least")
 
 
 def test_the_text_is_held_against_the_files(shared_data):

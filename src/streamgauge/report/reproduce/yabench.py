@@ -11,7 +11,7 @@ from streamgauge.bench.rules import Settings
 from streamgauge.bench.rules.yabench_lines import Line as Judged
 from streamgauge.report import charts
 from streamgauge.report.numbers import percent
-from streamgauge.report.plots import FULL, PHONE, STREAM_TIME, Figure, draw
+from streamgauge.report.plots import FULL, PHONE, SHARE, STREAM_TIME, Figure, draw
 from streamgauge.report.reproduce import yabench_engines as engines
 from streamgauge.report.reproduce.result import Line, Reproduction, Section, Table
 from streamgauge.report.reproduce.yabench_claims import claims
@@ -27,6 +27,7 @@ from streamgauge.report.reproduce.yabench_published import (
 )
 from streamgauge.report.reproduce.yabench_sizes import generate, query_of, tables
 from streamgauge.report.svg import Drawing
+from streamgauge.report.thin import box
 from streamgauge.wire.stream import elements
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ def reproduce(
             "Figures in the text, from the published files",
             ("What the paper calls a mean of delays or recall is the median over the ten runs.",),
             (told,),
+            tuple(_recall(results)),
         ),
         Section("missing", "What could not be had", NOT_TO_BE_HAD),
     )
@@ -148,6 +150,28 @@ def _borders(ours: Lines) -> Iterator[Figure]:
 
         note = "Outline: the window; filled: the borders under which precision and recall are best."
         yield Figure(text, note, draw(drawing, text, chart, (FULL, PHONE)), (), "full")
+
+
+def _recall(results: Results) -> Iterator[Figure]:
+    """C-SPARQL's recall by window over the published runs, a plot per load."""
+    drawing = Drawing()
+    for load in LOADS:
+        found = results.lines(1, "csparql", load)
+        columns = [found.column(lambda line: line.recall, window) for window in range(found.windows)]
+        boxes = [_box(window, values) for window, values in enumerate(columns, 1)]
+        text = f"Experiment 1, {load}: C-SPARQL's recall, {percent(min(map(min, columns)))} at least"
+
+        def chart(size: charts.Size, boxes: list[charts.Placed] = boxes) -> alt.LayerChart:
+            return charts.boxes(boxes, charts.Axis("window"), SHARE._replace(title="recall, %"), size)
+
+        note = f"{len(found.files)} runs, from the published files. Whiskers: lowest and highest; box: quartiles."
+        yield Figure(text, note, draw(drawing, text, chart))
+
+
+def _box(window: int, values: Sequence[float]) -> charts.Placed:
+    made = box(values)
+    tip = f"window {window}: lowest {percent(made.low)}, median {percent(made.middle)}, highest {percent(made.high)}"
+    return charts.Placed(f"{window}", 0, made, tip)
 
 
 def _fit(engine: str, place: int, line: Judged) -> charts.Fit:
