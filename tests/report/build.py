@@ -194,7 +194,7 @@ def fitted() -> Judged:
             windows[index] = replace(spoilt(good, 5, 3), borders=moved, fitted=(1.0, 0.9 if index == 8 else 1.0))
     windows[5] = replace(windows[5], undecided=2, doubtful=(row(7), row(8)))
     windows[10] = missed(replace(windows[10], borders=None, fitted=None))
-    part = Part("borders", "each window starts up to one slide early.")
+    part = Part("borders", "Each window starts up to one slide early.")
     other = Part("slide", "SLIDE is ignored")
     found = Diagnosis(((part,), (other, part)), 0, 6, 11, t0=1000)
     judged = verdict(windows, Judgement.WRONG, undecided=2, diagnosis=found)

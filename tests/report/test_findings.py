@@ -15,7 +15,7 @@ from tests.report import build
 from tests.report.test_page import read
 
 LOST = Part("lost head", "The first reports are lost.")
-ROWS = Part("row per report", "every row is a report of its own")
+ROWS = Part("row per report", "Every row is a report of its own")
 
 
 def printed(judged) -> str:
@@ -37,9 +37,9 @@ def test_the_terminal_says_all_of_it():
     said = printed(build.fitted())
     assert "2 rows are undecided: so near a bound of FILTER or HAVING" in said
     assert "Of 5 reports answered wrongly, 4 fit exactly under other borders and 1 better." in said
-    assert "Diagnosis: each window starts up to one slide early." in said
+    assert "Diagnosis: Each window starts up to one slide early." in said
     assert "6 of 11 reports differ otherwise." in said
-    assert "The same answers: SLIDE is ignored and each window starts up to one slide early." in said
+    assert "The same answers: SLIDE is ignored. Each window starts up to one slide early." in said
     assert "t0 of the diagnosis: 1 s." in said
     assert "fits best" in said
 
@@ -50,7 +50,7 @@ def test_the_page_says_all_of_it(tmp_path: Path):
     for sentence in (
         "2 rows are undecided",
         "4 fit exactly under other borders and 1 better",
-        "Diagnosis: each window starts up to one slide early. Under it every report comes out exactly as recorded",
+        "Diagnosis: Each window starts up to one slide early. So every report comes out exactly as recorded",
         "Borders that fit best: cqels",
         "Outline: expected borders; filled: those under which the answer fits best",
         "5 of 12 reports moved",
@@ -77,14 +77,24 @@ def test_a_page_without_findings_has_no_columns_for_them(tmp_path: Path):
         (
             Diagnosis(((LOST, ROWS),), 0, 4, 9),
             [
-                "Diagnosis: The first reports are lost and every row is a report of its own. Under it every report "
-                "comes out exactly as recorded; 4 of 9 reports differ otherwise."
+                "Diagnosis: The first reports are lost. Every row is a report of its own. So every report comes out "
+                "exactly as recorded; 4 of 9 reports differ otherwise."
             ],
         ),
         (
             Diagnosis(((LOST,),), 2, 4, 9),
-            ["Diagnosis: none fits. The closest, The first reports are lost, still differs in 2 reports; "
+            ["Diagnosis: none fits. The closest: The first reports are lost. It still differs in 2 reports; "
              "4 of 9 reports differ otherwise."],
+        ),
+        (
+            Diagnosis(((LOST,), (ROWS,), (LOST, ROWS), (ROWS, LOST), (ROWS, ROWS)), 0, 4, 9),
+            [
+                "Diagnosis: The first reports are lost. So every report comes out exactly as recorded; "
+                "4 of 9 reports differ otherwise.",
+                "The same answers: Every row is a report of its own.",
+                "The same answers: The first reports are lost. Every row is a report of its own.",
+                "2 more models with as few parts: streamgauge explain lists them.",
+            ],
         ),
         (
             Diagnosis((), 4, 4, 9),
@@ -102,7 +112,7 @@ def test_json_has_what_was_found():
     assert (found["rules"], found["undecided"]) == ("streamgauge", 2)
     assert found["diagnosis"]["exact"] is True
     assert found["diagnosis"]["models"][0] == [
-        {"name": "borders", "sentence": "each window starts up to one slide early."}
+        {"name": "borders", "sentence": "Each window starts up to one slide early."}
     ]
     windows = found["windows"]
     assert windows[2]["borders"] == [11100, 15300]

@@ -20,15 +20,15 @@ from streamgauge.cli.exits import exit_code
 from streamgauge.cli.spark import spark
 from streamgauge.model.report import ExpectedReport
 from streamgauge.model.run import Run
-from streamgauge.model.verdict import Evaluator, Verdict
+from streamgauge.model.verdict import Diagnosis, Evaluator, Verdict
 from streamgauge.query import fill, parse
 from streamgauge.report.text import verdict_json, verdict_lines
 from streamgauge.semantics.profiles import profile
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.wire.formats import read_stream
-from streamgauge.wire.run import read_run, stream_path
+from streamgauge.wire.run import RunError, read_run, stream_path
 from streamgauge.wire.stream import elements, write
-from streamgauge.wire.verdict import write_verdict
+from streamgauge.wire.verdict import read_verdict, write_verdict
 from streamgauge.workloads.parameters import duration
 
 EVALUATORS = ("definition", "spark")
@@ -96,13 +96,24 @@ def check(
 
         means = Means(lambda: spark(master), cast("Evaluator | None", evaluator), _ms(max_delay), tell, gracious)
         verdict = _judged(recorded, stream_path(run), rules, means)
-    if keep or (semantics is None and query is None and rules is None):
+    own = semantics is None and query is None and rules is None
+    if own:
+        verdict = replace(verdict, diagnosis=_diagnosis(run))
+    if keep or own:
         write_verdict(run, verdict)
     if as_json:
         typer.echo(json.dumps(verdict_json(recorded.header, verdict), indent=2))
     else:
         console.print(verdict_lines(recorded.header, verdict))
     raise typer.Exit(exit_code([(recorded, verdict)]))
+
+
+def _diagnosis(folder: Path) -> Diagnosis | None:
+    """The diagnosis that ``explain`` left in the folder: judging again does not change why a run is wrong."""
+    try:
+        return read_verdict(folder).diagnosis
+    except RunError:
+        return None
 
 
 def _judged(run: Run, stream: Path, rules: str | None, means: Means) -> Verdict:

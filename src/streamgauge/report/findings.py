@@ -6,6 +6,9 @@ from streamgauge.model.semantics import Borders
 from streamgauge.model.verdict import Diagnosis, Part, Verdict, WindowVerdict
 from streamgauge.report.numbers import NOTHING, counted, interval, percent, seconds
 
+OTHERS = 2
+"""How many models that give the same answers are named beside the first."""
+
 
 def findings(unit: str, verdict: Verdict) -> tuple[str, ...]:
     """The sentences about one verdict, none when there is nothing to say; ``unit`` is ``window`` or ``report``."""
@@ -53,12 +56,14 @@ def diagnosed(diagnosis: Diagnosis | None) -> Iterator[str]:
     said = f"{diagnosis.differs:,} of {counted(diagnosis.reports, 'report')} differ otherwise"
     if diagnosis.exact:
         first, *others = diagnosis.models
-        yield f"Diagnosis: {model(first)}. Under it every report comes out exactly as recorded; {said}."
-        for other in others:
-            yield f"The same answers: {model(other)}."
+        yield f"Diagnosis: {model(first)} So every report comes out exactly as recorded; {said}."
+        for other in others[:OTHERS]:
+            yield f"The same answers: {model(other)}"
+        if len(others) > OTHERS:
+            yield f"{counted(len(others) - OTHERS, 'more model')} with as few parts: streamgauge explain lists them."
     elif diagnosis.models:
         yield (
-            f"Diagnosis: none fits. The closest, {model(diagnosis.models[0])}, still differs in "
+            f"Diagnosis: none fits. The closest: {model(diagnosis.models[0])} It still differs in "
             f"{counted(diagnosis.distance, 'report')}; {said}."
         )
     elif diagnosis.differs:
@@ -68,5 +73,5 @@ def diagnosed(diagnosis: Diagnosis | None) -> Iterator[str]:
 
 
 def model(parts: Sequence[Part]) -> str:
-    """A model in words: its parts' sentences without their full stops."""
-    return " and ".join(part.sentence.rstrip(".") for part in parts) or "the declared semantics"
+    """A model in words: its parts' sentences."""
+    return " ".join(part.sentence.rstrip(".") + "." for part in parts) or "The declared semantics."
