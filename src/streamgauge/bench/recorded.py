@@ -54,7 +54,7 @@ class Recorded:
         left, after = len(said.rows), at
         if left == 0:
             return at + 1
-        while left > 0 and after < self.count and self.named(said, after):
+        while left > 0 and after < self.count and self.named(said, after) and self.rows(after):
             left -= len(self.rows(after))
             after += 1
         return after if left == 0 else None

@@ -51,9 +51,10 @@ MOST_ORIGINS = 60
 def values(seen: Seen) -> Iterator[Fault]:
     """A fault per other value of each field of the declared semantics."""
     semantics = seen.case.semantics
+    many = any(len(seen.recorded.rows(at)) > 1 for at in range(seen.recorded.count))
     for name, kind in _ENUMS.items():
         for value in kind:
-            if value is not getattr(semantics, name):
+            if value is not getattr(semantics, name) and not (value is Grain.ROW and many):
                 text = _DUE[value] if isinstance(value, Due) else str(value)
                 yield _field(name, value, _SENTENCES[name].format(text))
     yield _partial_head(semantics)
