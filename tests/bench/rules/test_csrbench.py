@@ -27,7 +27,7 @@ from streamgauge.model.semantics import R2S, Report
 from streamgauge.model.terms import XSD
 from streamgauge.model.verdict import Judgement
 from streamgauge.query import parse, parse_sparql
-from streamgauge.semantics.profiles import CQELS, CSPARQL, SPARQLSTREAM, profile
+from streamgauge.semantics.profiles import CQELS, CSPARQL, SPARQLSTREAM, YABENCH, profile
 from streamgauge.workloads import csrbench
 from tests.notation import STREAM, stream
 
@@ -160,6 +160,18 @@ def test_what_it_does_not_know_is_unknown(changed, reason):
     verdict = judge_as("csrbench", run(**{"answers": [said("a")], **changed}), stream(DATA))
     assert verdict.judgement is Judgement.UNKNOWN
     assert reason in verdict.reason
+
+
+@pytest.mark.parametrize("rules", names())
+def test_elements_of_other_streams_do_not_count_and_wrong_names_are_named(rules):
+    other = tuple(replace(element, stream="http://ex.org/other") for element in stream("2000: z p x."))
+    semantics = CSPARQL if rules == "csrbench" else YABENCH
+    told = run([said("a", "b")], semantics)
+    mixed = (*stream("1000: a p x. | 3000: b p x."), *(replace(one, sequence=9) for one in other))
+    assert judge_as(rules, told, mixed).judgement is Judgement.RIGHT
+    verdict = judge_as(rules, told, other)
+    assert verdict.judgement is Judgement.UNKNOWN
+    assert "the elements are of http://ex.org/other" in verdict.reason
 
 
 def test_rule_sets_are_listed_from_their_folder():

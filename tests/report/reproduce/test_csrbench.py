@@ -74,6 +74,16 @@ def test_every_head_recording_that_fails_is_diagnosed(found, explained):
     assert values["cqels"].endswith("double>")
 
 
+@pytest.mark.prove
+def test_at_least_five_of_the_six_wrong_recordings_are_explained_exactly(shared_data):
+    from streamgauge.bench.diagnose import diagnose
+
+    told = csrbench.reproduce(shared_data / "csrbench", diagnose)
+    exact = [cell["diagnosis"]["exact"] for cell in told.data["cells"] if cell["diagnosis"]]
+    assert len(exact) == 6
+    assert sum(exact) >= 5
+
+
 def test_the_counts_are_there_for_every_t0(found):
     counts = found.data["counts"]
     assert len(counts) == 3 * (11 + 2 + 5 + 5 + 6 + 6 + 6)

@@ -61,9 +61,13 @@ def _quad(triple: Triple, graph: ox.NamedNode | ox.DefaultGraph) -> ox.Quad:
     return ox.Quad(subject, predicate, value, graph)  # type: ignore[arg-type]
 
 
-def in_sequence(elements: Sequence[StreamElement], rules: str) -> list[StreamElement]:
-    """The elements in system time; RefusedError where they hold what the rule set did not know."""
-    ordered = sorted(elements, key=lambda element: element.sequence)
+def in_sequence(elements: Sequence[StreamElement], query: ContinuousQuery, rules: str) -> list[StreamElement]:
+    """The window's elements in system time; RefusedError where they hold what the rule set did not know."""
+    wanted = query.windows[0].stream
+    own = [element for element in elements if element.stream == wanted]
+    if elements and not own:
+        raise RefusedError(f"the query's window is over {wanted}, the elements are of {elements[0].stream}: name one")
+    ordered = sorted(own, key=lambda element: element.sequence)
     last: int | None = None
     for element in ordered:
         if element.removed or element.until is not None:

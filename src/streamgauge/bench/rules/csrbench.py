@@ -78,7 +78,7 @@ class Contents:
         """RefusedError for a query or stream that CSRBench's oracle does not know."""
         self.query = query
         self._answering = Answering(query, "CSRBench")
-        ordered = in_sequence(elements, "CSRBench")
+        ordered = in_sequence(elements, query, "CSRBench")
         self._graphs = [
             (time, tuple(triple for element in group for triple in element.added))
             for time, group in groupby(ordered, key=lambda element: element.time)

@@ -62,7 +62,7 @@ def lines(run: Run, elements: Sequence[StreamElement], settings: Settings) -> li
     answering = Answering(header.query, "YABench")
     if header.query.static:
         raise RefusedError("the query has static data: YABench knows none")
-    stream = _stream(elements)
+    stream = _stream(in_sequence(elements, header.query, "YABench"))
 
     def ask(content: Content) -> tuple[Solution, ...]:
         rows = answering.rows(triple for _, triple in content.triples)
@@ -81,8 +81,7 @@ def lines(run: Run, elements: Sequence[StreamElement], settings: Settings) -> li
     return yabench_change.lines(reader, reports, header.query.window, ask, single_result=single)
 
 
-def _stream(elements: Sequence[StreamElement]) -> list[Timed]:
-    ordered = in_sequence(elements, "YABench")
+def _stream(ordered: Sequence[StreamElement]) -> list[Timed]:
     return list(chain.from_iterable(((one.time, triple) for triple in one.added) for one in ordered))
 
 
