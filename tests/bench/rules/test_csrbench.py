@@ -142,7 +142,7 @@ def test_the_first_t0_that_fits_is_found_and_times_are_ignored():
 def test_the_best_placing_of_a_wrong_run_shows_what_differs():
     verdict = judge_as("csrbench", run([said("x"), said("a", "b"), said("c"), said("e")]), stream(DATA))
     assert verdict.judgement is Judgement.WRONG
-    assert "for no t0 from 0 to 5000 ms" in verdict.reason
+    assert "For no t0 from 0 to 5000 ms" in verdict.reason
     assert [window.due for window in verdict.windows] == [False, True, True, True]
     assert verdict.windows[3].missing == (("<urn:d>",),)
     assert verdict.windows[3].surplus == (("<urn:e>",),)

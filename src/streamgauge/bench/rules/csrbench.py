@@ -293,10 +293,10 @@ def _verdict(run: Run, oracle: Oracle, told: Sequence[Relation], best: Placing) 
 
 def _reason(output: Sequence[Relation], told: Sequence[Relation], best: Placing, candidates: range) -> str:
     if best.contained:
-        return f"the {len(told)} recorded relations are a contiguous part of the {len(output)} expected ones"
+        return f"The {len(told)} recorded relations are a contiguous part of the {len(output)} expected ones."
     return (
-        f"for no t0 from {candidates[0]} to {candidates[-1]} ms are the {len(told)} recorded relations a contiguous "
-        f"part of the expected ones; the best placing, at t0 = {best.t0} ms, has {best.equal} equal"
+        f"For no t0 from {candidates[0]} to {candidates[-1]} ms are the {len(told)} recorded relations a contiguous "
+        f"part of the expected ones; the best placing, at t0 = {best.t0} ms, has {best.equal} equal."
     )
 
 
