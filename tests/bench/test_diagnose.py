@@ -144,6 +144,11 @@ def test_the_recorded_rows_of_a_row_grained_engine_are_read_report_by_report():
     assert any("sent twice" in name or "rows repeated" in name or "stale" in name for name in names(found))
 
 
+def test_an_engine_that_says_nothing():
+    run = right_run(CLOSE, named=False)
+    assert names(diagnose(replace(run, answers=()), ELEMENTS)) == ["nothing reported"]
+
+
 def test_too_large_a_run_is_refused():
     run = right_run(CLOSE)
     many = replace(ELEMENTS[0], added=ELEMENTS[0].added * 200_001)

@@ -20,7 +20,7 @@ def _head(place: Place) -> Iterator[Move]:
 
 
 def _tail(place: Place) -> Iterator[Move]:
-    if place.j == place.recorded.count and place.i > 0:
+    if place.j == place.recorded.count and (place.i > 0 or place.j == 0):
         yield 1, 0
 
 
@@ -37,6 +37,8 @@ def _tell_head(places: Sequence[Place]) -> Part:
 
 
 def _tell_tail(places: Sequence[Place]) -> Part:
+    if places[0].i == 0:
+        return Part("nothing reported", "No report was sent at all.")
     text = counted(len(places), "report")
     return Part(
         f"{text} lost at the tail",
