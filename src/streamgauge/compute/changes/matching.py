@@ -53,7 +53,7 @@ def optional(left: Operator, right: Operator, condition: Batch | None, merge: Me
     padding = (None,) * (merge.width - len(left.variables))
 
     def answer(lefts: Bag, rights: Bag) -> Bag:
-        pairs = [(row, other) for row in lefts for other in rights if merge.compatible(row, other)]
+        pairs = [(row, other) for row in lefts for other in rights if not merge.loose or merge.compatible(row, other)]
         merged = [merge.merged(row, other) for row, other in pairs]
         kept = condition.holds(merged) if condition else [True] * len(merged)
         found: Bag = {}
@@ -97,11 +97,9 @@ def existing(left: Operator, right: Operator, wanted: object) -> PerKey:
     merge = Merge(left, right)
 
     def answer(lefts: Bag, rights: Bag) -> Bag:
-        return {
-            row: count
-            for row, count in lefts.items()
-            if any(merge.compatible(row, other) for other in rights) is wanted
-        }
+        if not (merge.loose and rights):
+            return dict(lefts) if bool(rights) is wanted else {}
+        return {row: count for row, count in lefts.items() if _meets(merge, row, rights) is wanted}
 
     return PerKey(left, right, merge, answer, left.variables, left.certain)
 
@@ -111,9 +109,11 @@ def marked(left: Operator, right: Operator, name: str) -> PerKey:
     merge = Merge(left, right)
 
     def answer(lefts: Bag, rights: Bag) -> Bag:
-        return {
-            (*row, TRUE if any(merge.compatible(row, other) for other in rights) else FALSE): count
-            for row, count in lefts.items()
-        }
+        return {(*row, TRUE if _meets(merge, row, rights) else FALSE): count for row, count in lefts.items()}
 
     return PerKey(left, right, merge, answer, (*left.variables, name), left.certain | {name})
+
+
+def _meets(merge: Merge, row: Row, rights: Bag) -> bool:
+    """Whether a row is compatible with one of those that have its key."""
+    return bool(rights) if not merge.loose else any(merge.compatible(row, other) for other in rights)

@@ -183,7 +183,7 @@ class Merge:
             (left.variables.index(name), right.variables.index(name)) for name in shared if name not in certain
         ]
         self.shared = [(left.variables.index(name), right.variables.index(name)) for name in shared]
-        self._rest = picker(right.variables, self.variables[len(left.variables) :])
+        self.rest = picker(right.variables, self.variables[len(left.variables) :])
         self.width = len(self.variables)
 
     def compatible(self, left: Row, right: Row) -> bool:
@@ -197,7 +197,7 @@ class Merge:
             for i, j in self.loose:
                 row[i] = right[j] if row[i] is None else row[i]
             left = tuple(row)
-        return left + self._rest(right)
+        return left + self.rest(right)
 
 
 class JoinRows:
@@ -228,6 +228,12 @@ class JoinRows:
 
     def _pairs(self, change: Bag, lefts: Bag, rights: Bag) -> None:
         merge = self._merge
+        if not merge.loose:
+            rests = [(merge.rest(right), n) for right, n in rights.items()]
+            for left, m in lefts.items():
+                for rest, n in rests:
+                    add(change, left + rest, m * n)
+            return
         for left, m in lefts.items():
             for right, n in rights.items():
                 if merge.compatible(left, right):
