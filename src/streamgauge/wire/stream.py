@@ -113,7 +113,7 @@ def _schema(file: Path) -> pa.Schema:
     """The columns to read of a file: ``until`` when it has it."""
     try:
         return _WITH_UNTIL if UNTIL.name in pq.read_schema(file).names else SCHEMA
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
         return SCHEMA  # reading says what is wrong with it
 
 

@@ -36,7 +36,7 @@ def batches(path: Path, schema: pa.Schema) -> Iterator[tuple[Path, pa.RecordBatc
             with pq.ParquetFile(file) as parquet:
                 for batch in parquet.iter_batches(batch_size=_BATCH):
                     yield file, conform(batch, schema, str(file))
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise TableError(f"{file}: not a readable Parquet file (truncated, corrupt or foreign): {error}") from error
 
 
@@ -80,6 +80,10 @@ def _column(batch: pa.RecordBatch, field: pa.Field, schema: pa.Schema, where: st
     column: Any = batch.column(index)
     if column.type != field.type:
         column = _cast(column, field, where)
+    try:
+        column.validate(full=True)
+    except pa.ArrowException as error:
+        raise TableError(f"{where}: column {field.name} is corrupt: {error}") from error
     if column.null_count and not field.nullable:
         raise TableError(f"{where}: column {field.name} has {column.null_count} nulls: every row needs a value")
     return column
