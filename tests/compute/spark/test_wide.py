@@ -188,10 +188,15 @@ CASES = (
 )
 
 
-@pytest.mark.parametrize("many", [0, MANY])
 @pytest.mark.parametrize("text", CASES)
-def test_cases(tiny: SparkSession, text: str, many: int) -> None:
-    check(tiny, CHAIN, parse_sparql(text), many)
+def test_cases_over_intervals(tiny: SparkSession, text: str) -> None:
+    check(tiny, CHAIN, parse_sparql(text), 0)
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("text", CASES)
+def test_cases_report_by_report(tiny: SparkSession, text: str) -> None:
+    check(tiny, CHAIN, parse_sparql(text), MANY)
 
 
 def test_a_cut_that_order_by_leaves_open_is_an_error(tiny: SparkSession) -> None:

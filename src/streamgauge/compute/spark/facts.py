@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from streamgauge.compute.spark.intervals import TRIPLE, Source, intervals, longest, merged, repeats, sources
+from streamgauge.compute.spark.intervals import TRIPLE, Source, intervals, longest, merged, sources
 from streamgauge.compute.spark.numbers import SPARK_TYPES, parsed
 from streamgauge.compute.spark.relation import Relation, column, cut, number
 from streamgauge.compute.spark.stamps import stamps
@@ -102,21 +102,21 @@ class Reader:
         return {graph: self._facts(graph, wanted, beside) for graph in wanted}
 
     def _facts(self, graph: Term | None, wanted: Patterns, static: tuple[Triple, ...]) -> Facts:
-        """One graph's facts; two small jobs find the datatypes and whether triples repeat."""
+        """One graph's facts; a small job finds the datatypes and whether triples repeat."""
         patterns, given = wanted[graph], self._feeding(graph)
         kept = tuple(dict.fromkeys(t for t in static if not graph and any(_may_match(p, t) for p in patterns)))
         if given or graph is None:
             frame = self._arrivals(patterns, given).select(*TRIPLE, "lo", "hi")
         else:
             frame, given = self._stamps(graph, wanted)
-        kinds, counts = _profile(frame)
+        kinds, counts, repeated = _profile(frame)
         for predicate in {p.predicate for p in patterns if isinstance(p.predicate, str)} | kinds.keys():
             kinds[predicate] = kinds.get(predicate, frozenset()) | _static_kinds(predicate, kept)
         any_predicate = any(not isinstance(p.predicate, str) for p in patterns)
         mixed = [triple for triple in kept if any_predicate or triple[1] in counts]
         if mixed:
             frame = frame.unionByName(_always(self.spark, mixed, len(self.due)))
-        if self.counting is Counting.SET and (mixed or (counts and repeats(frame))):
+        if self.counting is Counting.SET and (mixed or repeated):
             frame = merged(frame)
         width = 1 << (_BLOCKS * longest(self.due, given)).bit_length()  # a power of two: the blocks of graphs nest
         frame, width = (frame, len(self.due)) if 2 * width > len(self.due) else (cut(frame, width), width)
@@ -159,17 +159,20 @@ def _may_match(pattern: TriplePattern, triple: Triple) -> bool:
     return all(not isinstance(node, str) or node == term for node, term in zip(nodes, triple, strict=True))
 
 
-def _profile(frame: DataFrame) -> tuple[dict[Term, frozenset[str]], dict[Term, int]]:
-    """The datatypes of the objects of each predicate, and the number of its triples."""
+def _profile(frame: DataFrame) -> tuple[dict[Term, frozenset[str]], dict[Term, int], bool]:
+    """The datatypes of the objects of each predicate, the number of its triples, and whether some triple may repeat."""
     literal = fn.col("object").startswith('"')
     suffix = fn.when(literal, fn.substring_index("object", '"', -1)).otherwise(NOT_LITERAL)
     kinds: dict[Term, frozenset[str]] = {}
     counts: dict[Term, int] = {}
-    for predicate, kind, count in frame.groupBy("predicate", suffix.alias("suffix")).agg(fn.count("*")).collect():
+    repeated = False
+    numbers = (fn.count("*"), fn.count_distinct(fn.xxhash64(*TRIPLE)))  # equal hashes count as equal
+    for predicate, kind, count, distinct in frame.groupBy("predicate", suffix.alias("suffix")).agg(*numbers).collect():
         iri = kind.removeprefix("^^<").removesuffix(">") or XSD + "string"
         kinds[predicate] = kinds.get(predicate, frozenset()) | {iri}
         counts[predicate] = counts.get(predicate, 0) + count
-    return kinds, counts
+        repeated = repeated or count != distinct
+    return kinds, counts, repeated
 
 
 def _static_kinds(predicate: Term, static: Iterable[Triple]) -> frozenset[str]:
