@@ -168,5 +168,12 @@ def _records(file: Path, schema: pa.Schema, kind: type[Any]) -> tuple[Any, ...]:
 
 
 def _table(schema: pa.Schema, columns: Sequence[Any]) -> pa.Table:
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    arrays = [_array(column, field) for column, field in zip(columns, schema, strict=True)]
     return pa.table(arrays, schema=schema)
+
+
+def _array(values: Sequence[Any], field: pa.Field) -> pa.Array:
+    try:
+        return pa.array(values, field.type)
+    except (OverflowError, pa.ArrowException) as error:
+        raise TableError(f"column '{field.name}' cannot hold a value as {field.type}: {error}") from error
