@@ -52,7 +52,8 @@ def continuous(draw: st.DrawFn) -> ContinuousQuery:
         form = draw(with_timestamp(form))
     operator = draw(st.one_of(st.none(), st.sampled_from(R2S)))
     name = draw(st.sampled_from((None, "hot", "http://e/hot")))
-    return ContinuousQuery(form, tuple(found), operator, name=name)
+    background = draw(st.lists(st.sampled_from(("http://e/rooms", "urn:g:1")), max_size=2, unique=True))
+    return ContinuousQuery(form, tuple(found), operator, name=name, background=tuple(background))
 
 
 @st.composite

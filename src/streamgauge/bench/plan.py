@@ -56,6 +56,9 @@ def plan_query(experiment: Experiment) -> PlannedQuery:
     query = parse(text)
     if part.static is not None:
         query = query.with_static(tuple(read_triples(part.static)))
+    elif query.background:
+        named = " and ".join(f"<{name}>" for name in query.background)
+        raise ExperimentError(f"query.static: the query reads {named}: name the file that has its triples")
     return PlannedQuery(text, detect(text), query)
 
 

@@ -46,7 +46,8 @@ class ContinuousQuery:
     """A query that is asked once and answered for as long as its streams change.
 
     ``form`` is the SPARQL algebra and decides equality; ``sparql`` is plain SPARQL 1.1 text without the
-    stream clauses, what a SPARQL engine is given for one window's content. ``static`` is background data.
+    stream clauses, what a SPARQL engine is given for one window's content. ``static`` is background data;
+    ``background`` are the IRIs of the static graphs that the text names, whose triples it holds.
     """
 
     form: QueryForm
@@ -54,6 +55,7 @@ class ContinuousQuery:
     r2s: R2S | None = None
     static: tuple[Triple, ...] = ()
     name: str | None = None
+    background: tuple[str, ...] = ()
     sparql: str = field(default="", compare=False)
 
     @property

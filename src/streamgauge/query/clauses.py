@@ -30,6 +30,7 @@ class Clauses:
     windows: list[tuple[StreamWindow, Token]] = field(default_factory=list)
     r2s: R2S | None = None
     name: str | None = None
+    background: list[str] = field(default_factory=list)
 
     @property
     def token(self) -> Token:
@@ -69,6 +70,19 @@ class Clauses:
     def blank(self, first: Token, replacement: str = "") -> None:
         """Blanks the text from a token up to the cursor."""
         self.plain = blank(self.plain, first.start, self.found[self.at - 1].end, replacement)
+
+    def static_graph(self) -> bool:
+        """Steps over ``FROM <g>`` before WHERE, a static graph that joins the default graph, if it follows."""
+        first, passed = self.token, [token.text for token in self.found[: self.at]]
+        following = self.found[self.at + 1 : self.at + 2]
+        if not first.says("FROM") or not following or following[0].kind not in ("iri", "name"):
+            return False
+        if passed.count("{") != passed.count("}"):
+            self.refuse("FROM stands before WHERE", first)
+        self.at += 1
+        self.background.append(self.iri("FROM"))
+        self.blank(first)
+        return True
 
     def stream_operator(self) -> R2S | None:
         """Steps over RSTREAM, ISTREAM or DSTREAM if it follows."""
@@ -152,4 +166,10 @@ def compose(clauses: Clauses, form: QueryForm | None = None) -> ContinuousQuery:
     """The continuous query of a text whose stream clauses are all read."""
     form = form_of(clauses) if form is None else form
     windows = tuple(window for window, _ in clauses.windows)
-    return ContinuousQuery(form, windows, clauses.r2s, name=clauses.name, sparql=sparql(form))
+    background = tuple(dict.fromkeys(clauses.background))
+    return ContinuousQuery(form, windows, clauses.r2s, name=clauses.name, background=background, sparql=sparql(form))
+
+
+def dataset(query: ContinuousQuery, streams: str = "") -> str:
+    """The dataset clauses of a query: its static graphs, then its streams in the dialect's own words."""
+    return "\n".join((*(f"FROM <{name}>" for name in query.background), *filter(None, (streams,))))

@@ -13,7 +13,7 @@ from typing import Final
 
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import R2S
-from streamgauge.query.clauses import Clauses, compose, form_of, open_clauses
+from streamgauge.query.clauses import Clauses, compose, dataset, form_of, open_clauses
 from streamgauge.query.naming import enclosed, reads, renamed, unnamed
 from streamgauge.query.printer import sparql
 from streamgauge.query.stamps import uses_timestamp
@@ -70,6 +70,8 @@ def parse(text: str) -> ContinuousQuery:
 def _clause(clauses: Clauses, blocks: list[_Block]) -> None:
     """Reads the stream clause at the cursor, or steps over one token."""
     first = clauses.token
+    if clauses.static_graph():
+        return
     clauses.at += 1
     if first.says("STREAM"):
         if clauses.token.kind == "variable":
@@ -124,11 +126,11 @@ def print_query(query: ContinuousQuery) -> str:
     if uses_timestamp(query.form):
         raise ValueError("CQELS has no timestamp(): print the query as rspql or csparql")
     if not unnamed(query):
-        return f"{_as_streams(sparql(query.form), _distinct(query))}\n"
+        return f"{_as_streams(sparql(query.form, dataset(query)), _distinct(query))}\n"
     if len(query.windows) > 1:
         raise ValueError("CQELS reads each stream in a STREAM block of its own: it cannot say several without names")
     form = enclosed(query.form, f"<{_WINDOW}>")
-    text = sparql(form, where=lambda group: f"{{ GRAPH <{_WINDOW}> {group} }}")
+    text = sparql(form, dataset(query), where=lambda group: f"{{ GRAPH <{_WINDOW}> {group} }}")
     return f"{_as_streams(text, {_WINDOW: query.windows[0]})}\n"
 
 

@@ -14,7 +14,7 @@ from typing import Final
 from streamgauge.model.algebra import Construct
 from streamgauge.model.query import ContinuousQuery, StreamWindow
 from streamgauge.model.semantics import R2S
-from streamgauge.query.clauses import Clauses, compose, end_registration, open_clauses, registered_name
+from streamgauge.query.clauses import Clauses, compose, dataset, end_registration, open_clauses, registered_name
 from streamgauge.query.naming import unnamed
 from streamgauge.query.printer import sparql
 from streamgauge.query.tokens import Token, tokens
@@ -54,6 +54,8 @@ def parse(text: str) -> ContinuousQuery:
 def _clause(clauses: Clauses) -> None:
     """Reads the stream clause at the cursor, or steps over one token."""
     first = clauses.token
+    if clauses.static_graph():
+        return
     if clauses.take("FROM", "STREAM") or clauses.take("FROM", "NAMED", "STREAM"):
         stream = clauses.iri("FROM STREAM")
         clauses.declare(StreamWindow(stream, clauses.window(_FORMS.read)), first)
@@ -103,7 +105,7 @@ def print_query(query: ContinuousQuery) -> str:
     name = query.name or "query"
     shown = name if re.fullmatch(r"[A-Za-z]\w*", name) else f"<{name}>"
     kind = "STREAM" if isinstance(query.form, Construct) else "QUERY"
-    return f"REGISTER {kind} {shown} AS\n{sparql(query.form, dataset=_streams(query))}\n"
+    return f"REGISTER {kind} {shown} AS\n{sparql(query.form, dataset=dataset(query, _streams(query)))}\n"
 
 
 def _streams(query: ContinuousQuery) -> str:

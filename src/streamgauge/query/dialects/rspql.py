@@ -15,6 +15,7 @@ from streamgauge.model.query import ContinuousQuery, StreamWindow
 from streamgauge.query.clauses import (
     Clauses,
     compose,
+    dataset,
     end_registration,
     form_of,
     open_clauses,
@@ -82,6 +83,8 @@ def _register(clauses: Clauses) -> None:
 def _clause(clauses: Clauses, uses: list[_Use]) -> None:
     """Reads the stream clause at the cursor, or steps over one token."""
     first = clauses.token
+    if clauses.static_graph():
+        return
     if clauses.take("FROM", "NAMED", "WINDOW"):
         _declare(clauses, first)
     elif first.says("WINDOW", "GRAPH"):
@@ -153,10 +156,12 @@ def _placed(clauses: Clauses, uses: list[_Use]) -> ContinuousQuery:
 def print_query(query: ContinuousQuery) -> str:
     """The query as RSP-QL text; ValueError when its windows have no names. Static data is not part of the text."""
     if not unnamed(query):
-        text = _as_windows(sparql(query.form, _streams(query)))
+        text = _as_windows(sparql(query.form, dataset(query, _streams(query))))
     elif len(query.windows) == 1:
         form = enclosed(query.form, f"<{_WINDOW}>")
-        text = _as_windows(sparql(form, _streams(query), lambda group: f"{{ GRAPH <{_WINDOW}> {group} }}"))
+        text = _as_windows(
+            sparql(form, dataset(query, _streams(query)), lambda group: f"{{ GRAPH <{_WINDOW}> {group} }}")
+        )
     else:
         raise ValueError("RSP-QL needs a name for each of several windows: print the query as csparql")
     return f"{_registration(query)}{text}\n" if query.name else f"{_inline_operator(query, text)}\n"

@@ -12,7 +12,7 @@ from typing import Final
 
 from streamgauge.model.algebra import Select
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
-from streamgauge.query.clauses import Clauses, compose, open_clauses
+from streamgauge.query.clauses import Clauses, compose, dataset, open_clauses
 from streamgauge.query.errors import QueryError, refusal
 from streamgauge.query.naming import unnamed
 from streamgauge.query.printer import sparql
@@ -61,6 +61,8 @@ def parse(text: str) -> ContinuousQuery:
 def _clause(clauses: Clauses) -> None:
     """Reads the stream clause at the cursor, or steps over one token."""
     first = clauses.token
+    if clauses.static_graph():
+        return
     if clauses.take("FROM", "NAMED", "STREAM") or clauses.take("FROM", "STREAM"):
         stream = clauses.iri("FROM NAMED STREAM")
         clauses.declare(StreamWindow(stream, clauses.window(_window)), first)
@@ -123,7 +125,7 @@ def print_query(query: ContinuousQuery) -> str:
         raise ValueError("SPARQLstream's streams are one graph, it has no named windows: print the query as rspql")
     if query.r2s is not None and not isinstance(query.form, Select):
         raise ValueError(f"SPARQLstream has {query.r2s.value.upper()} behind SELECT only: print the query as rspql")
-    text = sparql(query.form, dataset=_streams(query))
+    text = sparql(query.form, dataset=dataset(query, _streams(query)))
     return f"{text}\n" if query.r2s is None else f"SELECT {query.r2s.value.upper()}{text.removeprefix('SELECT')}\n"
 
 
