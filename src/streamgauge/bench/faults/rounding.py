@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
+from decimal import ROUND_DOWN, ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 from functools import partial
 
 from streamgauge.bench.compare import computed_columns, number
@@ -12,6 +12,7 @@ from streamgauge.model.verdict import Part
 from streamgauge.wire.canonical import Canonical, parse_term
 
 MOST_DIGITS = 6
+_WAYS = (("rounded", ROUND_HALF_UP), ("rounded half to even", ROUND_HALF_EVEN), ("cut off", ROUND_DOWN))
 
 
 def proposals(seen: Seen) -> Iterator[Fault]:
@@ -21,7 +22,7 @@ def proposals(seen: Seen) -> Iterator[Fault]:
     digits = max((_digits(value) for value in found if value is not None), default=None)
     if digits is None or digits > MOST_DIGITS:
         return
-    for how, rounding in (("rounded", ROUND_HALF_UP), ("cut off", ROUND_DOWN)):
+    for how, rounding in _WAYS:
         part = Part(
             f"numbers {how} to {digits} digits", f"Computed numbers are {how} to {digits} digits after the point."
         )
