@@ -64,6 +64,11 @@ def _elsewhere_bound_path(pattern: al.Pattern) -> bool:
     return bool((ends & set(al.pattern_variables(pattern.pattern))) - nodes)
 
 
+def _minus_in_exists(pattern: al.Pattern) -> bool:
+    exists = (part for tree in expressions(pattern) for part in every_expression(tree) if isinstance(part, al.Exists))
+    return any(isinstance(inner, al.Minus) for each in exists for inner in every_pattern(each.pattern))
+
+
 def _hides_graph(graph: al.Graph) -> bool:
     return any(isinstance(inner, al.Project) for inner in _below(graph))
 
@@ -116,6 +121,7 @@ _SHAPES: dict[str, Callable[[al.Pattern], bool]] = {
     "VALUES inside GRAPH ?variable (not joined with the graph's name)": _inside_any(al.Values),
     "GRAPH inside GRAPH ?variable (the outer variable stays unbound)": _inside_any(al.Graph),
     "a path of length zero in EXISTS, from what is in no triple": _elsewhere_bound_path,
+    "MINUS inside EXISTS (variables of the solution outside count as shared)": _minus_in_exists,
 }
 
 

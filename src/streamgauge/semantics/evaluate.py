@@ -14,6 +14,7 @@ from streamgauge.query.printer import sparql
 from streamgauge.query.stamps import stamp, stamped, stamps_graph, time_fact, uses_timestamp
 from streamgauge.semantics.content import Contents, latest
 from streamgauge.semantics.differing import Doubts
+from streamgauge.semantics.restated import restated
 from streamgauge.wire.canonical import Canonical
 
 TRUE = '"true"^^<http://www.w3.org/2001/XMLSchema#boolean>'
@@ -35,7 +36,7 @@ class Snapshot:
         self._names = [each.name for each in query.windows]
         self._form = query.form
         self._timed = uses_timestamp(query.form)
-        form = stamped(query.form)
+        form = restated(stamped(query.form))
         self._text = sparql(form if counting is Counting.SET else occurrences(form))
         self._doubts = Doubts(form)
         self._empty = empty_aggregate

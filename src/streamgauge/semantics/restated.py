@@ -1,0 +1,104 @@
+"""Queries restated where pyoxigraph takes their text otherwise than SPARQL 1.1 does, so that both mean the same.
+
+Alternative paths are unions (18.4; it gives each pair of ends once), COUNT leaves out errors (18.5.1.2; its result is
+an error), REDUCED changes nothing.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial, reduce
+from itertools import count
+
+from streamgauge.model import algebra as al
+from streamgauge.query.rebuild import expression_parts, parts, variable_names, with_pattern
+
+
+def restated(form: al.QueryForm) -> al.QueryForm:
+    """The form for pyoxigraph."""
+    taken = variable_names(form)
+    fresh = (al.Var(name) for number in count() if (name := f"restated{number}") not in taken)
+    return with_pattern(form, _pattern(form.pattern, fresh))
+
+
+def _pattern(pattern: al.Pattern, fresh: Iterator[al.Var]) -> al.Pattern:
+    below = partial(_pattern, fresh=fresh)
+    match pattern:
+        case al.BGP():
+            return _block(pattern, fresh)
+        case al.Reduced(pattern=inner):
+            return below(inner)
+        case _:
+            result = parts(pattern, below, partial(_expression, below=below))
+            return _counting_values(result, fresh) if isinstance(result, al.Group) else result
+
+
+def _counting_values(group: al.Group, fresh: Iterator[al.Var]) -> al.Group:
+    """The grouping whose COUNTs are of variables: an expression that is an error leaves its variable unbound."""
+    pattern, aggregates = group.pattern, []
+    for variable, each in group.aggregates:
+        counted = each
+        if each.function == "COUNT" and each.argument is not None and not isinstance(each.argument, al.Var):
+            value = next(fresh)
+            pattern, counted = al.Extend(pattern, value, each.argument), replace(each, argument=value)
+        aggregates.append((variable, counted))
+    return al.Group(pattern, group.keys, tuple(aggregates))
+
+
+def _expression(tree: al.Expression, below: partial[al.Pattern]) -> al.Expression:
+    return expression_parts(tree, below, partial(_expression, below=below))
+
+
+def _block(block: al.BGP, fresh: Iterator[al.Var]) -> al.Pattern:
+    if not any(_chooses(triple.predicate) for triple in block.patterns):
+        return block
+    patterns = _without_blank_nodes(block.patterns, fresh)
+    plain = tuple(triple for triple in patterns if not _chooses(triple.predicate))
+    chosen = [_chosen(triple, fresh) for triple in patterns if _chooses(triple.predicate)]
+    return reduce(al.Join, (al.BGP(plain), *chosen) if plain else chosen)
+
+
+def _without_blank_nodes(
+    patterns: tuple[al.TriplePattern, ...], fresh: Iterator[al.Var]
+) -> tuple[al.TriplePattern, ...]:
+    """The block's blank nodes as variables: a label may not stand in two groups."""
+    blank = {var for triple in patterns for var in al.triple_variables(triple) if var.name.startswith("_:")}
+    names = {var: next(fresh) for var in sorted(blank, key=lambda var: var.name)}
+
+    def new(node: al.Node) -> al.Node:
+        return names.get(node, node) if isinstance(node, al.Var) else node
+
+    return tuple(replace(triple, subject=new(triple.subject), object=new(triple.object)) for triple in patterns)
+
+
+def _chooses(path: al.Node | al.Path) -> bool:
+    """Whether the path is, or goes through, a choice that counts: an alternative, or a negated set both ways."""
+    match path:
+        case al.Alternative():
+            return True
+        case al.NegatedSet(forward=forward, backward=backward):
+            return bool(forward) and bool(backward)
+        case al.Inverse(path=inner):
+            return _chooses(inner)
+        case al.Sequence(steps=steps):
+            return any(map(_chooses, steps))
+        case _:
+            return False
+
+
+def _chosen(triple: al.TriplePattern, fresh: Iterator[al.Var]) -> al.Pattern:
+    """The triple pattern taken apart as far as its choices go; blank nodes in it are variables of the block."""
+    subject, path, end = triple.subject, triple.predicate, triple.object
+    match path:
+        case al.Alternative(choices=choices):
+            return reduce(al.Union, [_chosen(al.TriplePattern(subject, each, end), fresh) for each in choices])
+        case al.NegatedSet(forward=forward, backward=backward) if forward and backward:
+            ways = (al.NegatedSet(forward), al.NegatedSet((), backward))
+            return al.Union(*(al.BGP((al.TriplePattern(subject, way, end),)) for way in ways))
+        case al.Inverse(path=inner) if _chooses(inner):
+            return _chosen(al.TriplePattern(end, inner, subject), fresh)
+        case al.Sequence(steps=steps) if _chooses(path):
+            nodes = (subject, *(next(fresh) for _ in steps[1:]), end)
+            hops = zip(nodes, steps, nodes[1:], strict=False)
+            return reduce(al.Join, [_chosen(al.TriplePattern(*hop), fresh) for hop in hops])
+        case _:
+            return al.BGP((triple,))
