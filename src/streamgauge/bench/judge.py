@@ -56,9 +56,12 @@ def judge_run(run: Run, stream: Path, means: Means) -> Verdict:
     """The verdict on a recorded run whose stream table is at ``stream``; unknown with the reason when none can be."""
     if reason := other_stream(stream, run.header.query):
         return unknown(run, reason)
-    if run.header.semantics.clock is not Clock.APPLICATION:
-        return _under_both_clocks(run, stream, means)
-    return _judge(run, run.header.semantics, stream, means)
+    try:
+        if run.header.semantics.clock is not Clock.APPLICATION:
+            return _under_both_clocks(run, stream, means)
+        return _judge(run, run.header.semantics, stream, means)
+    except SyntaxError as error:  # pyoxigraph's, about a term in the wrong place
+        raise StreamError(f"{stream}: a row is no triple: {error.msg}") from error
 
 
 def _judge(run: Run, semantics: Semantics, stream: Path, means: Means) -> Verdict:
