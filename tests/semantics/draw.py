@@ -117,10 +117,10 @@ def streams(draw: st.DrawFn) -> tuple[StreamElement, ...]:
 @st.composite
 def asked(draw: st.DrawFn, over: tuple[StreamWindow, ...], operators: frozenset[str] = DEFAULT) -> ContinuousQuery:
     """A query over windows: GRAPH around some of its patterns, timestamp() in some; sometimes ASK or CONSTRUCT."""
-    form = draw(queries(operators))
-    pattern = form.pattern
+    everything = al.Project(al.BGP((al.TriplePattern(S, P, THING),)), (S, P, THING))
+    pattern = draw(queries(operators)).pattern if draw(st.booleans()) else everything
     names = [f"<{each.name}>" for each in over if each.name is not None]
-    if draw(st.integers(0, 2)) == 0:
+    if draw(st.integers(0, 3)) == 0:
         pattern = draw(_timed())
     choices = [None, *names, *names, UNKNOWN] if names or draw(st.integers(0, 9)) == 0 else [None]
     pattern = _under(pattern, lambda: draw(st.sampled_from(choices)))
@@ -133,7 +133,7 @@ def asked(draw: st.DrawFn, over: tuple[StreamWindow, ...], operators: frozenset[
 @st.composite
 def _form(draw: st.DrawFn, pattern: al.Pattern) -> al.QueryForm:
     names = columns(pattern)
-    kind = draw(st.integers(0, 7))
+    kind = draw(st.integers(0, 11))
     if kind == 0:
         return al.Ask(pattern)
     if kind == 1:
