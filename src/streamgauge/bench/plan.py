@@ -6,7 +6,7 @@ from pathlib import Path
 
 from streamgauge.bench.experiment import Experiment, ExperimentError
 from streamgauge.engines import load as load_engine
-from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.query import ContinuousQuery, Window
 from streamgauge.model.semantics import Semantics
 from streamgauge.query import detect, fill, parse
 from streamgauge.semantics.profiles import profile
@@ -94,11 +94,25 @@ BYTES_PER_TRIPLE = 800
 
 
 def refuse_window(query: ContinuousQuery, triples: int, span: int, limit_mb: int) -> None:
-    """Refuse a window whose estimated content (triples over ``span`` ms) exceeds the memory limit."""
-    held = triples * min(1.0, query.window.size / max(1, span))
+    """Refuse windows whose estimated content (triples over ``span`` ms) exceeds the memory limit."""
+    held = sum(_held(each.window, triples, span) for each in query.windows)
     needed = held * BYTES_PER_TRIPLE / 1e6
     if needed > limit_mb:
+        sizes = " and ".join(_size(each.window) for each in query.windows)
         raise ExperimentError(
-            f"a window of {query.window.size} ms would hold about {held:,.0f} triples, {needed:,.0f} MB: more than "
+            f"{sizes} would hold about {held:,.0f} triples, {needed:,.0f} MB: more than "
             f"memory_limit_mb = {limit_mb}; take a smaller window or raise memory_limit_mb"
         )
+
+
+def _held(window: Window, triples: int, span: int) -> float:
+    """About how many triples a window holds at most, of a stream with so many over ``span`` ms."""
+    if window.kind == "count":
+        return min(triples, window.size)
+    return triples * (1.0 if window.kind == "landmark" else min(1.0, window.size / max(1, span)))
+
+
+def _size(window: Window) -> str:
+    if window.kind == "landmark":
+        return "a landmark window"
+    return f"a window of {window.size} {'triples' if window.kind == 'count' else 'ms'}"

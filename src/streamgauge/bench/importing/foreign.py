@@ -141,7 +141,7 @@ def _name(source: Path) -> str:
 
 def after_last(query: ContinuousQuery, last: int) -> int:
     """Time went on for a window's size after the last element (ms), so that every window that holds one closed."""
-    return last + query.window.size
+    return last + max((each.window.size for each in query.windows if each.window.kind != "count"), default=0)
 
 
 def by_answers(
