@@ -17,6 +17,7 @@ from streamgauge.bench.clock import due_time
 from streamgauge.bench.compare import Overlap, computed_columns, overlap, similarity
 from streamgauge.bench.expected import Expect
 from streamgauge.bench.histories import Agreed, Change, ExpectChanges, Net, agreed, said
+from streamgauge.bench.left_open import concatenations
 from streamgauge.bench.metrics import DueTime, Unit, judge, ratio
 from streamgauge.bench.oracle import Rules, Score, Scored, by_rows, in_columns
 from streamgauge.bench.undecided import bounded
@@ -41,6 +42,7 @@ def countable(query: ContinuousQuery, semantics: Semantics) -> bool:
         and operator(query, semantics) is R2S.RSTREAM
         and semantics.grain is Grain.REPORT
         and Report.WINDOW_CLOSE not in semantics.report
+        and not concatenations(query.form)
     )
 
 

@@ -8,6 +8,7 @@ from streamgauge.bench.align import align
 from streamgauge.bench.clock import due_time, last_answer
 from streamgauge.bench.compare import Bags, Overlap, computed_columns, tolerance_sentence
 from streamgauge.bench.expected import Expect
+from streamgauge.bench.left_open import Settle, chooses, settled
 from streamgauge.bench.merge import merged, whole
 from streamgauge.bench.metrics import Unit, judge, totals
 from streamgauge.bench.undecided import CERTAIN, Doubt
@@ -69,6 +70,10 @@ def decide(
         )
     if run.header.failure is not None and not run.answers:
         return unknown(run, f"the engine failed before it answered: {run.header.failure}")
+    if chooses(run.header.query.form):
+        return unknown(
+            run, "SAMPLE may give any value of its group: no answer is the only right one, ask for MIN or MAX"
+        )
     best: Verdict | None = None
     candidates = origins(run.header.semantics, run.header.query.windows, first)
     for tried, t0 in enumerate(candidates, 1):
@@ -134,12 +139,19 @@ def by_rows(run: Run, expect: Expect, rules: Rules) -> Score:
 def matched(run: Run, expect: Expect, t0: int) -> tuple[tuple[str, ...], list[Unit]]:
     """The columns of the expected rows, and due reports and answers side by side, aligned at minimal cost."""
     header = run.header
-    expected, doubts = undecided.doubts(expect, header.query, header.semantics, header.advanced_to, t0)
+    found, unsure = undecided.doubts(expect, header.query, header.semantics, header.advanced_to, t0)
+    settle = settled(header.query.form)
+    expected = [replace(report, rows=settle(report.rows)) for report in found]
+    doubts = [replace(doubt, rows=settle(doubt.rows)) for doubt in unsure]
     names = expected[0].variables if expected else (run.answers[0].variables if run.answers else ())
     columns = computed_columns(header.query.form)
-    said = whole([in_columns(one, names) for one in run.answers])
+    said = whole([_settled(in_columns(one, names), settle) for one in run.answers])
     answers = merged(said, expected, header.semantics.grain, columns)
     return names, _units(expected, doubts, answers, columns)
+
+
+def _settled(answer: Answer, settle: Settle) -> Answer:
+    return replace(answer, added=settle(answer.added), removed=settle(answer.removed))
 
 
 def in_columns(answer: Answer, columns: tuple[str, ...]) -> Answer:

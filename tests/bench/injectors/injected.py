@@ -193,7 +193,9 @@ def rounded(rng, world, shape):
 
 
 def integers(rng, world, shape):
-    return None if "?value" not in shape.text.split("{")[0] else _numbers(world, lambda text: text, "integer")
+    if shape.aggregate or "?value" not in shape.text.split("{")[0]:
+        return None  # a computed number of another datatype is the same number
+    return _numbers(world, lambda text: text, "integer")
 
 
 def _numbers(world, change, kind):

@@ -78,7 +78,7 @@ def ranks(terms: Sequence[Term | None]) -> list[tuple[int, bool]]:
     literals = [term for term in distinct if term and not is_blank(term) and not is_iri(term)]
     kinds = {_kind(term) for term in literals}
     comparable = len(kinds) == 1 and _OPEN not in kinds
-    groups += _ordered(literals, next(iter(kinds))) if comparable else [literals]
+    groups += _ordered(literals, next(iter(kinds))) if comparable else [[*literals]]
     decided = {len(groups) - 1: len(literals) < 2} if not comparable else {}
     known = {term: (rank, rank != 1 and decided.get(rank, True)) for rank, group in enumerate(groups) for term in group}
     return [known[term] for term in terms]
@@ -102,7 +102,8 @@ def _kind(term: Term) -> str:
 def _ordered(literals: Sequence[Term], kind: str) -> list[list[Term | None]]:
     """Literals of one kind in groups of equal ones, in order."""
     if kind == "string":
-        return [[term] for term in sorted(literals, key=_text)]
+        alone: list[list[Term | None]] = [[term] for term in sorted(literals, key=_text)]
+        return alone
     order = _sorted(literals)
     less = evaluate(Call("<", (Var("a"), Var("b"))), ("a", "b"), list(pairwise(order)))
     groups: list[list[Term | None]] = [[order[0]]]

@@ -33,7 +33,9 @@ class Parts:
 
 def taken_apart(node: al.Slice) -> Parts:
     """What is sliced, from DISTINCT down to the pattern under ORDER BY."""
-    inner, variables, keys = node.pattern, None, ()
+    inner = node.pattern
+    variables: tuple[str, ...] | None = None
+    keys: tuple[tuple[al.Expression, bool], ...] = ()
     distinct = isinstance(inner, al.Distinct)
     if isinstance(inner, al.Distinct | al.Reduced):
         inner = inner.pattern
