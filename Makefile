@@ -33,6 +33,7 @@ prove: setup
 bench: setup
 	$(RUN)/python -m benchmarks.live
 	$(RUN)/python -m benchmarks.oracle
+	$(RUN)/python -m benchmarks.change
 
 clean:
 	rm -rf $(VENV) demo-out .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -23,10 +23,10 @@ import psutil
 from pyspark.sql import SparkSession
 
 from benchmarks.live import OBSERVED, PREFIXES, SEED
-from streamgauge.bench.deltas import by_changes, countable
-from streamgauge.bench.expected import definition
-from streamgauge.bench.expected_spark import read_header, spark, spark_changes
-from streamgauge.bench.oracle import Rules, by_rows, decide
+from streamgauge.bench.expected.on_spark import read_header, spark, spark_changes
+from streamgauge.bench.expected.reports import definition
+from streamgauge.bench.judging.deltas import by_changes, countable
+from streamgauge.bench.judging.oracle import Rules, by_rows, decide
 from streamgauge.compute.spark.session import session
 from streamgauge.engines import live
 from streamgauge.model.answer import Answer

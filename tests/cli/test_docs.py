@@ -30,7 +30,7 @@ def test_links_lead_somewhere(page):
 
 
 def test_the_experiment_of_the_readme_is_one(tmp_path):
-    from streamgauge.bench.experiment import read
+    from streamgauge.bench.experiments.experiment import read
 
     text = re.search(r"```toml\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
     file = tmp_path / "select.toml"

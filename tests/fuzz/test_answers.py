@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from streamgauge.bench.expected import definition
-from streamgauge.bench.gracious import gracious
-from streamgauge.bench.oracle import Rules, check
+from streamgauge.bench.expected.reports import definition
+from streamgauge.bench.judging.gracious import gracious
+from streamgauge.bench.judging.oracle import Rules, check
 from streamgauge.bench.rules import judge_as, names
 from streamgauge.model.answer import Answer
 from streamgauge.model.run import Run

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgauge.bench.judge import Means, judge_run
+from streamgauge.bench.judging.judge import Means, judge_run
 from streamgauge.model.query import StreamWindow, Window
 from streamgauge.model.run import Sample
 from streamgauge.model.verdict import Verdict

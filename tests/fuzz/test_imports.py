@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgauge.bench.importing import Request, Times, import_runs
-from streamgauge.bench.judge import Means, judge_run
+from streamgauge.bench.judging.judge import Means, judge_run
 from streamgauge.query import parse
 from streamgauge.semantics.profiles import profile
 from streamgauge.wire.run import read_run, stream_path

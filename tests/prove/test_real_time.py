@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.bench.clock import feeder_lateness
-from streamgauge.bench.experiment import Experiment
-from streamgauge.bench.running import Doing, run_experiment
+from streamgauge.bench.experiments.experiment import Experiment
+from streamgauge.bench.experiments.running import Doing, run_experiment
+from streamgauge.bench.judging.clock import feeder_lateness
 from streamgauge.model.verdict import Judgement
 
 pytestmark = pytest.mark.prove

@@ -3,6 +3,7 @@
 import pytest
 
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
+from streamgauge.model.semantics import Counting
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.content import Arrival, Contents
 from streamgauge.semantics.differing import refuse_form
@@ -40,3 +41,10 @@ def test_as_sparql_defines_it(text: str, content: str, rows: list[tuple[str, ...
 def test_minus_inside_exists_is_refused() -> None:
     form = parse_sparql("SELECT * { ?s ?p ?o FILTER NOT EXISTS { ?x ?y ?z MINUS { ?s ?p ?o } } }")
     assert "MINUS inside EXISTS" in str(refuse_form(form))
+
+
+def test_a_blank_node_joins_over_a_bag() -> None:
+    form = parse_sparql("SELECT ?x { ?x <urn:p> [ <urn:q> ?y ] }")
+    query = ContinuousQuery(form, (StreamWindow("urn:s", Window(1, 1)),))
+    held: Contents = ((Arrival("urn:s", 0, None, triples("a p b. a p b. b q c")),),)
+    assert Snapshot(query, Counting.BAG).rows(held) == (("<urn:a>",), ("<urn:a>",))

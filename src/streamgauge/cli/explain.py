@@ -9,9 +9,9 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from streamgauge.bench.diagnose import Explained, explained
-from streamgauge.bench.judge import Means, by_arrival, judge_run
-from streamgauge.bench.worked import worked
+from streamgauge.bench.diagnosis.diagnose import Explained, explained
+from streamgauge.bench.diagnosis.worked import worked
+from streamgauge.bench.judging.judge import Means, by_arrival, judge_run
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.spark import spark
 from streamgauge.model.run import Run

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from streamgauge.bench.experiments.plan import read_text
 from streamgauge.bench.importing import Request, Times, import_runs
-from streamgauge.bench.plan import read_text
 from streamgauge.semantics.profiles import profile
 from streamgauge.workloads.parameters import duration
 

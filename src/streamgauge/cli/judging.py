@@ -11,11 +11,11 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from streamgauge.bench.expecting import expected_reports
-from streamgauge.bench.judge import Means, judge_run, with_query
-from streamgauge.bench.plan import read_text, refuse_window
+from streamgauge.bench.experiments.plan import read_text, refuse_window
+from streamgauge.bench.experiments.running import stream_facts
+from streamgauge.bench.judging.expecting import expected_reports
+from streamgauge.bench.judging.judge import Means, judge_run, with_query
 from streamgauge.bench.rules import Settings, judge_as, names
-from streamgauge.bench.running import stream_facts
 from streamgauge.cli.exits import exit_code
 from streamgauge.cli.spark import spark
 from streamgauge.model.report import ExpectedReport

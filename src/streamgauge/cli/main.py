@@ -5,7 +5,7 @@ import sys
 import typer
 
 from streamgauge import __version__
-from streamgauge.bench.experiment import ExperimentError
+from streamgauge.bench.experiments.experiment import ExperimentError
 from streamgauge.bench.importing import ForeignError
 from streamgauge.bench.rules import UnknownRulesError
 from streamgauge.cli import data, explain, importing, judging, reproduce, runs, show, translate

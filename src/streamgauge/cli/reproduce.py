@@ -31,7 +31,7 @@ def register(app: typer.Typer) -> None:
 @_app.command("csrbench")
 def csrbench(data: Data, as_json: AsJson = False, out: Out = None) -> None:
     """CSRBench's table 2 from the recorded answers of C-SPARQL, CQELS and SPARQLstream."""
-    from streamgauge.bench.diagnose import diagnose
+    from streamgauge.bench.diagnosis.diagnose import diagnose
     from streamgauge.report.reproduce.csrbench import reproduce
 
     _do(lambda tell: reproduce(data, diagnose, tell), as_json=as_json, out=out)

@@ -10,8 +10,8 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from streamgauge.bench.experiment import Experiment, read
-from streamgauge.bench.running import Doing, run_experiment
+from streamgauge.bench.experiments.experiment import Experiment, read
+from streamgauge.bench.experiments.running import Doing, run_experiment
 from streamgauge.cli.exits import exit_code
 from streamgauge.cli.spark import spark
 from streamgauge.model.run import Run

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from streamgauge import engines as registry
-from streamgauge.bench.experiment import ExperimentError
+from streamgauge.bench.experiments.experiment import ExperimentError
 from streamgauge.cli.exits import Exit
 from streamgauge.model.semantics import Semantics
 from streamgauge.query import parse

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from streamgauge.bench.plan import read_text
+from streamgauge.bench.experiments.plan import read_text
 from streamgauge.cli.exits import Exit
 from streamgauge.query import QueryError, detect, dialects, fill, parse, print_query
 

@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from streamgauge.bench.worked import Worked
+from streamgauge.bench.diagnosis.worked import Worked
 from streamgauge.model.run import RunHeader
 from streamgauge.model.terms import Row
 from streamgauge.model.verdict import Diagnosis, Part

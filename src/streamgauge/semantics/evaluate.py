@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import chain
+from functools import reduce
+from itertools import chain, count
 
 import pyoxigraph as ox
 
@@ -11,10 +12,12 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Counting, EmptyAggregate
 from streamgauge.model.terms import Row, Triple
 from streamgauge.query.printer import sparql
+from streamgauge.query.rebuild import variable_names
 from streamgauge.query.stamps import stamp, stamped, stamps_graph, time_fact, uses_timestamp
 from streamgauge.semantics.content import Contents, latest
 from streamgauge.semantics.differing import Doubts
-from streamgauge.semantics.restated import restated
+from streamgauge.semantics.refusal import RefusedError
+from streamgauge.semantics.restated import restated, without_blank_nodes
 from streamgauge.wire.canonical import Canonical
 
 TRUE = '"true"^^<http://www.w3.org/2001/XMLSchema#boolean>'
@@ -119,18 +122,15 @@ def _global_group(form: a.QueryForm) -> a.Group | None:
 
 def occurrences(form: a.QueryForm) -> a.QueryForm:
     """The query over a content that is a bag: each triple pattern matches every occurrence, in a graph of its own."""
-    counter = iter(range(10**9))
+    taken = variable_names(form)
+    fresh = (a.Var(name) for number in count() if (name := f"occurrence{number}") not in taken)
 
     def spread(bgp: a.BGP) -> a.Pattern:
         if any(not isinstance(triple.predicate, a.Var | str) for triple in bgp.patterns):
-            raise ValueError("property paths over a window whose content is a bag are not defined: use content = set")
-        parts: list[a.Pattern] = [
-            a.Graph(a.Var(f"occurrence{next(counter)}"), a.BGP((triple,))) for triple in bgp.patterns
-        ]
-        joined: a.Pattern = parts[0] if parts else bgp
-        for part in parts[1:]:
-            joined = a.Join(joined, part)
-        return joined
+            raise RefusedError("property paths over a window whose content is a bag are not defined: use content = set")
+        patterns = without_blank_nodes(bgp.patterns, fresh)
+        parts: list[a.Pattern] = [a.Graph(next(fresh), a.BGP((triple,))) for triple in patterns]
+        return reduce(a.Join, parts) if parts else bgp
 
     return replace(form, pattern=_map_bgps(form.pattern, spread))
 

@@ -51,16 +51,16 @@ def _expression(tree: al.Expression, below: partial[al.Pattern]) -> al.Expressio
 def _block(block: al.BGP, fresh: Iterator[al.Var]) -> al.Pattern:
     if not any(_chooses(triple.predicate) for triple in block.patterns):
         return block
-    patterns = _without_blank_nodes(block.patterns, fresh)
+    patterns = without_blank_nodes(block.patterns, fresh)
     plain = tuple(triple for triple in patterns if not _chooses(triple.predicate))
     chosen = [_chosen(triple, fresh) for triple in patterns if _chooses(triple.predicate)]
     return reduce(al.Join, (al.BGP(plain), *chosen) if plain else chosen)
 
 
-def _without_blank_nodes(
+def without_blank_nodes(
     patterns: tuple[al.TriplePattern, ...], fresh: Iterator[al.Var]
 ) -> tuple[al.TriplePattern, ...]:
-    """The block's blank nodes as variables: a label may not stand in two groups."""
+    """A block's blank nodes as variables: a label may not stand in two groups."""
     blank = {var for triple in patterns for var in al.triple_variables(triple) if var.name.startswith("_:")}
     names = {var: next(fresh) for var in sorted(blank, key=lambda var: var.name)}
 

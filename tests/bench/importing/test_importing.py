@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from streamgauge.bench.importing import ForeignError, Request, Times, formats, import_runs
-from streamgauge.bench.judge import Means, judge_run
+from streamgauge.bench.judging.judge import Means, judge_run
 from streamgauge.bench.rules import judge_as
 from streamgauge.model.verdict import Judgement
 from streamgauge.query import parse

@@ -76,7 +76,7 @@ def test_every_head_recording_that_fails_is_diagnosed(found, explained):
 
 @pytest.mark.prove
 def test_at_least_five_of_the_six_wrong_recordings_are_explained_exactly(shared_data):
-    from streamgauge.bench.diagnose import diagnose
+    from streamgauge.bench.diagnosis.diagnose import diagnose
 
     told = csrbench.reproduce(shared_data / "csrbench", diagnose)
     exact = [cell["diagnosis"]["exact"] for cell in told.data["cells"] if cell["diagnosis"]]

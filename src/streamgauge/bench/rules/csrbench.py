@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 
-from streamgauge.bench.clock import last_answer
-from streamgauge.bench.metrics import ratio, totals
+from streamgauge.bench.judging.clock import last_answer
+from streamgauge.bench.judging.metrics import ratio, totals
 from streamgauge.bench.rules import Equality, Settings
 from streamgauge.bench.rules.content import Answering, in_sequence
 from streamgauge.model.answer import Answer

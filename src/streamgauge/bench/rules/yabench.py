@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 
-from streamgauge.bench.clock import last_answer
+from streamgauge.bench.judging.clock import last_answer
 from streamgauge.bench.rules import Settings, yabench_change, yabench_close, yabench_gracious
 from streamgauge.bench.rules.content import Answering, in_sequence
 from streamgauge.bench.rules.yabench_lines import Line

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from streamgauge.bench.metrics import ratio
+from streamgauge.bench.judging.metrics import ratio
 from streamgauge.bench.rules.yabench_lines import UNSET, Line
 from streamgauge.bench.rules.yabench_reader import Content, Reader, Reports, Said, Solution
 from streamgauge.model.query import Window

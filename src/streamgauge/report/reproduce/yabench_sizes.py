@@ -7,8 +7,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from streamgauge import workloads
-from streamgauge.bench.expecting import expected_reports
-from streamgauge.bench.judge import Means
+from streamgauge.bench.judging.expecting import expected_reports
+from streamgauge.bench.judging.judge import Means
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.query import fill, parse
 from streamgauge.report.reproduce.result import Line, Table

@@ -1,0 +1,1 @@
+"""Why answers are wrong: models of engines, tried on what was recorded."""

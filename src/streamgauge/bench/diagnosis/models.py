@@ -1,0 +1,185 @@
+"""The nouns of the diagnosis: a faulty engine as a value (``Case``), and what may be wrong with it."""
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from streamgauge.model.element import StreamElement
+from streamgauge.model.query import ContinuousQuery, StreamWindow
+from streamgauge.model.report import DueReport
+from streamgauge.model.semantics import Semantics
+from streamgauge.model.terms import Row
+from streamgauge.model.verdict import Part
+
+if TYPE_CHECKING:
+    from streamgauge.bench.diagnosis.faulty import Simulator
+
+Rows: TypeAlias = tuple[Row, ...]
+
+KEPT = "urn:streamgauge:kept"
+"""The name of the extra window that holds what a faulty engine never evicts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One report of a faulty engine: the instant (ms) it speaks of, its bag of rows, and the report that was due."""
+
+    instant: int
+    rows: Rows
+    due: DueReport
+
+
+class Stream:
+    """The elements of a run, compared by identity so that what was computed over them can be remembered."""
+
+    def __init__(self, elements: Iterable[StreamElement]) -> None:
+        self.elements = tuple(elements)
+        self.times = tuple(sorted({element.time for element in self.elements}))
+        self.triples = sum(len(element.added) for element in self.elements)
+
+    @property
+    def last(self) -> int:
+        """The latest time, ms; 0 without elements."""
+        return self.times[-1] if self.times else 0
+
+
+Scoping: TypeAlias = Callable[["Case", DueReport], DueReport]
+"""What the windows of a due report hold instead."""
+
+Gate: TypeAlias = Callable[[Sequence[Rows]], bool]
+"""Whether an instant is evaluated, told the matches of the WHERE part at all instants so far, the last one included."""
+
+Telling: TypeAlias = Callable[[tuple[Said, ...]], tuple[Said, ...]]
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A faulty engine: what it answers, under which semantics, on which stream, from t0 on, up to a time (ms).
+
+    ``scopings`` change what windows hold, ``keeps`` adds a window KEPT that evicts nothing, ``gate`` skips instants,
+    ``row_rules`` change answers before R2S, ``tellings`` the sequence of reports after it.
+    """
+
+    query: ContinuousQuery
+    semantics: Semantics
+    stream: Stream
+    advanced_to: int
+    t0: int
+    scopings: tuple[Scoping, ...] = ()
+    keeps: StreamWindow | None = None
+    gate: Gate | None = None
+    row_rules: tuple[Callable[[Rows], Rows], ...] = ()
+    tellings: tuple[Telling, ...] = ()
+
+    def under(self, **fields: object) -> "Case":
+        """The same case with other fields of its semantics."""
+        return replace(self, semantics=replace(self.semantics, **fields))  # type: ignore[arg-type]
+
+    def asking(self, query: ContinuousQuery) -> "Case":
+        """The same case with another query."""
+        return replace(self, query=query)
+
+
+@dataclass(frozen=True, eq=False)
+class Fault:
+    """One thing that a whole run may do differently; two of one ``family`` do not combine.
+
+    ``t0`` (ms) is set by a fault that fixes where the windows start, so that no candidate needs to be searched.
+    """
+
+    part: Part
+    family: str
+    change: Callable[[Case], Case]
+    t0: int | None = None
+
+
+class Taking(Protocol):
+    """The recorded answers, as far as slips need them."""
+
+    @property
+    def count(self) -> int:
+        """How many answers were recorded."""
+
+    def take(self, said: Said, at: int) -> int | None:
+        """The position after the answers that say exactly this report from a position on, ``None`` if they do not."""
+
+    @property
+    def by_row(self) -> bool:
+        """Whether a report is one answer per row."""
+
+    def named(self, said: Said, at: int) -> bool:
+        """Whether an answer names the report's instant, or none."""
+
+    def rows(self, at: int) -> Rows:
+        """The rows of an answer."""
+
+    def instant(self, at: int) -> int | None:
+        """The instant (ms) that an answer names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an explanation stands: report ``i`` of ``told`` is next to be said, answer ``j`` next to be explained."""
+
+    i: int
+    j: int
+    said: Said
+    told: Sequence[Said]
+    recorded: Taking
+
+
+Move: TypeAlias = tuple[int, int]
+"""(reports said, answers explained) by one slip."""
+
+
+@dataclass(frozen=True, eq=False)
+class Slip:
+    """Something that goes wrong now and then: ``moves`` from a place, told to people by the positions of its reports.
+
+    It is claimed only while it happens in fewer than half of the reports, unless it is ``bounded`` otherwise.
+    """
+
+    family: str
+    moves: Callable[[Place], Iterable[Move]]
+    tell: Callable[[Sequence[Place]], Part]
+    half: bool = True
+
+
+Carry: TypeAlias = Hashable
+
+Emissions: TypeAlias = Callable[[int, Carry], Iterable[tuple[int, Carry, Said | None]]]
+"""What may be said at a due report from a carried state: (cost, next state, what is said or ``None``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Swaying:
+    """A case whose reports may each come out in several ways: as declared in ``told``, otherwise by ``emissions``."""
+
+    told: tuple[Said, ...]
+    emissions: Emissions
+    start: Carry
+
+
+@dataclass(frozen=True, eq=False)
+class Sway:
+    """Something that moves a little at every report, at a cost when it does; claimed only below half of the reports."""
+
+    family: str
+    sway: Callable[["Simulator", Case], Swaying | None]
+    tell: Callable[[int, int], Part]
+
+
+Model: TypeAlias = tuple[Fault | Slip | Sway, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What faults are proposed from: the declared case at its first t0, and the recorded answers."""
+
+    case: Case
+    recorded: Taking
+    variables: tuple[str, ...]
+
+    def all_rows(self) -> Iterable[Row]:
+        """Every recorded row."""
+        return (row for at in range(self.recorded.count) for row in self.recorded.rows(at))

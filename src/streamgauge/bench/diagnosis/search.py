@@ -1,0 +1,179 @@
+"""The models of one run: what each says, over the candidates for t0, and whether the answers come out."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from streamgauge.bench.diagnosis.distance import distance
+from streamgauge.bench.diagnosis.faults import proposals
+from streamgauge.bench.diagnosis.faulty import Simulator
+from streamgauge.bench.diagnosis.fitting import Fit, Task, fit
+from streamgauge.bench.diagnosis.models import Case, Fault, Model, Said, Seen, Slip, Stream, Sway
+from streamgauge.bench.diagnosis.recorded import Recorded
+from streamgauge.bench.diagnosis.values import values
+from streamgauge.model.element import StreamElement
+from streamgauge.model.run import Run
+from streamgauge.model.semantics import Report, Tick
+from streamgauge.model.verdict import Part
+from streamgauge.semantics.evaluate import Snapshot
+from streamgauge.semantics.order import origins
+from streamgauge.semantics.refusal import RefusedError
+
+Progress = Callable[[int, int], None]
+"""Told (models tried, models to try)."""
+
+REPORTS_LIMIT = 3_000
+"""Reports that a model may have; models with more are not tried, a run with more is refused."""
+
+NO_MEANING = (ValueError, SyntaxError)
+"""What a combination raises that has no meaning, such as a bag under a property path."""
+
+CLOSEST = 4
+"""How many of the closest single faults are combined when nothing fits, to find the closest model."""
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """A model under which every answer comes out (``fit``), or the closest one (``fit`` is ``None``)."""
+
+    model: Model
+    case: Case
+    parts: tuple[Part, ...]
+    fit: Fit | None
+    distance: int
+
+    @property
+    def slipping(self) -> int:
+        """How many of its parts happen only now and then."""
+        return sum(not isinstance(each, Fault) for each in self.model)
+
+    @property
+    def slips(self) -> int:
+        """How often they do."""
+        return 0 if self.fit is None else self.fit.swayed + sum(map(len, self.fit.slipped.values()))
+
+
+class Search:
+    """The models of one run, and what they say."""
+
+    def __init__(self, run: Run, elements: Iterable[StreamElement]) -> None:
+        header = run.header
+        stream = Stream(elements)
+        first = min(stream.elements, key=lambda element: element.sequence).time if stream.elements else None
+        query, semantics = header.query, header.semantics
+        self.variables = Snapshot(query).variables
+        self.recorded = Recorded(run, self.variables, semantics.grain)
+        self.open_end = None if run.fed else max(stream.last, 0)
+        until = header.advanced_to
+        if self.open_end is not None:
+            longest = max((each.window.size for each in query.windows if each.window.kind != "count"), default=0)
+            step = max((each.window.slide for each in query.windows if each.window.kind != "count"), default=1)
+            until = max(until, stream.last + longest) + step * min(self.recorded.count, 50)
+        candidates = origins(semantics, query.windows, first)
+        self.base = Case(query, semantics, stream, until, candidates[0])
+        self.simulator = Simulator(query, stream)
+        self._told: dict[object, tuple[Said, ...]] = {}
+        self.origins = self._distinct(candidates)
+        seen = Seen(self.base, self.recorded, self.variables)
+        every = (*values(seen), *proposals(seen))
+        self.faults = [each for each in every if isinstance(each, Fault)]
+        self.slips = [each for each in every if isinstance(each, Slip)]
+        self.sways = [each for each in every if isinstance(each, Sway)]
+
+    def _distinct(self, candidates: Sequence[int]) -> tuple[int, ...]:
+        """The first and last of each stretch of candidates under which the windows hold the same."""
+
+        def holds(t0: int) -> object:
+            due = self.simulator.due(replace(self.base, t0=t0))
+            return tuple((self._named(report.instant), tuple(map(self.simulator.number, held))) for report, held in due)
+
+        stretches = [list(group) for _, group in groupby(candidates, key=holds)]
+        return tuple(dict.fromkeys(t0 for stretch in stretches for t0 in (stretch[0], stretch[-1])))
+
+    def _named(self, instant: int) -> int | None:
+        """The instant as far as the recorded answers name theirs."""
+        return instant if any(answer.instant is not None for answer in self.recorded.answers) else None
+
+    def cases(self, faults: Sequence[Fault]) -> Iterator[Case]:
+        """The declared case with these faults, once per t0 that is worth a try."""
+        fixed = [fault for fault in faults if fault.t0 is not None]
+        for t0 in self.origins[:1] if fixed else self.origins:
+            case = replace(self.base, t0=t0)
+            for fault in faults:
+                case = fault.change(case)
+            yield case
+
+    def told(self, case: Case) -> tuple[Said, ...]:
+        """What a case says; nothing when it has no meaning or too many reports."""
+        if self._reports(case) > REPORTS_LIMIT:
+            return ()
+        try:
+            return self.simulator.told(case)
+        except NO_MEANING:
+            return ()
+
+    def _reports(self, case: Case) -> int:
+        """At most how many reports may be due."""
+        semantics, windows, stream = case.semantics, case.query.windows, case.stream
+        span = max(0, case.advanced_to - case.t0)
+        if Report.WINDOW_CLOSE in semantics.report:
+            return sum(span // each.window.slide if each.window.kind != "count" else stream.triples for each in windows)
+        if semantics.period is not None or semantics.tick is Tick.TIME:
+            return span // (semantics.period or semantics.time_unit)
+        return {Tick.TUPLE: stream.triples, Tick.ELEMENT: len(stream.elements)}.get(semantics.tick, len(stream.times))
+
+    def key(self, case: Case, told: Sequence[Said]) -> object:
+        """What makes two tellings the same for the recorded answers."""
+        return case.semantics.grain, tuple((self._named(said.instant), said.rows) for said in told)
+
+    def comes_out(self, case: Case) -> bool:
+        """Whether the case says exactly what was recorded; stops at the first answer that it does not say."""
+        if self._reports(case) > REPORTS_LIMIT:
+            return False
+        try:
+            return self._comes_out(case)
+        except NO_MEANING:
+            return False
+
+    def _comes_out(self, case: Case) -> bool:
+        recorded, at = self.recorded.under(case.semantics.grain), 0
+        for said in self.simulator.telling(case):
+            after = recorded.take(said, at)
+            if after is None:
+                return at == recorded.count and self.open_end is not None and said.instant > self.open_end
+            at = after
+        return at == recorded.count
+
+    def fit(self, case: Case, told: Sequence[Said], slips: Sequence[Slip]) -> Fit | None:
+        """How the recorded answers come out of what was told, with these slips."""
+        recorded = self.recorded.under(case.semantics.grain)
+        return fit(Task(told, recorded, slips, self.open_end))
+
+    def swayed(self, case: Case, sway: Sway, slips: Sequence[Slip] = ()) -> tuple[Fit, int] | None:
+        """How the recorded answers come out when reports may sway, with the number of reports said."""
+        swaying = sway.sway(self.simulator, case)
+        if swaying is None:
+            return None
+        recorded = self.recorded.under(case.semantics.grain)
+        task = Task(swaying.told, recorded, slips, self.open_end, swaying.emissions, swaying.start)
+        found = fit(task)
+        return None if found is None or not found.swayed else (found, found.path[-1][0])
+
+    def distance(self, case: Case, told: Sequence[Said]) -> int:
+        """How many reports differ from the recorded ones."""
+        return distance(told, self.recorded.under(case.semantics.grain), self.variables, self.open_end)
+
+
+def refuse_large(run: Run, stream: Stream) -> None:
+    """Raise RefusedError for a run that is too large to be diagnosed."""
+    triples = stream.triples
+    if triples > TRIPLES_LIMIT or len(run.answers) > ANSWERS_LIMIT:
+        raise RefusedError(
+            f"the run has {triples:,} triples and {len(run.answers):,} answers: a diagnosis replays it under hundreds "
+            f"of models and takes at most {TRIPLES_LIMIT:,} triples and {ANSWERS_LIMIT:,} answers; "
+            "record a shorter run of the same engine"
+        )
+
+
+TRIPLES_LIMIT = 200_000
+ANSWERS_LIMIT = 20_000

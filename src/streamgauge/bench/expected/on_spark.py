@@ -1,0 +1,195 @@
+"""The expected reports of a recorded stream, all windows in one Spark job."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as f
+
+from streamgauge.bench.expected.histories import Change, ExpectChanges, as_sets
+from streamgauge.bench.expected.reports import (
+    Expect,
+    Header,
+    all_candidates,
+    cuts,
+    expected_reports,
+    in_order,
+    refuse_spark,
+    reports,
+)
+from streamgauge.compute.spark.answers import Means, answers, changes
+from streamgauge.compute.spark.contents import contents
+from streamgauge.compute.spark.slices import AMBIGUOUS
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.report import DueReport, ExpectedReport
+from streamgauge.model.semantics import R2S, Counting, Report, Semantics
+from streamgauge.model.terms import Row
+from streamgauge.semantics.definition import operator
+from streamgauge.semantics.order import Arrivals, Head, by_triple
+from streamgauge.semantics.refusal import RefusedError
+
+
+def spark(session: SparkSession, stream: Path | DataFrame, header: Header) -> Expect:
+    """Expected reports by the Spark evaluator over a stream table (``wire/stream.py``), on disk or as a frame."""
+    table = _table(session, stream)
+
+    def expect(query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int) -> tuple[ExpectedReport, ...]:
+        wanted = _wanted(session, table, header, query, semantics, advanced_to, t0)
+        if operator(query, semantics) is R2S.RSTREAM:
+            return reports(wanted.due, wanted.bags(query, semantics), wanted.sizes, query, semantics)
+        return _differences(wanted, query, semantics)
+
+    return expect
+
+
+def spark_changes(session: SparkSession, stream: Path | DataFrame, header: Header) -> ExpectChanges:
+    """What holds at the reports of an Rstream, as changes: as many rows as solutions come and go (``deltas.py``)."""
+    table = _table(session, stream)
+
+    def expect(query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int) -> tuple[Change, ...]:
+        return tuple(_wanted(session, table, header, query, semantics, advanced_to, t0).changes(query, semantics))
+
+    return expect
+
+
+def _table(session: SparkSession, stream: Path | DataFrame) -> DataFrame:
+    return session.read.parquet(str(stream)) if isinstance(stream, Path) else stream
+
+
+def arrived(session: SparkSession, stream: Path, times: Mapping[int, int]) -> DataFrame:
+    """The stream table as it arrived: sequence to arrival time (ms); elements that never arrived are left out."""
+    rows = pa.table({"sequence": pa.array(list(times), pa.int64()), "time": pa.array(list(times.values()), pa.int64())})
+    stamped = f.broadcast(session.createDataFrame(rows))
+    return session.read.parquet(str(stream)).drop("time").join(stamped, "sequence")
+
+
+def read_header(table: DataFrame) -> Header:
+    """One row per element, collected through Arrow."""
+    until = f.first("until") if "until" in table.columns else f.lit(None).cast("long")
+    first = (f.first("stream").alias("stream"), f.first("time").alias("time"))
+    heads = table.groupBy("sequence").agg(*first, f.count("*").alias("size"), until.alias("until")).toArrow()
+    found = (heads.column(name).to_pylist() for name in ("stream", "time", "sequence", "size", "until"))
+    return Header(Head(*values) for values in zip(*found, strict=True))
+
+
+class _Wanted:
+    """The due reports of one stream with the sizes of their contents, and what Spark says about them."""
+
+    def __init__(
+        self, session: SparkSession, stream: DataFrame, due: Sequence[DueReport], sizes: Sequence[int]
+    ) -> None:
+        self.session, self.stream, self.due, self.sizes = session, stream, due, sizes
+
+    def bags(self, query: ContinuousQuery, semantics: Semantics) -> list[tuple[Row, ...]]:
+        """The solutions of each report."""
+        found = _collected(
+            answers(
+                self.session,
+                self.stream,
+                self.due,
+                query.form,
+                query.static,
+                windows=query.windows,
+                means=_means(semantics),
+            )
+        )
+        report, *terms = (column.to_pylist() for column in found.columns)
+        return in_order(zip(report, _tuples(terms, len(report)), strict=True), len(self.due))
+
+    def changes(self, query: ContinuousQuery, semantics: Semantics) -> Iterable[Change]:
+        """How each report's solutions differ from those of the report before."""
+        found = _collected(
+            changes(
+                self.session,
+                self.stream,
+                self.due,
+                query.form,
+                query.static,
+                windows=query.windows,
+                means=_means(semantics),
+            )
+        )
+        report, net, *terms = (column.to_pylist() for column in found.columns)
+        nets: list[dict[Row, int]] = [{} for _ in self.due]
+        for at, count, row in zip(report, net, _tuples(terms, len(report)), strict=True):
+            nets[at][row] = count
+        plain = map(Change, self.due, self.sizes, nets)
+        return as_sets(plain) if semantics.answers is Counting.SET else plain
+
+
+def _collected(frame: DataFrame) -> pa.Table:
+    """A job's result; RefusedError where the query leaves open which answer is right."""
+    try:
+        return frame.toArrow()
+    except PySparkException as error:
+        if AMBIGUOUS not in str(error):
+            raise
+        what = AMBIGUOUS.removeprefix("streamgauge: ")
+        raise RefusedError(f"the expected answer is not determined: {what}; order by every column") from None
+
+
+def _tuples(terms: Sequence[Sequence[str | None]], count: int) -> Iterable[Row]:
+    return zip(*terms, strict=True) if terms else iter([()] * count)
+
+
+def _means(semantics: Semantics) -> Means:
+    return Means(semantics.content, semantics.empty_aggregate)
+
+
+def _wanted(
+    session: SparkSession,
+    table: DataFrame,
+    header: Header,
+    query: ContinuousQuery,
+    semantics: Semantics,
+    advanced_to: int,
+    t0: int,
+) -> _Wanted:
+    """The candidates whose content satisfies the strategies about content."""
+    if reason := refuse_spark(query, semantics):
+        raise RefusedError(f"the Spark oracle does not judge {reason}: use the definition (--evaluator definition)")
+    due, arrived, late = all_candidates(header, query, semantics, advanced_to, t0)
+    seen = _seen(session, table, query, late)
+    if cuts(due, arrived.times):
+        seen = _ranked(session, seen, arrived, query, semantics)
+    found = contents(seen, due, query.windows, semantics.content, semantics.changes)
+    kept = [
+        index
+        for index, size in enumerate(found.sizes)
+        if (size or Report.NON_EMPTY not in semantics.report)
+        and (index in found.changed or Report.CONTENT_CHANGE not in semantics.report)
+    ]
+    return _Wanted(session, seen, [due[index] for index in kept], [found.sizes[index] for index in kept])
+
+
+def _seen(session: SparkSession, table: DataFrame, query: ContinuousQuery, late: set[int]) -> DataFrame:
+    """The rows of the query's streams, without late elements."""
+    seen = table.filter(f.col("stream").isin(sorted({window.stream for window in query.windows})))
+    if not late:
+        return seen
+    dropped = session.createDataFrame([(sequence,) for sequence in sorted(late)], "sequence long")
+    return seen.join(f.broadcast(dropped), "sequence", "left_anti")
+
+
+def _ranked(
+    session: SparkSession, seen: DataFrame, arrived: Arrivals, query: ContinuousQuery, semantics: Semantics
+) -> DataFrame:
+    """With each row's rank in system time, which matters when a report sees part of what came at a time."""
+    if by_triple(query.windows, semantics.tick):
+        order = Window.orderBy("time", "sequence", "position")
+        return seen.withColumn("arrival", f.row_number().over(order).cast("long") - 1)
+    ranks = [(sequence, rank) for rank, sequence in enumerate(arrived.sequences)]
+    return seen.join(f.broadcast(session.createDataFrame(ranks, "sequence long, arrival long")), "sequence")
+
+
+def _differences(wanted: _Wanted, query: ContinuousQuery, semantics: Semantics) -> tuple[ExpectedReport, ...]:
+    """What Istream or Dstream sends: the rows that came, or those that went."""
+    sign = 1 if operator(query, semantics) is R2S.ISTREAM else -1
+    bags = (
+        (change.due, tuple(row for row, net in change.net.items() for _ in range(sign * net)))
+        for change in wanted.changes(query, semantics)
+    )
+    notified = ((due, bag) for due, bag in bags if bag or semantics.notify_empty)
+    return expected_reports(notified, dict(zip(wanted.due, wanted.sizes, strict=True)), query)

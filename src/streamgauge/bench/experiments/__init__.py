@@ -1,0 +1,1 @@
+"""Experiments: the declared file, the plan of its runs, doing them."""

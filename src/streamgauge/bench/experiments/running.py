@@ -1,0 +1,235 @@
+"""Doing an experiment: streams made once, each run recorded, judged and kept; finished runs are not done again."""
+
+import hashlib
+import json
+import os
+import platform
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from streamgauge.bench.experiments.experiment import Experiment, ExperimentError
+from streamgauge.bench.experiments.plan import PlannedQuery, PlannedRun, plan_query, plan_runs, refuse_window
+from streamgauge.bench.judging.judge import Means, judge_run
+from streamgauge.bench.recording.record import Limits, python_command, record
+from streamgauge.engines import load as load_engine
+from streamgauge.model.run import Run, RunHeader
+from streamgauge.model.verdict import Verdict
+from streamgauge.query import parse
+from streamgauge.semantics.due import refuse_clock
+from streamgauge.semantics.order import origins
+from streamgauge.wire.formats import read_stream
+from streamgauge.wire.run import RunError, read_run, write_run
+from streamgauge.wire.stream import elements, files, write
+from streamgauge.wire.verdict import read_verdict, write_verdict
+from streamgauge.workloads import load as load_workload
+from streamgauge.workloads import parameters as check_parameters
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+STREAM = "stream"
+"""The folder of the stream table inside a run folder."""
+
+Tell = Callable[[str, float], None]
+"""Told what is being done and how far it is, 0 to 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Doing:
+    """What doing an experiment may use: where to write, how to get Spark, whom to tell, whether to do runs again."""
+
+    out: Path
+    spark: "Callable[[], SparkSession]"
+    tell: Tell = lambda _what, _share: None
+    again: bool = False
+
+
+def run_experiment(experiment: Experiment, doing: Doing) -> Iterator[tuple[Path, Run, Verdict]]:
+    """Every run of the experiment with its folder and verdict, as each is finished."""
+    planned = plan_query(experiment)
+    runs = plan_runs(experiment, planned.query)
+    for number, plan in enumerate(runs):
+        doing.tell(plan.key, number / len(runs))
+        folder = doing.out / plan.key
+        if not doing.again and (kept := finished(folder)) is not None:
+            refuse_other(folder, kept[0].header, experiment, planned, plan)
+            yield folder, *kept
+            continue
+        stream, facts = _stream(experiment, plan.seed, doing)
+        refuse_window(planned.query, facts.triples, facts.span, experiment.memory_limit_mb)
+        yield folder, *_do(experiment, planned, plan, stream, facts, doing)
+    doing.tell("done", 1.0)
+
+
+def finished(folder: Path) -> tuple[Run, Verdict] | None:
+    """A run that was done and judged before; ``None`` when there is none or it is not whole."""
+    try:
+        return read_run(folder, parse), read_verdict(folder)
+    except (RunError, OSError):
+        return None
+
+
+def refuse_other(
+    folder: Path, kept: RunHeader, experiment: Experiment, planned: PlannedQuery, plan: PlannedRun
+) -> None:
+    """Refuse to take a kept run for another experiment's; ExperimentError names the folder and what differs."""
+    before = {name: value for name, value in kept.workload.items() if name != "triples"}
+    same = {
+        "workload": before == _source(experiment, plan.seed),
+        "query": (kept.query_text, kept.query.static) == (planned.text, planned.query.static),
+        "semantics": kept.semantics == plan.semantics,
+        "feed.pace": kept.factor == experiment.feed.factor,
+    }
+    other = ", ".join(name for name, equal in same.items() if not equal)
+    if other:
+        raise ExperimentError(
+            f"{folder}: a run with another {other} is kept there: give --out another folder, or --again to replace it"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class StreamFacts:
+    """How many triples a stream has, and the first and last application time (ms)."""
+
+    triples: int
+    first: int
+    last: int
+
+    @property
+    def span(self) -> int:
+        """From the first to the last element, ms, at least 1."""
+        return max(1, self.last - self.first + 1)
+
+
+def stream_facts(stream: Path) -> StreamFacts:
+    """The facts of a stream table on disk."""
+    columns = [pq.read_table(file, columns=["time"])["time"] for file in files(stream)]
+    bounds = [pc.min_max(column).as_py() for column in columns if len(column)]
+    if not bounds:
+        raise ExperimentError(f"{stream}: the stream has no triples: nothing can be answered on it")
+    return StreamFacts(
+        sum(map(len, columns)), min(bound["min"] for bound in bounds), max(bound["max"] for bound in bounds)
+    )
+
+
+def _stream(experiment: Experiment, seed: int, doing: Doing) -> tuple[Path, StreamFacts]:
+    """The stream table of the experiment's workload for a seed, made unless it is there."""
+    workload = experiment.workload
+    source = {"name": workload.name, "file": str(workload.file), "seed": seed, **workload.parameters}
+    digest = hashlib.sha256(json.dumps(source, sort_keys=True, default=str).encode()).hexdigest()[:16]
+    path = doing.out / "streams" / digest
+    if not path.is_dir():
+        making = path.with_name(f"{digest}.making")
+        shutil.rmtree(making, ignore_errors=True)
+        doing.tell(f"making the stream, seed {seed}", 0.0)
+        _make_stream(experiment, seed, making, doing)
+        making.rename(path)
+    return path, stream_facts(path)
+
+
+def _make_stream(experiment: Experiment, seed: int, making: Path, doing: Doing) -> None:
+    making.parent.mkdir(parents=True, exist_ok=True)
+    if experiment.workload.file is not None:
+        making.mkdir()
+        write(read_stream(experiment.workload.file, lateness=experiment.feed.lateness), making / "part-0.parquet")
+        return
+    workload = load_workload(experiment.workload.name or "")
+    given = check_parameters(workload, experiment.workload.parameters)
+    workload.generate(doing.spark(), seed, partitions=None, **given).write.parquet(str(making))
+
+
+def _duration(experiment: Experiment, facts: StreamFacts) -> int:
+    """How far the stream's time comes (ms): as stated, else the workload's duration, else its last element."""
+    if experiment.feed.advance_to is not None:
+        return experiment.feed.advance_to
+    if experiment.workload.name is not None:
+        given = check_parameters(load_workload(experiment.workload.name), experiment.workload.parameters)
+        if isinstance(duration := given.get("duration"), int):
+            return max(duration, facts.last)
+    return facts.last
+
+
+def _do(
+    experiment: Experiment, planned: PlannedQuery, plan: PlannedRun, stream: Path, facts: StreamFacts, doing: Doing
+) -> tuple[Run, Verdict]:
+    folder = doing.out / plan.key
+    making = folder.with_name(f".{plan.key}.making")
+    shutil.rmtree(making, ignore_errors=True)
+    header = _header(experiment, planned, plan, facts)
+    refuse_clock(
+        planned.query.windows,
+        plan.semantics,
+        min(origins(plan.semantics, planned.query.windows, facts.first)),
+        header.advanced_to,
+    )
+    limits = Limits(experiment.feed.time_limit / 1000, experiment.feed.output_limit_mb << 20)
+    run = record(header, python_command(plan.engine), elements(stream), limits)
+    write_run(making, run)
+    link(stream, making / STREAM)
+    doing.tell(f"judging {plan.key}", 0.0)
+
+    def tried(t0s: int, of: int) -> None:
+        doing.tell(f"judging {plan.key}: {t0s} of {of} candidates for t0", 0.0)
+
+    means = Means(doing.spark, max_delay=experiment.max_delay, progress=tried)
+    verdict = judge_run(run, making / STREAM, means)
+    write_verdict(making, verdict)
+    shutil.rmtree(folder, ignore_errors=True)
+    making.rename(folder)
+    return run, verdict
+
+
+def _header(experiment: Experiment, planned: PlannedQuery, plan: PlannedRun, facts: StreamFacts) -> RunHeader:
+    engine = load_engine(plan.engine)
+    return RunHeader(
+        engine=plan.engine,
+        query=planned.query,
+        query_text=planned.text,
+        dialect=planned.dialect,
+        semantics=plan.semantics,
+        advanced_to=_duration(experiment, facts),
+        started=0,
+        begin=0 if experiment.workload.name is not None else facts.first,
+        evaluator=getattr(engine, "EVALUATOR", None),
+        factor=experiment.feed.factor,
+        workload={**_source(experiment, plan.seed), "triples": facts.triples},
+        versions=versions(),
+        machine=machine(),
+        repetition=plan.repetition,
+    )
+
+
+def _source(experiment: Experiment, seed: int) -> Mapping[str, object]:
+    source = experiment.workload.name or str(experiment.workload.file)
+    given = {key: str(value) for key, value in experiment.workload.parameters.items()}
+    return {"name": source, "seed": seed, **given}
+
+
+def versions() -> dict[str, str]:
+    """The versions that decide what a run measured."""
+    packages = ("streamgauge", "pyspark", "pyoxigraph", "pyarrow")
+    return {"python": platform.python_version(), **{name: version(name) for name in packages}}
+
+
+def machine() -> dict[str, object]:
+    """What the run ran on."""
+    memory = psutil.virtual_memory().total
+    return {"system": platform.platform(), "cpus": os.cpu_count() or 1, "memory_mb": memory >> 20}
+
+
+def link(source: Path, target: Path) -> None:
+    """The same files in another folder, without a second copy where the file system can share them."""
+    target.mkdir(parents=True)
+    for file in files(source):
+        try:
+            os.link(file, target / file.name)
+        except OSError:
+            shutil.copy2(file, target / file.name)

@@ -1,0 +1,1 @@
+"""Judging: expected reports beside answers, scores, delays, borders, the verdict."""

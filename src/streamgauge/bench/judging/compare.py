@@ -1,0 +1,194 @@
+"""Comparing bags of rows: terms exactly, computed numbers by value (SEMANTICS, terms and numbers)."""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from functools import lru_cache
+
+from streamgauge.bench.judging.blanks import has_blanks, renamed
+from streamgauge.model import algebra as a
+from streamgauge.model.terms import XSD, Row, Term, datatype
+
+TOLERANCE = {XSD + "float": Decimal("1e-5"), XSD + "double": Decimal("1e-9")}
+"""Relative tolerance by datatype; xsd:decimal is exact to 18 digits, xsd:integer exact."""
+
+_DECIMAL_DIGITS = Decimal("1e-18")
+_COMPUTED = {XSD + name for name in ("float", "double", "decimal", "integer")}
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """Two bags compared: the size of the intersection, what either side has alone, how many received are undecided."""
+
+    common: int
+    missing: tuple[Row, ...]
+    surplus: tuple[Row, ...]
+    undecided: int = 0
+
+
+def computed_columns(form: a.QueryForm) -> frozenset[int]:
+    """The positions of variables that an aggregate or an expression binds; only these are compared by value."""
+    if not isinstance(form, a.Select):
+        return frozenset()
+    bound = computed_variables(form.pattern)
+    return frozenset(i for i, name in enumerate(form.variables) if a.Var(name) in bound)
+
+
+def computed_variables(pattern: a.Pattern) -> frozenset[a.Var]:
+    """The variables of a pattern that an aggregate or an expression binds."""
+    match pattern:
+        case a.Extend(pattern=inner, variable=variable, expression=expression):
+            below = computed_variables(inner)
+            plain = isinstance(expression, str) or (isinstance(expression, a.Var) and expression not in below)
+            return below if plain else below | {variable}
+        case a.Group(pattern=inner, keys=keys, aggregates=aggregates):
+            below = computed_variables(inner)
+            by = {variable for variable, key in keys if isinstance(key, a.Call) or key in below}
+            return frozenset(by | {variable for variable, _ in aggregates})
+        case a.BGP() | a.Values():
+            return frozenset()
+        case a.Join() | a.LeftJoin() | a.Union() | a.Minus():
+            return computed_variables(pattern.left) | computed_variables(pattern.right)
+        case _:
+            return computed_variables(pattern.pattern)
+
+
+def tolerance_sentence(form: a.QueryForm) -> str:
+    """What the verdict says about how numbers were compared."""
+    if not computed_columns(form):
+        return "terms compared exactly"
+    return (
+        "computed numbers by value: xsd:float relative 1e-5, xsd:double 1e-9, xsd:decimal to 18 digits; terms exactly"
+    )
+
+
+def overlap(
+    expected: Sequence[Row], actual: Sequence[Row], computed: frozenset[int], doubtful: Sequence[Row] = ()
+) -> Overlap:
+    """The bag intersection of expected and actual rows, and the rows that only one side has.
+
+    Blank nodes are equal by isomorphism. Received rows that are not expected but ``doubtful`` (so near a bound that
+    either is right) are counted as undecided and are on neither side.
+    """
+    if has_blanks(expected) or has_blanks(doubtful):
+        actual = renamed((*expected, *doubtful), actual, computed)
+    wanted, given = Counter(expected), Counter(actual)
+    common = (wanted & given).total()
+    missing, surplus = wanted - given, given - wanted
+    if computed and missing and surplus:
+        common += _match_by_value(missing, surplus, computed)
+    undecided = _take(Counter(doubtful), surplus, computed) if doubtful and surplus else 0
+    return Overlap(common, tuple(missing.elements()), tuple(surplus.elements()), undecided)
+
+
+def _take(doubtful: Counter[Row], surplus: Counter[Row], computed: frozenset[int]) -> int:
+    """Take the doubtful rows out of the surplus; how many."""
+    both = doubtful & surplus
+    doubtful -= both
+    surplus -= both
+    return both.total() + (_match_by_value(doubtful, surplus, computed) if computed else 0)
+
+
+def _match_by_value(missing: Counter[Row], surplus: Counter[Row], computed: frozenset[int]) -> int:
+    """Pair rows that are equal but for numbers within tolerance; takes the pairs out of both bags."""
+    candidates: dict[Row, list[Row]] = defaultdict(list)
+    for row in surplus:
+        candidates[_exact(row, computed)].append(row)
+    found = 0
+    for row in list(missing):
+        for other in candidates[_exact(row, computed)]:
+            pairs = min(missing[row], surplus[other])
+            if pairs > 0 and alike(row, other, computed):
+                missing[row] -= pairs
+                surplus[other] -= pairs
+                found += pairs
+    return found
+
+
+def alike(expected: Row, actual: Row, computed: frozenset[int]) -> bool:
+    """Whether two rows are equal: terms exactly, computed numbers within tolerance."""
+    return len(expected) == len(actual) and all(
+        close(left, right) if i in computed else left == right
+        for i, (left, right) in enumerate(zip(expected, actual, strict=True))
+    )
+
+
+class Bags:
+    """Expected and received bags of one run, compared pair by pair; what was compared is remembered."""
+
+    def __init__(
+        self,
+        expected: Sequence[Sequence[Row]],
+        actual: Sequence[Sequence[Row]],
+        computed: frozenset[int] = frozenset(),
+        doubtful: Sequence[Sequence[Row]] = (),
+    ) -> None:
+        self._expected, self._actual, self._computed = expected, actual, computed
+        self._doubtful = doubtful
+        self._counts: tuple[dict[int, Counter[Row]], dict[int, Counter[Row]]] = {}, {}
+        self.similarity = lru_cache(maxsize=1 << 18)(self._similarity)
+        plain = not (computed or any(map(has_blanks, (*expected, *actual, *doubtful))))
+        self._plain = plain
+
+    def overlap(self, i: int, j: int) -> Overlap:
+        """Expected bag i beside received bag j."""
+        return overlap(self._expected[i], self._actual[j], self._computed, self._doubt(i))
+
+    def _doubt(self, i: int) -> Sequence[Row]:
+        return self._doubtful[i] if self._doubtful else ()
+
+    def _similarity(self, i: int, j: int) -> float:
+        expected, actual = len(self._expected[i]), len(self._actual[j])
+        if self._plain and not self._doubt(i):
+            return similarity(self._common(i, j), expected, actual)
+        both = self.overlap(i, j)
+        return similarity(both.common, expected, actual - both.undecided)
+
+    def _common(self, i: int, j: int) -> int:
+        wanted = self._counted(0, i, self._expected)
+        given = self._counted(1, j, self._actual)
+        if len(wanted) > len(given):
+            wanted, given = given, wanted
+        return sum(min(count, given[row]) for row, count in wanted.items() if row in given)
+
+    def _counted(self, side: int, place: int, bags: Sequence[Sequence[Row]]) -> Counter[Row]:
+        known = self._counts[side]
+        if place not in known:
+            known[place] = Counter(bags[place])
+        return known[place]
+
+
+def _exact(row: Row, computed: frozenset[int]) -> Row:
+    return tuple(term for i, term in enumerate(row) if i not in computed)
+
+
+def close(expected: Term | None, actual: Term | None) -> bool:
+    """Whether two computed terms are equal: the same term, or numbers within the looser datatype's tolerance."""
+    if expected == actual:
+        return True
+    left, right = number(expected), number(actual)
+    if left is None or right is None:
+        return False
+    difference = abs(left - right)
+    relative = max(TOLERANCE.get(datatype(term) or "", Decimal(0)) for term in (expected or "", actual or ""))
+    if relative:
+        return difference <= relative * max(abs(left), abs(right))
+    return difference <= _DECIMAL_DIGITS * max(Decimal(1), abs(left))
+
+
+def number(term: Term | None) -> Decimal | None:
+    """The finite value of a numeric literal; ``None`` for anything else."""
+    if term is None or datatype(term) not in _COMPUTED:
+        return None
+    try:
+        value = Decimal(term[1 : term.rindex('"')])
+    except InvalidOperation:
+        return None
+    return value if value.is_finite() else None
+
+
+def similarity(common: int, expected: int, actual: int) -> float:
+    """|E and A| / |E or A| of two bags by their sizes; 1 when both are empty."""
+    either = expected + actual - common
+    return common / either if either else 1.0

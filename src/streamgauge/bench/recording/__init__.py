@@ -1,0 +1,1 @@
+"""Recording: an engine fed in a process of its own, everything observed kept."""

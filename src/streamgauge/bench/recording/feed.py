@@ -1,0 +1,137 @@
+"""Feeding an engine: paced by event time, or as fast as it takes it; every hand-over is recorded."""
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from queue import SimpleQueue
+
+from streamgauge.bench.judging.clock import ADVANCE
+from streamgauge.model.element import StreamElement
+from streamgauge.model.run import Fed
+from streamgauge.model.semantics import Due
+from streamgauge.wire.lines import encode_advance, encode_element
+
+HEARTBEAT_MS = 10
+"""While a paced feeder waits, it tells the engine how far time has come this often (wall ms)."""
+
+READY = b'{"ready":true}\n'
+"""What an engine writes once it has read its task and can take elements."""
+
+Clock = Callable[[], int]
+Sleep = Callable[[float], None]
+Write = Callable[[bytes], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """``factor`` is event time over wall time, ``None`` as fast as possible; ``begin`` and ``advance_to`` in ms.
+
+    Where only the last of several due windows counts (``due``), advancing between elements would change which one
+    that is; with a ``lateness`` bound (ms) what is earlier may still come: then only the end of the stream is told.
+    """
+
+    factor: float | None
+    begin: int
+    advance_to: int
+    due: Due = Due.ALL
+    lateness: int | None = None
+
+    @property
+    def tells(self) -> bool:
+        """Whether the engine is told between elements how far time has come."""
+        return self.due is Due.ALL and self.lateness is None
+
+
+class StoppedError(Exception):
+    """The engine is gone: nobody reads any more."""
+
+
+def feed_fast(stream: Iterable[StreamElement], pace: Pace, write: Write, clock: Clock) -> list[Fed]:
+    """Hand over everything as fast as the engine takes it (writing blocks), then advance; one record each."""
+    fed: list[Fed] = []
+    for element in stream:
+        before = clock()
+        write(encode_element(element))
+        fed.append(Fed(element.sequence, element.time, before, clock(), len(element.added)))
+    before = clock()
+    write(encode_advance(pace.advance_to))
+    fed.append(Fed(ADVANCE, pace.advance_to, before, clock()))
+    return fed
+
+
+class PacedFeeder:
+    """Hands over each element when its time has come, whatever the engine does: writing has a thread of its own."""
+
+    def __init__(self, pace: Pace, write: Write, clock: Clock, sleep: Sleep = time.sleep) -> None:
+        self._pace = pace
+        self._factor = pace.factor or 1.0
+        self._write = write
+        self._clock = clock
+        self._sleep = sleep
+        self._queue: SimpleQueue[bytes | None] = SimpleQueue()
+        self._stopped = threading.Event()
+        self._fed: list[Fed] = []
+        self._start = 0
+
+    def feed(self, stream: Iterable[StreamElement], start: int) -> list[Fed]:
+        """Hand over the stream, whose time ``begin`` is the monotonic ``start`` (ns); ends with the last advance."""
+        self._start = start
+        writer = threading.Thread(target=self._drain, name="feed-writer", daemon=True)
+        writer.start()
+        told = self._pace.begin - 1
+        last = told
+        for element in stream:
+            if element.time > last:
+                told = self._wait(element.time, self._tell(last, told))
+            last = max(last, element.time)
+            self._put(
+                encode_element(element),
+                Fed(element.sequence, element.time, self._wall(element.time), 0, len(element.added)),
+            )
+        until = self._pace.advance_to
+        self._wait(until, self._tell(last, told) if last < until else last)
+        self._put(encode_advance(until), Fed(ADVANCE, until, self._wall(until), 0))
+        self._queue.put(None)
+        writer.join()
+        return self._fed
+
+    def _wait(self, until: int, told: int) -> int:
+        """Sleep to the wall time of ``until`` (ms), saying on the way how far time has come; returns what was told."""
+        while not self._stopped.is_set():
+            left = self._wall(until) - self._clock()
+            if left <= 0:
+                break
+            come = min(until - 1, self._now() - 1)
+            told = self._tell(come, told)
+            self._sleep(min(left / 1e9, HEARTBEAT_MS / 1e3))
+        if self._stopped.is_set():
+            raise StoppedError
+        return told
+
+    def _tell(self, come: int, told: int) -> int:
+        """Say that time has come to ``come`` (ms) unless that was told: what is at it has come."""
+        if come <= told:
+            return told
+        if self._pace.tells:
+            self._put(encode_advance(come), Fed(ADVANCE, come, self._wall(come), 0))
+        return come
+
+    def _put(self, line: bytes, fed: Fed) -> None:
+        self._queue.put(line)
+        self._fed.append(Fed(fed.sequence, fed.time, fed.planned, self._clock(), fed.size))
+
+    def _drain(self) -> None:
+        while (line := self._queue.get()) is not None:
+            try:
+                self._write(line)
+            except OSError:
+                self._stopped.set()
+                return
+
+    def _wall(self, event: int) -> int:
+        return self._start + round((event - self._pace.begin) * 1e6 / self._factor)
+
+    def _now(self) -> int:
+        """The stream's time now, ms."""
+        return self._pace.begin + int((self._clock() - self._start) * self._factor / 1e6)

@@ -1,0 +1,203 @@
+"""Recording a run: the engine in a process of its own, every answer stamped, its resources sampled."""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import IO
+
+from streamgauge.bench.recording.feed import READY, Pace, PacedFeeder, StoppedError, feed_fast
+from streamgauge.bench.recording.sample import end, sample
+from streamgauge.model.answer import Answer
+from streamgauge.model.element import StreamElement
+from streamgauge.model.run import Fed, Run, RunHeader, Sample
+from streamgauge.wire.lines import LineError, decode_answer
+from streamgauge.wire.semantics import to_json
+
+START_LIMIT_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds on an engine: wall time of the whole run (s) and what it may write (bytes)."""
+
+    seconds: float = 600.0
+    output: int = 1 << 30
+
+
+@dataclass
+class _Observed:
+    """What the threads see; failures are sentences, the first one counts."""
+
+    lines: list[tuple[int, bytes]] = field(default_factory=list)
+    samples: list[Sample] = field(default_factory=list)
+    failure: str | None = None
+    written: int = 0
+
+    def fail(self, sentence: str) -> None:
+        self.failure = self.failure or sentence
+
+
+def python_command(engine: str) -> list[str]:
+    """The command that runs a Python engine behind the pipe contract."""
+    return [sys.executable, "-m", "streamgauge.bench.recording.host", engine]
+
+
+def record(
+    header: RunHeader,
+    command: Sequence[str],
+    stream: Iterable[StreamElement],
+    limits: Limits,
+    clock: Callable[[], int] = time.monotonic_ns,
+) -> Run:
+    """Run the engine on the stream and return what was observed; a crash, hang or flood is in ``failure``."""
+    with tempfile.TemporaryFile() as words:
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=words, bufsize=0)
+        try:
+            return _observe(header, process, stream, limits, clock, words)
+        finally:
+            _kill(process)
+
+
+def _observe(
+    header: RunHeader,
+    process: "subprocess.Popen[bytes]",
+    stream: Iterable[StreamElement],
+    limits: Limits,
+    clock: Callable[[], int],
+    words: IO[bytes],
+) -> Run:
+    seen = _Observed()
+    ready, done = threading.Event(), threading.Event()
+    threads = [
+        threading.Thread(target=_read, args=(process, seen, limits, clock, ready), daemon=True),
+        threading.Thread(target=sample, args=(process.pid, seen.samples, done, clock), daemon=True),
+        threading.Thread(target=_watch, args=(process, seen, limits, done), daemon=True),
+    ]
+    for thread in threads:
+        thread.start()
+    started, fed = _feed(header, process, stream, clock, ready, seen)
+    code = process.wait()
+    threads[0].join()
+    done.set()
+    for thread in threads[1:]:
+        thread.join()
+    if code != 0:
+        seen.fail(f"the engine ended with exit code {code} after {len(seen.lines)} answers; {_last_words(words)}")
+    answers = _answers(seen)
+    return Run(replace(header, started=started, failure=seen.failure), answers, tuple(fed), tuple(seen.samples))
+
+
+def _feed(
+    header: RunHeader,
+    process: "subprocess.Popen[bytes]",
+    stream: Iterable[StreamElement],
+    clock: Callable[[], int],
+    ready: threading.Event,
+    seen: _Observed,
+) -> tuple[int, list[Fed]]:
+    """Give the engine its task, wait until it is ready, feed it and close its input."""
+    assert process.stdin is not None
+    write = process.stdin.write
+    try:
+        write(_task(header))
+        if not ready.wait(START_LIMIT_S) and process.poll() is None:
+            seen.fail(f"the engine did not say that it is ready within {START_LIMIT_S:.0f} s")
+            process.kill()
+        started = clock()
+        semantics = header.semantics
+        pace = Pace(header.factor, header.begin, header.advanced_to, semantics.due, semantics.lateness)
+        if pace.factor is None:
+            fed = feed_fast(stream, pace, write, clock)
+        else:
+            fed = PacedFeeder(pace, write, clock).feed(stream, started)
+    except (OSError, StoppedError):
+        seen.fail(f"the engine stopped reading its input; {_exit(process)}")
+        return clock(), []
+    finally:
+        _close(process)
+    return started, fed
+
+
+def _task(header: RunHeader) -> bytes:
+    task = {
+        "query": header.query_text,
+        "dialect": header.dialect,
+        "semantics": to_json(header.semantics),
+        "static": [list(triple) for triple in header.query.static],
+    }
+    return json.dumps(task).encode() + b"\n"
+
+
+def _read(
+    process: "subprocess.Popen[bytes]",
+    seen: _Observed,
+    limits: Limits,
+    clock: Callable[[], int],
+    ready: threading.Event,
+) -> None:
+    """Stamp every line of the engine as it comes; a flood ends the engine."""
+    assert process.stdout is not None
+    with os.fdopen(os.dup(process.stdout.fileno()), "rb", buffering=1 << 20) as output:
+        for line in output:
+            if line == READY:
+                ready.set()
+                continue
+            seen.lines.append((clock(), line))
+            seen.written += len(line)
+            if seen.written > limits.output:
+                seen.fail(f"the engine wrote more than {limits.output >> 20} MiB of answers: a flood, so it was ended")
+                process.kill()
+                break
+    ready.set()
+
+
+def _watch(process: "subprocess.Popen[bytes]", seen: _Observed, limits: Limits, done: threading.Event) -> None:
+    """End an engine that takes longer than its limit."""
+    if done.wait(limits.seconds) or process.poll() is not None:
+        return
+    seen.fail(f"the engine was still running after its time limit of {limits.seconds:g} s, so it was ended")
+    process.kill()
+
+
+def _answers(seen: _Observed) -> tuple[Answer, ...]:
+    answers: list[Answer] = []
+    for number, (received, line) in enumerate(seen.lines, 1):
+        try:
+            answers.append(replace(decode_answer(line), received=received))
+        except LineError as error:
+            seen.fail(f"line {number} of the engine's output is not an answer: {error}")
+            break
+    return tuple(answers)
+
+
+def _exit(process: "subprocess.Popen[bytes]") -> str:
+    code = process.poll()
+    return "it is still running" if code is None else f"it ended with exit code {code}"
+
+
+def _last_words(words: IO[bytes]) -> str:
+    words.seek(0, os.SEEK_END)
+    words.seek(max(0, words.tell() - 2000))
+    text = words.read().decode(errors="replace").strip()
+    return f"its last words: {text}" if text else "it said nothing on standard error"
+
+
+def _close(process: "subprocess.Popen[bytes]") -> None:
+    assert process.stdin is not None
+    with contextlib.suppress(OSError):
+        process.stdin.close()
+
+
+def _kill(process: "subprocess.Popen[bytes]") -> None:
+    """End the engine's whole process tree and release its pipes."""
+    end(process.pid)
+    process.wait()
+    if process.stdout is not None:
+        process.stdout.close()
