@@ -101,7 +101,7 @@ def _kind(term: Term) -> str:
 
 def _ordered(literals: Sequence[Term], kind: str) -> list[list[Term | None]]:
     """Literals of one kind in groups of equal ones, in order."""
-    if kind == "string":
+    if kind in ("string", "boolean"):  # "false" is before "true"
         alone: list[list[Term | None]] = [[term] for term in sorted(literals, key=_text)]
         return alone
     order = _sorted(literals)
