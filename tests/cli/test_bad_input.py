@@ -100,6 +100,20 @@ def test_a_query_that_the_parser_rejects_shows_line_and_column(here, run_main):
     assert "column" in err
 
 
+def test_a_static_graph_without_its_file(here, run_main):
+    asked = QUERY.replace("?s ex:p ?o } }", "?s ex:p ?o } ?o ex:in ?h }").replace(
+        "SELECT ?s", "SELECT ?s ?h FROM <urn:g>"
+    )
+    (here / "query.rq").write_text(asked)
+    code, _, err = run_main(*expect(here, "--advance-to", "10s", "--json"))
+    assert code == 2
+    assert "the query reads <urn:g>: name the file" in err
+    (here / "rooms.ttl").write_text("<urn:c> <urn:in> <urn:house> .")
+    code, out, _ = run_main(*expect(here, "--advance-to", "10s", "--rows", "--static", here / "rooms.ttl"))
+    assert code == 0
+    assert [window["rows"] for window in json.loads(out)] == [[["<urn:b>", "<urn:house>"]], []]
+
+
 def test_slide_0(here, run_main):
     (here / "query.rq").write_text(QUERY.replace("STEP PT5S", "STEP PT0S"))
     code, _, err = run_main(*expect(here))

@@ -43,6 +43,7 @@ def import_(
     semantics: Annotated[str | None, typer.Option(help="The engine's semantics: csparql, cqels, ...")] = None,
     format: Annotated[str | None, typer.Option(help="The sources' format, where it cannot be told.")] = None,  # noqa: A002
     engine: Annotated[str | None, typer.Option(help="The engine's name.")] = None,
+    static: Annotated[Path | None, typer.Option(help="Static data beside the stream: any RDF file.")] = None,
     samples: Annotated[Path | None, typer.Option(help="A P_ file of YABench: memory, CPU, threads.")] = None,
     times: Annotated[
         str | None, typer.Option(callback=_times, help="What the times are: count, received, instant.")
@@ -61,6 +62,7 @@ def import_(
         semantics=None if semantics is None else profile(semantics),
         engine=engine,
         samples=samples,
+        static=static,
         advance_to=None if advance_to is None else duration(advance_to),
         times=None if times is None else Times(times),
         test=test,

@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from streamgauge.bench.expected.background import beside
 from streamgauge.bench.experiments.plan import read_text, refuse_window
 from streamgauge.bench.experiments.running import stream_facts
 from streamgauge.bench.judging.expecting import expected_reports
@@ -129,10 +130,11 @@ def _judged(run: Run, stream: Path, rules: str | None, means: Means) -> Verdict:
 
 
 def expect(
-    query: Annotated[Path, typer.Argument(help="A continuous query (RSP-QL or C-SPARQL).")],
+    query: Annotated[Path, typer.Argument(help="A continuous query in any dialect.")],
     stream: Annotated[Path, typer.Option(help="A stream: the stream table's folder, or any file that can be read.")],
     semantics: Annotated[str, typer.Option("--semantics", "--as", help="A profile's name: csparql, yabench, ...")],
     define: Annotated[list[str] | None, typer.Option("--define", "-D", help="A query parameter: -D TEMP=50.")] = None,
+    static: Annotated[Path | None, typer.Option(help="Static data beside the stream: any RDF file.")] = None,
     windows: Annotated[int | None, typer.Option(min=1, help="How many windows; sets how far time comes.")] = None,
     advance_to: Annotated[
         str | None, typer.Option(help="How far time comes: 30s; the last element unless given.")
@@ -147,7 +149,7 @@ def expect(
     master: Annotated[str | None, typer.Option(help="Spark master, local[*] unless given.")] = None,
 ) -> None:
     """Expected answers and sizes of a stream and a query, without a run."""
-    asked = parse(fill(read_text(query), _defined(define)))
+    asked = beside(parse(fill(read_text(query), _defined(define))), static)
     wanted = profile(semantics)
     console = Console(stderr=True)
     with TemporaryDirectory() as scratch, console.status("computing the expected answers"):

@@ -5,6 +5,7 @@ import sys
 import typer
 
 from streamgauge import __version__
+from streamgauge.bench.expected.background import BackgroundError
 from streamgauge.bench.experiments.experiment import ExperimentError
 from streamgauge.bench.importing import ForeignError
 from streamgauge.bench.rules import UnknownRulesError
@@ -35,6 +36,7 @@ BAD_INPUT = (
     OutOfOrderError,
     SparkUnavailableError,
     ForeignError,
+    BackgroundError,
     UnknownRulesError,
 )
 """What a user can put right: printed as its sentence, without a stack trace."""

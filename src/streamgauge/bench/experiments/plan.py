@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from streamgauge.bench.expected.background import BackgroundError, beside
 from streamgauge.bench.experiments.experiment import Experiment, ExperimentError
 from streamgauge.engines import load as load_engine
 from streamgauge.model.query import ContinuousQuery, Window
 from streamgauge.model.semantics import Semantics
 from streamgauge.query import detect, fill, parse
 from streamgauge.semantics.profiles import profile
-from streamgauge.wire.formats import read_triples
 from streamgauge.workloads import load as load_workload
 from streamgauge.workloads import query_text
 
@@ -53,12 +53,10 @@ def plan_query(experiment: Experiment) -> PlannedQuery:
     else:
         template = part.text or ""
     text = fill(template, {key: str(value) for key, value in part.parameters.items()})
-    query = parse(text)
-    if part.static is not None:
-        query = query.with_static(tuple(read_triples(part.static)))
-    elif query.background:
-        named = " and ".join(f"<{name}>" for name in query.background)
-        raise ExperimentError(f"query.static: the query reads {named}: name the file that has its triples")
+    try:
+        query = beside(parse(text), part.static)
+    except BackgroundError as error:
+        raise ExperimentError(f"query.static: {error}") from error
     return PlannedQuery(text, detect(text), query)
 
 

@@ -7,6 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from streamgauge.bench.expected.background import beside
 from streamgauge.model.answer import Answer
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import Run, RunHeader, Sample
@@ -42,6 +43,7 @@ class Request:
     semantics: Semantics | None = None
     engine: str | None = None
     samples: Path | None = None
+    static: Path | None = None
     advance_to: int | None = None
     times: Times | None = None
     test: str | None = None
@@ -94,7 +96,7 @@ def assemble(
     if request.semantics is None:
         raise ForeignError(f"{source}: under which semantics did the engine run? Name it with --semantics NAME")
     text = fill(request.query, {name: request.values[name] for name in _used(request)})
-    query = parse(text)
+    query = beside(parse(text), request.static)
 
     def run(last: int) -> Run:
         until = request.advance_to if request.advance_to is not None else advance(query, last)
