@@ -16,6 +16,7 @@ from streamgauge.model.verdict import Judgement
 from streamgauge.query import parse_sparql
 from streamgauge.report.reproduce.yabench_engines import figure_5
 from streamgauge.semantics.profiles import YABENCH, YABENCH_CHANGE
+from streamgauge.semantics.refusal import RefusedError
 from tests.notation import STREAM, stream
 
 TEXT = "SELECT ?s { ?s <urn:p> ?o ; <urn:q> ?o }"
@@ -203,3 +204,10 @@ def test_where_its_gracious_oracle_fails_the_verdict_is_unknown():
     verdict = judge_as("yabench", run(rows("x"), YABENCH_CHANGE), at(1, 2), Settings(gracious=True))
     assert verdict.judgement is Judgement.UNKNOWN
     assert "no start is left to try" in verdict.reason
+
+
+def test_an_answer_from_the_far_future_is_no_flood_of_windows():
+    gathering = Gathering(1, 1, lambda _start, _end: 0)
+    gathering.add(Line(0.0, 1.0, 1, 0, 0, 0, 1, 0))
+    with pytest.raises(RefusedError, match="windows after the one before it"):
+        gathering.add(Line(0.0, 1.0, 1, 0, 0, 0, 10**12, 0))

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from streamgauge.semantics.refusal import RefusedError
+
 UNSET = -1
 """What YABench writes, and adds up, where a record has no such figure."""
 
@@ -34,6 +36,10 @@ def parse(text: str) -> Line:
         raise ValueError(f"eight numbers are expected: {text[:80]}")
     actual, expected, size, start, end, delay = map(int, cells[2:])
     return Line(float(cells[0]), float(cells[1]), actual, expected, size, start, end, delay)
+
+
+MOST_EMPTY = 300_000
+"""Windows without a record that are written one after the other."""
 
 
 @dataclass
@@ -72,6 +78,11 @@ class Gathering:
         return self.lines
 
     def _empty(self, begin: int, end: int) -> None:
+        if end - begin > MOST_EMPTY:
+            raise RefusedError(
+                f"an answer came {end - begin:,} windows after the one before it: YABench writes a line for each, and "
+                f"no more than {MOST_EMPTY:,} are written here; judge without --as"
+            )
         for number in range(begin, end):
             start = number * self.slide
             self.lines.append(Line(1.0, 1.0, 0, 0, 0, start, start + self.size, 0))
