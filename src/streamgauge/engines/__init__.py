@@ -1,51 +1,43 @@
 """Engines that can be put under test, a module or folder each; another package adds one by an entry point.
 
-An engine is a module with ``refuse`` and ``start`` (DESIGN, section 5), and ``EVALUATOR`` when one of ours
-computes its answers, which then may not judge it.
+An engine is a module with ``refuse`` and ``start`` (DESIGN, section 5; docs/adding-an-engine.md). What else it may say
+of itself: ``EVALUATOR``, which of our evaluators computes its answers, which then may not judge it; ``PROFILES``, the
+semantics that it has; ``DIALECT``, the one in which it reads queries; ``command()``, its program on the pipe.
 """
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import entry_points
+from pathlib import Path
 from pkgutil import iter_modules
-from typing import Protocol, TypeAlias, cast
+from typing import cast
 
-from streamgauge.model.answer import Answer
-from streamgauge.model.element import StreamElement
-from streamgauge.model.query import ContinuousQuery
-from streamgauge.model.semantics import Semantics
+from streamgauge.model.engine import Emit, Engine, Session
+
+__all__ = [
+    "Emit",
+    "Engine",
+    "EngineError",
+    "EngineUnavailableError",
+    "Session",
+    "command",
+    "dialect",
+    "evaluator",
+    "folder",
+    "load",
+    "names",
+    "profiles",
+]
 
 GROUP = "streamgauge.engines"
-
-Emit: TypeAlias = Callable[[Answer], None]
-"""What an engine calls with every report."""
 
 
 class EngineError(ValueError):
     """An engine that is not here; the sentence lists those that are."""
 
 
-class Session(Protocol):
-    """A query that is being answered."""
-
-    def push(self, element: StreamElement) -> None:
-        """An element has come."""
-
-    def advance(self, time: int) -> None:
-        """Nothing earlier than ``time`` (ms) will come: report what is due up to here."""
-
-    def close(self) -> None:
-        """No more input; nothing further is due."""
-
-
-class Engine(Protocol):
-    """A module with these two functions is an engine."""
-
-    def refuse(self, query: ContinuousQuery, semantics: Semantics) -> str | None:
-        """``None``, or the sentence why this engine cannot answer the query under the semantics."""
-
-    def start(self, query: ContinuousQuery, semantics: Semantics, emit: Emit) -> Session:
-        """Begin to answer."""
+class EngineUnavailableError(EngineError):
+    """An engine that needs something that is absent; the sentence says how to get it."""
 
 
 def names() -> tuple[str, ...]:
@@ -59,6 +51,33 @@ def load(name: str) -> Engine:
     if name not in modules:
         raise EngineError(f"there is no engine {name!r}: there is {', '.join(sorted(modules))}")
     return cast(Engine, import_module(modules[name]))
+
+
+def evaluator(engine: Engine) -> str | None:
+    """Which of our evaluators computes its answers; ``None`` for foreign engines."""
+    return getattr(engine, "EVALUATOR", None)
+
+
+def profiles(engine: Engine) -> tuple[str, ...] | None:
+    """The names of the semantics that it has; ``None`` for any that it does not refuse."""
+    return getattr(engine, "PROFILES", None)
+
+
+def dialect(engine: Engine) -> str | None:
+    """The dialect in which it reads queries; ``None`` for any of ours."""
+    return getattr(engine, "DIALECT", None)
+
+
+def command(engine: Engine) -> Sequence[str] | None:
+    """Its program on the pipe, ``None`` for one in Python; EngineUnavailableError says what is absent."""
+    own = getattr(engine, "command", None)
+    return None if own is None else cast(Sequence[str], own())
+
+
+def folder(engine: Engine) -> Path | None:
+    """The folder of an engine that has one, ``None`` for a single module."""
+    paths = getattr(engine, "__path__", None)
+    return Path(paths[0]) if paths else None
 
 
 def _modules() -> dict[str, str]:

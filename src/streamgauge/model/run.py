@@ -41,6 +41,7 @@ class RunHeader:
     (ms) is how far that time came; ``evaluator`` names what computes the engine's answers, which may not judge it;
     ``factor`` is the pace (event time over wall time, ``None`` when fed as fast as possible); ``failure`` explains
     an engine that crashed, hung or flooded. ``workload`` and ``versions`` are free-form and printed in reports.
+    ``options`` are the engine's own, as its task had them; ``late`` counts the elements that it said came too late.
     """
 
     engine: str
@@ -58,6 +59,8 @@ class RunHeader:
     machine: Mapping[str, object] = field(default_factory=dict)
     failure: str | None = None
     repetition: int = 1
+    options: Mapping[str, object] = field(default_factory=dict)
+    late: int = 0
 
 
 @dataclass(frozen=True)

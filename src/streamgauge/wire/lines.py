@@ -2,6 +2,7 @@
 
 ``{"t": ms, "n": sequence, "stream": IRI, "add": "N-Triples text", "remove": ..., "until": ms}``, ``{"advance": ms}``;
 ``{"vars": [names], "add": [rows], "remove": [rows], "kind": ..., "instant": ms, "scope": [ms, ms]}``. Absent is empty.
+``{"late": n}`` says how many elements have come too late to count. docs/pipe.md is the whole contract.
 """
 
 import json
@@ -34,7 +35,15 @@ class Advance:
     time: int
 
 
+@dataclass(frozen=True, slots=True)
+class Late:
+    """How many elements have come too late to count, since the task began."""
+
+    count: int
+
+
 Input: TypeAlias = StreamElement | Advance
+Output: TypeAlias = Answer | Late
 
 
 def encode_element(element: StreamElement) -> bytes:
@@ -81,9 +90,23 @@ def encode_answer(answer: Answer) -> bytes:
     return json.dumps(data, separators=(",", ":")).encode() + b"\n"
 
 
+def encode_late(count: int) -> bytes:
+    """One line that says how many elements have come too late to count."""
+    return b'{"late":%d}\n' % count
+
+
+def decode_output(line: bytes | str) -> Output:
+    """What an engine says in a line: an answer, or how many elements came late. LineError otherwise."""
+    data = _object(line)
+    return Late(_whole(data, "late")) if "late" in data else _answer(data)
+
+
 def decode_answer(line: bytes | str) -> Answer:
     """The answer of a line, its terms made canonical, ``received`` 0; LineError names the field."""
-    data = _object(line)
+    return _answer(_object(line))
+
+
+def _answer(data: dict[str, Any]) -> Answer:
     kind = data.get("kind", "solutions")
     if kind not in _KINDS:
         raise LineError(f"field kind is {_short(kind)}: expected one of {', '.join(_KINDS)}")

@@ -58,10 +58,11 @@ class QueryPart(_Part):
 
 
 class EnginePart(_Part):
-    """An engine and the semantics, by name, under which it runs and is judged."""
+    """An engine, the semantics, by name, under which it runs and is judged, and the engine's own options."""
 
     name: str
     semantics: tuple[str, ...] = Field(min_length=1)
+    options: dict[str, str | int | float | bool] = Field(default_factory=dict)
 
     @model_validator(mode="before")
     @classmethod

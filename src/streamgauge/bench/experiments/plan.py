@@ -1,7 +1,7 @@
 """From an experiment to its runs: streams, queries and engines made concrete, bad input refused first."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from streamgauge.bench.expected.background import BackgroundError, beside
@@ -17,17 +17,19 @@ from streamgauge.workloads import query_text
 
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
-    """One run to do: engine, semantics, seed and repetition; ``key`` names its folder."""
+    """One run to do: engine with its own options, semantics, seed and repetition; ``key`` names its folder."""
 
     engine: str
     semantics: Semantics
     seed: int
     repetition: int
+    options: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def key(self) -> str:
         """A folder name that is the same whenever the run is."""
-        return f"{self.engine}-{self.semantics.name}-seed{self.seed}-{self.repetition}"
+        own = "".join(f"-{name}={value}" for name, value in sorted(self.options.items()))
+        return f"{self.engine}{own}-{self.semantics.name}-seed{self.seed}-{self.repetition}".replace("/", "_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,7 @@ def _runs(experiment: Experiment, query: ContinuousQuery) -> Iterator[PlannedRun
                 raise ExperimentError(f"engine {part.name} refuses this query under {name}: {reason}")
             for seed in experiment.seeds:
                 for repetition in range(1, experiment.repetitions + 1):
-                    yield PlannedRun(part.name, semantics, seed, repetition)
+                    yield PlannedRun(part.name, semantics, seed, repetition, part.options)
 
 
 BYTES_PER_TRIPLE = 800

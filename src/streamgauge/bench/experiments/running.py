@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 from streamgauge.bench.experiments.experiment import Experiment, ExperimentError
 from streamgauge.bench.experiments.plan import PlannedQuery, PlannedRun, plan_query, plan_runs, refuse_window
 from streamgauge.bench.judging.judge import Means, judge_run
-from streamgauge.bench.recording.record import Limits, python_command, record
+from streamgauge.bench.recording.record import Limits, program, record, task_of
+from streamgauge.engines import dialect, evaluator
 from streamgauge.engines import load as load_engine
 from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.verdict import Verdict
@@ -86,6 +87,7 @@ def refuse_other(
         "workload": before == _source(experiment, plan.seed),
         "query": (kept.query_text, kept.query.static) == (planned.text, planned.query.static),
         "semantics": kept.semantics == plan.semantics,
+        "engine.options": dict(kept.options) == dict(plan.options),
         "feed.pace": kept.factor == experiment.feed.factor,
     }
     other = ", ".join(name for name, equal in same.items() if not equal)
@@ -171,7 +173,8 @@ def _do(
         header.advanced_to,
     )
     limits = Limits(experiment.feed.time_limit / 1000, experiment.feed.output_limit_mb << 20)
-    run = record(header, python_command(plan.engine), elements(stream), limits)
+    task = task_of(header, dialect(load_engine(plan.engine)))
+    run = record(header, program(plan.engine), elements(stream), limits, task=task)
     write_run(making, run)
     link(stream, making / STREAM)
     doing.tell(f"judging {plan.key}", 0.0)
@@ -188,7 +191,6 @@ def _do(
 
 
 def _header(experiment: Experiment, planned: PlannedQuery, plan: PlannedRun, facts: StreamFacts) -> RunHeader:
-    engine = load_engine(plan.engine)
     return RunHeader(
         engine=plan.engine,
         query=planned.query,
@@ -198,12 +200,13 @@ def _header(experiment: Experiment, planned: PlannedQuery, plan: PlannedRun, fac
         advanced_to=_duration(experiment, facts),
         started=0,
         begin=0 if experiment.workload.name is not None else facts.first,
-        evaluator=getattr(engine, "EVALUATOR", None),
+        evaluator=evaluator(load_engine(plan.engine)),
         factor=experiment.feed.factor,
         workload={**_source(experiment, plan.seed), "triples": facts.triples},
         versions=versions(),
         machine=machine(),
         repetition=plan.repetition,
+        options=plan.options,
     )
 
 

@@ -15,9 +15,6 @@ from streamgauge.wire.lines import encode_advance, encode_element
 HEARTBEAT_MS = 10
 """While a paced feeder waits, it tells the engine how far time has come this often (wall ms)."""
 
-READY = b'{"ready":true}\n'
-"""What an engine writes once it has read its task and can take elements."""
-
 Clock = Callable[[], int]
 Sleep = Callable[[float], None]
 Write = Callable[[bytes], object]

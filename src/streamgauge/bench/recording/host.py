@@ -1,53 +1,106 @@
-"""A process of its own for an engine written in Python: JSON lines in, JSON lines out (DESIGN, section 5)."""
+"""A process of its own for an engine written in Python: JSON lines in, JSON lines out (docs/pipe.md)."""
 
 import gc
-import json
 import sys
+from collections.abc import Iterable, Iterator
+from itertools import takewhile
 from typing import BinaryIO
 
-from streamgauge.bench.recording.feed import READY
 from streamgauge.engines import load
 from streamgauge.model.answer import Answer
+from streamgauge.model.engine import Session
 from streamgauge.query import parse
-from streamgauge.wire.lines import Advance, decode_input, encode_answer
-from streamgauge.wire.semantics import from_json
+from streamgauge.wire.lines import Advance, Input, decode_input, encode_answer, encode_late
+from streamgauge.wire.task import CLOSE, CLOSED, GO, READY, Task, decode_task
 
 
 def main() -> int:
-    """Run the engine named on the command line until standard input ends; its first line is the task."""
+    """Run the engine named on the command line until standard input ends."""
     return serve(sys.argv[1], sys.stdin.buffer, sys.stdout.buffer)
 
 
 def serve(name: str, lines: BinaryIO, out: BinaryIO) -> int:
-    """Answer one task: a line with query, dialect, semantics and static triples, then elements and advances."""
-    task = json.loads(lines.readline())
-    query = parse(task["query"], task["dialect"])
-    if task.get("static"):
-        query = query.with_static(tuple(tuple(triple) for triple in task["static"]))
-    waiting: list[bytes] = []
+    """Answer tasks one after another: each a task line, elements and advances, then ``close`` or the end of input."""
+    while line := lines.readline():
+        if not _answer(name, decode_task(line), lines, _Out(out)):
+            break
+        out.write(CLOSED)
+        out.flush()
+    return 0
 
-    def emit(answer: Answer) -> None:
-        waiting.append(encode_answer(answer))
 
-    session = load(name).start(query, from_json(task["semantics"]), emit)
-    out.write(READY)
-    out.flush()
+class _Out:
+    """Answers and the count of late elements, gathered until they are flushed."""
+
+    def __init__(self, out: BinaryIO) -> None:
+        self._out, self._late = out, 0
+        self.waiting: list[bytes] = []
+
+    def emit(self, answer: Answer) -> None:
+        self.waiting.append(encode_answer(answer))
+
+    def flush(self, session: Session) -> None:
+        late = getattr(session, "late", 0)
+        if late != self._late:
+            self._late = late
+            self.waiting.append(encode_late(late))
+        if self.waiting:
+            self._out.write(b"".join(self.waiting))
+            self._out.flush()
+            self.waiting.clear()
+
+    def ready(self) -> None:
+        self._out.write(READY)
+        self._out.flush()
+
+
+def _answer(name: str, task: Task, lines: BinaryIO, out: _Out) -> bool:
+    """Answer one task; whether another may follow."""
+    query = parse(task.query, task.dialect)
+    session = load(name).start(query.with_static(task.static) if task.static else query, task.semantics, out.emit)
+    out.ready()
+    given: Iterable[bytes | Input] = lines
+    closed = _Closed()
+    if task.preload:
+        given = _preloaded(lines, out)
     gc.collect()
     gc.freeze()
-    for line in lines:
-        given = decode_input(line)
-        if isinstance(given, Advance):
-            session.advance(given.time)
+    for each in closed.until(given):
+        item = decode_input(each) if isinstance(each, bytes) else each
+        if isinstance(item, Advance):
+            session.advance(item.time)
         else:
-            session.push(given)
-        if waiting:
-            out.write(b"".join(waiting))
-            out.flush()
-            waiting.clear()
+            session.push(item)
+        if out.waiting:
+            out.flush(session)
     session.close()
-    out.write(b"".join(waiting))
-    out.flush()
-    return 0
+    out.flush(session)
+    gc.unfreeze()
+    return closed.seen
+
+
+class _Closed:
+    """Whether input ended with ``close``, after which another task may come."""
+
+    seen = False
+
+    def until(self, given: Iterable[bytes | Input]) -> Iterator[bytes | Input]:
+        for each in given:
+            if each == CLOSE:
+                self.seen = True
+                return
+            yield each
+
+
+def _preloaded(lines: BinaryIO, out: _Out) -> Iterator[bytes | Input]:
+    """Everything up to ``go`` taken in before evaluation begins at a second ``go``; then the rest."""
+    held = [decode_input(line) for line in takewhile(GO.__ne__, lines)]
+    gc.collect()
+    gc.freeze()
+    out.ready()
+    lines.readline()
+    yield from held
+    yield from lines
 
 
 if __name__ == "__main__":

@@ -1,0 +1,124 @@
+"""An engine in a process of its own as a session: elements and advances in, answers out, as JSON lines."""
+
+import contextlib
+import io
+import subprocess
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from typing import IO
+
+from streamgauge.model.answer import Answer
+from streamgauge.model.element import StreamElement
+from streamgauge.wire.lines import Late, LineError, decode_output, encode_advance, encode_element
+from streamgauge.wire.task import READY, Task, encode_task
+
+START_LIMIT_S = 60.0
+END_LIMIT_S = 600.0
+
+
+class PipeError(RuntimeError):
+    """A program that broke the contract or ended badly; the sentence says how."""
+
+
+def start_piped(command: Sequence[str], task: Task, emit: Callable[[Answer], None]) -> "PipedSession":
+    """Start a program, give it its task and wait until it is ready; PipeError when it is not."""
+    return PipedSession(command, task, emit)
+
+
+class PipedSession:
+    """A program on the pipe; ``emit`` is called from a thread of its own as answers come, ``received`` left 0.
+
+    ``close`` ends the program's input and waits for its last answers. PipeError tells of a program that fails.
+    """
+
+    def __init__(self, command: Sequence[str], task: Task, emit: Callable[[Answer], None]) -> None:
+        self._emit, self.late, self._failure = emit, 0, ""
+        self._words: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._words, bufsize=0
+        )
+        self._ready = threading.Event()
+        self._reader = threading.Thread(target=self._read, name="engine-answers", daemon=True)
+        self._reader.start()
+        self._write(encode_task(task))
+        if not self._ready.wait(START_LIMIT_S) or self._failure:
+            self._end()
+            raise PipeError(f"the engine did not get ready within {START_LIMIT_S:.0f} s: {self._why()}")
+
+    def push(self, element: StreamElement) -> None:
+        """An element has come."""
+        self._write(encode_element(element))
+
+    def advance(self, time: int) -> None:
+        """Nothing earlier than ``time`` (ms) will come."""
+        self._write(encode_advance(time))
+
+    def close(self) -> None:
+        """No more input: wait for the last answers."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+        try:
+            code = self._process.wait(END_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            code = None
+        if code is not None:
+            self._reader.join()
+        why = self._why()
+        self._end()
+        if code is None:
+            raise PipeError(f"the engine was still running {END_LIMIT_S:.0f} s after the end of its input; ended")
+        if code != 0 or self._failure:
+            raise PipeError(f"the engine ended with exit code {code}: {why}")
+
+    def _write(self, line: bytes) -> None:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(line)
+        except OSError as error:
+            why = self._why()
+            self._end()
+            raise PipeError(f"the engine stopped reading its input: {why}") from error
+
+    def _read(self) -> None:
+        """Hand on every answer as it comes."""
+        assert self._process.stdout is not None
+        with io.BufferedReader(self._process.stdout) as output:  # type: ignore[type-var]
+            for line in output:
+                if line == READY:
+                    self._ready.set()
+                elif not self._told(line):
+                    break
+        self._ready.set()
+
+    def _told(self, line: bytes) -> bool:
+        try:
+            said = decode_output(line)
+        except LineError as error:
+            self._failure = f"it wrote a line that is no answer: {error}"
+            self._process.kill()
+            return False
+        if isinstance(said, Late):
+            self.late = said.count
+        else:
+            self._emit(said)
+        return True
+
+    def _why(self) -> str:
+        if self._failure:
+            return self._failure
+        self._words.seek(0)
+        text = self._words.read()[-2000:].decode(errors="replace").strip()
+        return f"its last words: {text}" if text else "it said nothing on standard error"
+
+    def _end(self) -> None:
+        """Leave no process and no pipe behind."""
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        if self._process.stdin is not None and not self._process.stdin.closed:
+            with contextlib.suppress(OSError):
+                self._process.stdin.close()
+        self._reader.join(5)
+        self._words.close()
