@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
@@ -135,8 +135,7 @@ def table(spark: SparkSession, rows: Sequence[tuple]):
 
 def agree(spark: SparkSession, drawn: list[Case], many: int) -> None:
     ready = [case for case in drawn if judged(case)]
-    if not ready:
-        return
+    assume(ready)
     rows, due, owner = [], [], []
     for case in ready:
         before = len(case.arrivals().times)
@@ -200,8 +199,7 @@ def whole_way(spark, data) -> None:
     """The same from a stream table on disk, with everything that lies between it and Spark."""
     over = data.draw(windows())
     case = Case(data.draw(asked(over)), data.draw(semantics()), data.draw(streams().filter(bool)), 0)
-    if not judged(case) or not {each.stream for each in over} & {element.stream for element in case.elements}:
-        return
+    assume(judged(case) and {each.stream for each in over} & {element.stream for element in case.elements})
     with TemporaryDirectory() as folder:
         path = Path(folder) / "stream.parquet"
         write(case.elements, path)
