@@ -18,6 +18,7 @@ from streamgauge.model.report import DueReport, View
 from streamgauge.model.terms import Term, Triple
 from streamgauge.query.parser import parse_sparql
 from streamgauge.query.printer import sparql
+from streamgauge.query.rebuild import every_pattern
 from streamgauge.wire.canonical import parse_term
 from streamgauge.wire.stream import SCHEMA
 from tests.sparql import draw, wide
@@ -118,6 +119,7 @@ def compare(spark: SparkSession, run: Run, form: al.QueryForm, many: int) -> Non
     except PySparkException as error:
         if AMBIGUOUS not in str(error):
             raise
+        assert any(isinstance(pattern, al.Slice) for pattern in every_pattern(form.pattern))
 
 
 @settings(max_examples=12)
