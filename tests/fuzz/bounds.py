@@ -38,4 +38,6 @@ def outcome(doing: Callable[[], object]) -> object:
             assert "Traceback" not in sentence
             return sentence
         except OSError as error:
+            if not error.filename:
+                raise
             return str(error)
