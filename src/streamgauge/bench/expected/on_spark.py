@@ -1,6 +1,6 @@
 """The expected reports of a recorded stream, all windows in one Spark job."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -84,39 +84,25 @@ class _Wanted:
 
     def bags(self, query: ContinuousQuery, semantics: Semantics) -> list[tuple[Row, ...]]:
         """The solutions of each report."""
-        found = _collected(
-            answers(
-                self.session,
-                self.stream,
-                self.due,
-                query.form,
-                query.static,
-                windows=query.windows,
-                means=_means(semantics),
-            )
-        )
+        found = self._asked(answers, query, semantics)
         report, *terms = (column.to_pylist() for column in found.columns)
         return in_order(zip(report, _tuples(terms, len(report)), strict=True), len(self.due))
 
     def changes(self, query: ContinuousQuery, semantics: Semantics) -> Iterable[Change]:
         """How each report's solutions differ from those of the report before."""
-        found = _collected(
-            changes(
-                self.session,
-                self.stream,
-                self.due,
-                query.form,
-                query.static,
-                windows=query.windows,
-                means=_means(semantics),
-            )
-        )
+        found = self._asked(changes, query, semantics)
         report, net, *terms = (column.to_pylist() for column in found.columns)
         nets: list[dict[Row, int]] = [{} for _ in self.due]
         for at, count, row in zip(report, net, _tuples(terms, len(report)), strict=True):
             nets[at][row] = count
         plain = map(Change, self.due, self.sizes, nets)
         return as_sets(plain) if semantics.answers is Counting.SET else plain
+
+    def _asked(self, job: Callable[..., DataFrame], query: ContinuousQuery, semantics: Semantics) -> pa.Table:
+        means = _means(semantics)
+        return _collected(
+            job(self.session, self.stream, self.due, query.form, query.static, windows=query.windows, means=means)
+        )
 
 
 def _collected(frame: DataFrame) -> pa.Table:
