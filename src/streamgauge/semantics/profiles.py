@@ -71,6 +71,17 @@ CSPARQL_097 = replace(
     },
 )
 
+CSPARQL_097_WALL = replace(
+    CSPARQL_097,
+    name="csparql-0.9.7-wall",
+    clock=Clock.PUT,
+    sources={
+        **CSPARQL_097.sources,
+        "clock": "C-SPARQL 0.9.7 (f1866cb): without an external clock Esper's own stamps a triple when it is put; "
+        "YABench's wrapper (a3acfe2) ran it so",
+    },
+)
+
 CQELS = Semantics(
     "cqels",
     report=_CHANGE_NON_EMPTY,
@@ -231,6 +242,7 @@ PROFILES: dict[str, Semantics] = {
     for profile in (
         CSPARQL,
         CSPARQL_097,
+        CSPARQL_097_WALL,
         CQELS,
         CQELS_1,
         SPARQLSTREAM,

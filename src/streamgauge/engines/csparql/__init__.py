@@ -1,0 +1,48 @@
+"""C-SPARQL 0.9.7, with jars of yours: by its external clock, or by the wall clock as YABench ran it."""
+
+from pathlib import Path
+
+from streamgauge.engines import Emit, EngineUnavailableError, Session
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.semantics import Semantics
+from streamgauge.query import print_query
+from streamgauge.semantics.refusal import meaningless
+from streamgauge.wire.jvm import JvmError, jars, java_command
+from streamgauge.wire.pipe import start_piped
+from streamgauge.wire.task import Task
+
+DIALECT = "csparql"
+PROFILES = ("csparql-0.9.7", "csparql-0.9.7-wall")
+HOME = "STREAMGAUGE_CSPARQL_HOME"
+HOW = (
+    "build C-SPARQL 0.9.7 (module csparql-core of the project CSPARQL-engine of streamreasoning) with Maven, put its "
+    "jars and those that it depends on into one folder, and name that folder there (docs/foreign-engines.md)"
+)
+
+
+def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
+    """``None``, or the sentence why C-SPARQL cannot answer the query under the semantics."""
+    if semantics.name not in PROFILES:
+        return f"C-SPARQL has semantics of its own: take {' or '.join(PROFILES)}, not {semantics.name}"
+    if reason := meaningless(query, semantics):
+        return reason
+    try:
+        print_query(query, DIALECT)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def command() -> list[str]:
+    """Its program on the pipe; EngineUnavailableError says how to get the jars, or a JDK."""
+    try:
+        return java_command(jars(HOME, HOW), (Path(__file__).parent / "CSparql.java",), "streamgauge.csparql.CSparql")
+    except JvmError as error:
+        raise EngineUnavailableError(str(error)) from error
+
+
+def start(query: ContinuousQuery, semantics: Semantics, emit: Emit) -> Session:
+    """Begin to answer in a process of its own; ValueError for what is refused."""
+    if reason := refuse(query, semantics):
+        raise ValueError(reason)
+    return start_piped(command(), Task(print_query(query, DIALECT), DIALECT, semantics, query.static), emit)

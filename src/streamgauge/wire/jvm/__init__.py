@@ -1,0 +1,79 @@
+"""Engines on the JVM: their Java program and the pipe's (``Pipe.java`` here), compiled at first use, as a command."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+
+_OURS = tuple(Path(__file__).parent / name for name in ("Json.java", "Pipe.java", "Terms.java"))
+_OPTIONS = (
+    "--add-opens=java.base/java.lang=ALL-UNNAMED",  # the class generation of libraries older than Java 9
+    "-Dfile.encoding=UTF-8",
+    "-XX:MaxRAMPercentage=50",
+)
+
+
+class JvmError(RuntimeError):
+    """Jars or a JDK that are absent, or a program that does not compile with them; the sentence says what to do."""
+
+
+def jars(variable: str, how: str) -> Path:
+    """The folder of jars that an environment variable names; JvmError with ``how`` to get them when there is none."""
+    home = os.environ.get(variable)
+    if not home:
+        raise JvmError(f"{variable} is not set: {how}")
+    if not any(Path(home).glob("*.jar")):
+        raise JvmError(f"{variable} is {home}, where there is no jar: {how}")
+    return Path(home).resolve()
+
+
+def java_command(home: Path, sources: Sequence[Path], main: str) -> list[str]:
+    """The command that runs the class ``main`` of the sources beside the jars of ``home``; JvmError says why not."""
+    classes = _compiled(home, (*_OURS, *sources))
+    return [_tool("java"), *_OPTIONS, "-cp", f"{classes}{os.pathsep}{home}/*", main]
+
+
+@cache
+def _compiled(home: Path, sources: tuple[Path, ...]) -> Path:
+    """The folder of their classes, in the user's cache under a name that changes with sources, jars and JDK."""
+    javac = _tool("javac")
+    key = sha256(f"{javac} {Path(javac).resolve()}".encode())
+    for jar in sorted(home.glob("*.jar")):
+        key.update(f"{jar} {jar.stat().st_size}".encode())
+    for source in sources:
+        key.update(source.read_bytes())
+    cached = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "streamgauge" / "jvm"
+    classes = cached / key.hexdigest()[:32]
+    if not classes.exists():
+        cached.mkdir(parents=True, exist_ok=True)
+        _compile(javac, home, sources, classes)
+    return classes
+
+
+def _compile(javac: str, home: Path, sources: Sequence[Path], classes: Path) -> None:
+    """Compile aside, then move into place: another process may be doing the same."""
+    with tempfile.TemporaryDirectory(dir=classes.parent) as aside:
+        made = Path(aside) / "classes"
+        command = [javac, "-nowarn", "-encoding", "UTF-8", "-d", str(made), "-cp", f"{home}/*", *map(str, sources)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            said = "\n".join(done.stderr.splitlines()[:5])
+            raise JvmError(f"{sources[-1].name} does not compile with the jars of {home}: other versions?\n{said}")
+        try:
+            made.rename(classes)
+        except OSError:
+            if not classes.exists():
+                raise
+
+
+def _tool(name: str) -> str:
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which(name, path=f"{home}/bin") if home else None
+    found = found or shutil.which(name)
+    if found is None:
+        raise JvmError(f"{name} is not found: install a JDK, 17 or later (Debian: openjdk-17-jdk-headless)")
+    return found
