@@ -2,6 +2,7 @@
 
 import gzip
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pyoxigraph as ox
@@ -55,12 +56,22 @@ def test_what_is_written_is_read_back(tmp_path_factory, elements, form):
     if form == "jelly" and not elements:
         return
     write_stream(elements, path, form)
-    assert list(read_stream(path, form, stream="http://s")) == elements
+    found = list(read_stream(path, form, stream="http://s"))
+    assert [comparable(element, form) for element in found] == [comparable(element, form) for element in elements]
+
+
+def comparable(element, form):
+    """The element with its blank nodes numbered in order of appearance where the format renames them."""
+    if form not in ("trig", "messages", "turtle"):
+        return element
+    names = {}
+    rename = lambda term: names.setdefault(term, f"_:{len(names)}") if term.startswith("_:") else term  # noqa: E731
+    return replace(element, added=tuple(tuple(map(rename, triple)) for triple in element.added))
 
 
 def test_the_writable_formats():
-    assert WRITABLE == ["jelly", "nquads", "parquet", "yabench"]
-    assert sorted(stream_formats()) == ["jelly", "nquads", "parquet", "trig", "turtle", "yabench"]
+    assert WRITABLE == ["jelly", "jsonl", "messages", "nquads", "parquet", "trig", "yabench"]
+    assert sorted(stream_formats()) == sorted([*WRITABLE, "turtle"])
     assert all(form.about for form in stream_formats().values())
 
 
@@ -264,15 +275,17 @@ def test_other_mistakes_are_named(tmp_path):
         read_stream(tmp_path / "empty")
     with pytest.raises(FormatError, match="nowhere: there is no such file or folder"):
         read_stream(tmp_path / "nowhere")
-    with pytest.raises(FormatError, match=r"no stream format 'xml': there are jelly, nquads"):
+    with pytest.raises(FormatError, match=r"no stream format 'xml': there are jelly, jsonl, messages, nquads"):
         read_stream(tmp_path, "xml")
-    with pytest.raises(FormatError, match="turtle is read only: formats to write are jelly, nquads, parquet, yabench"):
+    with pytest.raises(
+        FormatError, match=r"turtle is read only: formats to write are jelly, jsonl, messages, nquads, .*, yabench"
+    ):
         write_stream([], tmp_path / "x.ttl")
     with pytest.raises(FormatError, match="could not be written"):
         write_stream([], tmp_path / "no" / "x.nq")
 
 
-@pytest.mark.parametrize("form", WRITABLE)
+@pytest.mark.parametrize("form", sorted({*WRITABLE} - {"jsonl"}))
 def test_formats_that_hold_additions_only_say_so(tmp_path, form):
     gone = StreamElement("urn:s", 0, 3, (("<urn:a>",) * 3,), (("<urn:b>",) * 3,))
     with pytest.raises(ValueError, match=r"sequence 3.*added triples only"):

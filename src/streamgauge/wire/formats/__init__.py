@@ -14,9 +14,36 @@ import pyoxigraph as ox
 from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import Triple
 from streamgauge.wire.canonical import Canonical
-from streamgauge.wire.formats.format import STREAM, Format, FormatError, Reading, Relabel, ending, parse
+from streamgauge.wire.formats.format import (
+    STREAM,
+    Format,
+    FormatError,
+    Reading,
+    Refuse,
+    Relabel,
+    ending,
+    files,
+    open_bytes,
+    parse,
+    refused,
+)
+from streamgauge.wire.lines import Input
 
-__all__ = ["STREAM", "Format", "FormatError", "read_stream", "read_triples", "stream_formats", "write_stream"]
+__all__ = [
+    "STREAM",
+    "Format",
+    "FormatError",
+    "Reading",
+    "Refuse",
+    "read_elements",
+    "read_inputs",
+    "read_stream",
+    "read_triples",
+    "refused",
+    "stream_format",
+    "stream_formats",
+    "write_stream",
+]
 
 
 @cache
@@ -43,13 +70,32 @@ def read_stream(
     source = Path(path)
     if not source.exists():
         raise FormatError(f"{source}: there is no such file or folder")
-    return _format(source, form).read(source, Reading(stream, interval, lateness))
+    return read_elements(source, stream_format(source, form), Reading(stream, interval, lateness))
+
+
+def read_elements(path: Path, form: Format, reading: Reading) -> Iterator[StreamElement]:
+    """The elements of a file or folder in a format; where it is read line by line, advances are left out."""
+    if form.read is not None:
+        return form.read(path, reading)
+    return (item for item in read_inputs(path, form, reading, refused) if isinstance(item, StreamElement))
+
+
+def read_inputs(path: Path, form: Format, reading: Reading, refuse: Refuse) -> Iterator[Input]:
+    """Elements and advances of a file or folder, as they come."""
+    if form.follow is None:
+        raise FormatError(f"{path}: {form.name} is read as whole files only")
+    for file in files(path, form.endings):
+        with open_bytes(file) as opened:
+            try:
+                yield from form.follow(opened, str(file), reading, refuse)
+            except (OSError, EOFError) as error:
+                raise FormatError(f"{file}: cannot be read: {error}") from error
 
 
 def write_stream(elements: Iterable[StreamElement], path: str | Path, form: str | None = None) -> None:
     """Write elements to a file in a format, by name or ending; FormatError when it cannot hold them or be written."""
     target = Path(path)
-    chosen = _format(target, form)
+    chosen = stream_format(target, form)
     if chosen.write is None:
         able = ", ".join(name for name, one in stream_formats().items() if one.write is not None)
         raise FormatError(f"{target}: {chosen.name} is read only: formats to write are {able}")
@@ -72,7 +118,8 @@ def read_triples(path: str | Path) -> Iterator[Triple]:
     return map(relabel.triple, parse(source, syntax))
 
 
-def _format(path: Path, form: str | None) -> Format:
+def stream_format(path: Path, form: str | None) -> Format:
+    """The format of that name, else the one that claims the ending of the file or of a folder's files."""
     formats = stream_formats()
     if form is not None:
         if form not in formats:

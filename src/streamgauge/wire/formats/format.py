@@ -2,7 +2,7 @@
 
 import gzip
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TypeAlias
@@ -12,6 +12,7 @@ import pyoxigraph as ox
 from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import Term, Triple
 from streamgauge.wire.canonical import Canonical
+from streamgauge.wire.lines import Input
 
 STREAM = "http://ex.org/streams/test"
 """The stream's IRI where a file names none (YABench's and CSRBench's queries use it)."""
@@ -23,14 +24,17 @@ class FormatError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How to read: the stream's IRI, ms between numbered files or frames, and how late elements may come (ms).
+    """How to read: the stream's IRI, ms between numbered files, frames or messages, how late elements may come (ms).
 
-    Without ``lateness`` a time that goes back is refused.
+    Without ``lateness`` a time that goes back is refused. ``stamped`` is the IRI of the property that states the time
+    of an RDF message (xsd:dateTime, or whole ms); ``limit`` the bytes that one line or message may have.
     """
 
     stream: str = STREAM
     interval: int = 1000
     lateness: int | None = None
+    stamped: str | None = None
+    limit: int = 16 * 2**20
 
 
 Item: TypeAlias = tuple[str, int, tuple[Triple, ...]]
@@ -39,26 +43,67 @@ Item: TypeAlias = tuple[str, int, tuple[Triple, ...]]
 Read: TypeAlias = Callable[[Path, Reading], Iterator[StreamElement]]
 Write: TypeAlias = Callable[[Iterable[StreamElement], IO[bytes]], None]
 
+Refuse: TypeAlias = Callable[[FormatError], None]
+"""What to do with a bad line or message: raise the error, or count it and return to go on with the next."""
+
+Follow: TypeAlias = Callable[[IO[bytes], str, Reading, Refuse], Iterator[Input]]
+"""(open file, its name, how to read, what to do with bad parts) -> elements and advances as they come."""
+
+Decode: TypeAlias = Callable[[bytes, str, int | None], Sequence[Input]]
+"""(message, its place, its time of arrival in ms where that counts) -> what it holds; FormatError names the place."""
+
+Encode: TypeAlias = Callable[[StreamElement], bytes]
+
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A stream format: its name, what it is, the file name endings it claims, and its two functions."""
+    """A stream format: its name, what it is, the file name endings it claims, and what it can do.
+
+    ``read`` takes whole files, ``follow`` one that has no end yet (a format without ``read`` is read that way);
+    ``decoder`` makes the reader of single messages, ``encode`` writes one.
+    """
 
     name: str
     about: str
     endings: tuple[str, ...]
-    read: Read
+    read: Read | None = None
     write: Write | None = None
+    follow: Follow | None = None
+    decoder: Callable[[Reading], Decode] | None = None
+    encode: Encode | None = None
+
+
+class Numbering:
+    """Numbers elements in system time; FormatError where time goes back and no lateness bound is declared."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+        self._next = 0
+        self._last: int | None = None
+
+    def element(self, place: str, time: int, triples: tuple[Triple, ...]) -> StreamElement:
+        """The next element."""
+        self.check(place, time)
+        self._next += 1
+        return StreamElement(self._reading.stream, time, self._next - 1, triples)
+
+    def check(self, place: str, time: int) -> None:
+        """Note the time of an element that has its own number."""
+        last = self._last
+        if self._reading.lateness is None and last is not None and time < last:
+            raise FormatError(f"{place}: time goes back from {last} to {time} ms: declare a lateness bound or sort")
+        self._last = time
 
 
 def number(items: Iterable[Item], reading: Reading) -> Iterator[StreamElement]:
     """Elements numbered in system time; FormatError where time goes back and no lateness bound is declared."""
-    last: int | None = None
-    for sequence, (place, time, triples) in enumerate(items):
-        if reading.lateness is None and last is not None and time < last:
-            raise FormatError(f"{place}: time goes back from {last} to {time} ms: declare a lateness bound or sort")
-        last = time
-        yield StreamElement(reading.stream, time, sequence, triples)
+    numbering = Numbering(reading)
+    return (numbering.element(*item) for item in items)
+
+
+def refused(error: FormatError) -> None:
+    """Stop at the first bad line or message."""
+    raise error
 
 
 def files(path: Path, endings: tuple[str, ...]) -> list[Path]:
@@ -100,16 +145,39 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
             raise FormatError(f"{path}, line {last + 1}: cannot be unpacked: {error}") from error
 
 
+def bounded_lines(file: IO[bytes], place: str, limit: int, refuse: Refuse) -> Iterator[tuple[str, bytes]]:
+    """The lines of an open file with their places; one of more than ``limit`` bytes is refused and passed over."""
+    count = 0
+    while line := file.readline(limit + 1):
+        count += 1
+        where = f"{place}, line {count}"
+        if len(line) <= limit:
+            yield where, line
+            continue
+        while line and not line.endswith(b"\n"):
+            line = file.readline(limit)
+        refuse(FormatError(f"{where}: longer than {limit} bytes: raise the limit"))
+
+
 def parse(path: Path, syntax: ox.RdfFormat) -> Iterator[ox.Quad]:
     """The quads of an RDF file; FormatError with file and line for wrong syntax, unknown prefixes included."""
     with open_bytes(path) as file:
-        try:
-            yield from ox.parse(file, format=syntax)
-        except SyntaxError as error:
-            reason = re.sub(r"^Parser error at .*?: ", "", error.msg)
-            raise FormatError(f"{path}, line {error.lineno}: {reason}") from error
-        except (OSError, EOFError) as error:
-            raise FormatError(f"{path}: cannot be unpacked: {error}") from error
+        yield from parse_open(file, str(path), syntax)
+
+
+def parse_open(file: IO[bytes], place: str, syntax: ox.RdfFormat) -> Iterator[ox.Quad]:
+    """The quads of an open RDF file, as ``parse``."""
+    try:
+        yield from ox.parse(file, format=syntax)
+    except SyntaxError as error:
+        raise FormatError(f"{place}, line {error.lineno}: {reason(error)}") from error
+    except (OSError, EOFError) as error:
+        raise FormatError(f"{place}: cannot be unpacked: {error}") from error
+
+
+def reason(error: SyntaxError) -> str:
+    """What pyoxigraph says is wrong, without the position."""
+    return re.sub(r"^(?:\S+ )?Parser error at .*?: ", "", error.msg)
 
 
 class Relabel:

@@ -3,9 +3,10 @@
 Frame n of a stream of triples holds at n x interval ms; empty frames only let time pass.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from io import BytesIO
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeAlias
 
 import pyoxigraph as ox
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
@@ -20,8 +21,23 @@ from pyjelly.serialize.streams import SerializerOptions
 from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import Term, Triple, is_blank, is_iri
 from streamgauge.wire.canonical import Canonical, parse_term
-from streamgauge.wire.formats.format import Format, FormatError, Item, Reading, files, number, open_bytes
-from streamgauge.wire.formats.quads import GRAPHS_LIST, Quad, gather, graph_of, stamp
+from streamgauge.wire.formats.dataset import Quad, gather, graph_of, message, stamp
+from streamgauge.wire.formats.format import (
+    Decode,
+    Format,
+    FormatError,
+    Item,
+    Numbering,
+    Reading,
+    Refuse,
+    files,
+    number,
+    open_bytes,
+)
+from streamgauge.wire.formats.quads import GRAPHS_LIST
+
+Statement: TypeAlias = tuple[str, Triple, Term | None]
+"""(place, triple, graph); the graph is ``None`` in a stream of triples, empty for the default graph."""
 
 _FAULTS = (
     JellyConformanceError,
@@ -39,6 +55,33 @@ _FAULTS = (
 def read(path: Path, reading: Reading) -> Iterator[StreamElement]:
     """The elements of a Jelly file; FormatError names the file and the frame."""
     return number(_items(path, reading), reading)
+
+
+def follow(file: IO[bytes], place: str, reading: Reading, _refuse: Refuse) -> Iterator[StreamElement]:
+    """The elements of an open Jelly stream, frame by frame; an unreadable frame is never passed over."""
+    numbering = Numbering(reading)
+    for count, (where, statements) in enumerate(_statements(file, place)):
+        for item in message(_quads(statements), where, reading, None, count * reading.interval):
+            yield numbering.element(*item)
+
+
+def decoder(reading: Reading) -> Decode:
+    """The reader of messages that are Jelly streams of their own, usually of one frame."""
+    numbering = Numbering(reading)
+
+    def decode(payload: bytes, place: str, arrived: int | None) -> Sequence[StreamElement]:
+        frames = [statements for _, statements in _statements(BytesIO(payload), place)]
+        items = [item for frame in frames for item in message(_quads(frame), place, reading, arrived)]
+        return [numbering.element(*item) for item in items]
+
+    return decode
+
+
+def encode(element: StreamElement) -> bytes:
+    """An element as a Jelly stream of one frame."""
+    file = BytesIO()
+    write((element,), file)
+    return file.getvalue()
 
 
 def write(stream: Iterable[StreamElement], file: IO[bytes]) -> None:
@@ -62,17 +105,25 @@ def _items(path: Path, reading: Reading) -> Iterator[Item]:
     yield from gather(quads)
 
 
-def _frames(file: Path) -> Iterator[tuple[str, list[tuple[str, Triple, Term | None]]]]:
-    terms = _Terms()
-    place = f"{file}, frame 0"
+def _frames(file: Path) -> Iterator[tuple[str, list[Statement]]]:
     with open_bytes(file) as binary:
-        frames = _guarded(parse_jelly_grouped(binary), file)
-        for count, frame in enumerate(frames):
-            place = f"{file}, frame {count}"
-            yield place, [(place, terms.triple(item), terms.graph(item)) for item in frame]
+        yield from _statements(binary, str(file))
 
 
-def _guarded(frames: Iterator[Any], file: Path) -> Iterator[Any]:
+def _statements(file: IO[bytes], place: str) -> Iterator[tuple[str, list[Statement]]]:
+    """(place, statements) of every frame."""
+    terms = _Terms()
+    for count, frame in enumerate(_guarded(parse_jelly_grouped(file), place)):
+        where = f"{place}, frame {count}"
+        yield where, [(where, terms.triple(item), terms.graph(item)) for item in frame]
+
+
+def _quads(statements: Iterable[Statement]) -> Iterator[Quad]:
+    """Statements of either kind of stream as quads."""
+    return ((place, triple, graph or "") for place, triple, graph in statements)
+
+
+def _guarded(frames: Iterator[Any], place: str) -> Iterator[Any]:
     """The frames, with pyjelly's errors told as ours."""
     count = 0
     try:
@@ -80,7 +131,7 @@ def _guarded(frames: Iterator[Any], file: Path) -> Iterator[Any]:
             yield frame
             count += 1
     except _FAULTS as error:
-        raise FormatError(f"{file}, frame {count}: not a readable Jelly stream: {error}") from error
+        raise FormatError(f"{place}, frame {count}: not a readable Jelly stream: {error}") from error
 
 
 class _Terms:
@@ -123,4 +174,15 @@ def _outgoing(term: Term) -> Any:
     return sink.Literal(literal.value, literal.language, datatype)
 
 
-FORMATS = (Format("jelly", "Jelly, a frame or a named graph per element", (".jelly",), read, write),)
+FORMATS = (
+    Format(
+        "jelly",
+        "Jelly, a frame or a named graph per element",
+        (".jelly",),
+        read,
+        write,
+        follow,
+        decoder,
+        encode,
+    ),
+)

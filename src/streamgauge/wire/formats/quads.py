@@ -1,118 +1,132 @@
 """TriG and N-Quads streams: every named graph is an element.
 
 Its time (ms) is what ``<graph> <http://www.streamreasoning.org/schema/benchmark#hasTimestamp> "ms"^^xsd:long`` says
-anywhere in the file (CSRBench), else the digits that end the graph's IRI.
+anywhere in the file (CSRBench), else the digits that end the graph's IRI. In a file that has no end yet a graph ends
+where another begins, and its time must be known by then. Single messages: see ``dataset``.
 """
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import IO, TypeAlias
+from typing import IO
 
 import pyoxigraph as ox
 
 from streamgauge.model.element import StreamElement
-from streamgauge.model.terms import XSD, Term, Triple
 from streamgauge.wire.canonical import Canonical
-from streamgauge.wire.formats.format import Format, FormatError, Item, Reading, Relabel, files, lines, number, parse
+from streamgauge.wire.formats.dataset import Quad, decoder, gather, graph_name, graph_of, passing, stamp
+from streamgauge.wire.formats.format import (
+    Format,
+    FormatError,
+    Reading,
+    Refuse,
+    Relabel,
+    bounded_lines,
+    files,
+    number,
+    open_bytes,
+    parse,
+    parse_open,
+    reason,
+    refused,
+)
 
-HAS_TIMESTAMP = "<http://www.streamreasoning.org/schema/benchmark#hasTimestamp>"
 GRAPHS_LIST = "<http://www.streamreasoning.org/schema/benchmark#graphsList>"
-
-Quad: TypeAlias = tuple[str, Triple, Term]
-"""(file and line, triple, graph); the graph is empty for the default graph."""
-
-_LAST_DIGITS = re.compile(r"(\d+)>$")
-_NUMBER = re.compile(r'"(-?\d+)"')
-
-
-def gather(quads: Iterable[Quad]) -> Iterator[Item]:
-    """The graphs in order of appearance with their times; FormatError for a graph without one."""
-    graphs: dict[Term, tuple[str, list[Triple]]] = {}
-    times: dict[Term, int] = {}
-    for place, triple, graph in quads:
-        if triple[1] == HAS_TIMESTAMP:
-            times[triple[0]] = _stated(place, triple[2])
-        elif not graph:
-            raise FormatError(f"{place}: a triple outside any named graph has no time: {' '.join(triple)[:120]}")
-        else:
-            graphs.setdefault(graph, (place, []))[1].append(triple)
-    for graph, (place, triples) in graphs.items():
-        yield place, times[graph] if graph in times else _named(place, graph), tuple(triples)
-
-
-def graph_of(element: StreamElement) -> Term:
-    """The graph that holds an element in a file; its digits are the sequence number, its time is stated beside it."""
-    if element.removed or element.until is not None:
-        raise FormatError(f"sequence {element.sequence}: a stream of graphs holds added triples only")
-    return f"<urn:streamgauge:element:{element.sequence}>"
-
-
-def stamp(element: StreamElement) -> Triple:
-    """The triple that states an element's time."""
-    return graph_of(element), HAS_TIMESTAMP, f'"{element.time}"^^<{XSD}long>'
 
 
 def read_nquads(path: Path, reading: Reading) -> Iterator[StreamElement]:
     """The elements of an N-Quads file; FormatError names file and line."""
-    return number(gather(_nquads(path)), reading)
+    return number(gather(_nquads_of_files(path, reading)), reading)
 
 
 def read_trig(path: Path, reading: Reading) -> Iterator[StreamElement]:
     """The elements of a TriG file; FormatError names the file, and the line or graph."""
-    return number(gather(_trig(path)), reading)
+    return number(gather(_trig_of_files(path)), reading)
 
 
-def write_nquads(stream: Iterable[StreamElement], file: IO[bytes]) -> None:
-    """Write elements as N-Quads, a graph each, its time stated in the graph of graphs."""
-    for element in stream:
-        graph = graph_of(element)
-        text = f"{' '.join(stamp(element))} {GRAPHS_LIST} .\n"
-        text += "".join(f"{s} {p} {o} {graph} .\n" for s, p, o in element.added)
-        file.write(text.encode())
+def follow_nquads(file: IO[bytes], place: str, reading: Reading, refuse: Refuse) -> Iterator[StreamElement]:
+    """The elements of an open N-Quads file as they end."""
+    return number(passing(_nquads(file, place, reading.limit, refuse), refuse), reading)
 
 
-def _nquads(path: Path) -> Iterator[Quad]:
-    canonical = Canonical()
+def follow_trig(file: IO[bytes], place: str, reading: Reading, refuse: Refuse) -> Iterator[StreamElement]:
+    """The elements of an open TriG file as they end; wrong syntax is never passed over."""
+    quads = _trig(parse_open(file, place, ox.RdfFormat.TRIG), place, Relabel("f0", Canonical()))
+    return number(passing(quads, refuse), reading)
+
+
+def encode_nquads(element: StreamElement) -> bytes:
+    """An element as N-Quads: its graph, and its time stated in the graph of graphs."""
+    graph = graph_of(element)
+    text = f"{' '.join(stamp(element))} {GRAPHS_LIST} .\n"
+    return (text + "".join([f"{s} {p} {o} {graph} .\n" for s, p, o in element.added])).encode()
+
+
+def encode_trig(element: StreamElement) -> bytes:
+    """An element as TriG: its graph, and its time stated in the graph of graphs."""
+    text = f"{GRAPHS_LIST} {{ {' '.join(stamp(element))} . }}\n{graph_of(element)} {{\n"
+    return (text + "".join([f"  {s} {p} {o} .\n" for s, p, o in element.added]) + "}\n").encode()
+
+
+def write_each(encode: Callable[[StreamElement], bytes]) -> Callable[[Iterable[StreamElement], IO[bytes]], None]:
+    """Writing a file as one encoded element after the other."""
+
+    def write(stream: Iterable[StreamElement], file: IO[bytes]) -> None:
+        for element in stream:
+            file.write(encode(element))
+
+    return write
+
+
+def _nquads_of_files(path: Path, reading: Reading) -> Iterator[Quad]:
     for file in files(path, (".nq",)):
-        for line, text in lines(file):
-            place = f"{file}, line {line}"
+        with open_bytes(file) as opened:
             try:
-                for quad in ox.parse(text, format=ox.RdfFormat.N_QUADS):
-                    yield place, canonical.triple(quad), _graph(quad)
-            except SyntaxError as error:
-                reason = re.sub(r"^Parser error at .*?: ", "", error.msg)
-                raise FormatError(f"{place}: not N-Quads: {reason}") from error
+                yield from _nquads(opened, str(file), reading.limit, refused)
+            except (OSError, EOFError) as error:
+                raise FormatError(f"{file}: cannot be unpacked: {error}") from error
 
 
-def _trig(path: Path) -> Iterator[Quad]:
+def _nquads(file: IO[bytes], place: str, limit: int, refuse: Refuse) -> Iterator[Quad]:
+    canonical = Canonical()
+    for where, line in bounded_lines(file, place, limit, refuse):
+        try:
+            for quad in ox.parse(line, format=ox.RdfFormat.N_QUADS):
+                yield where, canonical.triple(quad), graph_name(quad)
+        except SyntaxError as error:
+            refuse(FormatError(f"{where}: not N-Quads: {reason(error)}"))
+
+
+def _trig_of_files(path: Path) -> Iterator[Quad]:
     canonical = Canonical()
     for number_of_file, file in enumerate(files(path, (".trig",))):
-        relabel = Relabel(f"f{number_of_file}", canonical)
-        for quad in parse(file, ox.RdfFormat.TRIG):
-            graph = _graph(quad)
-            yield f"{file}, graph {graph or 'none'}", relabel.triple(quad), graph
+        yield from _trig(parse(file, ox.RdfFormat.TRIG), str(file), Relabel(f"f{number_of_file}", canonical))
 
 
-def _graph(quad: ox.Quad) -> Term:
-    return "" if isinstance(quad.graph_name, ox.DefaultGraph) else str(quad.graph_name)
-
-
-def _stated(place: str, term: Term) -> int:
-    found = _NUMBER.match(term)
-    if found is None:
-        raise FormatError(f"{place}: {term[:80]} is no time: hasTimestamp needs a whole number of ms")
-    return int(found[1])
-
-
-def _named(place: str, graph: Term) -> int:
-    found = _LAST_DIGITS.search(graph)
-    if found is None:
-        raise FormatError(f"{place}: graph {graph[:120]} has no time: state hasTimestamp or end its IRI with the ms")
-    return int(found[1])
+def _trig(quads: Iterable[ox.Quad], place: str, relabel: Relabel) -> Iterator[Quad]:
+    for quad in quads:
+        graph = graph_name(quad)
+        yield f"{place}, graph {graph or 'none'}", relabel.triple(quad), graph
 
 
 FORMATS = (
-    Format("nquads", "N-Quads, a named graph per element", (".nq",), read_nquads, write_nquads),
-    Format("trig", "TriG, a named graph per element", (".trig",), read_trig),
+    Format(
+        "nquads",
+        "N-Quads, a named graph per element",
+        (".nq",),
+        read_nquads,
+        write_each(encode_nquads),
+        follow_nquads,
+        decoder(ox.RdfFormat.N_QUADS),
+        encode_nquads,
+    ),
+    Format(
+        "trig",
+        "TriG, a named graph per element",
+        (".trig",),
+        read_trig,
+        write_each(encode_trig),
+        follow_trig,
+        decoder(ox.RdfFormat.TRIG),
+        encode_trig,
+    ),
 )

@@ -1,4 +1,7 @@
-"""Numbered Turtle or N-Triples files, one element each: ``data_07.ttl`` holds at 7 x interval ms (CSRBench)."""
+"""Numbered Turtle or N-Triples files, one element each: ``data_07.ttl`` holds at 7 x interval ms (CSRBench).
+
+A transported message is one graph, its time stated in it (see ``dataset``) or that of its arrival.
+"""
 
 import re
 from collections.abc import Iterator
@@ -8,6 +11,7 @@ import pyoxigraph as ox
 
 from streamgauge.model.element import StreamElement
 from streamgauge.wire.canonical import Canonical
+from streamgauge.wire.formats.dataset import decoder, stamp
 from streamgauge.wire.formats.format import Format, FormatError, Item, Reading, Relabel, ending, files, parse
 from streamgauge.wire.formats.format import number as number_elements
 
@@ -18,6 +22,11 @@ _LAST_DIGITS = re.compile(r"(\d+)(?!.*\d)")
 def read(path: Path, reading: Reading) -> Iterator[StreamElement]:
     """The files of a folder by their number (the last digits of the name); FormatError names file and line."""
     return number_elements(_items(path, reading), reading)
+
+
+def encode(element: StreamElement) -> bytes:
+    """An element as N-Triples, its time stated among them."""
+    return "".join([f"{s} {p} {o} .\n" for s, p, o in (stamp(element), *element.added)]).encode()
 
 
 def _items(path: Path, reading: Reading) -> Iterator[Item]:
@@ -43,4 +52,13 @@ def _number(file: Path) -> int:
     return int(found[1])
 
 
-FORMATS = (Format("turtle", "numbered Turtle or N-Triples files, a time each", (".ttl", ".nt"), read),)
+FORMATS = (
+    Format(
+        "turtle",
+        "numbered Turtle or N-Triples files, a time each",
+        (".ttl", ".nt"),
+        read,
+        decoder=decoder(ox.RdfFormat.TURTLE),
+        encode=encode,
+    ),
+)

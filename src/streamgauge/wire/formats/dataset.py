@@ -1,0 +1,227 @@
+"""From quads to elements: which graph is an element, and when. What the formats of quads share.
+
+The time of a graph is, in this order: the time of arrival where that is asked for; what ``hasTimestamp`` states of it
+(ms, CSRBench); the value of the property that the reading names; the digits that end its IRI.
+"""
+
+import io
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from itertools import count
+from typing import TypeAlias
+
+import pyoxigraph as ox
+
+from streamgauge.model.element import StreamElement
+from streamgauge.model.terms import XSD, Term, Triple
+from streamgauge.wire.canonical import Canonical
+from streamgauge.wire.formats.format import (
+    Decode,
+    FormatError,
+    Item,
+    Numbering,
+    Reading,
+    Refuse,
+    Relabel,
+    parse_open,
+)
+
+HAS_TIMESTAMP = "<http://www.streamreasoning.org/schema/benchmark#hasTimestamp>"
+
+Quad: TypeAlias = tuple[str, Triple, Term]
+"""(file and line, triple, graph); the graph is empty for the default graph."""
+
+_LAST_DIGITS = re.compile(r"(\d+)>$")
+_NUMBER = re.compile(r'"(-?\d+)"')
+_DATE_TIME = re.compile(rf'"([^"]+)"\^\^<{XSD}dateTime(?:Stamp)?>')
+_REMEMBERED = 100_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def gather(quads: Iterable[Quad]) -> Iterator[Item]:
+    """The graphs of a whole file in order of appearance with their times; FormatError for a graph without one."""
+    graphs, times = _collect(quads)
+    for graph, (place, triples) in graphs.items():
+        if not graph:
+            raise _outside(place, triples[0])
+        yield place, times[graph] if graph in times else _named(place, graph), tuple(triples)
+
+
+def passing(quads: Iterable[Quad], refuse: Refuse) -> Iterator[Item]:
+    """The graphs of a file without an end, each as soon as anything speaks of another one.
+
+    A graph that comes back, or whose time is stated after it ended, is refused (of the last 100,000 graphs).
+    """
+    current = _Passing()
+    for quad in quads:
+        if current.ends_before(quad):
+            yield from _complete(current, refuse)
+        try:
+            current.take(quad)
+        except FormatError as error:
+            refuse(error)
+    yield from _complete(current, refuse)
+
+
+def _complete(current: "_Passing", refuse: Refuse) -> Iterator[Item]:
+    try:
+        item = current.end()
+    except FormatError as error:
+        refuse(error)
+    else:
+        if item is not None:
+            yield item
+
+
+def message(
+    quads: Iterable[Quad], place: str, reading: Reading, arrived: int | None = None, otherwise: int | None = None
+) -> list[Item]:
+    """The graphs of one message; its triples outside any graph are one element, whoever its stated time is stated of.
+
+    ``arrived`` (ms) is the time of all when given, ``otherwise`` (ms) that of triples outside any graph without one.
+    """
+    graphs, times = _collect(quads)
+    own = {time for graph, time in times.items() if graph not in graphs}
+    if "" in graphs and len(own) > 1:
+        raise FormatError(f"{place}: one message states several times: {', '.join(map(str, sorted(own)))}")
+    if own:
+        times[""] = own.pop()
+    found = []
+    for graph, (_, triples) in graphs.items():
+        time = arrived if arrived is not None else times.get(graph, _valued(place, triples, reading.stamped))
+        if time is None and not graph:
+            time = otherwise
+        found.append((place, _named(place, graph) if time is None else time, tuple(triples)))
+    return found
+
+
+def decoder(syntax: ox.RdfFormat) -> Callable[[Reading], Decode]:
+    """The reader of messages of a syntax; blank nodes are named apart from one message to the next."""
+
+    def start(reading: Reading) -> Decode:
+        numbering, canonical, numbers = Numbering(reading), Canonical(), count()
+
+        def decode(payload: bytes, place: str, arrived: int | None) -> Sequence[StreamElement]:
+            relabel = Relabel(f"m{next(numbers)}", canonical)
+            parsed = parse_open(io.BytesIO(payload), place, syntax)
+            quads = [(place, relabel.triple(quad), graph_name(quad)) for quad in parsed]
+            return [numbering.element(*item) for item in message(quads, place, reading, arrived)]
+
+        return decode
+
+    return start
+
+
+def graph_of(element: StreamElement) -> Term:
+    """The graph that holds an element in a file; its digits are the sequence number, its time is stated beside it."""
+    if element.removed or element.until is not None:
+        raise FormatError(f"sequence {element.sequence}: a stream of graphs holds added triples only")
+    return f"<urn:streamgauge:element:{element.sequence}>"
+
+
+def stamp(element: StreamElement) -> Triple:
+    """The triple that states an element's time."""
+    return graph_of(element), HAS_TIMESTAMP, f'"{element.time}"^^<{XSD}long>'
+
+
+def graph_name(quad: ox.Quad) -> Term:
+    """The graph's term; empty for the default graph."""
+    return "" if isinstance(quad.graph_name, ox.DefaultGraph) else str(quad.graph_name)
+
+
+class _Passing:
+    """The one graph that is open, and the times and names of others, as quads pass."""
+
+    def __init__(self) -> None:
+        self._graph: Term | None = None
+        self._place = ""
+        self._triples: list[Triple] = []
+        self._times: dict[Term, int] = {}
+        self._ended: OrderedDict[Term, None] = OrderedDict()
+
+    def ends_before(self, quad: Quad) -> bool:
+        """Whether the quad speaks of another graph than the open one."""
+        return self._graph is not None and _about(quad) != self._graph
+
+    def take(self, quad: Quad) -> None:
+        place, triple, graph = quad
+        about = _about(quad)
+        if about in self._ended:
+            raise FormatError(f"{place}: graph {about[:120]} had ended: in a stream a graph and its time come together")
+        if triple[1] == HAS_TIMESTAMP:
+            self._times[about] = _stated(place, triple[2])
+        elif not graph:
+            raise _outside(place, triple)
+        else:
+            if self._graph is None:
+                self._graph, self._place = graph, place
+            self._triples.append(triple)
+
+    def end(self) -> Item | None:
+        """The open graph, which is complete, if there is one."""
+        graph, triples = self._graph, tuple(self._triples)
+        self._graph, self._triples = None, []
+        if graph is None:
+            return None
+        self._ended[graph] = None
+        if len(self._ended) > _REMEMBERED:
+            self._ended.popitem(last=False)
+        time = self._times.pop(graph, None)
+        return self._place, _named(self._place, graph) if time is None else time, triples
+
+
+def _about(quad: Quad) -> Term:
+    _, triple, graph = quad
+    return triple[0] if triple[1] == HAS_TIMESTAMP else graph
+
+
+def _collect(quads: Iterable[Quad]) -> tuple[dict[Term, tuple[str, list[Triple]]], dict[Term, int]]:
+    """(graph -> its place and triples, graph -> its stated time in ms)."""
+    graphs: dict[Term, tuple[str, list[Triple]]] = {}
+    times: dict[Term, int] = {}
+    for place, triple, graph in quads:
+        if triple[1] == HAS_TIMESTAMP:
+            times[triple[0]] = _stated(place, triple[2])
+        else:
+            graphs.setdefault(graph, (place, []))[1].append(triple)
+    return graphs, times
+
+
+def _outside(place: str, triple: Triple) -> FormatError:
+    return FormatError(f"{place}: a triple outside any named graph has no time: {' '.join(triple)[:120]}")
+
+
+def _stated(place: str, term: Term) -> int:
+    found = _NUMBER.match(term)
+    if found is None:
+        raise FormatError(f"{place}: {term[:80]} is no time: hasTimestamp needs a whole number of ms")
+    return int(found[1])
+
+
+def _named(place: str, graph: Term) -> int:
+    found = _LAST_DIGITS.search(graph)
+    if found is None:
+        what = f"graph {graph[:120]} has" if graph else "a triple outside any named graph has"
+        raise FormatError(f"{place}: {what} no time: state hasTimestamp or end the graph's IRI with the ms")
+    return int(found[1])
+
+
+def _valued(place: str, triples: Iterable[Triple], stamped: str | None) -> int | None:
+    """The latest time (ms) that the property ``stamped`` gives; a dateTime without a zone is UTC."""
+    if stamped is None:
+        return None
+    times = [_instant(place, obj) for _, predicate, obj in triples if predicate == f"<{stamped}>"]
+    return max(times, default=None)
+
+
+def _instant(place: str, term: Term) -> int:
+    found = _DATE_TIME.fullmatch(term)
+    if found is None:
+        return _stated(place, term)
+    try:
+        value = datetime.fromisoformat(found[1])
+    except ValueError as error:
+        raise FormatError(f"{place}: {term[:80]} is no time: {error}") from error
+    return round(((value if value.tzinfo else value.replace(tzinfo=UTC)) - _EPOCH).total_seconds() * 1000)

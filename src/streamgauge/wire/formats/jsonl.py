@@ -1,0 +1,64 @@
+"""JSON lines: an element or an advance a line, as engines on a pipe read them (see wire/lines.py)."""
+
+from collections.abc import Iterator, Sequence
+from typing import IO
+
+from streamgauge.model.element import StreamElement
+from streamgauge.wire.formats.format import (
+    Decode,
+    Format,
+    FormatError,
+    Numbering,
+    Reading,
+    Refuse,
+    bounded_lines,
+)
+from streamgauge.wire.formats.quads import write_each
+from streamgauge.wire.lines import Input, LineError, decode_input, encode_element
+
+
+def follow(file: IO[bytes], place: str, reading: Reading, refuse: Refuse) -> Iterator[Input]:
+    """The elements and advances of an open file, under their own streams and numbers; empty lines are passed over."""
+    numbering = Numbering(reading)
+    for where, line in bounded_lines(file, place, reading.limit, refuse):
+        try:
+            if not line.isspace():
+                yield _input(line, where, numbering)
+        except FormatError as error:
+            refuse(error)
+
+
+def decoder(reading: Reading) -> Decode:
+    """The reader of messages of one line or more; their times are their own, never that of arrival."""
+    numbering = Numbering(reading)
+
+    def decode(payload: bytes, place: str, _arrived: int | None) -> Sequence[Input]:
+        lines = [line for line in payload.splitlines() if line and not line.isspace()]
+        if len(lines) == 1:
+            return [_input(lines[0], place, numbering)]
+        return [_input(line, f"{place}, line {count}", numbering) for count, line in enumerate(lines, 1)]
+
+    return decode
+
+
+def _input(line: bytes, place: str, numbering: Numbering) -> Input:
+    try:
+        item = decode_input(line)
+    except LineError as error:
+        raise FormatError(f"{place}: {error}") from error
+    if isinstance(item, StreamElement):
+        numbering.check(place, item.time)
+    return item
+
+
+FORMATS = (
+    Format(
+        "jsonl",
+        "JSON lines, an element or an advance each",
+        (".jsonl", ".ndjson"),
+        write=write_each(encode_element),
+        follow=follow,
+        decoder=decoder,
+        encode=encode_element,
+    ),
+)
