@@ -27,7 +27,6 @@ from streamgauge.semantics.profiles import PROFILES
 from streamgauge.semantics.refusal import StreamNameError, meaningless
 from tests.notation import STREAM, stream
 from tests.semantics.draw import asked, semantics, streams, windows
-from tests.semantics.test_definition import CASES, query_of, semantics_of
 
 
 def said(query: ContinuousQuery, semantics: Semantics, elements, advance: int):
@@ -122,15 +121,6 @@ def test_a_query_over_a_stream_that_never_comes_names_both():
         StreamNameError, match=r"over http://ex.org/typo, but the elements are of http://ex.org/streams"
     ):
         session.close()
-
-
-@pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
-def test_every_window_case(case):
-    query, chosen = query_of(case), semantics_of(case)
-    if reason := refuse(query, chosen):
-        assert "bag" in reason
-        return
-    agree(query, chosen, stream(case["stream"]), case["advance"])
 
 
 @pytest.mark.parametrize("name", sorted(PROFILES))
