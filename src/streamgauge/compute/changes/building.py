@@ -1,14 +1,13 @@
 """From algebra to running operators; what cannot run is refused by name."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from streamgauge.compute.changes import matching
 from streamgauge.compute.changes.conditions import Batch, conjuncts, reads_patterns
 from streamgauge.compute.changes.correlation import Domain, closed, mentions, names_of, reads, scope
-from streamgauge.compute.changes.generate import Joins, generate
 from streamgauge.compute.changes.grouping import Grouped
 from streamgauge.compute.changes.normal import Leaf, Normaliser, UnsupportedError, leaf, operands
 from streamgauge.compute.changes.operators import (
@@ -22,10 +21,11 @@ from streamgauge.compute.changes.operators import (
     Pick,
     Source,
     Stateful,
+    Take,
     Unique,
 )
 from streamgauge.compute.changes.paths import START, Nodes, Placed, Reach, nullable
-from streamgauge.compute.changes.plans import plan, pushable
+from streamgauge.compute.changes.plans import Planned, plan, pushable
 from streamgauge.compute.changes.sharing import Keyed, Shared
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Term
@@ -33,6 +33,8 @@ from streamgauge.query.rebuild import expression_parts
 
 Needed = frozenset[str]
 State = TypeVar("State", bound=Stateful)
+MakeLeaf: TypeAlias = Callable[[Term | None, Planned, Sequence[str]], Take]
+"""Makes a leaf: its graph (``None`` is the default graph), its joins, the variables of its rows."""
 _CHANGING = {"RAND", "UUID", "STRUUID", "NOW", "BNODE"}
 
 
@@ -40,13 +42,12 @@ _CHANGING = {"RAND", "UUID", "STRUUID", "NOW", "BNODE"}
 class Builder:
     """Builds a tree of operators; columns come in ``order`` where that saves a step.
 
-    ``joins`` are its leaves with the graph that each reads (``None`` for the default graph), ``groups`` its
-    aggregations by their normal patterns, ``states`` all that remembers rows. Beside a
-    ``domain`` every operator carries its columns.
+    ``make_leaf`` makes its leaves; ``groups`` are its aggregations by their normal patterns, ``states`` all that
+    remembers rows. Beside a ``domain`` every operator carries its columns.
     """
 
+    make_leaf: MakeLeaf
     order: tuple[str, ...] = ()
-    joins: list[tuple[Term | None, Joins]] = field(default_factory=list)
     groups: list[tuple[al.Group, Grouped]] = field(default_factory=list)
     states: list[Stateful] = field(default_factory=list)
     domain: Domain | None = None
@@ -128,17 +129,15 @@ class Builder:
         if found is not None:
             return self._leaf(found, conditions, needed)
         if isinstance(part, al.Values):
-            return Constant(names_of(part.variables), part.rows)
+            return self._with(Constant(names_of(part.variables), part.rows))
         return self.build(part, needed)
 
     def _leaf(self, found: Leaf, conditions: Sequence[al.Expression], needed: Needed) -> Operator:
         if not found.bgp.patterns:
-            return self._kept(Constant((), ((),)), conditions)
+            return self._kept(self._with(Constant((), ((),))), conditions)
         names = names_of(al.pattern_variables(found.bgp))
         output = tuple(name for name in dict.fromkeys((*self.order, *names)) if name in needed and name in names)
-        joins = generate(plan(found.bgp, conditions), output)
-        self.joins.append((found.graph, joins))
-        return Source(joins, output)
+        return Source(self.make_leaf(found.graph, plan(found.bgp, conditions), output), output)
 
     def _path(self, built: Operator | None, found: Leaf, path: al.Repeat, present: Needed) -> Operator:
         """A repeated path: followed from a constant end, else from what is joined so far, else from everywhere.
@@ -163,7 +162,7 @@ class Builder:
     def _demand(self, node: al.Node, built: Shared | None, edges: Shared | None, graph: Term | None) -> Operator:
         """The nodes to start from."""
         if isinstance(node, str):
-            return Constant((START,), ((node,),))
+            return self._with(Constant((START,), ((node,),)))
         if built is not None and node.name in built.inner.certain:
             return self._with(Unique(Pick(built.tap(), (node.name,))))
         if edges is not None:

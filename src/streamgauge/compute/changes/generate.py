@@ -20,11 +20,11 @@ _T = ("s", "p", "o")
 
 @dataclass(frozen=True, slots=True)
 class Joins:
-    """A running basic graph pattern: ``enter`` and ``leave`` take graphs and add signed rows to ``pending``."""
+    """A running basic graph pattern: ``enter`` and ``leave`` take graphs, ``take`` gives the signed rows since."""
 
     enter: Feed
     leave: Feed
-    pending: dict[Row, int]
+    take: Callable[[], dict[Row, int]]
     indexes: dict[str, Any]
     source: str
 
@@ -64,7 +64,13 @@ def generate(planned: Planned, output: Sequence[str]) -> Joins:
     space: dict[str, Any] = {}
     exec(compile(source, "<joins>", "exec"), space)
     enter, leave = space["build"](**names)
-    return Joins(enter, leave, pending, indexes | {"counts": counts}, source)
+
+    def take() -> dict[Row, int]:
+        change = pending.copy()
+        pending.clear()
+        return change
+
+    return Joins(enter, leave, take, indexes | {"counts": counts}, source)
 
 
 def _module(text: _Text) -> str:

@@ -43,6 +43,11 @@ class Grouped:
         """How many groups and rows for them there are."""
         return len(self._groups) + len(self._shown)
 
+    def forget(self) -> None:
+        """Begin again from nothing."""
+        self._groups.clear()
+        self._shown.clear()
+
     def pull(self) -> Bag:
         """Old rows of touched groups go, new ones come."""
         change = self._inner.pull()

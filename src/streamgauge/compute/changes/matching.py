@@ -35,6 +35,11 @@ class PerKey:
         """How many rows of both sides there are."""
         return self._lefts.held + self._rights.held
 
+    def forget(self) -> None:
+        """Begin again from nothing."""
+        self._lefts.forget()
+        self._rights.forget()
+
     def pull(self) -> Bag:
         """The change of the output over all touched keys."""
         left, right = self._left.pull(), self._right.pull()

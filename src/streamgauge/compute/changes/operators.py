@@ -5,14 +5,15 @@ Linear operators pass changes, the join is bilinear, DISTINCT counts; every oper
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from streamgauge.compute.changes.bags import Bag, add, add_all, collect
 from streamgauge.compute.changes.conditions import Batch
-from streamgauge.compute.changes.generate import Joins
 from streamgauge.model.terms import Row, Term
 
 Key = tuple[Term | None, ...]
+Take: TypeAlias = Callable[[], Bag]
+"""Gives the change of a leaf since it was last asked; the caller may keep it."""
 
 
 class Operator(Protocol):
@@ -34,33 +35,40 @@ class Stateful(Protocol):
         """How many it remembers."""
         ...
 
+    def forget(self) -> None:
+        """Begin again: the next pull is a change from nothing."""
+        ...
+
 
 class Source:
     """A basic graph pattern."""
 
-    def __init__(self, joins: Joins, variables: tuple[str, ...]) -> None:
+    def __init__(self, take: Take, variables: tuple[str, ...]) -> None:
         self.variables, self.certain = variables, frozenset(variables)
-        self._pending = joins.pending
-
-    def pull(self) -> Bag:
-        """What the joins have found since."""
-        change = self._pending.copy()
-        self._pending.clear()
-        return change
+        self.pull = take
 
 
 class Constant:
     """Inline data: everything at the first pull, nothing later."""
 
+    held = 0
+
     def __init__(self, variables: tuple[str, ...], rows: Sequence[Row]) -> None:
         self.variables = variables
         self.certain = frozenset(name for at, name in enumerate(variables) if all(row[at] is not None for row in rows))
         self._rows = collect((row, 1) for row in rows)
+        self._given = False
+
+    def forget(self) -> None:
+        """Give the rows again."""
+        self._given = False
 
     def pull(self) -> Bag:
         """The rows, once."""
-        rows, self._rows = self._rows, {}
-        return rows
+        if self._given:
+            return {}
+        self._given = True
+        return self._rows.copy()
 
 
 class Keep:
@@ -132,6 +140,10 @@ class Unique:
         """How many rows have copies."""
         return len(self._counts)
 
+    def forget(self) -> None:
+        """Begin again from nothing."""
+        self._counts.clear()
+
     def pull(self) -> Bag:
         """Rows whose number of copies rose from, or fell to, nothing."""
         change: Bag = {}
@@ -155,6 +167,10 @@ class Index:
     def held(self) -> int:
         """How many rows are in it."""
         return sum(map(len, self.bags.values()))
+
+    def forget(self) -> None:
+        """Begin again from nothing."""
+        self.bags.clear()
 
     def get(self, key: Key) -> Bag:
         """The rows with this key."""
@@ -213,6 +229,11 @@ class JoinRows:
     def held(self) -> int:
         """How many rows of both sides there are."""
         return self._lefts.held + self._rights.held
+
+    def forget(self) -> None:
+        """Begin again from nothing."""
+        self._lefts.forget()
+        self._rights.forget()
 
     def pull(self) -> Bag:
         """The change of the product."""

@@ -61,6 +61,10 @@ class Reach:
     def __init__(self, edges: Operator, demand: Operator, same: Operator | None, modifier: str) -> None:
         self._edges, self._demand, self._same = edges, demand, same
         self._once = modifier == _ONCE
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin again from nothing."""
         self._forward: Edges = {}
         self._backward: Edges = {}
         self._starts: set[Term] = set()

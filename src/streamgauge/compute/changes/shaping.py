@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from typing import Final, Protocol
 
-from streamgauge.compute.changes.bags import Bag, Delta, add
+from streamgauge.compute.changes.bags import Bag, add
 from streamgauge.compute.changes.matching import FALSE, TRUE
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Row, Term, Triple, is_blank, is_iri, is_literal
@@ -17,8 +17,12 @@ _BLANK: Final = re.compile(r"_:\d+")
 class Shape(Protocol):
     """Turns changes into changes; it remembers what it needs of those before."""
 
-    def change(self, delta: Delta) -> Bag:
+    def change(self, delta: Bag) -> Bag:
         """The change of the answer."""
+        ...
+
+    def forget(self) -> None:
+        """Begin again: the next change is one from nothing."""
         ...
 
 
@@ -26,10 +30,14 @@ class Boolean:
     """ASK: one row, true or false, from the first change on."""
 
     def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin again from nothing."""
         self._solutions = 0
         self._shown: Row | None = None
 
-    def change(self, delta: Delta) -> Bag:
+    def change(self, delta: Bag) -> Bag:
         """The row that comes and the one that goes."""
         self._solutions += sum(delta.values())
         row: Row = (TRUE if self._solutions else FALSE,)
@@ -54,10 +62,14 @@ class Triples:
         self._at = {name: position for position, name in enumerate(names)}
         nodes = {node for nodes in self._template for node in nodes if isinstance(node, al.Var)}
         self._blank = sorted(node.name for node in nodes if is_fresh(node))
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin again from nothing."""
         self._found: Bag = {}
         self._copies: Bag = {}
 
-    def change(self, delta: Delta) -> Bag:
+    def change(self, delta: Bag) -> Bag:
         """Triples whose number of instances rose from, or fell to, nothing."""
         moved: Bag = {}
         for row, count in delta.items():

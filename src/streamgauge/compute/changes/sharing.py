@@ -19,6 +19,11 @@ class Shared:
         """How many rows wait for a reader."""
         return sum(len(tap.pending) for tap in self._taps)
 
+    def forget(self) -> None:
+        """Begin again from nothing."""
+        for tap in self._taps:
+            tap.pending = {}
+
     def tap(self) -> "Tap":
         """One more reader; all of them are made before the first change."""
         tap = Tap(self)

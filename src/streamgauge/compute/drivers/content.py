@@ -40,6 +40,11 @@ class Content:
         """The times (ms) of the oldest and the newest arrival in scope, ended ones included; ``None`` without any."""
         return (self._live[0][0], self._live[-1][0]) if self._live else None
 
+    def graphs(self) -> list[tuple[Triple, ...]]:
+        """The triples that are held, arrival by arrival."""
+        running = self._running
+        return [triples for _, triples, number in self._live if not number or number in running]
+
     def enter(self, time: int, triples: tuple[Triple, ...], until: int | None) -> None:
         """Triples of ``time`` (ms), which never goes back, enter; they end at ``until``."""
         if not triples:

@@ -3,12 +3,13 @@
 from typing import TypeAlias
 
 from streamgauge.compute.changes.evaluator import Evaluator
+from streamgauge.compute.changes.whole import Snapshots
 from streamgauge.compute.drivers.content import Content, Waiting
 from streamgauge.compute.drivers.instants import LandmarkLooks, Look, Looks, closing
-from streamgauge.compute.drivers.latest import Feed, Latest
+from streamgauge.compute.drivers.latest import Latest
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import Borders, Semantics
-from streamgauge.model.terms import Triple
+from streamgauge.model.terms import Term, Triple
 from streamgauge.query.stamps import stamps_graph, uses_timestamp
 
 
@@ -117,8 +118,10 @@ Frame: TypeAlias = TimeFrame | CountFrame
 """One window of a query."""
 
 
-def frames(query: ContinuousQuery, semantics: Semantics, evaluator: Evaluator, t0: int) -> tuple[Frame, ...]:
-    """The windows of a query, each feeding its graph of the evaluator.
+def frames(
+    query: ContinuousQuery, semantics: Semantics, evaluator: Evaluator | Snapshots, t0: int
+) -> tuple[Frame, ...]:
+    """The windows of a query, each feeding its graph of the evaluator or seen by it whole.
 
     Several that close each for itself are shown as of their latest closes, so what arrives waits for them.
     """
@@ -126,14 +129,16 @@ def frames(query: ContinuousQuery, semantics: Semantics, evaluator: Evaluator, t
     timed = uses_timestamp(query.form)
     names = dict.fromkeys(each.name for each in query.windows)
     latest = {name: Latest(*evaluator.feeds(stamps_graph(name))) if timed else None for name in names}
-    return tuple(
-        _frame(each, held(*_feeds(evaluator, each.name), semantics, latest[each.name]), semantics, t0)
-        for each in query.windows
-    )
+    contents = [held(*evaluator.feeds(_graph(each)), semantics, latest[each.name]) for each in query.windows]
+    if isinstance(evaluator, Snapshots):
+        for each, content in zip(query.windows, contents, strict=True):
+            evaluator.see(_graph(each), content.graphs)
+    return tuple(_frame(each, content, semantics, t0) for each, content in zip(query.windows, contents, strict=True))
 
 
-def _feeds(evaluator: Evaluator, name: str | None) -> tuple[Feed, Feed]:
-    return (evaluator.enter, evaluator.leave) if name is None else evaluator.feeds(f"<{name}>")
+def _graph(seen: StreamWindow) -> Term | None:
+    """The graph that a window's content is."""
+    return None if seen.name is None else f"<{seen.name}>"
 
 
 def _frame(seen: StreamWindow, content: Content, semantics: Semantics, t0: int) -> Frame:

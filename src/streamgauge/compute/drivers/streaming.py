@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
-from streamgauge.compute.changes.evaluator import Evaluator
+from streamgauge.compute.drivers.answering import Answering
 from streamgauge.model import algebra as al
 from streamgauge.model.answer import Answer, AnswerKind
 from streamgauge.model.semantics import R2S, Counting, Grain, Semantics
@@ -13,7 +13,7 @@ class Streaming:
     """The relation-to-stream side of one query (CQL): differences are to the last evaluated instant."""
 
     def __init__(
-        self, form: al.QueryForm, evaluator: Evaluator, r2s: R2S, semantics: Semantics, emit: Callable[[Answer], None]
+        self, form: al.QueryForm, evaluator: Answering, r2s: R2S, semantics: Semantics, emit: Callable[[Answer], None]
     ) -> None:
         self._evaluator, self._r2s, self._emit = evaluator, r2s, emit
         self._semantics = semantics
@@ -30,10 +30,11 @@ class Streaming:
             self._emit(Answer(self._evaluator.variables, bag, (), self._kind, instant, scope))
 
     def _rows(self) -> tuple[Row, ...]:
+        if self._r2s is R2S.RSTREAM:
+            answer = self._evaluator.answer()
+            return tuple(answer) if self._sets or sum(answer.values()) == len(answer) else _repeated(answer.items())
         delta = self._evaluator.settle()
         solutions = self._evaluator.solutions()
-        if self._r2s is R2S.RSTREAM:
-            return tuple(solutions) if self._sets else _repeated(solutions.items())
         sign = 1 if self._r2s is R2S.ISTREAM else -1
         if self._sets:
             return tuple([row for row, count in delta.items() if sign * _turn(solutions.get(row, 0), count) > 0])

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import TypeAlias
 
-from streamgauge.compute.changes.evaluator import Evaluator
+from streamgauge.compute.drivers.answering import answering
 from streamgauge.compute.drivers.clocks import clocks
 from streamgauge.compute.drivers.frames import CountFrame, Frame, frames
 from streamgauge.compute.drivers.instants import closing
@@ -36,8 +36,7 @@ class WindowDriver:
 
     def __init__(self, query: ContinuousQuery, semantics: Semantics, emit: Callable[[Answer], None]) -> None:
         self._query, self._semantics = query, semantics
-        names = [f"<{each.name}>" for each in query.windows if each.name is not None]
-        self._evaluator = Evaluator(query.form, query.static, semantics.empty_aggregate, names)
+        self._evaluator = answering(query, semantics)
         self._streaming = Streaming(query.form, self._evaluator, query.r2s or semantics.r2s, semantics, emit)
         self._half_open = semantics.borders is Borders.CLOSED_OPEN
         self._closing = closing(semantics)

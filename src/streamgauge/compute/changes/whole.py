@@ -1,0 +1,79 @@
+"""A query over contents that are looked at whole: the same operators as the incremental ones, from nothing each time.
+
+Worth it where little of a content is still there at the next look: what comes in between costs nothing.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
+
+from streamgauge.compute.changes.bags import Bag, Delta, difference
+from streamgauge.compute.changes.columns import Matches, Parted
+from streamgauge.compute.changes.generate import Feed
+from streamgauge.compute.changes.operators import Take
+from streamgauge.compute.changes.plans import Planned
+from streamgauge.compute.changes.tree import Tree
+from streamgauge.model import algebra as al
+from streamgauge.model.semantics import EmptyAggregate
+from streamgauge.model.terms import Term, Triple
+
+Held: TypeAlias = Callable[[], Iterable[Sequence[Triple]]]
+"""What a content holds now, graph by graph."""
+
+
+class Snapshots:
+    """The answer of a query over the contents that ``see`` names, as they are when it is asked for.
+
+    Raises UnsupportedError for what ``evaluator.refuse`` names.
+    """
+
+    def __init__(
+        self,
+        form: al.QueryForm,
+        empty_aggregate: EmptyAggregate = EmptyAggregate.SPARQL,
+        names: Sequence[Term] = (),
+    ) -> None:
+        self._parted: dict[Term | None, Parted] = {}
+        self._seen: list[tuple[Term | None, Held]] = []
+        self._matches: list[Matches] = []
+        self._tree = Tree(form, names, empty_aggregate, self._leaf)
+        self._shown: Bag = {}
+        self.variables = self._tree.variables
+
+    def _leaf(self, graph: Term | None, planned: Planned, output: Sequence[str]) -> Take:
+        matches = Matches(planned, output, self._parted.setdefault(graph, Parted()))
+        self._matches.append(matches)
+        return matches.take
+
+    def feeds(self, _graph: Term | None) -> tuple[Feed, Feed]:
+        """Two functions that do nothing: what comes and goes between two looks is not asked about."""
+        return _pass, _pass
+
+    def see(self, graph: Term | None, held: Held) -> None:
+        """One more content of a graph, ``None`` for the default graph."""
+        if graph in self._parted:
+            self._seen.append((graph, held))
+
+    def settle(self) -> Delta:
+        """The change of the answer since it was last asked for."""
+        before = self._shown
+        return difference(self.answer(), before)
+
+    def answer(self) -> Bag:
+        """Evaluate: row -> multiplicity; do not change it."""
+        for graph, parted in self._parted.items():
+            parted.fill([triples for name, held in self._seen if name == graph for triples in held()])
+        for matches in self._matches:
+            matches.renew()
+        self._tree.forget()
+        self._shown = self._tree.pull()
+        for parted in self._parted.values():
+            parted.fill(())
+        return self._shown
+
+    def solutions(self) -> Bag:
+        """The answer when it was last asked for; do not change it."""
+        return self._shown
+
+
+def _pass(_triples: Iterable[Triple]) -> None:
+    """Nothing is done with triples one by one."""
