@@ -11,7 +11,7 @@ from typing import IO
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.wire.lines import Late, LineError, decode_output, encode_advance, encode_element
-from streamgauge.wire.task import READY, Task, encode_task
+from streamgauge.wire.task import Task, TaskRefusedError, encode_task, word
 
 START_LIMIT_S = 60.0
 END_LIMIT_S = 600.0
@@ -22,7 +22,10 @@ class PipeError(RuntimeError):
 
 
 def start_piped(command: Sequence[str], task: Task, emit: Callable[[Answer], None]) -> "PipedSession":
-    """Start a program, give it its task and wait until it is ready; PipeError when it is not."""
+    """Start a program, give it its task and wait until it is ready.
+
+    PipeError when it does not get ready, TaskRefusedError with its sentence when it does not take the task.
+    """
     return PipedSession(command, task, emit)
 
 
@@ -33,7 +36,7 @@ class PipedSession:
     """
 
     def __init__(self, command: Sequence[str], task: Task, emit: Callable[[Answer], None]) -> None:
-        self._emit, self.late, self._failure = emit, 0, ""
+        self._emit, self.late, self._failure, self._refused = emit, 0, "", ""
         self._words: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._words, bufsize=0
@@ -42,7 +45,11 @@ class PipedSession:
         self._reader = threading.Thread(target=self._read, name="engine-answers", daemon=True)
         self._reader.start()
         self._write(encode_task(task))
-        if not self._ready.wait(START_LIMIT_S) or self._failure:
+        ready = self._ready.wait(START_LIMIT_S)
+        if self._refused:
+            self._end()
+            raise TaskRefusedError(self._refused)
+        if not ready or self._failure:
             self._end()
             raise PipeError(f"the engine did not get ready within {START_LIMIT_S:.0f} s: {self._why()}")
 
@@ -86,10 +93,12 @@ class PipedSession:
         assert self._process.stdout is not None
         with io.BufferedReader(self._process.stdout) as output:  # type: ignore[type-var]
             for line in output:
-                if line == READY:
-                    self._ready.set()
-                elif not self._told(line):
+                said = word(line)
+                if said is None and not self._told(line):
                     break
+                if said is not None:
+                    self._refused = said.sentence
+                    self._ready.set()
         self._ready.set()
 
     def _told(self, line: bytes) -> bool:

@@ -4,8 +4,10 @@
 """
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal, TypeAlias, cast
 
 from streamgauge.model.semantics import Semantics
 from streamgauge.model.terms import Triple
@@ -23,6 +25,41 @@ CLOSE = b'{"close":true}\n'
 
 CLOSED = b'{"closed":true}\n'
 """What a program writes when every answer to the task is out and it can take another."""
+
+Said: TypeAlias = Literal["ready", "closed", "refused"]
+_WORD = re.compile(rb'\s*\{\s*"(ready|closed|refused)"\s*:')
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word that a program says beside its answers; ``sentence`` says why it refuses its task."""
+
+    said: Said
+    sentence: str = ""
+
+
+class TaskRefusedError(ValueError):
+    """A program on the pipe that does not take its task; the sentence is its own."""
+
+
+def word(line: bytes) -> Word | None:
+    """The word that a line of a program is, however its JSON is laid out; ``None`` for any other line."""
+    found = _WORD.match(line)
+    if found is None:
+        return None
+    said = cast(Said, found[1].decode())
+    try:
+        value = json.loads(line)[said]
+    except (ValueError, TypeError, KeyError):
+        return None
+    if said == "refused":
+        return Word(said, str(value))
+    return Word(said) if value is True else None
+
+
+def encode_refused(sentence: str) -> bytes:
+    """The line by which a program does not take its task."""
+    return json.dumps({"refused": sentence}).encode() + b"\n"
 
 
 @dataclass(frozen=True, slots=True)

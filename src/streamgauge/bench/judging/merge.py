@@ -52,9 +52,15 @@ def merged(
     for report in expected:
         due[report.due.instant].append(report)
     found: list[Answer] = []
-    for (instant, _), group in _by_name(answers):
-        found += _greedily(group, due[instant], computed) if len(due[instant]) > 1 else [_merge(group)]
+    for (instant, scope), group in _by_name(answers):
+        meant = _meant(due[instant], scope)
+        found += _greedily(group, meant, computed) if len(meant) > 1 else [_merge(group)]
     return tuple(found)
+
+
+def _meant(due: Sequence[ExpectedReport], scope: tuple[int, int] | None) -> Sequence[ExpectedReport]:
+    """Of the reports due at one instant those of the scope that answers name; all when they name none, or another."""
+    return [report for report in due if (report.due.start, report.due.end) == scope] or due
 
 
 def _by_name(answers: Sequence[Answer]) -> list[tuple[Key, list[Answer]]]:

@@ -3,15 +3,19 @@
 import gc
 import sys
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from itertools import takewhile
 from typing import BinaryIO
 
 from streamgauge.engines import load
 from streamgauge.model.answer import Answer
-from streamgauge.model.engine import Session
+from streamgauge.model.engine import Engine, Session
+from streamgauge.model.query import ContinuousQuery
 from streamgauge.query import parse
 from streamgauge.wire.lines import Advance, Input, decode_input, encode_answer, encode_late
-from streamgauge.wire.task import CLOSE, CLOSED, GO, READY, Task, decode_task
+from streamgauge.wire.task import CLOSE, CLOSED, GO, READY, Task, decode_task, encode_refused
+
+_parse = lru_cache(maxsize=64)(parse)
 
 
 def main() -> int:
@@ -21,10 +25,19 @@ def main() -> int:
 
 def serve(name: str, lines: BinaryIO, out: BinaryIO) -> int:
     """Answer tasks one after another: each a task line, elements and advances, then ``close`` or the end of input."""
+    engine = load(name)
+    gc.collect()
+    gc.freeze()
     while line := lines.readline():
-        if not _answer(name, decode_task(line), lines, _Out(out)):
+        task = decode_task(line)
+        query = _parse(task.query, task.dialect)
+        query = query.with_static(task.static) if task.static else query
+        if reason := engine.refuse(query, task.semantics):
+            out.write(encode_refused(reason))
+        elif _answer(engine, query, task, lines, _Out(out)):
+            out.write(CLOSED)
+        else:
             break
-        out.write(CLOSED)
         out.flush()
     return 0
 
@@ -54,10 +67,9 @@ class _Out:
         self._out.flush()
 
 
-def _answer(name: str, task: Task, lines: BinaryIO, out: _Out) -> bool:
+def _answer(engine: Engine, query: ContinuousQuery, task: Task, lines: BinaryIO, out: _Out) -> bool:
     """Answer one task; whether another may follow."""
-    query = parse(task.query, task.dialect)
-    session = load(name).start(query.with_static(task.static) if task.static else query, task.semantics, out.emit)
+    session = engine.start(query, task.semantics, out.emit)
     out.ready()
     given: Iterable[bytes | Input] = lines
     closed = _Closed()
@@ -75,7 +87,6 @@ def _answer(name: str, task: Task, lines: BinaryIO, out: _Out) -> bool:
             out.flush(session)
     session.close()
     out.flush(session)
-    gc.unfreeze()
     return closed.seen
 
 

@@ -1,51 +1,29 @@
 """Recording a run: the engine in a process of its own, every answer stamped, its resources sampled."""
 
 import contextlib
-import os
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import IO
 
-from streamgauge.bench.recording.feed import Pace, PacedFeeder, StoppedError, feed_fast
+from streamgauge.bench.recording.feed import Pace, PacedFeeder, StoppedError, Write, feed_fast
+from streamgauge.bench.recording.observed import Clock, Limits, Observed, how_it_ended, last_words, read, start
 from streamgauge.bench.recording.sample import end, sample
 from streamgauge.engines import command as command_of
 from streamgauge.engines import load
-from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
-from streamgauge.model.run import Fed, Run, RunHeader, Sample
+from streamgauge.model.run import Fed, Run, RunHeader
 from streamgauge.query import print_query
-from streamgauge.wire.lines import Late, LineError, decode_output
-from streamgauge.wire.task import GO, READY, Task, encode_task
+from streamgauge.wire.task import GO, Task, encode_task
+
+__all__ = ["Limits", "feed", "program", "record", "task_of"]
 
 START_LIMIT_S = 60.0
 PRELOAD_LIMIT_S = 600.0
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Bounds on an engine: wall time of the whole run (s) and what it may write (bytes)."""
-
-    seconds: float = 600.0
-    output: int = 1 << 30
-
-
-@dataclass
-class _Observed:
-    """What the threads see; failures are sentences, the first one counts."""
-
-    lines: list[tuple[int, bytes]] = field(default_factory=list)
-    samples: list[Sample] = field(default_factory=list)
-    ready: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
-    failure: str | None = None
-    written: int = 0
-
-    def fail(self, sentence: str) -> None:
-        self.failure = self.failure or sentence
 
 
 def program(name: str) -> list[str]:
@@ -67,13 +45,13 @@ def record(
     command: Sequence[str],
     stream: Iterable[StreamElement],
     limits: Limits,
-    clock: Callable[[], int] = time.monotonic_ns,
+    clock: Clock = time.monotonic_ns,
     task: Task | None = None,
 ) -> Run:
-    """Run the engine on the stream and return what was observed; a crash, hang or flood is in ``failure``."""
+    """Run the engine on the stream and return what was observed; a crash, hang, flood or refusal is in ``failure``."""
     asked = task_of(header) if task is None else task
     with tempfile.TemporaryFile() as words:
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=words, bufsize=0)
+        process = start(command, words)
         try:
             return _observe(header, asked, process, stream, limits, clock, words)
         finally:
@@ -86,13 +64,13 @@ def _observe(
     process: "subprocess.Popen[bytes]",
     stream: Iterable[StreamElement],
     limits: Limits,
-    clock: Callable[[], int],
+    clock: Clock,
     words: IO[bytes],
 ) -> Run:
-    seen = _Observed()
+    seen = Observed()
     done = threading.Event()
     threads = [
-        threading.Thread(target=_read, args=(process, seen, limits, clock), daemon=True),
+        threading.Thread(target=read, args=(process, lambda: seen, limits, clock), daemon=True),
         threading.Thread(target=sample, args=(process.pid, seen.samples, done, clock), daemon=True),
         threading.Thread(target=_watch, args=(process, seen, limits, done), daemon=True),
     ]
@@ -105,8 +83,8 @@ def _observe(
     for thread in threads[1:]:
         thread.join()
     if code != 0:
-        seen.fail(f"the engine ended with exit code {code} after {len(seen.lines)} answers; {_last_words(words)}")
-    answers, late = _answers(seen)
+        seen.fail(f"the engine ended with exit code {code} after {len(seen.lines)} answers; {last_words(words)}")
+    answers, late = seen.answers()
     found = replace(header, started=started, failure=seen.failure, late=late)
     return Run(found, answers, tuple(fed), tuple(seen.samples))
 
@@ -116,100 +94,56 @@ def _feed(
     task: Task,
     process: "subprocess.Popen[bytes]",
     stream: Iterable[StreamElement],
-    clock: Callable[[], int],
-    seen: _Observed,
+    clock: Clock,
+    seen: Observed,
 ) -> tuple[int, list[Fed]]:
     """Give the engine its task, wait until it is ready, feed it and close its input."""
     assert process.stdin is not None
     write = process.stdin.write
-    semantics = header.semantics
-    pace = Pace(header.factor, header.begin, header.advanced_to, semantics.due, semantics.lateness)
     try:
         write(encode_task(task))
-        _await(process, seen, START_LIMIT_S)
+        if not _await(process, seen, START_LIMIT_S):
+            return clock(), []
         started = clock()
+        fed = feed(header, stream, write, clock, started)
         if task.preload:
-            fed = feed_fast(stream, pace, write, clock)
             write(GO)
             _await(process, seen, PRELOAD_LIMIT_S)
             started = clock()
             write(GO)
-        elif pace.factor is None:
-            fed = feed_fast(stream, pace, write, clock)
-        else:
-            fed = PacedFeeder(pace, write, clock).feed(stream, started)
     except (OSError, StoppedError):
-        seen.fail(f"the engine stopped reading its input; {_exit(process)}")
+        seen.fail(f"the engine stopped reading its input; {how_it_ended(process)}")
         return clock(), []
     finally:
         _close(process)
     return started, fed
 
 
-def _await(process: "subprocess.Popen[bytes]", seen: _Observed, seconds: float) -> None:
-    """Wait until the engine says that it is ready; one that does not is ended."""
+def feed(header: RunHeader, stream: Iterable[StreamElement], write: Write, clock: Clock, started: int) -> list[Fed]:
+    """Hand the stream over at the run's pace, as fast as it is taken when it has none or the input is preloaded."""
+    semantics = header.semantics
+    pace = Pace(header.factor, header.begin, header.advanced_to, semantics.due, semantics.lateness)
+    if header.factor is None or header.options.get("preload") is True:
+        return feed_fast(stream, pace, write, clock)
+    return PacedFeeder(pace, write, clock).feed(stream, started)
+
+
+def _await(process: "subprocess.Popen[bytes]", seen: Observed, seconds: float) -> bool:
+    """Wait until the engine is ready; one that does not say so is ended, one that refuses is not fed."""
     if not seen.ready.acquire(timeout=seconds) and process.poll() is None:
         seen.fail(f"the engine did not say that it is ready within {seconds:.0f} s")
         process.kill()
+    if seen.refused:
+        seen.fail(f"the engine refuses the task: {seen.refused}")
+    return not seen.refused
 
 
-def _read(
-    process: "subprocess.Popen[bytes]",
-    seen: _Observed,
-    limits: Limits,
-    clock: Callable[[], int],
-) -> None:
-    """Stamp every line of the engine as it comes; a flood ends the engine."""
-    assert process.stdout is not None
-    with os.fdopen(os.dup(process.stdout.fileno()), "rb", buffering=1 << 20) as output:
-        for line in output:
-            if line == READY:
-                seen.ready.release()
-                continue
-            seen.lines.append((clock(), line))
-            seen.written += len(line)
-            if seen.written > limits.output:
-                seen.fail(f"the engine wrote more than {limits.output >> 20} MiB of answers: a flood, so it was ended")
-                process.kill()
-                break
-    seen.ready.release(2)
-
-
-def _watch(process: "subprocess.Popen[bytes]", seen: _Observed, limits: Limits, done: threading.Event) -> None:
+def _watch(process: "subprocess.Popen[bytes]", seen: Observed, limits: Limits, done: threading.Event) -> None:
     """End an engine that takes longer than its limit."""
     if done.wait(limits.seconds) or process.poll() is not None:
         return
     seen.fail(f"the engine was still running after its time limit of {limits.seconds:g} s, so it was ended")
     process.kill()
-
-
-def _answers(seen: _Observed) -> tuple[tuple[Answer, ...], int]:
-    """The answers, and how many elements the engine said came too late to count."""
-    answers: list[Answer] = []
-    late = 0
-    for number, (received, line) in enumerate(seen.lines, 1):
-        try:
-            said = decode_output(line)
-        except LineError as error:
-            seen.fail(f"line {number} of the engine's output is not an answer: {error}")
-            break
-        if isinstance(said, Late):
-            late = said.count
-        else:
-            answers.append(replace(said, received=received))
-    return tuple(answers), late
-
-
-def _exit(process: "subprocess.Popen[bytes]") -> str:
-    code = process.poll()
-    return "it is still running" if code is None else f"it ended with exit code {code}"
-
-
-def _last_words(words: IO[bytes]) -> str:
-    words.seek(0, os.SEEK_END)
-    words.seek(max(0, words.tell() - 2000))
-    text = words.read().decode(errors="replace").strip()
-    return f"its last words: {text}" if text else "it said nothing on standard error"
 
 
 def _close(process: "subprocess.Popen[bytes]") -> None:

@@ -1,0 +1,112 @@
+"""What is observed of a program on the pipe: its lines stamped as they come, its failure as a sentence."""
+
+import os
+import subprocess
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import IO
+
+from streamgauge.model.answer import Answer
+from streamgauge.model.run import Sample
+from streamgauge.wire.lines import Late, LineError, decode_output
+from streamgauge.wire.task import word
+
+Clock = Callable[[], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds on an engine: wall time of the whole run (s) and what it may write (bytes)."""
+
+    seconds: float = 600.0
+    output: int = 1 << 30
+
+
+@dataclass
+class Observed:
+    """What the threads see; failures are sentences, the first one counts.
+
+    ``ready`` counts how often the program said so, ``closed`` is set when it said so or its output is ``over``.
+    """
+
+    lines: list[tuple[int, bytes]] = field(default_factory=list)
+    samples: list[Sample] = field(default_factory=list)
+    ready: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    closed: threading.Event = field(default_factory=threading.Event)
+    over: bool = False
+    refused: str = ""
+    failure: str | None = None
+    written: int = 0
+
+    def fail(self, sentence: str) -> None:
+        """Keep the sentence if it is the first."""
+        self.failure = self.failure or sentence
+
+    def hear(self, received: int, line: bytes, limits: Limits) -> bool:
+        """Take in one line; whether the program may go on, which a flood may not."""
+        said = word(line)
+        if said is None:
+            self.lines.append((received, line))
+        elif said.said == "closed":
+            self.closed.set()
+        else:
+            self.refused = said.sentence
+            self.ready.release()
+        self.written += len(line)
+        if self.written > limits.output:
+            self.fail(f"the engine wrote more than {limits.output >> 20} MiB of answers: a flood, so it was ended")
+            return False
+        return True
+
+    def end(self) -> None:
+        """Nothing more will be heard: nobody waits any longer."""
+        self.over = True
+        self.ready.release(2)
+        self.closed.set()
+
+    def answers(self) -> tuple[tuple[Answer, ...], int]:
+        """The answers, and how many elements the engine said came too late to count."""
+        answers: list[Answer] = []
+        late = 0
+        for number, (received, line) in enumerate(self.lines, 1):
+            try:
+                said = decode_output(line)
+            except LineError as error:
+                self.fail(f"line {number} of the engine's output is not an answer: {error}")
+                break
+            if isinstance(said, Late):
+                late = said.count
+            else:
+                answers.append(replace(said, received=received))
+        return tuple(answers), late
+
+
+def start(command: Sequence[str], words: IO[bytes]) -> "subprocess.Popen[bytes]":
+    """A program with its standard streams piped; what it says on standard error goes to ``words``."""
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=words, bufsize=0)
+
+
+def read(process: "subprocess.Popen[bytes]", seen: Callable[[], Observed], limits: Limits, clock: Clock) -> None:
+    """Stamp every line of the engine as it comes, for whatever is observed then; a flood ends the engine."""
+    assert process.stdout is not None
+    with os.fdopen(os.dup(process.stdout.fileno()), "rb", buffering=1 << 20) as output:
+        for line in output:
+            if not seen().hear(clock(), line, limits):
+                process.kill()
+                break
+    seen().end()
+
+
+def last_words(words: IO[bytes]) -> str:
+    """The end of what a program said on standard error, for a sentence."""
+    words.seek(0, os.SEEK_END)
+    words.seek(max(0, words.tell() - 2000))
+    text = words.read().decode(errors="replace").strip()
+    return f"its last words: {text}" if text else "it said nothing on standard error"
+
+
+def how_it_ended(process: "subprocess.Popen[bytes]") -> str:
+    """Its exit code, as far as it has one."""
+    code = process.poll()
+    return "it is still running" if code is None else f"it ended with exit code {code}"
