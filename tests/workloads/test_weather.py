@@ -134,6 +134,7 @@ OPTIONS = [
     {"values": "walk", "late_share": 0.2, "late_bound": "3s"},
     {"arrival": "poisson", "values": "normal", "humidity": True},
     {"arrival": "bursts"},
+    {"arrival": "pareto", "observes": "all", "streams": 4, "interval": 2000},
 ]
 
 
@@ -151,7 +152,7 @@ def test_every_option_gives_elements_with_canonical_terms(spark, options):
     table = WEATHER.generate(spark, 12, stations=20, min_temp=-3, max_temp=4, **options).toArrow()
     elements = list(stream_table.elements(table))
     assert [element.sequence for element in elements] == list(range(len(elements)))
-    assert {len(element.added) for element in elements} == {7}
+    assert {len(element.added) for element in elements} == ({6, 7} if "observes" in options else {7})
     canonical = Canonical()
     objects = {triple[2] for element in elements for triple in element.added}
     assert {canonical.term(parse_term(term)) for term in objects} == objects
@@ -226,11 +227,68 @@ def test_humidity_follows_each_temperature(spark):
         ({"late_share": 0.5}, "late_bound is 0"),
         ({"late_share": 2}, "late_share is 2: expected a number from 0 to 1"),
         ({"humidity": "maybe"}, "expected true or false"),
+        ({"streams": 0}, "streams is 0"),
+        ({"observes": "rain"}, "expected one of temperature, all"),
+        ({"static_triples": -1}, "static_triples is -1"),
     ],
 )
 def test_wrong_parameters_are_named(given, named):
     with pytest.raises(ParameterError, match=named.replace("(", r"\(")):
         WEATHER.generate(SimpleNamespace(), 1, **given)
+
+
+def test_pareto_waits_have_their_mean_and_a_heavy_tail(spark):
+    got = seen(WEATHER.generate(spark, 4, stations=100, arrival="pareto", interval=1000, duration="120s").collect())
+    paths = {station: [time for time, s, _ in got if s == station] for station in range(100)}
+    waits = sorted(later - before for path in paths.values() for before, later in pairwise(path))
+    assert waits[0] >= 500
+    assert waits[len(waits) // 2] == pytest.approx(500 * 2**0.5, rel=0.05)
+    assert waits[len(waits) * 99 // 100] == pytest.approx(500 * 100**0.5, rel=0.2)
+
+
+def test_streams_share_the_stations(spark):
+    one = WEATHER.generate(spark, 6, stations=10).collect()
+    several = WEATHER.generate(spark, 6, stations=10, streams=4).collect()
+    assert [row[1:] for row in one] == [row[1:] for row in several]
+    of = {row.stream.removeprefix("http://ex.org/streams/test-"): set() for row in several}
+    for row in several:
+        of[row.stream[-1]].add(int(row.subject.split("_A")[-1].split("_")[0]) % 4 + 1)
+    assert of == {"1": {1}, "2": {2}, "3": {3}, "4": {4}}
+
+
+def test_stations_observe_everything_in_turn(spark):
+    rows = WEATHER.generate(spark, 6, stations=9, observes="all").collect()
+    assert seen(rows) == seen(WEATHER.generate(spark, 6, stations=9).collect())
+    assert seen(rows, "RelativeHumidity") == seen(
+        WEATHER.generate(spark, 6, stations=9, humidity=True).collect(), "RelativeHumidity"
+    )
+    ranges = {"WindSpeed": (0, 100), "WindDirection": (0, 359), "Rainfall": (0, 40), "Visibility": (0, 110)}
+    for name, (low, high) in ranges.items():
+        values = [float(value) for _, _, value in seen(rows, name)]
+        assert len(values) == len(seen(rows))
+        assert low <= min(values) < max(values) <= high
+    snow = {row.subject.split("_A")[-1].split("_")[0] for row in rows if row.object.startswith('"true"')}
+    assert 0 < len(snow) < 9
+
+
+@pytest.mark.parametrize("wanted", [1000, 1003, 100_000])
+def test_static_data_has_as_many_triples_as_wanted(spark, wanted):
+    tables = [
+        WEATHER.static(spark, 7, partitions=n, stations=40, static_triples=wanted).toArrow().to_pydict() for n in (1, 3)
+    ]
+    assert tables[0] == tables[1]
+    triples = list(zip(*tables[0].values(), strict=True))
+    assert len(set(triples)) == len(triples) == wanted
+    canonical = Canonical()
+    assert all(canonical.term(parse_term(term)) == term for triple in triples[:1000] for term in triple)
+    stations = {s for s, p, _ in triples if p.endswith("#neighbour>")}
+    assert stations == {f"<{SSW}System_A{n}>" for n in range(40)}
+
+
+def test_too_little_static_data_for_the_stations_is_refused():
+    assert WEATHER.static(SimpleNamespace(), 1) is None
+    with pytest.raises(ParameterError, match=r"static_triples is 10: 40 stations need 371, or 0"):
+        WEATHER.static(SimpleNamespace(), 1, stations=40, static_triples=10)
 
 
 def above_50(values):

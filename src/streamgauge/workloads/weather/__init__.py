@@ -21,12 +21,15 @@ PARAMETERS = {
     "duration": Parameter(duration, 30_000, "length of the stream (ms, or 30s, 1h), both ends included"),
     "min_temp": Parameter(whole, 0, "lowest temperature (degrees)"),
     "max_temp": Parameter(whole, 100, "temperatures stay below this (degrees)"),
-    "arrival": Parameter(choice("regular", "poisson", "bursts"), "regular", "when a station observes"),
+    "arrival": Parameter(choice("regular", "poisson", "bursts", "pareto"), "regular", "when a station observes"),
     "values": Parameter(choice("uniform", "normal", "walk"), "uniform", "how temperatures are distributed"),
     "late_share": Parameter(share, 0.0, "share of the observations that arrive late (0 to 1)"),
     "late_bound": Parameter(duration, 0, "how late they arrive at most (ms, or 2s)"),
     "humidity": Parameter(switch, False, "each observation is followed by one of relative humidity (true, false)"),
+    "observes": Parameter(choice("temperature", "all"), "temperature", "what a station reports each time"),
     "stream": Parameter(str, STREAM, "IRI of the stream"),
+    "streams": Parameter(whole, 1, "number of streams; several are called after the IRI: -1, -2, ..."),
+    "static_triples": Parameter(whole, 0, "triples of static data about stations and places beside the stream"),
 }
 
 
@@ -35,12 +38,33 @@ def generate(spark: "SparkSession", seed: int, *, partitions: int | None = None,
 
     In order of sequence; ParameterError names a parameter that is unknown or out of range.
     """
-    from streamgauge.workloads.weather.triples import properties, stream_table
+    from streamgauge.workloads.weather.phenomena import SETS
+    from streamgauge.workloads.weather.triples import Streams, properties, stream_table
 
     values: dict[str, Any] = resolve(NAME, PARAMETERS, given)
     _check(values)
     observations = _observations(spark, seed, values, partitions)
-    return stream_table(properties(observations, seed, humidity=values["humidity"]), values["stream"])
+    humid = values["humidity"] and values["observes"] == "temperature"
+    seen = SETS["humidity" if humid else values["observes"]]
+    return stream_table(properties(observations, seed, seen), Streams(values["stream"], values["streams"]))
+
+
+def static(spark: "SparkSession", seed: int, *, partitions: int | None = None, **given: object) -> "DataFrame | None":
+    """What does not change about the stations and where they are: subject, predicate, object; ``None`` without any.
+
+    As many rows as ``static_triples`` says; ParameterError when these are too few for the stations.
+    """
+    from streamgauge.workloads.weather import background
+
+    values: dict[str, Any] = resolve(NAME, PARAMETERS, given)
+    _check(values)
+    wanted = values["static_triples"]
+    if not wanted:
+        return None
+    least = background.least(values["stations"])
+    if wanted < least:
+        raise ParameterError(f"{NAME}: static_triples is {wanted}: {values['stations']} stations need {least}, or 0")
+    return background.triples(spark, seed, values["stations"], wanted, partitions)
 
 
 def _observations(spark: "SparkSession", seed: int, values: dict[str, Any], partitions: int | None) -> "DataFrame":
@@ -50,6 +74,8 @@ def _observations(spark: "SparkSession", seed: int, values: dict[str, Any], part
     regular = values["arrival"] == "regular"
     if regular:
         rows = schedule.regular(spark, seed, size, partitions)
+    elif values["arrival"] == "pareto":
+        rows = schedule.heavy_tailed(spark, seed, size, partitions)
     else:
         rows = schedule.irregular(spark, seed, size, values["arrival"], partitions)
     if not regular or values["values"] != "uniform":
@@ -66,9 +92,11 @@ def _size(values: dict[str, Any]) -> "Size":
 
 
 def _check(values: dict[str, Any]) -> None:
-    for name in ("stations", "interval"):
+    for name in ("stations", "interval", "streams"):
         if not 1 <= values[name] < 1 << 31:
             raise ParameterError(f"{NAME}: {name} is {values[name]}: it must be from 1 to 2147483647")
+    if not 0 <= values["static_triples"] < 1 << 31:
+        raise ParameterError(f"{NAME}: static_triples is {values['static_triples']}: it must be from 0 to 2147483647")
     most = 1 << 24 if values["values"] == "uniform" else 99_999
     for name in ("min_temp", "max_temp"):
         if abs(values[name]) > most:

@@ -6,7 +6,7 @@ An observation is (n, station, time, value): n its place in generator order, tim
 from typing import NamedTuple
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from streamgauge.workloads.weather import draws, random
@@ -59,6 +59,23 @@ def irregular(spark: SparkSession, seed: int, size: Size, arrival: str, partitio
     place = draws.below(size.interval, seed, "place", F.col("station"), F.col("cell"), F.col("point"))
     times = point.select("station", (F.col("cell") * width + place).alias("time"))
     return times.where(F.col("time") <= size.duration).distinct()
+
+
+def heavy_tailed(spark: SparkSession, seed: int, size: Size, partitions: int | None) -> DataFrame:
+    """``pareto``: each station waits Pareto times with shape 2 (infinite variance), ``interval`` ms on average.
+
+    Shape 2 needs a square root only, which is exact on every machine. Without n and value.
+    """
+    least = max(1, size.interval // 2)
+    turns = size.duration // least + 1
+    turn = spark.range(0, turns * size.stations, 1, partitions)
+    turn = turn.select(F.floor(F.col("id") / turns).alias("station"), (F.col("id") % turns).alias("turn"))
+    draw = (draws.bits(seed, "wait", F.col("station"), F.col("turn")) + 1) * F.lit(2.0**-53)
+    wait = F.greatest(F.lit(1), F.floor(F.lit(size.interval / 2) / F.sqrt(draw)))
+    first = draws.below(size.interval, seed, "place", F.col("station"))
+    ordered = Window.partitionBy("station").orderBy("turn").rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    time = F.sum(F.when(F.col("turn") == 0, first).otherwise(wait)).over(ordered)
+    return turn.select("station", time.cast("long").alias("time")).where(F.col("time") <= size.duration)
 
 
 def _offsets(seed: int, size: Size) -> tuple[int, list[int]]:

@@ -1,27 +1,40 @@
-"""Observations as RDF: seven triples each, in the vocabulary of the sensor data that YABench and CSRBench use."""
+"""Observations as RDF, seven triples each (six for a truth value), in the vocabulary that YABench and CSRBench use."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from streamgauge.model.terms import RDF_TYPE, XSD
-from streamgauge.workloads.weather import draws
+from streamgauge.workloads.weather.phenomena import PHENOMENA, Phenomenon
 
 SSW = "http://knoesis.wright.edu/ssw/"
 OM_OWL = SSW + "ont/sensor-observation.owl#"
 WEATHER = SSW + "ont/weather.owl#"
 
-_PROPERTIES = {
-    "AirTemperature": ("TemperatureObservation", "fahrenheit"),
-    "RelativeHumidity": ("RelativeHumidityObservation", "percentage"),
-}
+
+class Streams(NamedTuple):
+    """Which stream a station's observations enter: ``iri``, or ``iri-1`` to ``iri-count`` in turn."""
+
+    iri: str
+    count: int
+
+    def of(self, station: Column) -> Column:
+        """The stream's IRI."""
+        if self.count == 1:
+            return F.lit(self.iri)
+        return F.concat(F.lit(f"{self.iri}-"), (station % self.count + 1).cast("string"))
 
 
-def stream_table(observations: DataFrame, stream: str) -> DataFrame:
+def stream_table(observations: DataFrame, streams: Streams) -> DataFrame:
     """The stream table of observations (sequence, property, station, time, value in tenths)."""
-    parts = [F.when(F.col("property") == name, F.array(*_triples(name))) for name in _PROPERTIES]
-    exploded = observations.select("sequence", "time", F.posexplode(F.coalesce(*parts)).alias("position", "triple"))
+    parts = [F.when(F.col("property") == each.name, F.array(*_triples(each))) for each in PHENOMENA]
+    exploded = observations.select(
+        "sequence", "time", "station", F.posexplode(F.coalesce(*parts)).alias("position", "triple")
+    )
     return exploded.select(
-        F.lit(stream).alias("stream"),
+        streams.of(F.col("station")).alias("stream"),
         "time",
         "sequence",
         "position",
@@ -29,31 +42,44 @@ def stream_table(observations: DataFrame, stream: str) -> DataFrame:
     )
 
 
-def properties(observations: DataFrame, seed: int, *, humidity: bool) -> DataFrame:
-    """Observations (n, station, time, value) as elements; with humidity each is followed by one of 0 to 100 %."""
-    temperature = F.struct(F.lit("AirTemperature").alias("property"), F.col("value"))
-    drawn = draws.below(101, seed, "humidity", F.col("station"), F.col("time")) * 10
-    second = F.struct(F.lit("RelativeHumidity").alias("property"), drawn.cast("long").alias("value"))
-    both = F.array(temperature, second) if humidity else F.array(temperature)
-    exploded = observations.select("n", "station", "time", F.posexplode(both).alias("which", "seen"))
-    sequence = (F.col("n") * (2 if humidity else 1) + F.col("which")).alias("sequence")
+def properties(observations: DataFrame, seed: int, seen: Sequence[Phenomenon]) -> DataFrame:
+    """Observations (n, station, time, value) as elements, one for each of the phenomena ``seen``, in their order."""
+    values = [F.struct(F.lit(each.name).alias("property"), each.drawn(seed).alias("value")) for each in seen]
+    exploded = observations.select("n", "station", "time", "value").select(
+        "n", "station", "time", F.posexplode(F.array(*values)).alias("which", "seen")
+    )
+    sequence = (F.col("n") * len(seen) + F.col("which")).alias("sequence")
     return exploded.select(sequence, "station", "time", F.col("seen.property"), F.col("seen.value"))
 
 
-def _triples(name: str) -> list[Column]:
-    kind, unit = _PROPERTIES[name]
-    place = F.concat(F.lit(f"{name}_A"), F.col("station").cast("string"), F.lit("_"), F.col("time").cast("string"))
+def _triples(seen: Phenomenon) -> list[Column]:
+    station, time = F.col("station").cast("string"), F.col("time").cast("string")
+    place = F.concat(F.lit(f"{seen.name}_A"), station, F.lit("_"), time)
     observation = F.concat(F.lit(f"<{SSW}Observation_"), place, F.lit(">"))
     measure = F.concat(F.lit(f"<{SSW}MeasureData_"), place, F.lit(">"))
-    sensor = F.concat(F.lit(f"<{SSW}System_A"), F.col("station").cast("string"), F.lit(">"))
+    sensor = F.concat(F.lit(f"<{SSW}System_A"), station, F.lit(">"))
     return [
-        _triple(observation, RDF_TYPE, _iri(WEATHER + kind)),
-        _triple(observation, f"<{OM_OWL}observedProperty>", _iri(f"{WEATHER}_{name}")),
+        _triple(observation, RDF_TYPE, _iri(WEATHER + seen.kind)),
+        _triple(observation, f"<{OM_OWL}observedProperty>", _iri(f"{WEATHER}_{seen.name}")),
         _triple(observation, f"<{OM_OWL}procedure>", sensor),
         _triple(observation, f"<{OM_OWL}result>", measure),
+        *(_truth(measure) if seen.unit is None else _number(measure, seen.unit)),
+    ]
+
+
+def _number(measure: Column, unit: str) -> list[Column]:
+    return [
         _triple(measure, RDF_TYPE, _iri(OM_OWL + "MeasureData")),
-        _triple(measure, f"<{OM_OWL}floatValue>", _value()),
+        _triple(measure, f"<{OM_OWL}floatValue>", tenths(F.col("value"))),
         _triple(measure, f"<{OM_OWL}uom>", _iri(WEATHER + unit)),
+    ]
+
+
+def _truth(measure: Column) -> list[Column]:
+    truth = F.when(F.col("value") > 0, F.lit(f'"true"^^<{XSD}boolean>')).otherwise(F.lit(f'"false"^^<{XSD}boolean>'))
+    return [
+        _triple(measure, RDF_TYPE, _iri(OM_OWL + "TruthData")),
+        _triple(measure, f"<{OM_OWL}booleanValue>", truth),
     ]
 
 
@@ -65,10 +91,9 @@ def _iri(text: str) -> Column:
     return F.lit(f"<{text}>")
 
 
-def _value() -> Column:
+def tenths(count: Column) -> Column:
     """The canonical xsd:float of a number of tenths."""
-    tenths = F.col("value")
-    whole = F.floor(tenths / 10).cast("string")
-    parts = (tenths.cast("decimal(18,0)") / 10).cast("decimal(18,1)").cast("string")
-    number = F.when(tenths % 10 == 0, whole).otherwise(parts)
+    whole = F.floor(count / 10).cast("string")
+    parts = (count.cast("decimal(18,0)") / 10).cast("decimal(18,1)").cast("string")
+    number = F.when(count % 10 == 0, whole).otherwise(parts)
     return F.concat(F.lit('"'), number, F.lit(f'"^^<{XSD}float>'))
