@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from streamgauge.compute.drivers.content import Content, Waiting
 from streamgauge.compute.drivers.latest import Latest
-from streamgauge.model.semantics import Report, Semantics
+from streamgauge.compute.drivers.noticing import Differences
+from streamgauge.model.semantics import Changes
 from streamgauge.query.stamps import stamp, time_fact
 
-CHANGE = Semantics("s", report=frozenset({Report.CONTENT_CHANGE}))
 TRIPLES = [("<urn:a>", "<urn:p>", f"<urn:{n}>") for n in range(3)]
 
 
@@ -41,7 +41,7 @@ arrived = st.lists(
 @given(arrived, st.integers(1, 6), st.booleans())
 def test_what_is_held_is_what_came_in_scope_and_has_not_ended(steps, size, by_count):
     graph, stamps = Graph(), Graph()
-    content = Content(graph.enter, graph.leave, CHANGE, Latest(stamps.enter, stamps.leave))
+    content = Content(graph.enter, graph.leave, Differences(Changes.BOTH), Latest(stamps.enter, stamps.leave))
     time, came, before = 0, [], set()
     for wait, triples, lasts in steps:
         time += wait
@@ -69,7 +69,7 @@ def test_what_is_held_is_what_came_in_scope_and_has_not_ended(steps, size, by_co
 
 def test_a_waiting_content_stands_still_between_looks():
     graph = Graph()
-    content = Waiting(graph.enter, graph.leave, CHANGE)
+    content = Waiting(graph.enter, graph.leave, Differences(Changes.BOTH))
     content.enter(1, (TRIPLES[0],), None)
     assert not graph.held
     assert not content.still

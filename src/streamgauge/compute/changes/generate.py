@@ -3,6 +3,10 @@
 One function handles a whole graph. A triple that comes is put into all indexes first, one that goes is taken out
 last; a solution that uses it in several places is counted at the first of them only: pattern i joins with patterns
 j < i on triples other than the new one.
+
+An index has a tuple for a key with one value and a set for one with several. Where the triples of a predicate are of
+one relation, its first index says whether a triple is there, and only further copies are counted (``more``); elsewhere
+all copies are (``counts``).
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -41,6 +45,13 @@ class _Text:
     def add(self, line: str) -> None:
         self.lines.append("    " * self.depth + line)
 
+    def block(self, lines: Sequence[str]) -> None:
+        """Lines one level deeper."""
+        self.depth += 1
+        for line in lines:
+            self.add(line)
+        self.depth -= 1
+
     def constant(self, term: Term) -> str:
         name = self.constants.get(term)
         if name is None:
@@ -53,9 +64,9 @@ def generate(planned: Planned, output: Sequence[str]) -> Joins:
     """Compile the joins of a planned pattern; rows of ``pending`` are over the variables ``output``."""
     paths = _paths(planned)
     indexes: dict[str, Any] = {_index(path): (set() if _whole(planned, path) else {}) for path in paths}
-    counts: dict[Triple, int] = {}
+    copies: dict[str, Any] = {"counts": {}, "more": {}}
     pending: dict[Row, int] = {}
-    names: dict[str, Any] = {**indexes, "counts": counts, "pending": pending}
+    names: dict[str, Any] = {**indexes, **copies, "pending": pending}
     names |= _tests(planned)
     text = _Text(names)
     _function(text, "enter", planned, paths, output)
@@ -70,7 +81,7 @@ def generate(planned: Planned, output: Sequence[str]) -> Joins:
         pending.clear()
         return change
 
-    return Joins(enter, leave, take, indexes | {"counts": counts}, source)
+    return Joins(enter, leave, take, indexes | copies, source)
 
 
 def _module(text: _Text) -> str:
@@ -138,9 +149,12 @@ def _handle(
         text.add(f"if not ({' or '.join(f'a{relation}' for relation in relations)}): continue")
     elif admits[relations[0]] != "True":
         text.add(f"if not ({admits[relations[0]]}): continue")
-    _count(text, name)
+    own = [] if guard else [path for path in paths if path.relation == relations[0]]
+    first = own[0] if own else None
+    _count(text, name, planned, first)
+    rest = [path for path in paths if path != first or name == "leave"]
     blocks: list[Callable[[int], None]] = [
-        lambda relation: _index_all(text, name, planned, paths, relation),
+        lambda relation: _index_all(text, name, planned, rest, relation),
         lambda relation: _join_all(text, name, planned, output, relation),
     ]
     for block in blocks if name == "enter" else reversed(blocks):
@@ -166,12 +180,21 @@ def _admission(text: _Text, planned: Planned, number: int) -> str:
     return " and ".join(parts) or "True"
 
 
-def _count(text: _Text, name: str) -> None:
-    if name == "enter":
+def _count(text: _Text, name: str, planned: Planned, first: Path | None) -> None:
+    """Pass over a triple of which there are copies; one that comes enters the index ``first``, which knows them."""
+    if name == "enter" and first is not None:
+        copy = ["more[t] = more.get(t, 0) + 1", "continue"]
+        _enter(text, _access(planned, first), copy)
+    elif name == "enter":
         text.add("n = counts.get(t)")
         text.add("if n:")
         text.add("    counts[t] = n + 1; continue")
         text.add("counts[t] = 1")
+    elif first is not None:
+        text.add("if more and t in more:")
+        text.add("    if more[t] > 1: more[t] -= 1")
+        text.add("    else: del more[t]")
+        text.add("    continue")
     else:
         text.add("n = counts[t]")
         text.add("if n > 1:")
@@ -179,24 +202,60 @@ def _count(text: _Text, name: str) -> None:
         text.add("del counts[t]")
 
 
+@dataclass(frozen=True, slots=True)
+class _Access:
+    """An index in the text: its name, what it is asked by, what it holds; ``key`` is ``None`` for a set."""
+
+    index: str
+    key: str | None
+    value: str
+
+
+def _access(planned: Planned, path: Path) -> _Access:
+    columns = planned.relations[path.relation].columns
+    if _whole(planned, path):
+        return _Access(_index(path), None, _tuple([_T[at] for at in columns]))
+    rest = _tuple([_T[at] for at in columns if at not in path.bound])
+    return _Access(_index(path), _tuple([_T[at] for at in path.bound]), rest)
+
+
+def _enter(text: _Text, access: _Access, copy: Sequence[str]) -> None:
+    """Put the triple into an index; ``copy`` is done when it is there already (nothing where it cannot be)."""
+    index, key, value = access.index, access.key, access.value
+    if key is None:
+        if copy:
+            text.add(f"if {value} in {index}:")
+            text.block(copy)
+        text.add(f"{index}.add({value})")
+        return
+    text.add(f"x = {index}.get({key})")
+    text.add(f"if x is None: {index}[{key}] = ({value},)")
+    if copy:
+        text.add(f"elif {value} in x:")
+        text.block(copy)
+    text.add(f"elif x.__class__ is tuple: {index}[{key}] = {{x[0], {value}}}")
+    text.add(f"else: x.add({value})")
+
+
+def _leave(text: _Text, access: _Access) -> None:
+    """Take the triple out of an index."""
+    index, key, value = access.index, access.key, access.value
+    if key is None:
+        text.add(f"{index}.remove({value})")
+        return
+    text.add(f"x = {index}[{key}]")
+    text.add(f"if len(x) > 1: x.remove({value})")
+    text.add(f"else: del {index}[{key}]")
+
+
 def _index_all(text: _Text, name: str, planned: Planned, paths: Sequence[Path], relation: int) -> None:
     for path in paths:
-        if path.relation != relation:
-            continue
-        columns = planned.relations[relation].columns
-        index, key = _index(path), _tuple([_T[at] for at in path.bound])
-        if _whole(planned, path):
-            text.add(f"{index}.{'add' if name == 'enter' else 'remove'}({_tuple([_T[at] for at in columns])})")
-            continue
-        rest = _tuple([_T[at] for at in columns if at not in path.bound])
-        if name == "enter":
-            text.add(f"x = {index}.get({key})")
-            text.add(f"if x is None: {index}[{key}] = {{{rest}}}")
-            text.add(f"else: x.add({rest})")
-        else:
-            text.add(f"x = {index}[{key}]")
-            text.add(f"if len(x) > 1: x.remove({rest})")
-            text.add(f"else: del {index}[{key}]")
+        if path.relation == relation:
+            access = _access(planned, path)
+            if name == "enter":
+                _enter(text, access, ())
+            else:
+                _leave(text, access)
 
 
 def _tuple(parts: Sequence[str]) -> str:

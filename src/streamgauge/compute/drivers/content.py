@@ -6,7 +6,7 @@ from itertools import count
 from typing import TypeAlias
 
 from streamgauge.compute.drivers.latest import Feed, Latest
-from streamgauge.model.semantics import Changes, Report, Semantics
+from streamgauge.compute.drivers.noticing import Noticing
 from streamgauge.model.terms import Triple
 
 Entry: TypeAlias = tuple[int, tuple[Triple, ...], int]
@@ -16,14 +16,16 @@ Entry: TypeAlias = tuple[int, tuple[Triple, ...], int]
 class Content:
     """What a window holds, in order of time; says at each look whether its set of triples has changed."""
 
-    def __init__(self, enter: Feed, leave: Feed, semantics: Semantics, latest: Latest | None = None) -> None:
+    def __init__(
+        self, enter: Feed, leave: Feed, noticing: Noticing | None = None, latest: Latest | None = None
+    ) -> None:
         self._enter, self._leave, self._latest = enter, leave, latest
         self._live: deque[Entry] = deque()
         self._ends: list[tuple[int, int, Entry]] = []
         self._running: set[int] = set()
         self._numbers = count(1)
         self._ended = 0
-        self._changes = _Changes(semantics.changes) if Report.CONTENT_CHANGE in semantics.report else None
+        self._changes = noticing
 
     @property
     def held(self) -> bool:
@@ -104,7 +106,7 @@ class Content:
 
     def settle(self) -> bool:
         """Whether the set has changed since the last look in the way that counts; from now on counted from here."""
-        return self._changes is None or self._changes.settle()
+        return self._changes is None or self._changes.settle(self.held)
 
     def _unended(self, out: list[Entry]) -> list[Entry]:
         """Those of the entries out of scope that have not ended before."""
@@ -130,8 +132,10 @@ class Content:
 class Waiting(Content):
     """A content that stands still between the looks of its window: what arrives waits for the next."""
 
-    def __init__(self, enter: Feed, leave: Feed, semantics: Semantics, latest: Latest | None = None) -> None:
-        super().__init__(enter, leave, semantics, latest)
+    def __init__(
+        self, enter: Feed, leave: Feed, noticing: Noticing | None = None, latest: Latest | None = None
+    ) -> None:
+        super().__init__(enter, leave, noticing, latest)
         self._waiting: list[tuple[int, tuple[Triple, ...], int | None]] = []
 
     @property
@@ -148,52 +152,3 @@ class Waiting(Content):
         for time, triples, until in self._waiting:
             super().enter(time, triples, until)
         self._waiting.clear()
-
-
-class _Changes:
-    """How the set of triples differs from when it was last looked at; what comes and goes in between is no change."""
-
-    def __init__(self, counted: Changes) -> None:
-        self._evictions = counted is Changes.BOTH
-        self._copies: dict[Triple, int] = {}
-        self._fresh: set[Triple] = set()
-        self._lost: set[Triple] = set()
-
-    @property
-    def none(self) -> bool:
-        """Whether the set is as it was."""
-        return not self._fresh and not self._lost
-
-    def came(self, triples: tuple[Triple, ...]) -> None:
-        """Count triples in."""
-        copies, fresh, lost = self._copies, self._fresh, self._lost
-        for triple in triples:
-            had = copies.get(triple, 0)
-            copies[triple] = had + 1
-            if had:
-                continue
-            if triple in lost:
-                lost.discard(triple)
-            else:
-                fresh.add(triple)
-
-    def went(self, triples: list[Triple]) -> None:
-        """Count triples out."""
-        copies, fresh, lost = self._copies, self._fresh, self._lost
-        for triple in triples:
-            left = copies[triple] - 1
-            if left:
-                copies[triple] = left
-                continue
-            del copies[triple]
-            if triple in fresh:
-                fresh.discard(triple)
-            else:
-                lost.add(triple)
-
-    def settle(self) -> bool:
-        """Whether the set has changed in the way that counts."""
-        changed = bool(self._fresh) or (self._evictions and bool(self._lost))
-        self._fresh.clear()
-        self._lost.clear()
-        return changed

@@ -7,6 +7,7 @@ from streamgauge.compute.changes.whole import Snapshots
 from streamgauge.compute.drivers.content import Content, Waiting
 from streamgauge.compute.drivers.instants import LandmarkLooks, Look, Looks, closing
 from streamgauge.compute.drivers.latest import Latest
+from streamgauge.compute.drivers.noticing import noticing
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import Borders, Semantics
 from streamgauge.model.terms import Term, Triple
@@ -129,7 +130,9 @@ def frames(
     timed = uses_timestamp(query.form)
     names = dict.fromkeys(each.name for each in query.windows)
     latest = {name: Latest(*evaluator.feeds(stamps_graph(name))) if timed else None for name in names}
-    contents = [held(*evaluator.feeds(_graph(each)), semantics, latest[each.name]) for each in query.windows]
+    contents = [
+        held(*evaluator.feeds(_graph(each)), noticing(query, semantics), latest[each.name]) for each in query.windows
+    ]
     if isinstance(evaluator, Snapshots):
         for each, content in zip(query.windows, contents, strict=True):
             evaluator.see(_graph(each), content.graphs)

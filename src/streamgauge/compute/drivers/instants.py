@@ -1,6 +1,6 @@
 """The instants of a clock at which windows may report, and where a window's scope is at each."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from streamgauge.model.query import Window
 from streamgauge.model.semantics import Borders, Report, Scope, Semantics, Tick
@@ -9,8 +9,7 @@ NEVER = 2**62
 """A time (ms) after everything."""
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(NamedTuple):
     """One look at a window: the scope that is named (ms), the first and last time it holds."""
 
     start: int
