@@ -68,6 +68,20 @@ def _enclosed(pattern: al.Pattern, name: Term) -> al.Pattern:
     return parts(pattern, partial(_enclosed, name=name), into)
 
 
+def streamed(form: al.QueryForm, name: Term) -> al.QueryForm:
+    """The form whose WHERE reads the graph ``name``, but for its last FILTERs, which stay outside of GRAPH."""
+    return with_pattern(enclosed(form, name), _streamed(enclosed(form, name).pattern, name))
+
+
+def _streamed(pattern: al.Pattern, name: Term) -> al.Pattern:
+    below = partial(_streamed, name=name)
+    if _is_outside_where(pattern):
+        return parts(pattern, below, lambda tree: tree)
+    if isinstance(pattern, al.Filter) and not any(map(_is_exists, every_expression(pattern.condition))):
+        return al.Filter(pattern.condition, below(pattern.pattern))
+    return al.Graph(name, pattern)
+
+
 def _is_outside_where(pattern: al.Pattern) -> bool:
     """Whether a SELECT writes this part of it behind or before its WHERE."""
     match pattern:

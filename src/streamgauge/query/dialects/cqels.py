@@ -3,7 +3,8 @@
 One window whose STREAM blocks hold every pattern is the default graph, together with the static data; otherwise each
 window is a named graph, ``urn:streamgauge:window:1`` and so on in order of appearance (STREAM blocks with the same
 stream and window are one), and patterns outside, or in ``GRAPH <g>``, read the static data. A RANGE alone slides with
-time (by 1 ms), ``[TRIPLES n]`` by 1 triple. Its answers are new ones (Istream), without a keyword; no names.
+time (by 1 ms), ``[TRIPLES n]`` by 1 triple. FILTERs are written outside of STREAM: CQELS 1.x skips those inside. Its
+answers are new ones (Istream), without a keyword; no names.
 Source: Le-Phuoc et al., CQELS (ISWC 2011), and the grammar of CQELS 1.x.
 """
 
@@ -14,7 +15,7 @@ from typing import Final
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import R2S
 from streamgauge.query.clauses import Clauses, compose, dataset, form_of, open_clauses
-from streamgauge.query.naming import enclosed, reads, renamed, unnamed
+from streamgauge.query.naming import reads, renamed, streamed, unnamed
 from streamgauge.query.printer import sparql
 from streamgauge.query.stamps import uses_timestamp
 from streamgauge.query.tokens import Token, tokens
@@ -129,8 +130,7 @@ def print_query(query: ContinuousQuery) -> str:
         return f"{_as_streams(sparql(query.form, dataset(query)), _distinct(query))}\n"
     if len(query.windows) > 1:
         raise ValueError("CQELS reads each stream in a STREAM block of its own: it cannot say several without names")
-    form = enclosed(query.form, f"<{_WINDOW}>")
-    text = sparql(form, dataset(query), where=lambda group: f"{{ GRAPH <{_WINDOW}> {group} }}")
+    text = sparql(streamed(query.form, f"<{_WINDOW}>"), dataset(query))
     return f"{_as_streams(text, {_WINDOW: query.windows[0]})}\n"
 
 

@@ -1,0 +1,77 @@
+"""CQELS 1.x, with jars of yours: windows on arrival time, a row for every match that arrives."""
+
+from pathlib import Path
+
+from streamgauge.engines import Emit, EngineUnavailableError, Session
+from streamgauge.model import algebra as al
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.semantics import Semantics
+from streamgauge.query import print_query
+from streamgauge.query.naming import unnamed
+from streamgauge.query.rebuild import every_expression, every_pattern
+from streamgauge.semantics.refusal import meaningless
+from streamgauge.wire.jvm import JvmError, jars, java_command
+from streamgauge.wire.pipe import start_piped
+from streamgauge.wire.task import Task
+
+DIALECT = "cqels"
+PROFILES = ("cqels-1.x",)
+HOME = "STREAMGAUGE_CQELS_HOME"
+HOW = (
+    "build CQELS 1.0.0 (the project cqels of KMax, which YABench ran; or take the cqels.jar of CityBench) with Maven, "
+    "put its jar and those that it depends on into one folder, and name that folder there (docs/foreign-engines.md)"
+)
+_MODIFIERS = al.Project | al.Distinct | al.Reduced | al.Slice | al.OrderBy | al.Group
+
+
+def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
+    """``None``, or the sentence why CQELS cannot answer the query under the semantics."""
+    if semantics.name not in PROFILES:
+        return f"CQELS has semantics of its own: take {' or '.join(PROFILES)}, not {semantics.name}"
+    if reason := meaningless(query, semantics):
+        return reason
+    if isinstance(query.form, al.Ask):
+        return "CQELS has SELECT and CONSTRUCT, no ASK: select a variable"
+    try:
+        print_query(query, DIALECT)
+        alone = unnamed(query)
+    except ValueError as error:
+        return str(error)
+    if alone and query.static:
+        return "CQELS's STREAM reads the stream alone: name the window and leave patterns on static data outside of it"
+    return next(filter(None, map(_unseen, every_pattern(query.form.pattern))), None)
+
+
+def _unseen(pattern: al.Pattern) -> str | None:
+    """What CQELS prints that it does not recognise, and skips, or stops at: it reads triple patterns and FILTER."""
+    match pattern:
+        case al.BGP(patterns=triples):
+            paths = not all(isinstance(each.predicate, str | al.Var) for each in triples)
+            return "CQELS has no property paths: write triple patterns" if paths else None
+        case al.Extend(pattern=inner):
+            grouped = any(isinstance(each, al.Group) for each in every_pattern(inner))
+            return None if grouped else "CQELS has no BIND: select the variables that it reads"
+        case al.Filter(condition=condition):
+            asks = any(isinstance(part, al.Exists) for part in every_expression(condition))
+            return "CQELS has no EXISTS: write patterns and FILTER" if asks else None
+        case al.Join() | al.Graph():
+            return None
+        case _ if isinstance(pattern, _MODIFIERS):
+            return None
+        case _:
+            return f"CQELS reads triple patterns and FILTER, no {type(pattern).__name__.upper()}: leave it out"
+
+
+def command() -> list[str]:
+    """Its program on the pipe; EngineUnavailableError says how to get the jars, or a JDK."""
+    try:
+        return java_command(jars(HOME, HOW), (Path(__file__).parent / "Cqels.java",), "streamgauge.cqels.Cqels")
+    except JvmError as error:
+        raise EngineUnavailableError(str(error)) from error
+
+
+def start(query: ContinuousQuery, semantics: Semantics, emit: Emit) -> Session:
+    """Begin to answer in a process of its own; ValueError for what is refused."""
+    if reason := refuse(query, semantics):
+        raise ValueError(reason)
+    return start_piped(command(), Task(print_query(query, DIALECT), DIALECT, semantics, query.static), emit)
