@@ -31,6 +31,9 @@ _CANONICAL = Canonical()
 _FIXED: Final = 1 << 1100
 """Every xsd:double is a whole number of 2^-1100."""
 
+_known_units: dict[float, int] = {}
+_MOST_UNITS: Final = 20_000
+
 Cell = Term | None
 
 
@@ -84,13 +87,12 @@ class Sum:
         if isinstance(amount, int):
             self._exact[read.kind] += amount * copies
         elif math.isfinite(amount):
-            top, bottom = amount.as_integer_ratio()
-            self._exact[read.kind] += top * (_FIXED // bottom) * copies
+            self._exact[read.kind] += _units(amount) * copies
         else:
             name = str(amount)
             self._special[name] = self._special.get(name, 0) + copies
 
-    def total(self) -> Number | Fraction | float | None:
+    def total(self) -> Number | tuple[int, int] | float | None:
         """The sum: a Number of integers or decimals, else a fraction or a special float; ``None`` out of range."""
         kind = self.kind
         if kind <= DECIMAL:
@@ -101,7 +103,10 @@ class Sum:
         if present:
             return float("nan") if "nan" in present or len(present) > 1 else float(present.pop())
         units = self._exact[FLOAT] + self._exact[DOUBLE]
-        return Fraction(units, _FIXED) + self._exact[INTEGER] + Fraction(self._exact[DECIMAL], SCALE)
+        if not self._exact[INTEGER] and not self._exact[DECIMAL]:
+            return units, _FIXED
+        scaled = self._exact[INTEGER] * SCALE + self._exact[DECIMAL]
+        return units * SCALE + scaled * _FIXED, _FIXED * SCALE
 
     @property
     def kind(self) -> int:
@@ -134,14 +139,29 @@ class Average(Sum):
                 return None
             quotient = abs(scaled) // self.copies
             return decimal(-quotient if scaled < 0 else quotient)
-        return _float(total / self.copies, self.kind)
+        return _float(total, self.kind, self.copies)
 
 
-def _float(value: Fraction | float, kind: int) -> Term:
-    try:
-        nearest = float(value)
-    except OverflowError:
-        nearest = math.inf if value > 0 else -math.inf
+def _units(amount: float) -> int:
+    """A finite float in units that make every float whole."""
+    found = _known_units.get(amount)
+    if found is None:
+        if len(_known_units) >= _MOST_UNITS:
+            _known_units.clear()
+        top, bottom = amount.as_integer_ratio()
+        found = _known_units[amount] = top * (_FIXED // bottom)
+    return found
+
+
+def _float(value: tuple[int, int] | float, kind: int, copies: int = 1) -> Term:
+    """The literal nearest to a fraction (or a special float) over a number of copies."""
+    if isinstance(value, float):
+        nearest = value
+    else:
+        try:
+            nearest = value[0] / (value[1] * copies)
+        except OverflowError:
+            nearest = math.inf if value[0] > 0 else -math.inf
     text = floating(single(nearest) if kind == FLOAT else nearest, kind)
     return _CANONICAL.term(parse_term(text))
 

@@ -168,6 +168,9 @@ class Batch:
         """The expression's value for each row, ``None`` for an error."""
         if isinstance(self._expression, str):
             return [self._expression for _ in rows]
+        if isinstance(self._expression, Var):
+            at = self._positions[0] if self._positions else None
+            return [None if at is None else row[at] for row in rows]
         keys = self._keys(rows)
         self._learn(self._values, keys, expressions.evaluate)
         return [self._values[key] for key in keys]
