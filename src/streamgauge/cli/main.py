@@ -5,11 +5,13 @@ import sys
 import typer
 
 from streamgauge import __version__
+from streamgauge.bench.certifying.cases import CaseError
+from streamgauge.bench.certifying.deviations import DeviationError
 from streamgauge.bench.expected.background import BackgroundError
 from streamgauge.bench.experiments.experiment import ExperimentError
 from streamgauge.bench.importing import ForeignError
 from streamgauge.bench.rules import UnknownRulesError
-from streamgauge.cli import data, explain, importing, judging, reproduce, runs, show, translate
+from streamgauge.cli import certify, data, explain, importing, judging, reproduce, runs, show, translate
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.spark import SparkUnavailableError
 from streamgauge.engines import EngineError
@@ -38,6 +40,8 @@ BAD_INPUT = (
     ForeignError,
     BackgroundError,
     UnknownRulesError,
+    CaseError,
+    DeviationError,
 )
 """What a user can put right: printed as its sentence, without a stack trace."""
 
@@ -48,7 +52,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for group in (data, explain, importing, runs, judging, reproduce, show, translate):
+for group in (certify, data, explain, importing, judging, reproduce, runs, show, translate):
     group.register(app)
 
 

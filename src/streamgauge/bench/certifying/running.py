@@ -1,0 +1,158 @@
+"""Certifying an engine: every task recorded as a run and judged by the common judge; nobody judges itself."""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from queue import SimpleQueue
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from streamgauge.bench.certifying.asking import Asked, Scale, text
+from streamgauge.bench.judging.judge import Means, judge_run
+from streamgauge.bench.recording.observed import Limits
+from streamgauge.bench.recording.record import program, task_of
+from streamgauge.bench.recording.tasks import Tasks
+from streamgauge.engines import dialect, evaluator, folder, load, profiles
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.run import Run, RunHeader
+from streamgauge.model.semantics import Semantics
+from streamgauge.model.verdict import Judgement, Verdict
+from streamgauge.wire.stream import write
+from streamgauge.wire.task import TaskRefusedError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LIMITS = Limits(seconds=120.0, output=1 << 24)
+"""What one task may take and write."""
+
+Refuse = Callable[[ContinuousQuery, Semantics], str | None]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is certified: a program on the pipe, what is known of it beforehand, and where its deviations are listed."""
+
+    name: str
+    command: tuple[str, ...]
+    refuse: Refuse = lambda _query, _semantics: None
+    dialect: str | None = None
+    profiles: tuple[str, ...] | None = None
+    evaluator: str | None = None
+    scale: Scale = field(default_factory=Scale)
+    deviations: Path | None = None
+
+
+def engine(name: str) -> Subject:
+    """The engine of that name; EngineError when there is none, or when something that it needs is absent."""
+    module = load(name)
+    home = folder(module)
+    unit, pace = getattr(module, "TIME_UNIT_MS", 1), getattr(module, "PACE_MS_PER_UNIT", Scale().pace)
+    listed = None if home is None else home / "deviations.toml"
+    return Subject(
+        name,
+        tuple(program(name)),
+        module.refuse,
+        dialect(module),
+        profiles(module),
+        evaluator(module),
+        Scale(unit, pace),
+        listed,
+    )
+
+
+class Kind(StrEnum):
+    """How one task went."""
+
+    PASSED = "passed"
+    REFUSED = "refused"
+    WRONG = "wrong"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a task went: ``sentence`` says why it was refused or what is wrong, ``run`` is what was recorded."""
+
+    asked: Asked
+    kind: Kind
+    sentence: str = ""
+    run: Run | None = None
+
+    @property
+    def name(self) -> str:
+        """The task's name."""
+        return self.asked.name
+
+
+def certify(
+    subject: Subject, asked: Sequence[Asked], jobs: int, spark: "Callable[[], SparkSession]"
+) -> Iterator[Outcome]:
+    """The outcome of every task, in order; ``jobs`` programs run at a time, each given task after task."""
+    free: SimpleQueue[Tasks] = SimpleQueue()
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory()))
+        for _ in range(jobs):
+            free.put(stack.enter_context(Tasks(subject.command, LIMITS)))
+
+        def one(each: Asked) -> Outcome:
+            tasks = free.get()
+            try:
+                return _outcome(subject, each, tasks, _Judge(folder, spark))
+            finally:
+                free.put(tasks)
+
+        with ThreadPoolExecutor(jobs) as pool:
+            yield from pool.map(one, asked)
+
+
+@dataclass(frozen=True)
+class _Judge:
+    folder: Path
+    spark: "Callable[[], SparkSession]"
+
+    def verdict(self, run: Run, asked: Asked) -> Verdict:
+        """The verdict on a run, its stream written as any run's is."""
+        with TemporaryDirectory(dir=self.folder) as table:
+            write(asked.case.stream, Path(table) / "part-0.parquet")
+            return judge_run(run, Path(table), Means(self.spark))
+
+
+def _outcome(subject: Subject, asked: Asked, tasks: Tasks, judge: _Judge) -> Outcome:
+    case = asked.case
+    if reason := subject.refuse(case.query, asked.semantics):
+        return Outcome(asked, Kind.REFUSED, reason)
+    try:
+        written, language = text(case.query, subject.dialect)
+    except ValueError as error:
+        return Outcome(asked, Kind.REFUSED, str(error))
+    header = RunHeader(
+        subject.name,
+        case.query,
+        written,
+        language,
+        asked.semantics,
+        case.advance,
+        0,
+        evaluator=subject.evaluator,
+        factor=asked.factor,
+    )
+    try:
+        run = tasks.record(header, case.stream, task_of(header))
+    except TaskRefusedError as error:
+        return Outcome(asked, Kind.REFUSED, str(error))
+    verdict = judge.verdict(run, asked)
+    if verdict.judgement is Judgement.RIGHT:
+        return Outcome(asked, Kind.PASSED, run=run)
+    return Outcome(asked, Kind.WRONG, _what(run, verdict), run)
+
+
+def _what(run: Run, verdict: Verdict) -> str:
+    """What is wrong in a sentence: a failure, or how many reports are not right and how."""
+    if run.header.failure or verdict.reason:
+        return run.header.failure or verdict.reason
+    wrong = sum(not window.right for window in verdict.windows if window.due and window.report is not None)
+    said = [(wrong, "wrong"), (verdict.missed, "missed"), (verdict.surplus, "too many")]
+    return f"of {len(verdict.windows)} reports: " + ", ".join(f"{count} {word}" for count, word in said if count)

@@ -1,0 +1,108 @@
+"""The command ``certify``: an engine through the conformance suite."""
+
+import json
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import Progress
+
+from streamgauge.bench.certifying import deviations
+from streamgauge.bench.certifying.asking import Asked, asked
+from streamgauge.bench.certifying.cases import OWN, Case, load
+from streamgauge.bench.certifying.certificate import certificate
+from streamgauge.bench.certifying.finding import findings
+from streamgauge.bench.certifying.running import Kind, Outcome, Subject, certify, engine
+from streamgauge.cli.exits import Exit
+from streamgauge.cli.spark import spark
+from streamgauge.report.certified import certified_json, certified_lines
+from streamgauge.semantics.profiles import profile as profile_of
+
+
+def register(app: typer.Typer) -> None:
+    """Add this group's commands."""
+    app.command("certify")(certify_command)
+
+
+def certify_command(
+    name: Annotated[str | None, typer.Argument(metavar="ENGINE", help="An engine's name.")] = None,
+    program: Annotated[
+        str | None, typer.Option(help="Any program on the pipe in place of an engine: 'python3 mine.py'.")
+    ] = None,
+    case: Annotated[str | None, typer.Option(help="Only cases whose name or theme has this in it.")] = None,
+    profile: Annotated[str | None, typer.Option(help="Only under this profile, or own: the cases' own.")] = None,
+    listed: Annotated[
+        Path | None, typer.Option("--deviations", help="The list of deviations; the engine's own unless given.")
+    ] = None,
+    update: Annotated[bool, typer.Option("--update", help="Write what deviates now into the list.")] = False,
+    jobs: Annotated[int, typer.Option(min=1, max=64, help="How many programs run at a time.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Run the conformance suite on an engine and print what it can say of itself."""
+    subject = _subject(name, program, listed)
+    if update and subject.deviations is None:
+        raise typer.BadParameter("--update needs a list to write: --deviations FILE")
+    console = Console(stderr=True)
+    tasks = _asked(subject, case, profile)
+    outcomes = _outcomes(subject, tasks, jobs, console)
+    known = deviations.read(subject.deviations)
+    if update and subject.deviations is not None:
+        known = _updated(known, outcomes, case is None and profile is None, console)
+        deviations.write(subject.deviations, known)
+    found = certificate(subject.name, outcomes, known, case is None and profile is None)
+    if as_json:
+        typer.echo(json.dumps(certified_json(found), indent=2))
+    else:
+        Console().print(certified_lines(found), soft_wrap=True)
+    raise typer.Exit(Exit.RIGHT if found.good else Exit.WRONG)
+
+
+def _subject(name: str | None, program: str | None, listed: Path | None) -> Subject:
+    """The engine, or the program; BadParameter when it is not one of both."""
+    if (name is None) == (program is None):
+        raise typer.BadParameter("name an engine (streamgauge engines lists them), or --program 'COMMAND', not both")
+    subject = engine(name) if name is not None else Subject(program or "", tuple(shlex.split(program or "")))
+    return subject if listed is None else replace(subject, deviations=listed)
+
+
+def _asked(subject: Subject, case: str | None, profile: str | None) -> tuple[Asked, ...]:
+    """The tasks that are wanted; BadParameter when there is none."""
+    if profile not in (None, OWN):
+        profile_of(profile)
+    cases = [each for each in load() if case is None or _named(each, case)]
+    tasks = asked(cases, subject.profiles, subject.scale)
+    wanted = tuple(each for each in tasks if profile in (None, each.profile))
+    if not wanted:
+        raise typer.BadParameter(f"no case is named like {case!r}, or none has a meaning under {profile or OWN}")
+    return wanted
+
+
+def _named(case: Case, text: str) -> bool:
+    return text.lower() in case.name.lower() or text == case.theme
+
+
+def _outcomes(subject: Subject, tasks: Sequence[Asked], jobs: int, console: Console) -> tuple[Outcome, ...]:
+    with Progress(console=console, transient=True) as progress:
+        bar = progress.add_task(f"certifying {subject.name}", total=len(tasks))
+        found = []
+        for outcome in certify(subject, tasks, jobs, lambda: spark(None)):
+            found.append(outcome)
+            progress.advance(bar)
+    return tuple(found)
+
+
+def _updated(
+    listed: Sequence[deviations.Deviation], outcomes: Sequence[Outcome], every: bool, console: Console
+) -> tuple[deviations.Deviation, ...]:
+    """The list as it is now, every deviating task diagnosed; without ``every`` other tasks stay as listed."""
+    wrong = [outcome for outcome in outcomes if outcome.kind is Kind.WRONG]
+    explained = {}
+    with Progress(console=console, transient=True) as progress:
+        for outcome in progress.track(wrong, description="diagnosing"):
+            explained[outcome.name] = findings(outcome)
+    names = {case for each in listed for case in each.cases} if every else set()
+    return deviations.updated(listed, explained, names | {outcome.name for outcome in outcomes})

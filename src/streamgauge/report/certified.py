@@ -1,0 +1,112 @@
+"""A certificate for the terminal (rich) and for programs (JSON)."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from streamgauge.bench.certifying.certificate import BAD, Certificate, Standing, Stood
+from streamgauge.bench.certifying.features import DIMENSIONS
+from streamgauge.report.numbers import counted
+
+_COLUMNS = (Standing.PASSED, Standing.REFUSED, Standing.DEVIATING, Standing.FLAKY, Standing.FAILING, Standing.STALE)
+
+
+def certified_lines(certificate: Certificate) -> RenderableType:
+    """What passed, what was refused by which sentence, what deviates and why, what fails; then by what is asked for."""
+    shown = [column for column in _COLUMNS if certificate.counts()[column]]
+    parts: list[RenderableType] = [Text(headline(certificate), style="bold")]
+    parts += _refused(certificate)
+    parts += _deviating(certificate)
+    parts += _bad(certificate)
+    parts.append(_table(certificate, shown))
+    return Group(*parts)
+
+
+def headline(certificate: Certificate) -> str:
+    """The counts in a sentence."""
+    counts = certificate.counts()
+    said = [f"{counts[column]:,} {column}" for column in _COLUMNS if counts[column]]
+    word = "certified" if certificate.good else "not certified"
+    return f"{certificate.engine}: {word}, {counted(len(certificate.stood), 'task')}: {', '.join(said) or 'none'}"
+
+
+def _refused(certificate: Certificate) -> Iterator[Text]:
+    sentences = Counter(each.outcome.sentence for each in certificate.stood if each.standing is Standing.REFUSED)
+    if sentences:
+        yield Text("refused by name:")
+    for sentence, count in sentences.most_common():
+        yield Text(f"  {count:>4}  {sentence}")
+
+
+def _deviating(certificate: Certificate) -> Iterator[Text]:
+    listed = Counter(each.deviation for each in certificate.stood if each.standing in _LISTED and each.deviation)
+    if listed:
+        yield Text("deviates as listed:")
+    for deviation, count in listed.most_common():
+        yield Text(f"  {count:>4}  {deviation.name}: {deviation.why or 'no reason is written'}")
+        yield Text(f"        the oracle: {deviation.finding}", style="dim")
+        if deviation.flaky:
+            yield Text(f"        right now and then: {deviation.flaky}", style="dim")
+
+
+_LISTED = frozenset({Standing.DEVIATING, Standing.FLAKY})
+
+
+def _bad(certificate: Certificate) -> Iterator[Text]:
+    for each in certificate.stood:
+        if each.standing in BAD:
+            yield Text(f"{each.standing}: {each.outcome.name}", style="red")
+            yield Text(f"      {_bad_because(each)}")
+    for case in certificate.unknown:
+        yield Text(f"stale: {case}: listed, but there is no such task", style="red")
+    for name in certificate.bare:
+        yield Text(f"deviation {name!r} has no reason: write its why and source by hand", style="red")
+
+
+def _bad_because(each: Stood) -> str:
+    if each.standing is Standing.STALE and each.deviation is not None:
+        return f"listed under {each.deviation.name!r}, but it is {each.outcome.kind}"
+    return f"{each.outcome.sentence} ({each.outcome.asked.case.why})"
+
+
+def _table(certificate: Certificate, shown: list[Standing]) -> Table:
+    table = Table("asked for", "", *(str(column) for column in shown), box=None)
+    tally = certificate.tally()
+    for dimension in DIMENSIONS:
+        values = sorted(value for of, value in tally if of == dimension)
+        for place, value in enumerate(values):
+            counts = tally[dimension, value]
+            table.add_row("" if place else dimension, Text(value), *(str(counts[column] or "-") for column in shown))
+    return table
+
+
+def certified_json(certificate: Certificate) -> dict[str, object]:
+    """The certificate as JSON values: every task with its standing and sentence, and the tallies."""
+    tasks = [
+        {
+            "task": each.outcome.name,
+            "case": each.outcome.asked.case.name,
+            "theme": each.outcome.asked.case.theme,
+            "semantics": each.outcome.asked.profile,
+            "standing": str(each.standing),
+            "sentence": each.outcome.sentence,
+            "deviation": each.deviation.name if each.deviation else None,
+        }
+        for each in certificate.stood
+    ]
+    tally = [
+        {"asked_for": dimension, "value": value, **{str(standing): count for standing, count in sorted(counts.items())}}
+        for (dimension, value), counts in sorted(certificate.tally().items())
+    ]
+    return {
+        "engine": certificate.engine,
+        "certified": certificate.good,
+        "counts": {str(standing): count for standing, count in sorted(certificate.counts().items())},
+        "unknown": list(certificate.unknown),
+        "without_reason": list(certificate.bare),
+        "tasks": tasks,
+        "tally": tally,
+    }
