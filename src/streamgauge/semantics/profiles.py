@@ -1,5 +1,6 @@
 """Named Semantics values: the engines of the field, each field with the source of its value."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from streamgauge.model.semantics import (
@@ -75,10 +76,12 @@ CSPARQL_097_WALL = replace(
     CSPARQL_097,
     name="csparql-0.9.7-wall",
     clock=Clock.PUT,
+    time_unit=100,
     sources={
         **CSPARQL_097.sources,
         "clock": "C-SPARQL 0.9.7 (f1866cb): without an external clock Esper's own stamps a triple when it is put; "
         "YABench's wrapper (a3acfe2) ran it so",
+        "time_unit": "Esper's own clock ticks every 100 ms",
     },
 )
 
@@ -263,6 +266,12 @@ def profile(name: str) -> Semantics:
     if name not in PROFILES:
         raise UnknownProfileError(f"no semantics named {name!r}: there are {', '.join(PROFILES)}")
     return PROFILES[name]
+
+
+def makes_choices_of(semantics: Semantics, names: Iterable[str]) -> bool:
+    """Whether a semantics is one of these profiles in all but its name and the stream's lateness bound."""
+    profiles = map(profile, names)
+    return any(replace(semantics, name=each.name, lateness=each.lateness) == each for each in profiles)
 
 
 _UNITS = {1000: "seconds", 100: "hundreds milliseconds"}

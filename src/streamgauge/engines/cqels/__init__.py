@@ -9,6 +9,7 @@ from streamgauge.model.semantics import Semantics
 from streamgauge.query import print_query
 from streamgauge.query.naming import unnamed
 from streamgauge.query.rebuild import every_expression, every_pattern
+from streamgauge.semantics.profiles import makes_choices_of
 from streamgauge.semantics.refusal import meaningless
 from streamgauge.wire.jvm import JvmError, jars, java_command
 from streamgauge.wire.pipe import start_piped
@@ -26,7 +27,7 @@ _MODIFIERS = al.Project | al.Distinct | al.Reduced | al.Slice | al.OrderBy | al.
 
 def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
     """``None``, or the sentence why CQELS cannot answer the query under the semantics."""
-    if semantics.name not in PROFILES:
+    if not makes_choices_of(semantics, PROFILES):
         return f"CQELS has semantics of its own: take {' or '.join(PROFILES)}, not {semantics.name}"
     if reason := meaningless(query, semantics):
         return reason

@@ -11,6 +11,7 @@ import eu.larkc.csparql.cep.api.RdfStream;
 import eu.larkc.csparql.common.RDFTable;
 import eu.larkc.csparql.common.RDFTuple;
 import eu.larkc.csparql.common.config.Config;
+import eu.larkc.csparql.core.Configuration;
 import eu.larkc.csparql.core.engine.CsparqlEngineImpl;
 import eu.larkc.csparql.core.engine.CsparqlQueryResultProxy;
 import java.io.ByteArrayInputStream;
@@ -32,7 +33,9 @@ import streamgauge.Terms;
  * C-SPARQL 0.9.7 on the pipe: by its external clock under application time, else by Esper's own clock, as YABench ran it.
  *
  * <p>An element's triples are handed over one by one; a literal is {@code lexical^^datatype}, as the engine wants it.
- * Its clock moves only with a triple, so advancing puts one on a stream that no query reads.
+ * Its clock moves only with a triple, so advancing puts one on a stream that no query reads. By Esper's own clock the
+ * last window closes after the end of input: it waits for the longest window and two seconds, as YABench did, or for as
+ * long as the option {@code settle} says (ms).
  */
 public final class CSparql implements Pipe.Session<CSparql.Batch> {
     private static final Pattern STREAM = Pattern.compile("FROM\\s+(?:NAMED\\s+)?STREAM\\s*<([^>]*)>", Pattern.CASE_INSENSITIVE);
@@ -51,7 +54,7 @@ public final class CSparql implements Pipe.Session<CSparql.Batch> {
     private final boolean external;
     private final boolean counts;
     private final long tick;
-    private final long longest;
+    private final long settle;
     private final String query;
 
     /** An element as the engine takes it: subject, predicate, object of each triple, and when it was (ms). */
@@ -67,8 +70,9 @@ public final class CSparql implements Pipe.Session<CSparql.Batch> {
         this.answers = answers;
         external = "application".equals(task.semantics().get("clock"));
         tick = (Long) task.semantics().get("time_unit");
-        longest = longest(task.query());
+        long longest = longest(task.query());
         counts = longest == 0;
+        settle = task.options().get("settle") instanceof Long ms ? ms : longest + SETTLE_MS;
         Properties properties = new Properties();
         properties.setProperty("esper.externaltime.enabled", Boolean.toString(external));
         properties.setProperty("esper.externaltime.tick", Long.toString(tick));
@@ -79,6 +83,7 @@ public final class CSparql implements Pipe.Session<CSparql.Batch> {
         }
         streams.put(CLOCK, register(CLOCK));
         String text = NAME.matcher(withBackground(task)).replaceFirst("$1query");
+        Configuration.getCurrentConfiguration().createTranslator(engine).translate(text);
         CsparqlQueryResultProxy proxy = engine.registerQuery(text, false);
         query = proxy.getId();
         proxy.addObserver((from, table) -> report((RDFTable) table));
@@ -148,7 +153,7 @@ public final class CSparql implements Pipe.Session<CSparql.Batch> {
     @Override
     public void close() throws Exception {
         if (!external) {
-            Thread.sleep(longest + SETTLE_MS);
+            Thread.sleep(settle);
         }
         engine.unregisterQuery(query);
         engine.destroy();

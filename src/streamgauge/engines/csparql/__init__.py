@@ -6,6 +6,7 @@ from streamgauge.engines import Emit, EngineUnavailableError, Session
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
 from streamgauge.query import print_query
+from streamgauge.semantics.profiles import makes_choices_of
 from streamgauge.semantics.refusal import meaningless
 from streamgauge.wire.jvm import JvmError, jars, java_command
 from streamgauge.wire.pipe import start_piped
@@ -22,7 +23,7 @@ HOW = (
 
 def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
     """``None``, or the sentence why C-SPARQL cannot answer the query under the semantics."""
-    if semantics.name not in PROFILES:
+    if not makes_choices_of(semantics, PROFILES):
         return f"C-SPARQL has semantics of its own: take {' or '.join(PROFILES)}, not {semantics.name}"
     if reason := meaningless(query, semantics):
         return reason

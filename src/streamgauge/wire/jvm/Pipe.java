@@ -62,8 +62,9 @@ public final class Pipe {
         int code = 0;
         try {
             Pipe pipe = new Pipe();
-            while (pipe.task(program)) {
-                pipe.answers.line("{\"closed\":true}");
+            boolean more = true;
+            while (more) {
+                more = pipe.task(program);
             }
         } catch (Throwable error) {
             error.printStackTrace();
@@ -80,12 +81,29 @@ public final class Pipe {
             return false;
         }
         Task task = decode(first);
-        Session<T> session = program.start(task, answers);
+        Session<T> session;
+        try {
+            session = program.start(task, answers);
+        } catch (Exception error) {
+            return refused(error);
+        }
         answers.line("{\"ready\":true}");
         boolean more = Boolean.TRUE.equals(task.options().get("preload")) ? preloaded(session) : direct(session);
         session.close();
         answers.flush();
+        if (more) {
+            answers.line("{\"closed\":true}");
+        }
         return more;
+    }
+
+    /** Says why the engine does not take the task; another may follow. */
+    private boolean refused(Exception error) throws IOException {
+        error.printStackTrace();
+        StringBuilder line = new StringBuilder("{\"refused\":");
+        Json.quote(line, "the engine does not take this query: " + error.getMessage());
+        answers.line(line.append('}').toString());
+        return true;
     }
 
     private <T> boolean direct(Session<T> session) throws Exception {
