@@ -1,5 +1,6 @@
 """Continuous queries: SPARQL over the facts that hold at an instant, plus the windows that say which hold."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
@@ -53,7 +54,7 @@ class ContinuousQuery:
     form: QueryForm
     windows: tuple[StreamWindow, ...]
     r2s: R2S | None = None
-    static: tuple[Triple, ...] = ()
+    static: Collection[Triple] = ()
     name: str | None = None
     background: tuple[str, ...] = ()
     sparql: str = field(default="", compare=False)
@@ -65,6 +66,6 @@ class ContinuousQuery:
             raise ValueError(f"the query has {len(self.windows)} windows where one is supported: name one stream")
         return self.windows[0].window
 
-    def with_static(self, static: tuple[Triple, ...]) -> "ContinuousQuery":
+    def with_static(self, static: Collection[Triple]) -> "ContinuousQuery":
         """The same query beside other background data."""
         return replace(self, static=static)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable
+from itertools import islice
 from pathlib import Path
 from threading import RLock
 from types import TracebackType
@@ -23,6 +24,7 @@ Parse: TypeAlias = Callable[[str, str], ContinuousQuery]
 """(query text, dialect) -> query."""
 
 _CHUNK = 50_000
+_STATIC_CHUNK = 500_000
 
 
 class RunError(ValueError):
@@ -49,7 +51,10 @@ class RunWriter:
         self._lock = RLock()
         _clear(self._root)
         self._write_header(finished=False)
-        self._part("static", list(header.query.static))
+        static = iter(header.query.static)
+        self._part("static", list(islice(static, _STATIC_CHUNK)))
+        while more := list(islice(static, _STATIC_CHUNK)):
+            self._part("static", more)
         for name in observed.TABLES:
             self._part(name, [])
 

@@ -1,18 +1,21 @@
 """What a program on the pipe is asked: one line of JSON, before elements and advances; and the words of the pipe.
 
-``{"query": text, "dialect": name, "semantics": {...}, "static": [[s, p, o], ...], "options": {...}}`` (docs/pipe.md).
+``{"query": text, "dialect": name, "semantics": {...}, "static": [[s, p, o], ...], "options": {...}}`` (docs/pipe.md);
+``"static_file": path`` names an N-Triples file in the place of ``static``, for engines that say that they read one.
 """
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal, TypeAlias, cast
 
 from streamgauge.model.semantics import Semantics
 from streamgauge.model.terms import Triple
 from streamgauge.wire.lines import LineError
 from streamgauge.wire.semantics import FieldError, from_json, to_json
+from streamgauge.wire.static import StaticFile
 
 READY = b'{"ready":true}\n'
 """What a program writes once it has read its task, or all preloaded input, and can go on."""
@@ -72,7 +75,7 @@ class Task:
     query: str
     dialect: str
     semantics: Semantics
-    static: tuple[Triple, ...] = ()
+    static: Collection[Triple] = ()
     options: Mapping[str, object] = field(default_factory=dict)
 
     @property
@@ -87,7 +90,7 @@ def encode_task(task: Task) -> bytes:
         "query": task.query,
         "dialect": task.dialect,
         "semantics": to_json(task.semantics),
-        "static": task.static,
+        **_static(task.static),
         "options": dict(task.options),
     }
     return json.dumps(data, separators=(",", ":")).encode() + b"\n"
@@ -108,8 +111,23 @@ def decode_task(line: bytes | str) -> Task:
         semantics = from_json(data.get("semantics") or {})
     except FieldError as error:
         raise LineError(str(error)) from error
-    static = tuple(_triple(item, number) for number, item in enumerate(data.get("static") or ()))
+    static: Collection[Triple] = tuple(_triple(item, number) for number, item in enumerate(data.get("static") or ()))
+    if (file := data.get("static_file")) is not None:
+        static = _file(file)
     return Task(data["query"], data["dialect"], semantics, static, data.get("options") or {})
+
+
+def _static(static: Collection[Triple]) -> dict[str, object]:
+    return {"static_file": str(static.path)} if isinstance(static, StaticFile) else {"static": tuple(static)}
+
+
+def _file(path: object) -> StaticFile:
+    if not isinstance(path, str):
+        raise LineError("field static_file: expected the path of an N-Triples file")
+    try:
+        return StaticFile(Path(path))
+    except OSError as error:
+        raise LineError(f"field static_file: {path}: {error.strerror or error}") from error
 
 
 def _triple(item: object, number: int) -> Triple:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from streamgauge.bench.expected.background import BackgroundError, beside
 from streamgauge.bench.experiments.experiment import Experiment, ExperimentError
+from streamgauge.bench.experiments.static import gives_static
 from streamgauge.engines import load as load_engine
 from streamgauge.model.query import ContinuousQuery, Window
 from streamgauge.model.semantics import Semantics
@@ -55,8 +56,13 @@ def plan_query(experiment: Experiment) -> PlannedQuery:
     else:
         template = part.text or ""
     text = fill(template, {key: str(value) for key, value in part.parameters.items()})
+    own = gives_static(experiment)
+    if own and part.static is not None:
+        raise ExperimentError(
+            f"query.static: workload {experiment.workload.name} has its own static data: give one of them"
+        )
     try:
-        query = beside(parse(text), part.static)
+        query = parse(text) if own else beside(parse(text), part.static)
     except BackgroundError as error:
         raise ExperimentError(f"query.static: {error}") from error
     return PlannedQuery(text, detect(text), query)

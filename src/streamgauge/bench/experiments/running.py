@@ -6,7 +6,7 @@ import os
 import platform
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from streamgauge.bench.experiments.experiment import Experiment, ExperimentError
 from streamgauge.bench.experiments.plan import PlannedQuery, PlannedRun, plan_query, plan_runs, refuse_window
+from streamgauge.bench.experiments.static import as_taken, gives_static, static_data
 from streamgauge.bench.judging.judge import Means, judge_run
 from streamgauge.bench.recording.record import Limits, program, record, task_of
 from streamgauge.engines import dialect, evaluator
@@ -66,7 +67,8 @@ def run_experiment(experiment: Experiment, doing: Doing) -> Iterator[tuple[Path,
             continue
         stream, facts = _stream(experiment, plan.seed, doing)
         refuse_window(planned.query, facts.triples, facts.span, experiment.memory_limit_mb)
-        yield folder, *_do(experiment, planned, plan, stream, facts, doing)
+        given = _beside_static(experiment, planned, plan, stream, doing)
+        yield folder, *_do(experiment, given, plan, stream, facts, doing)
     doing.tell("done", 1.0)
 
 
@@ -85,7 +87,8 @@ def refuse_other(
     before = {name: value for name, value in kept.workload.items() if name != "triples"}
     same = {
         "workload": before == _source(experiment, plan.seed),
-        "query": (kept.query_text, kept.query.static) == (planned.text, planned.query.static),
+        "query": kept.query_text == planned.text
+        and (gives_static(experiment) or kept.query.static == planned.query.static),
         "semantics": kept.semantics == plan.semantics,
         "engine.options": dict(kept.options) == dict(plan.options),
         "feed.pace": kept.factor == experiment.feed.factor,
@@ -146,6 +149,19 @@ def _make_stream(experiment: Experiment, seed: int, making: Path, doing: Doing) 
     workload = load_workload(experiment.workload.name or "")
     given = check_parameters(workload, experiment.workload.parameters)
     workload.generate(doing.spark(), seed, partitions=None, **given).write.parquet(str(making))
+
+
+def _beside_static(
+    experiment: Experiment, planned: PlannedQuery, plan: PlannedRun, stream: Path, doing: Doing
+) -> PlannedQuery:
+    """The query with the workload's static data, if it has some; ExperimentError when the engine does not take it."""
+    found = static_data(experiment, plan.seed, stream, doing.spark)
+    if found is None:
+        return planned
+    query = planned.query.with_static(as_taken(plan.engine, found))
+    if reason := load_engine(plan.engine).refuse(query, plan.semantics):
+        raise ExperimentError(f"engine {plan.engine} refuses this query beside static data: {reason}")
+    return replace(planned, query=query)
 
 
 def _duration(experiment: Experiment, facts: StreamFacts) -> int:

@@ -15,16 +15,16 @@ WEATHER = SSW + "ont/weather.owl#"
 
 
 class Streams(NamedTuple):
-    """Which stream a station's observations enter: ``iri``, or ``iri-1`` to ``iri-count`` in turn."""
+    """Which stream a station's observations enter: ``iri``, or ``iri-1`` to ``iri-number`` in turn."""
 
     iri: str
-    count: int
+    number: int
 
     def of(self, station: Column) -> Column:
         """The stream's IRI."""
-        if self.count == 1:
+        if self.number == 1:
             return F.lit(self.iri)
-        return F.concat(F.lit(f"{self.iri}-"), (station % self.count + 1).cast("string"))
+        return F.concat(F.lit(f"{self.iri}-"), (station % self.number + 1).cast("string"))
 
 
 def stream_table(observations: DataFrame, streams: Streams) -> DataFrame:
