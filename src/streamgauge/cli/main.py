@@ -11,7 +11,7 @@ from streamgauge.bench.expected.background import BackgroundError
 from streamgauge.bench.experiments.experiment import ExperimentError
 from streamgauge.bench.importing import ForeignError
 from streamgauge.bench.rules import UnknownRulesError
-from streamgauge.cli import certify, data, explain, importing, judging, reproduce, runs, show, translate
+from streamgauge.cli import capacity, certify, data, explain, importing, judging, reproduce, runs, show, translate
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.spark import SparkUnavailableError
 from streamgauge.engines import EngineError
@@ -52,7 +52,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for group in (certify, data, explain, importing, judging, reproduce, runs, show, translate):
+for group in (capacity, certify, data, explain, importing, judging, reproduce, runs, show, translate):
     group.register(app)
 
 

@@ -1,7 +1,7 @@
 """Charts as altair specs: data in, one chart out; what they show and say is decided in plots.py."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import altair as alt
 
@@ -18,11 +18,12 @@ class Size(NamedTuple):
 
 
 class Axis(NamedTuple):
-    """An axis: its title with the unit, d3's number format and, when fixed, its range."""
+    """An axis: its title with the unit, d3's number format, its range when that is fixed, and its scale."""
 
     title: str
     form: str = ",~r"
     domain: tuple[float, float] | None = None
+    scale: Literal["linear", "log"] = "linear"
 
 
 class Line(NamedTuple):
@@ -168,7 +169,9 @@ def reconstructed(content: Sequence[Fit], x: Axis, size: Size) -> alt.LayerChart
 
 def _position(channel: Any, name: str, axis: Axis) -> Any:
     scale = alt.Scale(nice=False, zero=False) if axis.domain is None else alt.Scale(domain=list(axis.domain))
-    if channel is alt.Y and axis.domain is None:
+    if axis.scale == "log":
+        scale = alt.Scale(type="log", nice=False)
+    elif channel is alt.Y and axis.domain is None:
         scale = alt.Scale(nice=True, zero=True)
     return channel(f"{name}:Q", title=axis.title, scale=scale, axis=alt.Axis(format=axis.form))
 

@@ -36,7 +36,7 @@ def document(runs: Sequence[Judged], title: str) -> str:
         window_headings=tables.window_headings(series),
         conditions=conditions.conditions(series),
         labels=[one.label for one in series],
-        swatches=[swatch(one) for one in series],
+        swatches=[swatch(one.index) for one in series],
         light=Markup(theme.variables("light")),
         dark=Markup(theme.variables("dark")),
         plot_css=Markup(theme.plot_css()),
@@ -85,9 +85,9 @@ _SWATCHES = {
 }
 
 
-def swatch(one: Series) -> Markup:
+def swatch(index: int) -> Markup:
     """The legend's sign of a series: its line with its point."""
-    colour, shape = one.index % len(theme.SERIES), _SWATCHES[theme.series_shape(one.index)]
+    colour, shape = index % len(theme.SERIES), _SWATCHES[theme.series_shape(index)]
     return Markup(
         '<svg class="swatch" viewBox="0 0 24 16" aria-hidden="true" style="color:var(--series-{})">'
         '<path d="M0 8h24" stroke="currentColor" stroke-width="2"/><path d="{}" fill="currentColor"/></svg>'

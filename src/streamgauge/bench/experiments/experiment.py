@@ -58,11 +58,15 @@ class QueryPart(_Part):
 
 
 class EnginePart(_Part):
-    """An engine, the semantics, by name, under which it runs and is judged, and the engine's own options."""
+    """An engine, the semantics, by name, under which it runs and is judged, and the engine's own options.
+
+    ``time_unit`` takes the place of the one that the semantics have.
+    """
 
     name: str
     semantics: tuple[str, ...] = Field(min_length=1)
     options: dict[str, str | int | float | bool] = Field(default_factory=dict)
+    time_unit: Annotated[Milliseconds, Field(ge=1)] | None = None
 
     @model_validator(mode="before")
     @classmethod

@@ -86,6 +86,8 @@ def _runs(experiment: Experiment, query: ContinuousQuery) -> Iterator[PlannedRun
         engine = load_engine(part.name)
         for name in part.semantics:
             semantics = profile(name)
+            if part.time_unit is not None:
+                semantics = replace(semantics, time_unit=part.time_unit)
             if experiment.feed.lateness is not None:
                 semantics = replace(semantics, lateness=experiment.feed.lateness)
             if reason := engine.refuse(query, semantics):

@@ -1,5 +1,6 @@
 """Doing an experiment: streams made once, each run recorded, judged and kept; finished runs are not done again."""
 
+import gc
 import hashlib
 import json
 import os
@@ -8,6 +9,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import version
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +24,7 @@ from streamgauge.bench.judging.judge import Means, judge_run
 from streamgauge.bench.recording.record import Limits, program, record, task_of
 from streamgauge.engines import dialect, evaluator
 from streamgauge.engines import load as load_engine
+from streamgauge.model.element import StreamElement
 from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.verdict import Verdict
 from streamgauge.query import parse
@@ -46,12 +49,16 @@ Tell = Callable[[str, float], None]
 
 @dataclass(frozen=True, slots=True)
 class Doing:
-    """What doing an experiment may use: where to write, how to get Spark, whom to tell, whether to do runs again."""
+    """What doing an experiment may use: where to write, how to get Spark, whom to tell, whether to do runs again.
+
+    ``streams`` is where stream tables are kept, ``out/streams`` unless several experiments share them.
+    """
 
     out: Path
     spark: "Callable[[], SparkSession]"
     tell: Tell = lambda _what, _share: None
     again: bool = False
+    streams: Path | None = None
 
 
 def run_experiment(experiment: Experiment, doing: Doing) -> Iterator[tuple[Path, Run, Verdict]]:
@@ -130,7 +137,7 @@ def _stream(experiment: Experiment, seed: int, doing: Doing) -> tuple[Path, Stre
     workload = experiment.workload
     source = {"name": workload.name, "file": str(workload.file), "seed": seed, **workload.parameters}
     digest = hashlib.sha256(json.dumps(source, sort_keys=True, default=str).encode()).hexdigest()[:16]
-    path = doing.out / "streams" / digest
+    path = (doing.streams or doing.out / "streams") / digest
     if not path.is_dir():
         making = path.with_name(f"{digest}.making")
         shutil.rmtree(making, ignore_errors=True)
@@ -190,7 +197,8 @@ def _do(
     )
     limits = Limits(experiment.feed.time_limit / 1000, experiment.feed.output_limit_mb << 20)
     task = task_of(header, dialect(load_engine(plan.engine)))
-    run = record(header, program(plan.engine), elements(stream), limits, task=task)
+    with ahead(elements(stream), header.factor) as fed:
+        run = record(header, program(plan.engine), fed, limits, task=task)
     write_run(making, run)
     link(stream, making / STREAM)
     doing.tell(f"judging {plan.key}", 0.0)
@@ -204,6 +212,25 @@ def _do(
     shutil.rmtree(folder, ignore_errors=True)
     making.rename(folder)
     return run, verdict
+
+
+AHEAD = 300_000
+"""How many elements are read before a paced run begins: reading would hold up the feeder for 0.1 s at a time."""
+
+
+@contextmanager
+def ahead(stream: Iterator[StreamElement], factor: float | None) -> Iterator[Iterator[StreamElement]]:
+    """The same elements, the first of them in memory and out of the garbage collector's way when the run is paced."""
+    if factor is None:
+        yield stream
+        return
+    held = list(islice(stream, AHEAD))
+    gc.collect()
+    gc.freeze()
+    try:
+        yield chain(held, stream)
+    finally:
+        gc.unfreeze()
 
 
 def _header(experiment: Experiment, planned: PlannedQuery, plan: PlannedRun, facts: StreamFacts) -> RunHeader:

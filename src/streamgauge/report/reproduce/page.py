@@ -3,38 +3,22 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from jinja2 import PackageLoader
 from rich.console import RenderableType
 from rich.markup import escape
-from rich.table import Table as RichTable
 
-from streamgauge.report import theme
-from streamgauge.report.reproduce.result import Line, Reproduction, Section, Table, agreed
+from streamgauge.report.reproduce.result import Reproduction, agreed
+from streamgauge.report.sections import Look, Section, Table, render, rich_table
 
-SIGN = {True: "✓", False: "✗", None: ""}
 WORD = {True: "as published", False: "not as published", None: "not compared"}
 
 
 def page(found: Reproduction) -> str:
     """One HTML file as text, with everything in it."""
-    own, shared = (PackageLoader(name, "templates") for name in ("streamgauge.report.reproduce", "streamgauge.report"))
-    environment = Environment(
-        loader=ChoiceLoader([own, shared]),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("reproduce.html.j2").render(
-        found=found,
-        right=found.compared[0] == found.compared[1],
-        tally=tally,
-        words=WORD,
-        light=Markup(theme.variables("light")),
-        dark=Markup(theme.variables("dark")),
-        plot_css=Markup(theme.plot_css()),
-    )
+    own = PackageLoader("streamgauge.report.reproduce", "templates")
+    look = Look("Streamgauge reproduction", found.title, found.headline, WORD, tally)
+    right = found.compared[0] == found.compared[1]
+    return render("reproduce.html.j2", look, found.sections, own, found=found, right=right)
 
 
 def write(found: Reproduction, path: Path) -> None:
@@ -61,21 +45,6 @@ def _section(section: Section) -> Iterator[RenderableType]:
     yield f"\n[bold]{escape(section.heading)}[/bold]"
     yield from map(escape, section.sentences)
     for table in section.tables:
-        yield _table(table)
+        yield rich_table(table, tally(table))
         if table.note:
             yield f"[dim]{escape(table.note)}[/dim]"
-
-
-def _table(table: Table) -> RichTable:
-    compared = any(line.agrees is not None for line in table.lines)
-    shown = RichTable(
-        *map(escape, table.columns), *([""] if compared else []), title=f"{table.heading} {tally(table)}".strip()
-    )
-    for line in table.lines:
-        shown.add_row(*map(escape, line.cells), *([_sign(line)] if compared else []))
-    return shown
-
-
-def _sign(line: Line) -> str:
-    style = {True: "green", False: "red", None: "dim"}[line.agrees]
-    return f"[{style}]{SIGN[line.agrees]}[/{style}]"

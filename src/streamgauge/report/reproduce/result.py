@@ -4,37 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from streamgauge.report.plots import Figure
+from streamgauge.report.sections import Line, Section, Table
 
-
-@dataclass(frozen=True)
-class Line:
-    """One line of a table; ``agrees`` says whether ours is the published value, ``None`` where none is compared."""
-
-    cells: tuple[str, ...]
-    agrees: bool | None = None
-    details: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table: heading, columns (the first names the line), lines, and a note below."""
-
-    heading: str
-    columns: tuple[str, ...]
-    lines: tuple[Line, ...]
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class Section:
-    """A part of the page: its anchor, heading, sentences, tables and plots."""
-
-    id: str
-    heading: str
-    sentences: tuple[str, ...]
-    tables: tuple[Table, ...] = ()
-    figures: tuple[Figure, ...] = ()
+__all__ = ["Line", "Reproduction", "Section", "Table", "agreed"]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,119 @@
+"""The command ``capacity``: the hardest load, or the smallest window, slide or time unit, that engines carry."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from streamgauge.bench.experiments.capacity import Asked, Capacity, capacities, with_engines
+from streamgauge.bench.experiments.capacity_axes import AXES, PACE, axis
+from streamgauge.bench.experiments.capacity_axes import Axis as Varied
+from streamgauge.bench.experiments.capacity_probe import Limit
+from streamgauge.bench.experiments.capacity_search import Harder, Reach
+from streamgauge.bench.experiments.experiment import ExperimentError, read
+from streamgauge.bench.experiments.running import Doing
+from streamgauge.cli.exits import Exit
+from streamgauge.cli.spark import spark
+from streamgauge.workloads.parameters import duration
+
+WIDTH = 160
+"""Of tables that are not printed to a terminal."""
+
+FURTHEST = 2.0**20
+"""How many times as hard as the start a search goes, unless told where to end."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add this group's command."""
+    app.command("capacity")(capacity)
+
+
+def _ms(value: str) -> int:
+    try:
+        return duration(value)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def _axis(value: str) -> str:
+    if value not in AXES:
+        raise typer.BadParameter(f"{value!r}: choose from {', '.join(AXES)}")
+    return value
+
+
+def capacity(
+    file: Annotated[Path, typer.Argument(help="The experiment file (TOML).")],
+    define: Annotated[list[str] | None, typer.Option("--define", "-D", help="Override a field.")] = None,
+    engine: Annotated[list[str] | None, typer.Option(help="Only these engines; several options name several.")] = None,
+    vary: Annotated[str, typer.Option("--axis", callback=_axis, help="load, window, slide or time-unit.")] = "load",
+    load: Annotated[
+        str, typer.Option(help="What the load is: feed.pace, workload.NAME, query.parameters.NAME.")
+    ] = PACE,
+    begin: Annotated[float | None, typer.Option("--from", help="The first value; the experiment's own.")] = None,
+    end: Annotated[float | None, typer.Option("--to", help="The hardest value to try.")] = None,
+    max_delay: Annotated[str, typer.Option(help="How late answers may come (99% of them, in every window).")] = "1s",
+    max_lateness: Annotated[str, typer.Option(help="How late the harness may feed (99% of the elements).")] = "250ms",
+    lasting: Annotated[str, typer.Option(help="How long a probe lasts at least; streams are made as long.")] = "10s",
+    precision: Annotated[float, typer.Option(help="How narrow the border is found, relatively.")] = 0.05,
+    tries: Annotated[int, typer.Option(min=1, help="How often a probe that was late is tried.")] = 2,
+    out: Annotated[
+        Path | None, typer.Option(help="Where the probes and the page go; capacity/NAME unless given.")
+    ] = None,
+    again: Annotated[bool, typer.Option("--again", help="Do probes again that exist.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    master: Annotated[str | None, typer.Option(help="Spark master, local[*] unless given.")] = None,
+) -> None:
+    """Find the highest load at which every window is right and the delay stays bounded; or the smallest window."""
+    experiment = read(file, define or ())
+    if engine:
+        experiment = with_engines(experiment, tuple(engine))
+    varied = axis(vary, experiment, load)
+    limit = Limit(_ms(max_delay), _ms(max_lateness), _ms(lasting))
+    asked = Asked(varied, _reach(varied, begin, end, precision), limit, tries)
+    folder = out or Path("capacity") / experiment.name
+    console = Console(stderr=True)
+    found: list[Capacity] = []
+    stopped = False
+    with console.status("starting") as status:
+        doing = Doing(folder, lambda: spark(master), lambda what, _share: status.update(escape(what)), again)
+        try:
+            found.extend(capacities(experiment, asked, doing))
+        except KeyboardInterrupt:
+            stopped = True
+    _conclude(experiment.name, asked, found, folder / f"{varied.folder}.html", console, as_json=as_json)
+    if stopped:
+        console.print("stopped; finished probes are kept, the same command goes on from there")
+        raise typer.Exit(130)
+    raise typer.Exit(Exit.RIGHT if any(one.carried for one in found) else Exit.WRONG)
+
+
+def _reach(varied: Varied, begin: float | None, end: float | None, precision: float) -> Reach:
+    """From ``begin`` (the experiment's own value) to ``end``; ExperimentError says what cannot be searched."""
+    start = varied.start if begin is None else begin
+    greater = varied.harder is Harder.GREATER
+    far = (start * FURTHEST if greater else min(start, 1.0)) if end is None else end
+    least, most = (min(start, 1.0 if varied.whole else start / FURTHEST), far) if greater else (far, start * FURTHEST)
+    try:
+        return Reach(start, least, most, varied.harder, varied.whole, precision)
+    except ValueError as error:
+        raise ExperimentError(f"--from, --to, --precision: {error}") from error
+
+
+def _conclude(name: str, asked: Asked, found: list[Capacity], path: Path, console: Console, *, as_json: bool) -> None:
+    """The page, and what is printed."""
+    from streamgauge.report.capacity import Carried, json_of, shown, write
+
+    carried = Carried(name, asked.axis, asked.limit, asked.reach.precision, found)
+    if found:
+        write(carried, path)
+    if as_json:
+        typer.echo(json.dumps({**json_of(carried), "page": str(path)}, indent=2))
+        return
+    for part in shown(carried):
+        (Console() if sys.stdout.isatty() else Console(width=WIDTH)).print(part)
+    if found:
+        console.print(f"page: {path}; every probe is a run folder beside it")

@@ -1,0 +1,212 @@
+"""What engines carry: the one figure of each, delay and correctness over the load; a page, tables, JSON."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+from rich.console import RenderableType
+from rich.markup import escape
+
+from streamgauge.bench.experiments.capacity import Capacity
+from streamgauge.bench.experiments.capacity_axes import Axis as Varied
+from streamgauge.bench.experiments.capacity_probe import Limit, Probe
+from streamgauge.bench.experiments.capacity_search import Harder
+from streamgauge.report import charts
+from streamgauge.report.charts import Axis
+from streamgauge.report.document import swatch
+from streamgauge.report.numbers import duration, number, percent
+from streamgauge.report.plots import HALF, PHONE, SHARE, Figure, draw
+from streamgauge.report.sections import Line, Look, Section, Table, render, rich_table
+from streamgauge.report.svg import Drawing
+from streamgauge.report.thin import Bin
+
+WORDS = {True: "carried", False: "not carried", None: ""}
+LEAST_MS = 0.1
+"""Where a delay's logarithmic axis begins, as low as the harness's clock tells apart."""
+
+
+@dataclass(frozen=True)
+class Carried:
+    """The capacities found on one axis, within which limits and to which precision of its value."""
+
+    title: str
+    axis: Varied
+    limit: Limit
+    precision: float
+    found: Sequence[Capacity]
+
+
+def label(one: Capacity) -> str:
+    """Engine and semantics."""
+    return f"{one.engine} as {one.semantics}"
+
+
+def figure_of(carried: Carried, one: Capacity) -> str:
+    """The one figure of an engine, in a sentence."""
+    best = one.carried
+    if one.absent:
+        return one.absent
+    if best is None:
+        return f"It carries no {carried.axis.name} that was tried."
+    word = "at most" if carried.axis.harder is Harder.GREATER else "at least"
+    unit = f" {carried.axis.unit}" if carried.axis.unit else ""
+    return f"{carried.axis.name} {word} {carried.axis.written(best.value)}{unit}: {best.rate:,.0f} triples/s"
+
+
+def bound_of(carried: Carried, one: Capacity) -> str:
+    """What an engine is bound by, in a sentence; empty when it is not there."""
+    if one.absent:
+        return ""
+    if one.beyond is None or one.beyond.bound is None:
+        return "The search ended before anything bound it: raise its end (--to)."
+    return f"At {carried.axis.written(one.beyond.value)} bound by {one.beyond.bound}: {one.beyond.reason}."
+
+
+def rule(carried: Carried) -> str:
+    """By which rule a value is carried."""
+    return (
+        "A value is carried when every window is right, within every window 99% of the answers come at most "
+        f"{duration(carried.limit.delay)} after they were due, and the harness hands 99% of the elements over at most "
+        f"{duration(carried.limit.feeder)} late, over at least {duration(carried.limit.lasting)}. The border is found "
+        f"to {percent(carried.precision)}."
+    )
+
+
+def page(carried: Carried) -> str:
+    """One self-contained HTML file as text."""
+    labels = [label(one) for one in carried.found]
+    look = Look(
+        "Streamgauge capacity", carried.title, _headline(carried), WORDS, _tally, labels,
+        [swatch(index) for index in range(len(labels))],
+    )  # fmt: skip
+    cards = [
+        (index, labels[index], one.carried is not None, figure_of(carried, one), bound_of(carried, one))
+        for index, one in enumerate(carried.found)
+    ]
+    tables = tuple(_table(carried, one) for one in carried.found if one.probes)
+    sections = (
+        Section("curves", "Over the load", (rule(carried),), (), tuple(_figures(carried))),
+        Section("probes", "Every probe", (), tables),
+    )
+    return render("capacity.html.j2", look, sections, cards=cards)
+
+
+def write(carried: Carried, path: Path) -> None:
+    """Write the page (UTF-8), replacing what is there; OSError when that fails."""
+    path.write_text(page(carried), encoding="utf-8")
+
+
+def shown(carried: Carried) -> Iterator[RenderableType]:
+    """The same for the terminal."""
+    yield escape(rule(carried))
+    for one in carried.found:
+        if one.probes:
+            yield rich_table(_table(carried, one), "")
+    for one in carried.found:
+        yield f"[bold]{escape(label(one))}[/bold]: {escape(figure_of(carried, one))} {escape(bound_of(carried, one))}"
+
+
+def json_of(carried: Carried) -> dict[str, Any]:
+    """The same for programs."""
+    found = [
+        {
+            "engine": one.engine,
+            "semantics": one.semantics,
+            "capacity": one.passed,
+            "triples_per_second": one.carried.rate if one.carried else None,
+            "failed": one.failed,
+            "bound": one.beyond.bound if one.beyond else None,
+            "absent": one.absent or None,
+            "probes": [_probe_json(probe) for probe in one.probes],
+        }
+        for one in carried.found
+    ]
+    axis = {"name": carried.axis.name, "unit": carried.axis.unit}
+    return {"axis": axis, "limit": asdict(carried.limit), "precision": carried.precision, "engines": found}
+
+
+def _probe_json(probe: Probe) -> dict[str, Any]:
+    return {**asdict(probe), "folders": [str(folder) for folder in probe.folders], "carried": probe.carried}
+
+
+def _headline(carried: Carried) -> str:
+    best = [f"{label(one)} carries {one.carried.rate:,.0f} triples/s" for one in carried.found if one.carried]
+    return "; ".join(best) + "." if best else "No engine carries a value that was tried."
+
+
+def _tally(table: Table) -> str:
+    return f"{sum(line.agrees is True for line in table.lines)} of {len(table.lines)} carried"
+
+
+def _table(carried: Carried, one: Capacity) -> Table:
+    columns = (carried.axis.title, "triples/s", "right", "precision", "recall", "delay p50", "p99",
+               "slowest window's p99", "feeder p99", "bound by")  # fmt: skip
+    return Table(label(one), columns, tuple(_line(carried, probe) for probe in one.probes))
+
+
+def _line(carried: Carried, probe: Probe) -> Line:
+    cells = (
+        carried.axis.written(probe.value),
+        f"{probe.rate:,.0f}",
+        f"{probe.right:,} of {probe.windows:,}",
+        percent(probe.precision),
+        percent(probe.recall),
+        duration(probe.p50),
+        duration(probe.p99),
+        duration(probe.slowest),
+        duration(probe.feeder),
+        probe.bound or "",
+    )
+    return Line(cells, probe.carried, (probe.reason,))
+
+
+def _figures(carried: Carried) -> Iterator[Figure]:
+    drawing = Drawing()
+    drawn = [(index, one) for index, one in enumerate(carried.found) if any(probe.windows for probe in one.probes)]
+    if not drawn:
+        return
+    series = tuple(index for index, _ in drawn)
+    late = [line for index, one in drawn for line in _delays(carried, index, one)]
+    if any(line.bins for line in late):
+        text = f"Delay over {carried.axis.name}: bounded by {duration(carried.limit.delay)}"
+        axis = Axis("delay, ms", ",~r", None, "log")
+        yield _figure(drawing, carried, text, "Solid: median; dashed: 99th percentile.", (late, axis, series))
+    right = [charts.Line(index, False, _bins(carried, one, _share, percent)) for index, one in drawn]
+    text = f"Share of right windows over {carried.axis.name}"
+    yield _figure(drawing, carried, text, "", (right, SHARE._replace(title="right windows, %"), series))
+
+
+def _figure(
+    drawing: Drawing, carried: Carried, text: str, note: str, what: tuple[Sequence[charts.Line], Axis, tuple[int, ...]]
+) -> Figure:
+    lines, y, series = what
+    x = Axis(carried.axis.title, ",~r", None, "log")
+
+    def chart(size: charts.Size) -> alt.LayerChart:
+        return charts.lines(lines, x, y, size)
+
+    return Figure(text, note, draw(drawing, text, chart, (HALF, PHONE)), series)
+
+
+def _delays(carried: Carried, index: int, one: Capacity) -> Iterator[charts.Line]:
+    yield charts.Line(index, False, _bins(carried, one, lambda probe: probe.p50, duration))
+    yield charts.Line(index, True, _bins(carried, one, lambda probe: probe.p99, duration))
+
+
+def _share(probe: Probe) -> float | None:
+    return probe.right / probe.windows if probe.windows else None
+
+
+def _bins(carried: Carried, one: Capacity, value: Any, show: Any) -> list[Bin]:
+    """A bin a probe, with its tooltip; values too small for a logarithmic axis stand at its end."""
+    found = []
+    for probe in one.probes:
+        height = value(probe)
+        if height is None:
+            continue
+        tip = f"{label(one)}, {carried.axis.title} {carried.axis.written(probe.value)} ({number(probe.rate)} triples/s)"
+        least = height if value is _share else max(LEAST_MS, height)
+        found.append(Bin(probe.value, least, least, least, 1, f"{tip}: {show(height)}"))
+    return found

@@ -1,0 +1,97 @@
+"""Pages and terminal output made of sections: sentences, tables whose lines may be judged, and plots."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from jinja2 import BaseLoader, ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from rich.markup import escape
+from rich.table import Table as RichTable
+
+from streamgauge.report import theme
+from streamgauge.report.plots import Figure
+
+SIGN = {True: "✓", False: "✗", None: ""}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a table; ``agrees`` says whether ours is the published value, ``None`` where none is compared."""
+
+    cells: tuple[str, ...]
+    agrees: bool | None = None
+    details: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: heading, columns (the first names the line), lines, and a note below."""
+
+    heading: str
+    columns: tuple[str, ...]
+    lines: tuple[Line, ...]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page: its anchor, heading, sentences, tables and plots."""
+
+    id: str
+    heading: str
+    sentences: tuple[str, ...]
+    tables: tuple[Table, ...] = ()
+    figures: tuple[Figure, ...] = ()
+
+
+@dataclass(frozen=True)
+class Look:
+    """What is the same on every page of a kind: brand, title, headline, words for a line's outcome, a table's tally.
+
+    ``labels`` and ``swatches`` are the legend's, one each per series; none where no plot tells series apart.
+    """
+
+    brand: str
+    title: str
+    headline: str
+    words: Mapping[bool | None, str]
+    tally: Callable[[Table], str]
+    labels: Sequence[str] = ()
+    swatches: Sequence[Markup] = ()
+
+
+def render(
+    template: str, look: Look, sections: Sequence[Section], own: BaseLoader | None = None, **more: object
+) -> str:
+    """One self-contained HTML file as text; ``own`` is where a template is that is not the report's."""
+    shared = PackageLoader("streamgauge.report", "templates")
+    environment = Environment(
+        loader=ChoiceLoader([own, shared]) if own else shared,
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(template).render(
+        **vars(look),
+        sections=sections,
+        light=Markup(theme.variables("light")),
+        dark=Markup(theme.variables("dark")),
+        plot_css=Markup(theme.plot_css()),
+        **more,
+    )
+
+
+def rich_table(table: Table, tally: str) -> RichTable:
+    """A table for the terminal, a sign behind every line that is judged."""
+    judged = any(line.agrees is not None for line in table.lines)
+    columns = [*map(escape, table.columns), *([""] if judged else [])]
+    shown = RichTable(*columns, title=escape(f"{table.heading} {tally}".strip()))
+    for line in table.lines:
+        shown.add_row(*map(escape, line.cells), *([_sign(line)] if judged else []))
+    return shown
+
+
+def _sign(line: Line) -> str:
+    style = {True: "green", False: "red", None: "dim"}[line.agrees]
+    return f"[{style}]{SIGN[line.agrees]}[/{style}]"

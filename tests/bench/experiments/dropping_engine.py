@@ -1,0 +1,24 @@
+"""The engine of dropping.py, as a module that the registry can load; and one that is not there."""
+
+import sys
+from pathlib import Path
+
+from streamgauge.engines import EngineUnavailableError
+
+
+def refuse(query, semantics):
+    return None
+
+
+def command():
+    return [sys.executable, str(Path(__file__).parent / "dropping.py")]
+
+
+class Absent:
+    """An engine whose program is missing."""
+
+    refuse = staticmethod(refuse)
+
+    @staticmethod
+    def command():
+        raise EngineUnavailableError("the engine needs a jar: put it somewhere")
