@@ -7,6 +7,7 @@ import os
 import platform
 import shutil
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from itertools import chain, islice
