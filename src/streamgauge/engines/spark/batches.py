@@ -1,0 +1,150 @@
+"""One micro-batch after the other: rows in, late ones out, windows closed, answers to the sink, the state kept."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+from pyspark.sql import DataFrame, SparkSession
+
+from streamgauge.engines.spark.closes import Closes
+from streamgauge.engines.spark.evaluation import Evaluation, Said
+from streamgauge.engines.spark.lateness import late, surely_in_time
+from streamgauge.engines.spark.panes import Panes
+from streamgauge.engines.spark.state import State, StateLog, forget
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.semantics import Origin, Semantics
+
+DRAINED = "-drained"
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """One batch: its answers, and what is known before and after it; ``part`` numbers batches and drains, ascending."""
+
+    part: int
+    said: Sequence[Said]
+    before: State
+    after: State
+
+
+class Sink(Protocol):
+    """Where answers go. The same batch may be written twice: the second time replaces the first or has its keys."""
+
+    def write(self, done: Done) -> None:
+        """Keep or send the answers of a batch."""
+
+
+class Batches:
+    """Does micro-batches of a query; what must survive is in the ``checkpoint`` folder.
+
+    Called by Spark with a frame of heads (``panes.streaming``) and the batch's number.
+    """
+
+    def __init__(
+        self, spark: SparkSession, query: ContinuousQuery, semantics: Semantics, checkpoint: Path, sink: Sink
+    ) -> None:
+        self._query, self._semantics, self._sink = query, semantics, sink
+        self._evaluation = Evaluation(spark, query, semantics)
+        self._panes = Panes(spark, checkpoint / "panes", {each.stream for each in query.windows})
+        self._log = StateLog(checkpoint / "batches")
+        self.told: int | None = None
+        self.error: Exception | None = None
+
+    def __call__(self, heads: DataFrame, batch: int) -> None:
+        """Do one batch; what goes wrong is kept in ``error`` and raised."""
+        try:
+            before = self._begun(self._log.before(batch))
+            came = replace(self._taken(heads, before, batch), batch=batch)
+            done = self._closed(2 * batch, before, came, self._upto(came))
+            self._sink.write(done)
+            self._log.commit(done.after)
+            self._panes.delete(before, done.after)
+        except Exception as error:
+            self.error = error
+            raise
+
+    def drain(self, advanced_to: int | None = None) -> State:
+        """Nothing more will come: do the reports up to ``advanced_to`` (ms), by default of all windows with content.
+
+        Done again after a crash it does the same again.
+        """
+        before = self._begun(self._log.latest())
+        upto = advanced_to
+        if before.t0 is not None and before.greatest is not None and upto is None:
+            upto = self._closes(before.t0).last_holding(before.greatest)
+        if before.t0 is None or upto is None or (before.passed is not None and upto <= before.passed):
+            return before
+        done = self._closed(2 * before.batch + 1, before, before, upto)
+        self._sink.write(done)
+        self._log.commit(done.after, DRAINED)
+        return done.after
+
+    @property
+    def state(self) -> State:
+        """What is known now."""
+        return self._log.latest()
+
+    def _begun(self, state: State) -> State:
+        """The state with the t0 that needs no element."""
+        known = state.t0 is not None or self._semantics.origin is Origin.FIRST
+        return state if known else replace(state, t0=self._semantics.t0)
+
+    def _taken(self, heads: DataFrame, before: State, batch: int) -> State:
+        """The state with what came, without its reports."""
+        arrived = self._panes.measure(heads)
+        if arrived is None:
+            return before
+        unit = self._semantics.time_unit
+        t0 = arrived.begin - arrived.begin % unit if before.t0 is None else before.t0
+        closes = self._closes(t0)
+        dropped: list[int] = []
+        if not surely_in_time(arrived.first, arrived.last, before, closes):
+            dropped = late(self._panes.heads(heads), before, closes)
+        pane = self._panes.pane(batch, arrived, dropped)
+        greatest = arrived.last if before.greatest is None else max(arrived.last, before.greatest)
+        return replace(
+            before,
+            t0=t0,
+            greatest=greatest,
+            rows=before.rows + arrived.rows,
+            late=before.late + len(dropped),
+            panes=(*before.panes, pane),
+        )
+
+    def _upto(self, came: State) -> int | None:
+        """How far reports are due, ms: by the watermark, or as far as was told."""
+        if came.t0 is None or came.greatest is None:
+            return self.told
+        due = self._closes(came.t0).come_to(came.greatest - (self._semantics.lateness or 0))
+        return due if self.told is None else max(due, self.told)
+
+    def _closed(self, part: int, before: State, came: State, upto: int | None) -> Done:
+        """The reports up to an instant (ms), and the state after them."""
+        if came.t0 is None or upto is None or (came.passed is not None and upto <= came.passed):
+            return Done(part, (), before, came)
+        closes = self._closes(came.t0)
+        due = closes.between(came.passed, upto)
+        wanted = [came.last, *due] if came.last else list(due)
+        said: list[Said] = []
+        last = came.last
+        if due:
+            first = min(view.first for report in wanted for view in report.views)
+            rows = self._panes.rows(came.panes, first, max(report.last for report in wanted))
+            due = self._evaluation.evaluated(rows, due)
+            said = list(self._evaluation.said(rows, due, came.last))
+            last = due[-1] if due else last
+        after = replace(came, passed=upto, last=last, sent=came.sent + len(said))
+        return Done(part, said, before, forget(after, self._wanted_from(closes, after)))
+
+    def _wanted_from(self, closes: Closes, after: State) -> int:
+        """The earliest time (ms) that some later report may look at."""
+        assert after.passed is not None
+        wanted = closes.wanted_from(after.passed)
+        operator = self._query.r2s or self._semantics.r2s
+        if after.last is None or operator == "Rstream":
+            return wanted
+        return min(wanted, *(view.first for view in after.last.views))
+
+    def _closes(self, t0: int) -> Closes:
+        return Closes(self._query, self._semantics, t0)

@@ -1,0 +1,44 @@
+"""What the spark engine does not answer, by name: micro-batches see instants of a clock, never single arrivals."""
+
+from streamgauge.model.algebra import Select
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.semantics import Clock, Counting, Due, EmptyAggregate, Report, Semantics
+from streamgauge.semantics.refusal import meaningless
+
+
+def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
+    """``None``, or the sentence why this query cannot be answered under the semantics."""
+    if reason := meaningless(query, semantics) or _refuse_semantics(semantics):
+        return reason
+    if any(each.window.kind == "count" for each in query.windows):
+        return "a count-based window: spark closes windows by time, use a time-based or landmark window"
+    r2s = query.r2s or semantics.r2s
+    if r2s not in semantics.r2s_able:
+        return f"{semantics.name} has no {r2s}: it has {', '.join(sorted(semantics.r2s_able))}"
+    if semantics.empty_aggregate is not EmptyAggregate.SPARQL and not isinstance(query.form, Select):
+        return "another value than SPARQL's for an aggregate over nothing in ASK or CONSTRUCT: use SELECT"
+    return _refuse_form(query)
+
+
+def _refuse_semantics(semantics: Semantics) -> str | None:
+    if Report.CONTENT_CHANGE in semantics.report:
+        return "reports at content changes: spark answers at instants of a clock (window close, periodic), use live"
+    if semantics.due is Due.LAST:
+        return "only the last of several due windows (due = last): which are due at once depends on single arrivals"
+    if semantics.content is Counting.BAG:
+        return "a content that is a bag (content = bag): spark keeps graphs, which are sets"
+    if semantics.clock is not Clock.APPLICATION:
+        return f"{semantics.name} stamps elements by {semantics.clock} time and spark has no clock of its own"
+    return None
+
+
+def _refuse_form(query: ContinuousQuery) -> str | None:
+    from streamgauge.compute.spark.refusal import refuse as refuse_form
+    from streamgauge.query.graphs import spread
+    from streamgauge.query.stamps import stamped
+
+    names = tuple(f"<{each.name}>" for each in query.windows if each.name is not None)
+    try:
+        return refuse_form(spread(stamped(query.form), names))
+    except ValueError as error:
+        return str(error)

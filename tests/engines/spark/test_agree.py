@@ -1,0 +1,72 @@
+"""Spark says what the definition says: drawn streams in drawn micro-batches, queries and semantics."""
+
+import tempfile
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from streamgauge.engines.spark import refuse
+from streamgauge.model.semantics import Due, Origin, Report
+from streamgauge.semantics.definition import expected
+from streamgauge.semantics.definition import refuse as refuse_definition
+from streamgauge.semantics.order import admit, origins
+from streamgauge.semantics.refusal import RefusedError
+from tests.engines.spark.batched import said
+from tests.engines.test_live import by_report
+from tests.semantics.draw import asked, semantics, streams, windows
+
+FEW = 12 if settings.default.max_examples < 1000 else 400
+
+
+@st.composite
+def disordered(draw, elements):
+    """The elements as they came when some were delayed: numbered by arrival, times not in order."""
+    delays = draw(st.lists(st.integers(0, 4), min_size=len(elements), max_size=len(elements)))
+    order = sorted(range(len(elements)), key=lambda n: (elements[n].time + delays[n], n))
+    return tuple(replace(elements[place], sequence=number) for number, place in enumerate(order))
+
+
+@st.composite
+def cut(draw, elements):
+    """The elements in consecutive batches, none of them empty."""
+    borders = sorted(draw(st.sets(st.integers(1, max(1, len(elements) - 1)), max_size=3)))
+    ends = [0, *(border for border in borders if border < len(elements)), len(elements)]
+    return [elements[low:high] for low, high in pairwise(ends) if low < high]
+
+
+@settings(max_examples=FEW)
+@given(st.data())
+def test_drawn_batches_say_what_the_definition_says(spark, data):
+    timed = windows().filter(lambda given: all(each.window.kind != "count" for each in given))
+    query = data.draw(asked(data.draw(timed)))
+    report = data.draw(
+        st.sampled_from([{Report.WINDOW_CLOSE}, {Report.WINDOW_CLOSE, Report.NON_EMPTY}, {Report.PERIODIC}])
+    )
+    period = data.draw(st.integers(1, 5)) if Report.PERIODIC in report else None
+    chosen = replace(data.draw(semantics()), report=frozenset(report), period=period, due=Due.ALL)
+    elements = data.draw(streams())
+    if data.draw(st.booleans()):
+        elements = data.draw(disordered(elements))
+        chosen = replace(chosen, lateness=data.draw(st.integers(0, 4)))
+    assume(refuse(query, chosen) is None)
+    agree(spark, query, chosen, elements, data.draw(cut(elements)))
+
+
+def agree(spark, query, chosen, elements, cuts):
+    own = [element.time for element in elements if element.stream in {each.stream for each in query.windows}]
+    assume(own or chosen.origin is not Origin.FIRST)
+    t0 = origins(chosen, query.windows, own[0] if own else None)[0]
+    try:
+        refuse_definition(query, chosen)
+        wanted = expected(elements, query, chosen, 24, t0)
+    except RefusedError:
+        assume(False)
+    with tempfile.TemporaryDirectory() as root:
+        answers, late = said(spark, query, chosen, cuts, 24, Path(root))
+    reports = [((each.due.instant, (each.due.start, each.due.end)), Counter(each.rows)) for each in wanted]
+    assert by_report(answers, chosen.grain) == reports
+    assert late == len(admit(elements, chosen, query.windows, t0)[1])
