@@ -16,7 +16,7 @@ _TOKEN = re.compile(
   | (?P<version>@version\s+["'](?P<at>[^"']*)["']\s*\.|(?<![\w:@.\-\x80-\xff])VERSION\s+["'](?P<word>[^"']*)["'])
   | (?P<noted>\#\s*@message\b[^\r\n]*)
   | (?P<comment>\#[^\r\n]*)
-  | (?P<delimiter>@message\s*\.|(?<![\w:@.\-\x80-\xff])MESSAGE(?![\w:.\-\x80-\xff]))
+  | (?P<delimiter>@message\s*\.|(?<![\w:@\-\x80-\xff])(?<![\w\-\x80-\xff]\.)MESSAGE(?![\w:.\-\x80-\xff]))
   | (?P<open>(?<![\w:])@message\b)
     """,
     re.VERBOSE | re.IGNORECASE,
@@ -44,9 +44,9 @@ class Splitter:
         self._announced = False
         self._ended = 0
 
-    def take(self, line: bytes) -> Iterator[Piece]:
+    def take(self, number: int, line: bytes) -> Iterator[Piece]:
         """The messages that end on this line; ValueError for a delimiter without its dot or too long a message."""
-        self._line += 1
+        self._line = number
         kept = 0
         for token in self._marks(line):
             self._keep(line[kept : token.start()])
@@ -55,9 +55,10 @@ class Splitter:
                 yield self._piece()
         self._keep(line[kept:])
 
-    def end(self) -> Piece | None:
-        """The last message, if anything came after the last delimiter."""
-        return self._piece() if self._size and not b"".join(self._text).isspace() else None
+    def end(self) -> Iterator[Piece]:
+        """The last message, if anything came after the last delimiter; ValueError when it is too long."""
+        if b"".join(self._text).strip():
+            yield self._piece()
 
     def _marks(self, line: bytes) -> Iterator[re.Match[bytes]]:
         """The delimiters and announcements on a line."""

@@ -1,11 +1,12 @@
 """What a stream format is, and what all of them share: files, gzip, blank nodes, the order of time."""
 
 import gzip
+import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TypeAlias
+from typing import IO, TypeAlias, cast
 
 import pyoxigraph as ox
 
@@ -145,18 +146,17 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
             raise FormatError(f"{path}, line {last + 1}: cannot be unpacked: {error}") from error
 
 
-def bounded_lines(file: IO[bytes], place: str, limit: int, refuse: Refuse) -> Iterator[tuple[str, bytes]]:
-    """The lines of an open file with their places; one of more than ``limit`` bytes is refused and passed over."""
+def bounded_lines(file: IO[bytes], place: str, limit: int, refuse: Refuse) -> Iterator[tuple[int, bytes]]:
+    """The lines of an open file with their numbers, from 1; a longer one than ``limit`` bytes is refused and passed over."""
     count = 0
     while line := file.readline(limit + 1):
         count += 1
-        where = f"{place}, line {count}"
         if len(line) <= limit:
-            yield where, line
+            yield count, line
             continue
         while line and not line.endswith(b"\n"):
             line = file.readline(limit)
-        refuse(FormatError(f"{where}: longer than {limit} bytes: raise the limit"))
+        refuse(FormatError(f"{place}, line {count}: longer than {limit} bytes: raise the limit"))
 
 
 def parse(path: Path, syntax: ox.RdfFormat) -> Iterator[ox.Quad]:
@@ -165,14 +165,31 @@ def parse(path: Path, syntax: ox.RdfFormat) -> Iterator[ox.Quad]:
         yield from parse_open(file, str(path), syntax)
 
 
-def parse_open(file: IO[bytes], place: str, syntax: ox.RdfFormat) -> Iterator[ox.Quad]:
+class Arriving(io.RawIOBase):
+    """A buffered file read as its bytes come, for parsers that would else wait for as many as they ask for."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = cast(io.BufferedReader, file)
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        """What is there, at least a byte before the end."""
+        data = self._file.read1(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def parse_open(file: IO[bytes] | io.RawIOBase, place: str, syntax: ox.RdfFormat) -> Iterator[ox.Quad]:
     """The quads of an open RDF file, as ``parse``."""
     try:
-        yield from ox.parse(file, format=syntax)
+        yield from ox.parse(cast(IO[bytes], file), format=syntax)
     except SyntaxError as error:
         raise FormatError(f"{place}, line {error.lineno}: {reason(error)}") from error
     except (OSError, EOFError) as error:
-        raise FormatError(f"{place}: cannot be unpacked: {error}") from error
+        raise FormatError(f"{place}: cannot be read: {error}") from error
 
 
 def reason(error: SyntaxError) -> str:

@@ -4,7 +4,7 @@ Frame n of a stream of triples holds at n x interval ms; empty frames only let t
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from io import BytesIO
+from io import BytesIO, RawIOBase
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
@@ -23,6 +23,7 @@ from streamgauge.model.terms import Term, Triple, is_blank, is_iri
 from streamgauge.wire.canonical import Canonical, parse_term
 from streamgauge.wire.formats.dataset import Quad, gather, graph_of, message, stamp
 from streamgauge.wire.formats.format import (
+    Arriving,
     Decode,
     Format,
     FormatError,
@@ -60,7 +61,7 @@ def read(path: Path, reading: Reading) -> Iterator[StreamElement]:
 def follow(file: IO[bytes], place: str, reading: Reading, _refuse: Refuse) -> Iterator[StreamElement]:
     """The elements of an open Jelly stream, frame by frame; an unreadable frame is never passed over."""
     numbering = Numbering(reading)
-    for count, (where, statements) in enumerate(_statements(file, place)):
+    for count, (where, statements) in enumerate(_statements(Arriving(file), place)):
         for item in message(_quads(statements), where, reading, None, count * reading.interval):
             yield numbering.element(*item)
 
@@ -110,7 +111,7 @@ def _frames(file: Path) -> Iterator[tuple[str, list[Statement]]]:
         yield from _statements(binary, str(file))
 
 
-def _statements(file: IO[bytes], place: str) -> Iterator[tuple[str, list[Statement]]]:
+def _statements(file: IO[bytes] | RawIOBase, place: str) -> Iterator[tuple[str, list[Statement]]]:
     """(place, statements) of every frame."""
     terms = _Terms()
     for count, frame in enumerate(_guarded(parse_jelly_grouped(file), place)):

@@ -20,10 +20,10 @@ from streamgauge.wire.lines import Input, LineError, decode_input, encode_elemen
 def follow(file: IO[bytes], place: str, reading: Reading, refuse: Refuse) -> Iterator[Input]:
     """The elements and advances of an open file, under their own streams and numbers; empty lines are passed over."""
     numbering = Numbering(reading)
-    for where, line in bounded_lines(file, place, reading.limit, refuse):
+    for count, line in bounded_lines(file, place, reading.limit, refuse):
         try:
             if not line.isspace():
-                yield _input(line, where, numbering)
+                yield _input(line, f"{place}, line {count}", numbering)
         except FormatError as error:
             refuse(error)
 

@@ -77,14 +77,15 @@ def _written(element: StreamElement) -> bytes:
 
 def _pieces(file: IO[bytes], place: str, limit: int, refuse: Refuse) -> Iterator[Piece]:
     splitter = Splitter(limit)
-    for where, line in bounded_lines(file, place, limit, refuse):
+    for count, line in bounded_lines(file, place, limit, refuse):
         try:
-            yield from splitter.take(line)
+            yield from splitter.take(count, line)
         except ValueError as error:
-            refuse(FormatError(f"{where}: {error}"))
-    last = splitter.end()
-    if last is not None:
-        yield last
+            refuse(FormatError(f"{place}, line {count}: {error}"))
+    try:
+        yield from splitter.end()
+    except ValueError as error:
+        refuse(FormatError(f"{place}: {error}"))
 
 
 class _Log:

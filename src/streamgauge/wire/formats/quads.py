@@ -15,6 +15,7 @@ from streamgauge.model.element import StreamElement
 from streamgauge.wire.canonical import Canonical
 from streamgauge.wire.formats.dataset import Quad, decoder, gather, graph_name, graph_of, passing, stamp
 from streamgauge.wire.formats.format import (
+    Arriving,
     Format,
     FormatError,
     Reading,
@@ -50,7 +51,7 @@ def follow_nquads(file: IO[bytes], place: str, reading: Reading, refuse: Refuse)
 
 def follow_trig(file: IO[bytes], place: str, reading: Reading, refuse: Refuse) -> Iterator[StreamElement]:
     """The elements of an open TriG file as they end; wrong syntax is never passed over."""
-    quads = _trig(parse_open(file, place, ox.RdfFormat.TRIG), place, Relabel("f0", Canonical()))
+    quads = _trig(parse_open(Arriving(file), place, ox.RdfFormat.TRIG), place, Relabel("f0", Canonical()))
     return number(passing(quads, refuse), reading)
 
 
@@ -88,7 +89,8 @@ def _nquads_of_files(path: Path, reading: Reading) -> Iterator[Quad]:
 
 def _nquads(file: IO[bytes], place: str, limit: int, refuse: Refuse) -> Iterator[Quad]:
     canonical = Canonical()
-    for where, line in bounded_lines(file, place, limit, refuse):
+    for count, line in bounded_lines(file, place, limit, refuse):
+        where = f"{place}, line {count}"
         try:
             for quad in ox.parse(line, format=ox.RdfFormat.N_QUADS):
                 yield where, canonical.triple(quad), graph_name(quad)

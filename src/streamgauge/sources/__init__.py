@@ -1,0 +1,55 @@
+"""Sources and sinks: where streams come from and where answers go, a file per transport.
+
+Every module here with ``SCHEMES`` adds its transports: ``open_source(address, reading, form)`` and, or,
+``open_sink(address)``. Adding one edits no other file; another package names its module in the entry point group
+``streamgauge.sources``.
+"""
+
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from pkgutil import iter_modules
+from types import ModuleType
+
+from streamgauge.sources.address import Address, parse_address
+from streamgauge.sources.contract import Delivery, Sink, Source, SourceError
+from streamgauge.wire.formats import FormatError, Reading
+
+__all__ = ["Delivery", "Sink", "Source", "SourceError", "open_sink", "open_source", "schemes"]
+
+
+def open_source(url: str, reading: Reading | None = None, form: str | None = None) -> Source:
+    """The stream at a URL: a path, ``-``, ``mqtt://host/topic``, ``kafka://host/topic``, ``sse+http://host/path``, ...
+
+    ``reading`` and ``form`` (a stream format's name) are what the URL's own options are put over. SourceError.
+    """
+    address = parse_address(url)
+    try:
+        source: Source = _transport(address, "open_source").open_source(address, reading, form)
+    except FormatError as error:
+        raise SourceError(str(error)) from error
+    return source
+
+
+def open_sink(url: str) -> Sink:
+    """Where messages go: URLs as for sources. SourceError."""
+    address = parse_address(url)
+    sink: Sink = _transport(address, "open_sink").open_sink(address)
+    return sink
+
+
+@cache
+def schemes() -> dict[str, ModuleType]:
+    """Every URL scheme with the module that carries it, sorted."""
+    names = [f"{__name__}.{module.name}" for module in iter_modules(__path__)]
+    modules = map(import_module, [*names, *(point.value for point in entry_points(group=__name__))])
+    found = {scheme: module for module in modules for scheme in getattr(module, "SCHEMES", ())}
+    return dict(sorted(found.items()))
+
+
+def _transport(address: Address, ability: str) -> ModuleType:
+    able = [scheme for scheme, module in schemes().items() if hasattr(module, ability)]
+    if address.scheme not in able:
+        what = "comes from" if ability == "open_source" else "goes to"
+        raise SourceError(f"{address.text}: no stream {what} {address.scheme!r}: there are {', '.join(able)}")
+    return schemes()[address.scheme]

@@ -1,0 +1,94 @@
+"""Where a stream comes from or goes to: URLs, and the options in their query strings."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from streamgauge.sources.contract import SourceError
+from streamgauge.wire.fields import FieldError, decode
+
+T = TypeVar("T")
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
+_TRUTH = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A URL in parts; ``text`` is it without its password, for sentences."""
+
+    text: str
+    scheme: str
+    path: str
+    options: Mapping[str, str]
+    host: str = ""
+    port: int | None = None
+    user: str | None = None
+    password: str | None = None
+
+
+def parse_address(url: str) -> Address:
+    """A path, ``-`` or a URL; SourceError for a port that is none or an option that is given twice."""
+    scheme = _SCHEME.match(url)
+    if scheme is None or Path(url).exists():
+        path, question, query = (url, "", "") if Path(url).exists() else url.partition("?")
+        return Address(url, "-" if path == "-" else "file", path, _options(url, query) if question else {})
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise SourceError(f"{url}: not a URL: {error}") from error
+    shown = url if parts.password is None else url.replace(f":{parts.password}@", ":...@", 1)
+    return Address(
+        shown,
+        parts.scheme,
+        unquote(parts.path),
+        _options(shown, parts.query),
+        parts.hostname or "",
+        port,
+        parts.username and unquote(parts.username),
+        parts.password and unquote(parts.password),
+    )
+
+
+def read_options(kind: type[T], address: Address) -> T:
+    """The address's options as the dataclass ``kind``; SourceError names an option that is unknown or has a bad value.
+
+    A field ``from_`` is the option ``from``.
+    """
+    hints = get_type_hints(kind)
+    names = {field.name.rstrip("_"): field.name for field in fields(kind)}  # type: ignore[arg-type]
+    data: dict[str, Any] = {}
+    for option, text in address.options.items():
+        if option not in names:
+            raise SourceError(f"{address.text}: unknown option {option}: there are {', '.join(sorted(names))}")
+        data[names[option]] = _value(address, option, text, hints[names[option]])
+    try:
+        return decode(kind, data)
+    except FieldError as error:
+        raise SourceError(f"{address.text}: option {error}") from error
+
+
+def _options(url: str, query: str) -> dict[str, str]:
+    pairs = parse_qsl(query, keep_blank_values=True)
+    for name in {name for name, _ in pairs}:
+        if sum(name == other for other, _ in pairs) > 1:
+            raise SourceError(f"{url}: option {name} is given twice")
+    return dict(pairs)
+
+
+def _value(address: Address, option: str, text: str, kind: Any) -> Any:
+    """The option's text as its type asks."""
+    if get_origin(kind) in (Union, UnionType):
+        (kind,) = [one for one in get_args(kind) if one is not NoneType]
+    try:
+        if kind is bool:
+            return _TRUTH[text.lower()]
+        return kind(text) if kind in (int, float) else text
+    except (KeyError, ValueError) as error:
+        expected = "1 or 0" if kind is bool else "a whole number" if kind is int else "a number"
+        raise SourceError(f"{address.text}: option {option} is {text!r}: expected {expected}") from error

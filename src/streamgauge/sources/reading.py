@@ -1,0 +1,93 @@
+"""What every source does with its bytes: options of reading, refusals of bad parts, decoding of messages."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from streamgauge.sources.address import Address
+from streamgauge.sources.contract import SourceError
+from streamgauge.wire.formats import FormatError, Reading, stream_formats
+from streamgauge.wire.formats.format import Format
+from streamgauge.wire.lines import Input
+
+_REASONS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingOptions:
+    """How to read, in a URL: ``Reading``'s fields, the format, and whether a bad part stops the source."""
+
+    form: str | None = None
+    stream: str | None = None
+    interval: int | None = None
+    lateness: int | None = None
+    stamped: str | None = None
+    limit: int | None = None
+    bad: Literal["stop", "skip"] = "stop"
+
+    def over(self, reading: Reading | None) -> Reading:
+        """The given reading with what the URL says put over it."""
+        names = ("stream", "interval", "lateness", "stamped", "limit")
+        said = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        return replace(reading or Reading(), **said)
+
+
+@dataclass(frozen=True, slots=True)
+class MessageOptions(ReadingOptions):
+    """For transports of messages also: is an element's time stated in it, or that of its arrival?"""
+
+    time: Literal["stated", "arrival"] = "stated"
+
+
+class Refusals:
+    """Bad parts: the first one stops the source (``stop``), or they are counted and passed over (``skip``)."""
+
+    def __init__(self, bad: Literal["stop", "skip"]) -> None:
+        self._bad = bad
+        self.count = 0
+        self.reasons: list[str] = []
+
+    def __call__(self, error: FormatError) -> None:
+        """Refuse a part."""
+        if self._bad == "stop":
+            raise error
+        self.count += 1
+        if len(self.reasons) < _REASONS:
+            self.reasons.append(str(error))
+
+
+class Messages:
+    """Turns the messages of a transport into elements and advances."""
+
+    def __init__(self, address: Address, options: MessageOptions, reading: Reading | None, form: str | None) -> None:
+        chosen = message_format(address, options.form or form or "jsonl")
+        assert chosen.decoder is not None
+        self._reading = options.over(reading)
+        self._decode = chosen.decoder(self._reading)
+        self._arrival = options.time == "arrival"
+        self.refusals = Refusals(options.bad)
+
+    def items(self, payload: bytes, place: str, arrived: int) -> Sequence[Input]:
+        """What a message holds, nothing when it was refused; ``arrived`` (ms) is when the broker or we got it."""
+        try:
+            if len(payload) > self._reading.limit:
+                raise FormatError(f"{place}: {len(payload)} bytes, more than {self._reading.limit}: raise the limit")
+            return self._decode(payload, place, arrived if self._arrival else None)
+        except FormatError as error:
+            self.refuse(error)
+            return ()
+
+    def refuse(self, error: FormatError) -> None:
+        """Pass over what the error speaks of, or stop with a SourceError."""
+        try:
+            self.refusals(error)
+        except FormatError as stopped:
+            raise SourceError(str(stopped)) from stopped
+
+
+def message_format(address: Address, name: str) -> Format:
+    """The format of that name if it can be carried in messages."""
+    able = [one.name for one in stream_formats().values() if one.decoder is not None]
+    if name not in able:
+        raise SourceError(f"{address.text}: messages have no form {name!r}: there are {', '.join(able)}")
+    return stream_formats()[name]

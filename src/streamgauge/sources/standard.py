@@ -1,0 +1,43 @@
+"""Standard input and output: ``-``, with options ``-?form=nquads``."""
+
+import io
+import os
+import sys
+from collections.abc import Iterator
+from threading import Event
+
+from streamgauge.sources.address import Address, read_options
+from streamgauge.sources.contract import Sink, Source, SourceError
+from streamgauge.sources.reading import ReadingOptions, Refusals
+from streamgauge.sources.streams import ByteSink, ByteSource, WritingOptions
+from streamgauge.sources.waiting import Waiting
+from streamgauge.wire.formats import Reading, Refuse, stream_formats
+from streamgauge.wire.lines import Input
+
+SCHEMES = ("-",)
+
+
+def open_source(address: Address, reading: Reading | None, form: str | None) -> Source:
+    """Standard input, as JSON lines unless another format is named."""
+    options = read_options(ReadingOptions, address)
+    reading, name, closing = options.over(reading), options.form or form or "jsonl", Event()
+    able = [one.name for one in stream_formats().values() if one.follow is not None]
+    if name not in able:
+        raise SourceError(f"{address.text}: {name!r} cannot be read from standard input: there are {', '.join(able)}")
+    follow = stream_formats()[name].follow
+    assert follow is not None
+
+    def read(refuse: Refuse) -> Iterator[Input]:
+        descriptor = os.dup(sys.stdin.fileno())
+        try:
+            yield from follow(io.BufferedReader(Waiting(descriptor, closing)), "standard input", reading, refuse)
+        finally:
+            os.close(descriptor)
+
+    return ByteSource(address, closing, Refusals(options.bad), read)
+
+
+def open_sink(address: Address) -> Sink:
+    """Standard output."""
+    sys.stdout.flush()
+    return ByteSink(sys.stdout.fileno(), read_options(WritingOptions, address).end, None)

@@ -1,0 +1,203 @@
+"""Files, folders, growing files and standard input and output: what comes in, what is refused, what is written."""
+
+import gzip
+import subprocess
+import sys
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+import streamgauge.workloads.weather as weather
+from streamgauge.model.element import StreamElement
+from streamgauge.sources import Delivery, SourceError, open_sink, open_source, schemes
+from streamgauge.wire.formats import Reading, read_stream, stream_formats, write_stream
+from streamgauge.wire.lines import Advance, encode_advance, encode_element
+
+VALLEY = Path(weather.__file__).parent / "recorded" / "valley.trig"
+STREAMED = sorted(name for name, form in stream_formats().items() if form.follow)
+
+
+def element(number: int, time: int | None = None) -> StreamElement:
+    time = 10 * number if time is None else time
+    return StreamElement("urn:s", time, number, ((f"<urn:a{number}>", "<urn:b>", "<urn:c>"),))
+
+
+def test_every_transport_is_found():
+    assert {"-", "file"} <= set(schemes())
+
+
+@pytest.mark.parametrize("packed", ["", ".gz"])
+def test_a_file_is_read_with_its_advances(tmp_path, packed):
+    data = encode_element(element(0)) + b"\n" + encode_advance(5) + encode_element(element(1))
+    path = tmp_path / f"s.jsonl{packed}"
+    path.write_bytes(gzip.compress(data) if packed else data)
+    assert list(open_source(str(path)).items()) == [element(0), Advance(5), element(1)]
+    assert list(read_stream(path)) == [element(0), element(1)]
+
+
+def test_options_are_put_over_the_given_reading(tmp_path):
+    (tmp_path / "odd?name").mkdir()
+    (tmp_path / "odd?name" / "x_3.ttl").write_text("<urn:a> <urn:b> <urn:c> .")
+    folder = tmp_path / "odd?name"
+    assert [(e.stream, e.time) for e in open_source(str(folder)).items()] == [("http://ex.org/streams/test", 3000)]
+    url = f"file:{str(folder).replace('?', '%3F')}?stream=urn:t&interval=5"
+    reading = Reading(stream="urn:other", interval=7)
+    assert [(e.stream, e.time) for e in open_source(url, reading).items()] == [("urn:t", 15)]
+    assert [(e.stream, e.time) for e in open_source(str(folder), reading).items()] == [("urn:other", 21)]
+
+
+@pytest.mark.parametrize("form", STREAMED)
+def test_a_growing_file_is_followed(tmp_path, form):
+    elements = [element(n) for n in range(4)]
+    path = tmp_path / "growing"
+    write_stream(elements[:2], path, form)
+    source = open_source(f"{path}?follow=1&stream=urn:s&form={form}")
+    items = source.items()
+    found = [next(items)]
+    write_more(path, elements[2:], form)
+    found += [next(items) for _ in range(2)]
+    source.close()
+    assert list(items) == []
+    assert found == elements[:3]
+
+
+def write_more(path, elements, form):
+    """What a writer adds to a file of the format; Jelly's frames go on from the options at its head."""
+    if form == "jelly":
+        head = path.read_bytes()
+        write_stream([element(n) for n in range(2)] + elements, path.with_suffix(".all"), form)
+        whole = path.with_suffix(".all").read_bytes()
+        assert whole.startswith(head)
+        data = whole[len(head) :]
+    else:
+        data = b"".join(map(stream_formats()[form].encode, elements))
+    with path.open("ab") as file:
+        file.write(data)
+
+
+def test_a_followed_file_that_is_cut_is_named(tmp_path):
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(encode_element(element(0)) * 2)
+    items = open_source(f"{path}?follow=1&lateness=0").items()
+    next(items), next(items)
+    path.write_bytes(b"")
+    with pytest.raises(SourceError, match=r"s\.jsonl.*cannot be read: the file was cut while it was read"):
+        next(items)
+
+
+def test_a_waiting_source_ends_when_it_is_closed(tmp_path):
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(b"")
+    source = open_source(f"{path}?follow=true")
+    seen = []
+    reader = Thread(target=lambda: seen.extend(source.items()))
+    reader.start()
+    source.close()
+    source.close()
+    reader.join(10)
+    assert not reader.is_alive()
+    assert seen == []
+
+
+BAD = {
+    "no file": ("nowhere.nq", "nowhere.nq: there is no such file or folder"),
+    "no transport": ("gopher://x/y", "no stream comes from 'gopher': there are -, file"),
+    "unknown option": ("s.jsonl?folow=1", "unknown option folow: there are bad, follow, form, "),
+    "no number": ("s.jsonl?lateness=soon", "option lateness is 'soon': expected a whole number"),
+    "no truth": ("s.jsonl?follow=maybe", "option follow is 'maybe': expected 1 or 0"),
+    "no policy": ("s.jsonl?bad=ignore", "option bad is 'ignore': expected one of 'stop', 'skip'"),
+    "twice": ("s.jsonl?bad=stop&bad=skip", "option bad is given twice"),
+    "format": ("s.jsonl?form=xml", "there is no stream format 'xml'"),
+    "ending": ("odd.doc", r"no stream format has the ending \.doc"),
+    "not followed": ("s.parquet?follow=1", "parquet is not followed here"),
+    "port": ("mqtt://host:port/x", "not a URL"),
+    "standard input": ("-?form=parquet", "'parquet' cannot be read from standard input: there are jelly"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_cannot_be_opened_is_named(tmp_path, monkeypatch, case):
+    monkeypatch.chdir(tmp_path)
+    for name in ("s.jsonl", "odd.doc", "s.parquet"):
+        Path(name).write_text("")
+    url, said = BAD[case]
+    with pytest.raises(SourceError, match=said):
+        open_source(url)
+
+
+def test_bad_lines_stop_a_source_or_are_counted(tmp_path):
+    path = tmp_path / "s.jsonl"
+    bad = [b"nonsense\n", b'{"t":1}\n', b"x" * 400 + b"\n", encode_element(element(1, 3))]
+    path.write_bytes(encode_element(element(0, 9)) + b"".join(bad) + encode_element(element(2, 11)))
+    source = open_source(f"{path}?bad=skip&limit=200")
+    assert list(source.items()) == [element(0, 9), element(2, 11)]
+    assert source.refused == 4
+    assert "line 2: not a line of JSON" in source.reasons[0]
+    assert "line 4: longer than 200 bytes" in source.reasons[2]
+    assert "line 5: time goes back from 9 to 3 ms" in source.reasons[3]
+    with pytest.raises(SourceError, match=r"s\.jsonl, line 2: not a line of JSON"):
+        list(open_source(str(path)).items())
+
+
+def test_bad_quads_are_passed_over(tmp_path):
+    path = tmp_path / "s.nq"
+    good = "<urn:a> <urn:b> <urn:c> <urn:g{}> .\n"
+    lines = [good.format(1), "a b c\n", "<urn:a> <urn:b> <urn:c> .\n", good.format(""), good.format(2), good.format(1)]
+    path.write_text("".join(lines))
+    source = open_source(f"{path}?bad=skip")
+    assert [e.time for e in source.items()] == [1, 2]
+    assert [reason.split(": ", 1)[1][:12] for reason in source.reasons] == [
+        "not N-Quads:",
+        "a triple out",
+        "graph <urn:g",
+        "graph <urn:g",
+    ]
+    assert "had ended" in source.reasons[3]
+
+
+PROGRAM = """
+import sys
+from streamgauge.sources import open_sink, open_source
+from streamgauge.wire.lines import encode_element
+sink = open_sink("-")
+for item in open_source(sys.argv[1]).items():
+    sink.send(encode_element(item).rstrip())
+print(sink.close(), file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("form", STREAMED)
+def test_standard_input_and_output(tmp_path, form):
+    elements = [element(n) for n in range(3)]
+    write_stream(elements, tmp_path / "s", form)
+    command = [sys.executable, "-c", PROGRAM, f"-?form={form}&stream=urn:s"]
+    done = subprocess.run(command, input=(tmp_path / "s").read_bytes(), capture_output=True, check=True, timeout=60)
+    assert done.stdout == b"".join(map(encode_element, elements))
+    assert done.stderr.strip().endswith(str(Delivery(3, 0)).encode())
+
+
+def test_a_file_sink_adds_messages_and_reports_what_it_could_not_write(tmp_path):
+    for _ in range(2):
+        sink = open_sink(str(tmp_path / "out.jsonl"))
+        sink.send(b"one")
+        sink.send(b"two\n", key="k")
+        assert sink.close() == sink.close() == Delivery(2, 0)
+    assert (tmp_path / "out.jsonl").read_bytes() == b"one\ntwo\n" * 2
+    raw = open_sink(f"file:{tmp_path}/out.jelly?end=none")
+    raw.send(b"\x01")
+    assert raw.close() == Delivery(1, 0)
+    assert (tmp_path / "out.jelly").read_bytes() == b"\x01"
+    with pytest.raises(SourceError, match="the sink is closed"):
+        raw.send(b"late")
+    with pytest.raises(SourceError, match="cannot be written: No such file or directory"):
+        open_sink(str(tmp_path / "no" / "where"))
+    with pytest.raises(SourceError, match="unknown option form: there are end"):
+        open_sink(f"{tmp_path}/x?form=jsonl")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full, which only Linux has")
+def test_a_full_disk_is_reported():
+    sink = open_sink("/dev/full")
+    sink.send(b"lost")
+    assert sink.close() == Delivery(0, 1, "No space left on device")
