@@ -42,6 +42,7 @@ class RunHeader:
     ``factor`` is the pace (event time over wall time, ``None`` when fed as fast as possible); ``failure`` explains
     an engine that crashed, hung or flooded. ``workload`` and ``versions`` are free-form and printed in reports.
     ``options`` are the engine's own, as its task had them; ``late`` counts the elements that it said came too late.
+    ``cpu`` is the CPU time (s) of the engine's process tree from the feed's start to its end.
     """
 
     engine: str
@@ -61,6 +62,7 @@ class RunHeader:
     repetition: int = 1
     options: Mapping[str, object] = field(default_factory=dict)
     late: int = 0
+    cpu: float | None = None
 
 
 @dataclass(frozen=True)

@@ -141,3 +141,23 @@ def test_a_feeder_that_is_late_says_so():
     fed = feed_fast(ELEMENTS, Pace(None, 0, 50), slow, clock)
     run = replace(right_run(RSPQL), fed=tuple(fed))
     assert feeder_lateness(run) == (5.0, 5.0)
+
+
+BURNER = """
+import sys, time
+def burn(until):
+    while time.process_time() < until:
+        pass
+sys.stdin.readline()
+burn(0.5)
+print('{"ready":true}', flush=True)
+for line in sys.stdin:
+    pass
+burn(0.8)
+"""
+
+
+def test_cpu_time_counts_from_the_start_of_the_feed(tmp_path):
+    run = record(header(), engine(tmp_path, BURNER), ELEMENTS, Limits(30))
+    assert run.header.failure is None
+    assert run.header.cpu == pytest.approx(0.3, abs=0.1)

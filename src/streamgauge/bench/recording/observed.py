@@ -27,7 +27,8 @@ class Limits:
 class Observed:
     """What the threads see; failures are sentences, the first one counts.
 
-    ``ready`` counts how often the program said so, ``closed`` is set when it said so or its output is ``over``.
+    ``ready`` counts how often the program said so, ``closed`` is set when it said so or its output is ``over``;
+    ``spent`` is what its process tree had used (CPU s) when the feed began.
     """
 
     lines: list[tuple[int, bytes]] = field(default_factory=list)
@@ -38,6 +39,7 @@ class Observed:
     refused: str = ""
     failure: str | None = None
     written: int = 0
+    spent: float = 0.0
 
     def fail(self, sentence: str) -> None:
         """Keep the sentence if it is the first."""

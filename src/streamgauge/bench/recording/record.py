@@ -12,7 +12,7 @@ from typing import IO
 
 from streamgauge.bench.recording.feed import Pace, PacedFeeder, StoppedError, Write, feed_fast
 from streamgauge.bench.recording.observed import Clock, Limits, Observed, how_it_ended, last_words, read, start
-from streamgauge.bench.recording.sample import end, sample
+from streamgauge.bench.recording.sample import end, reaped, sample, spent
 from streamgauge.engines import command as command_of
 from streamgauge.engines import load
 from streamgauge.model.element import StreamElement
@@ -50,12 +50,15 @@ def record(
 ) -> Run:
     """Run the engine on the stream and return what was observed; a crash, hang, flood or refusal is in ``failure``."""
     asked = task_of(header) if task is None else task
+    before = reaped()
     with tempfile.TemporaryFile() as words:
         process = start(command, words)
         try:
-            return _observe(header, asked, process, stream, limits, clock, words)
+            run = _observe(header, asked, process, stream, limits, clock, words)
         finally:
             _kill(process)
+    cpu = max(0.0, reaped() - before - (run.header.cpu or 0.0))
+    return replace(run, header=replace(run.header, cpu=cpu))
 
 
 def _observe(
@@ -85,7 +88,7 @@ def _observe(
     if code != 0:
         seen.fail(f"the engine ended with exit code {code} after {len(seen.lines)} answers; {last_words(words)}")
     answers, late = seen.answers()
-    found = replace(header, started=started, failure=seen.failure, late=late)
+    found = replace(header, started=started, failure=seen.failure, late=late, cpu=seen.spent)
     return Run(found, answers, tuple(fed), tuple(seen.samples))
 
 
@@ -104,11 +107,13 @@ def _feed(
         write(encode_task(task))
         if not _await(process, seen, START_LIMIT_S):
             return clock(), []
+        seen.spent = spent(process.pid)
         started = clock()
         fed = feed(header, stream, write, clock, started)
         if task.preload:
             write(GO)
             _await(process, seen, PRELOAD_LIMIT_S)
+            seen.spent = spent(process.pid)
             started = clock()
             write(GO)
     except (OSError, StoppedError):

@@ -1,6 +1,7 @@
 """Samples of a process tree: memory, CPU and threads of an engine and everything that it started."""
 
 import contextlib
+import resource
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -41,6 +42,22 @@ def use(pid: int) -> Use | None:
             cpu += float(times.user + times.system)
             found = True
     return Use(rss, threads, cpu) if found else None
+
+
+def spent(pid: int) -> float:
+    """CPU seconds that the tree has used until now, and its processes that have ended and were waited for."""
+    total = 0.0
+    for process in tree(pid):
+        with contextlib.suppress(psutil.Error):
+            times = process.cpu_times()
+            total += float(times.user + times.system + times.children_user + times.children_system)
+    return total
+
+
+def reaped() -> float:
+    """CPU seconds of all processes that this one started and waited for, with those that they waited for."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def sample(pid: int, samples: list[Sample], done: threading.Event, clock: Callable[[], int]) -> None:
