@@ -158,6 +158,8 @@ burn(0.8)
 
 
 def test_cpu_time_counts_from_the_start_of_the_feed(tmp_path):
-    run = record(header(), engine(tmp_path, BURNER), ELEMENTS, Limits(30))
+    script = tmp_path / "burner.py"
+    script.write_text(BURNER)
+    run = record(header(), [sys.executable, str(script)], ELEMENTS, Limits(30))
     assert run.header.failure is None
     assert run.header.cpu == pytest.approx(0.3, abs=0.1)
