@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from json.encoder import encode_basestring_ascii
-from typing import Any, TypeAlias, get_args
+from typing import Any, TypeAlias, TypeGuard, get_args
 
 import pyoxigraph as ox
 
@@ -22,6 +22,8 @@ _KINDS = get_args(AnswerKind)
 _CANONICAL = Canonical()
 _RESOURCE = frozenset("<_")
 _TERM = frozenset('<_"')
+_ENDS = frozenset(("\n", "\r\n", ""))
+_raw = json.JSONDecoder().raw_decode
 
 
 class LineError(ValueError):
@@ -119,12 +121,22 @@ def _answer(data: dict[str, Any]) -> Answer:
 
 def _object(line: bytes | str) -> dict[str, Any]:
     try:
-        data = json.loads(line)
+        text = line if isinstance(line, str) else line.decode()
+        data = _loaded(text)
     except ValueError as error:
         raise LineError(f"not a line of JSON: {error}") from error
     if not isinstance(data, dict):
         raise LineError(f"the line is {_short(data)}: expected a JSON object")
     return data
+
+
+def _loaded(text: str) -> Any:
+    """The value of a line; the usual one has nothing around it but the line's end."""
+    try:
+        data, end = _raw(text)
+    except ValueError:
+        return json.loads(text)
+    return data if text[end:] in _ENDS else json.loads(text)
 
 
 def _whole(data: dict[str, Any], name: str) -> int:
@@ -151,20 +163,21 @@ def _triples(data: dict[str, Any], name: str) -> tuple[Triple, ...]:
     if not isinstance(text, str):
         raise LineError(f"field {name} is {_short(text)}: expected N-Triples text")
     lines = text.split(" .\n")
-    if lines.pop():
+    if lines.pop() or text.count("\n") != len(lines):
         return _parsed(text, name)
     triples = tuple([tuple(line.split(" ", 2)) for line in lines])
-    if all(map(_laid_out, triples)):
-        return triples  # type: ignore[return-value]
-    return _parsed(text, name)
+    return triples if _laid_out(triples) else _parsed(text, name)
 
 
-def _laid_out(triple: tuple[str, ...]) -> bool:
-    """Whether the three parts look like terms, which no layout but the canonical one gives."""
-    if len(triple) != 3:
+def _laid_out(triples: tuple[tuple[str, ...], ...]) -> TypeGuard[tuple[Triple, ...]]:
+    """Whether the parts of all lines look like terms, which no layout but the canonical one gives."""
+    try:
+        for subject, predicate, obj in triples:
+            if predicate[:1] != "<" or subject[:1] not in _RESOURCE or obj[:1] not in _TERM:
+                return False
+    except ValueError:
         return False
-    subject, predicate, obj = triple
-    return subject[:1] in _RESOURCE and predicate[:1] == "<" and obj[:1] in _TERM and "\n" not in obj
+    return True
 
 
 def _parsed(text: str, name: str) -> tuple[Triple, ...]:
