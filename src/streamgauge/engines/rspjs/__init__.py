@@ -1,0 +1,62 @@
+"""rsp-js 1.3.5 (npm), a JavaScript engine: RSP-QL over time-based windows, run in a Node program on the pipe."""
+
+import os
+import shutil
+from pathlib import Path
+
+from streamgauge.engines import Emit, EngineUnavailableError, Session
+from streamgauge.model.algebra import Select
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.semantics import R2S, Semantics
+from streamgauge.query import print_query
+from streamgauge.query.stamps import uses_timestamp
+from streamgauge.semantics.refusal import meaningless
+from streamgauge.wire.pipe import start_piped
+from streamgauge.wire.task import Task
+
+DIALECT = "rspql"
+PROFILES = ("rsp-js",)
+HOME = "STREAMGAUGE_RSPJS_HOME"
+
+_HERE = Path(__file__).parent
+
+
+def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
+    """``None``, or the sentence why rsp-js cannot answer the query under the semantics."""
+    if semantics.name not in PROFILES:
+        return f"rsp-js has semantics of its own: take {PROFILES[0]}"
+    if reason := meaningless(query, semantics):
+        return reason
+    if not isinstance(query.form, Select):
+        return "rsp-js answers SELECT only"
+    if uses_timestamp(query.form):
+        return "rsp-js has no timestamp()"
+    if any(each.window.kind != "time" for each in query.windows):
+        return "rsp-js has time-based windows only"
+    if (query.r2s or semantics.r2s) is not R2S.RSTREAM:
+        return "rsp-js has Rstream only"
+    try:
+        print_query(query, DIALECT)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def command() -> list[str]:
+    """Its program on the pipe; EngineUnavailableError says how to get Node and the package."""
+    node = shutil.which("node")
+    if node is None:
+        raise EngineUnavailableError("rsp-js needs Node 18 or newer: install it (Debian: apt-get install nodejs npm)")
+    home = Path(os.environ.get(HOME) or _HERE)
+    if not (home / "node_modules" / "rsp-js" / "package.json").is_file():
+        raise EngineUnavailableError(
+            f"the npm package rsp-js is not in {home}: npm install rsp-js@1.3.5 in a folder, and name it in {HOME}"
+        )
+    return [node, str(_HERE / "rspjs.js"), str(home)]
+
+
+def start(query: ContinuousQuery, semantics: Semantics, emit: Emit) -> Session:
+    """Begin to answer in a process of its own; ValueError for what is refused."""
+    if reason := refuse(query, semantics):
+        raise ValueError(reason)
+    return start_piped(command(), Task(print_query(query, DIALECT), DIALECT, semantics, query.static), emit)
