@@ -1,0 +1,153 @@
+"""Every query of every workload: read, printed in each dialect that can say it, answered rightly by `live`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+
+import pytest
+
+from streamgauge import workloads
+from streamgauge.bench.expected.reports import definition
+from streamgauge.bench.judging.oracle import Rules, check
+from streamgauge.engines import load
+from streamgauge.model.answer import Answer
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.run import Fed, Run, RunHeader
+from streamgauge.model.verdict import Judgement
+from streamgauge.query import fill, parse, print_query
+from streamgauge.query.dialects import load as dialects
+from streamgauge.semantics.profiles import RSPQL
+from streamgauge.wire.stream import elements as elements_of
+
+VALUES = {
+    "WSIZE": "4s",
+    "WSLIDE": "2s",
+    "TEMP": "50.0",
+    "VARIATION_THRESHOLD": "0.0",
+    "WIND": "60",
+    "DIFFERENCE": "20",
+    "POPULATION": "300000",
+}
+
+
+@dataclass(frozen=True)
+class Small:
+    """A small stream of a workload, on which each of these queries has something to say."""
+
+    workload: str
+    parameters: Mapping[str, object]
+    queries: tuple[str, ...]
+    values: Mapping[str, str] = field(default_factory=dict)
+
+
+_SRBENCH = tuple(name for name in workloads.queries(workloads.load("weather")) if name.startswith("srbench"))
+_ALL = {"stations": 10, "duration": "8s", "interval": "2s", "observes": "all", "static_triples": 400}
+SMALL = (
+    Small("weather", {"stations": 4, "duration": "6s"}, ("average", "count-by-sensor", "distinct-sensors", "select")),
+    Small("weather", {"stations": 4, "duration": "6s"}, ("variation",)),
+    Small("weather", {**_ALL, "arrival": "poisson"}, _SRBENCH),
+    Small("weather", {"stations": 6, "duration": "6s", "static_triples": 200}, ("streams-1",)),
+    Small("weather", {"stations": 6, "duration": "6s", "static_triples": 200, "streams": 2}, ("streams-2",)),
+    Small(
+        "weather",
+        {"stations": 8, "duration": "6s", "interval": "3s", "static_triples": 200, "streams": 4},
+        ("streams-4",),
+        {"TEMP": "10.0"},
+    ),
+    Small("weather", {"stations": 4, "duration": "12s"}, ("windows-1", "windows-2", "windows-4")),
+)
+CASES = [(small, name) for small in SMALL for name in small.queries]
+SILENT = frozenset[tuple[str, str]]()
+"""Queries that say nothing on their small stream."""
+
+_generated = cache(
+    lambda spark, small: (
+        tuple(elements_of(workloads.load(small[0]).generate(spark, 1, **dict(small[1])).toArrow())),
+        _static(spark, *small),
+    )
+)
+
+
+def _static(spark, name, parameters):
+    make = getattr(workloads.load(name), "static", None)
+    table = None if make is None else make(spark, 1, **dict(parameters))
+    return () if table is None else tuple(zip(*table.toArrow().to_pydict().values(), strict=True))
+
+
+def asked(workload: str, name: str, values: Mapping[str, str] = VALUES) -> ContinuousQuery:
+    text = workloads.query_text(workloads.load(workload), name)
+    return parse(fill(text, {key: value for key, value in values.items() if f"${{{key}}}" in text}), "rspql")
+
+
+def answered(query: ContinuousQuery, elements, advance: int) -> tuple[Answer, ...]:
+    answers: list[Answer] = []
+    session = load("live").start(query, RSPQL, answers.append)
+    for element in elements:
+        session.push(element)
+    session.advance(advance)
+    session.close()
+    return tuple(answers)
+
+
+def test_every_query_is_tried_on_a_small_stream():
+    tried = {(small.workload, name) for small, name in CASES}
+    known = {(name, query) for name in workloads.names() for query in workloads.queries(workloads.load(name))}
+    assert tried | {each for each in known if each[0] == "csrbench"} == known
+
+
+@pytest.mark.parametrize(("small", "name"), CASES, ids=[f"{small.workload}-{name}" for small, name in CASES])
+def test_live_answers_rightly(spark, small: Small, name: str):
+    elements, static = _generated(spark, (small.workload, tuple(small.parameters.items())))
+    query = asked(small.workload, name, {**VALUES, **small.values}).with_static(static)
+    assert load("live").refuse(query, RSPQL) is None
+    advance = max(element.time for element in elements)
+    fed = [Fed(each.sequence, each.time, each.time, each.time, len(each.added)) for each in elements]
+    header = RunHeader("live", query, "", "rspql", RSPQL, advance, 0)
+    run = Run(header, answered(query, elements, advance), (*fed, Fed(-1, advance, advance, advance)))
+    verdict = check(run, definition(elements), elements[0].time, Rules())
+    assert verdict.judgement is Judgement.RIGHT, verdict.reason
+    says = sum(window.expected for window in verdict.windows)
+    assert bool(says) is ((small.workload, name) not in SILENT)
+
+
+EVERY = [(name, query) for name in workloads.names() for query in workloads.queries(workloads.load(name))]
+
+
+@pytest.mark.parametrize(("workload", "name"), EVERY, ids=[f"{workload}-{name}" for workload, name in EVERY])
+def test_every_query_is_said_in_each_dialect_that_can(workload: str, name: str):
+    query = asked(workload, name)
+    assert parse(print_query(query, "rspql"), "rspql") == query
+    for dialect in set(dialects()) - {"rspql"}:
+        text = said(query, dialect)
+        again = query if text is None else parse(text, dialect)
+        assert by_window(again) == by_window(query), dialect
+
+
+def said(query: ContinuousQuery, dialect: str) -> str | None:
+    try:
+        return print_query(query, dialect)
+    except ValueError:
+        return None
+
+
+def by_window(query: ContinuousQuery) -> str:
+    """The query's algebra, its windows called by their stream and size."""
+    form = repr(query.form)
+    for each in query.windows:
+        form = form.replace(str(each.name), f"{each.stream} {each.window}")
+    return form
+
+
+SAID = {
+    "weather-select": 4,
+    "weather-srbench-q4": 4,
+    "weather-srbench-q12": 2,
+    "weather-srbench-q7": 2,
+    "weather-streams-4": 2,
+}
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_how_many_dialects_can_say_it(name: str):
+    query = asked(*name.split("-", 1))
+    assert sum(said(query, dialect) is not None for dialect in dialects()) == SAID[name]
