@@ -1,0 +1,150 @@
+"""Answers as text: a table for people, JSON lines, N-Quads and CSV for programs."""
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import chain
+from typing import TypeAlias
+
+import pyoxigraph as ox
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from streamgauge.model.answer import Answer
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.semantics import R2S, Semantics
+from streamgauge.model.terms import XSD, Row, Term, datatype, is_iri, is_literal
+from streamgauge.services.queries.outputs import as_element, makes_triples
+from streamgauge.wire.canonical import parse_term
+from streamgauge.wire.formats import stream_formats
+from streamgauge.wire.lines import encode_answer
+
+Encoder: TypeAlias = Callable[[Answer], bytes]
+"""One answer as bytes, whole lines."""
+
+_EPOCH_LIKE = 10**11
+_PLAIN = frozenset(XSD + name for name in ("integer", "decimal", "double", "float", "boolean", "string"))
+
+
+def encoder(form: str, query: ContinuousQuery) -> Encoder:
+    """How answers to a query are written in a format; ValueError when they cannot be."""
+    if form == "nquads" and not makes_triples(query):
+        raise ValueError("nquads holds graphs, the answers of a CONSTRUCT query: use table, jsonl or csv")
+    made: dict[str, Callable[[], Encoder]] = {"jsonl": lambda: encode_answer, "csv": _Csv, "nquads": _Quads}
+    return made[form]()
+
+
+class _Quads:
+    """A graph per report, its instant stated beside it: what the format ``nquads`` reads as a stream again."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def __call__(self, answer: Answer) -> bytes:
+        element = as_element(answer, "", self._count)
+        self._count += 1
+        encode = stream_formats()["nquads"].encode
+        assert encode is not None
+        return encode(element) if element.added else b""
+
+
+class _Csv:
+    """A line per row: the instant and scope in ms, ``+`` or ``-``, and the plain values (SPARQL 1.1 results in CSV)."""
+
+    def __init__(self) -> None:
+        self._headed = False
+
+    def __call__(self, answer: Answer) -> bytes:
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\r\n")
+        if not self._headed:
+            writer.writerow(["instant", "start", "end", "change", *names(answer)])
+            self._headed = True
+        head = [answer.instant, *(answer.scope or (None, None))]
+        for sign, row in _changes(answer):
+            writer.writerow([*head, sign, *map(_plain, row)])
+        return text.getvalue().encode()
+
+
+def names(answer: Answer) -> Sequence[str]:
+    """The columns of an answer."""
+    return {"solutions": answer.variables, "triples": ("subject", "predicate", "object"), "boolean": ("answer",)}[
+        answer.kind
+    ]
+
+
+def _changes(answer: Answer) -> Iterator[tuple[str, Row]]:
+    return chain((("+", row) for row in answer.added), (("-", row) for row in answer.removed))
+
+
+def _plain(term: Term | None) -> str:
+    """A term without brackets, quotes, language and datatype."""
+    if term is None or term.startswith("_:"):
+        return term or ""
+    parsed = parse_term(term)
+    return str(parsed) if isinstance(parsed, ox.BlankNode) else parsed.value
+
+
+class Shown:
+    """Answers as tables on a terminal: a line for the report, its rows below; IRIs shortened by ``prefixes``."""
+
+    def __init__(
+        self, console: Console, query: ContinuousQuery, semantics: Semantics, prefixes: Mapping[str, str]
+    ) -> None:
+        self._console = console
+        self._prefixes = sorted(prefixes.items(), key=lambda pair: -len(pair[1]))
+        r2s = query.r2s or semantics.r2s
+        self._signs = {R2S.RSTREAM: {"+": "", "-": "-"}, R2S.ISTREAM: {"+": "+", "-": "-"}, R2S.DSTREAM: {"+": "-"}}[
+            r2s
+        ]
+
+    def __call__(self, answer: Answer) -> None:
+        """Print one report."""
+        self._console.print(Text(_headline(answer), style="bold"))
+        rows = list(_changes(answer))
+        if answer.kind == "boolean":
+            self._console.print(f"  {_plain(answer.added[0][0])}" if answer.added else "  no answer")
+        elif rows:
+            self._console.print(self._table(names(answer), rows))
+
+    def _table(self, columns: Sequence[str], rows: Sequence[tuple[str, Row]]) -> Table:
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+        signs = [self._signs.get(sign, sign) for sign, _ in rows]
+        if any(signs):
+            table.add_column("")
+        for column in columns:
+            table.add_column(column, overflow="fold")
+        for sign, (_, row) in zip(signs, rows, strict=True):
+            cells = [Text(self._short(term)) for term in row]
+            table.add_row(*([Text(sign)] if any(signs) else []), *cells)
+        return table
+
+    def _short(self, term: Term | None) -> str:
+        if term is None:
+            return ""
+        if is_literal(term):
+            return _plain(term) if datatype(term) in _PLAIN else term
+        if is_iri(term):
+            for prefix, start in self._prefixes:
+                if term.startswith(start, 1):
+                    return f"{prefix}:{term[1 + len(start) : -1]}"
+        return term
+
+
+def _headline(answer: Answer) -> str:
+    scope = f"[{_time(answer.scope[0])} .. {_time(answer.scope[1])}]" if answer.scope else ""
+    instant = _time(answer.instant) if answer.instant is not None else ""
+    count = len(answer.added) + len(answer.removed)
+    what = "" if answer.kind == "boolean" else f"{count} row{'' if count == 1 else 's'}"
+    return "  ".join(filter(None, [instant, scope, what])) or "report"
+
+
+def _time(ms: int) -> str:
+    """Seconds, or date and time where the number looks like ms since 1970."""
+    if ms < _EPOCH_LIKE:
+        return f"{ms / 1000:g} s"
+    moment = datetime.fromtimestamp(ms / 1000, UTC)
+    return moment.strftime("%Y-%m-%d %H:%M:%S") + (f".{ms % 1000:03d}" if ms % 1000 else "") + "Z"

@@ -1,0 +1,133 @@
+"""The command ``query``: a continuous query on a stream, its answers printed as they come."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from streamgauge.bench.experiments.plan import read_text
+from streamgauge.cli.answers import Shown, encoder
+from streamgauge.cli.exits import Exit
+from streamgauge.model.answer import Answer
+from streamgauge.query import QueryError, fill
+from streamgauge.query.prologue import read_prologue
+from streamgauge.query.tokens import tokens
+from streamgauge.watching import Options, Watch, WatchError, watch
+from streamgauge.wire.pipe import PipeError
+from streamgauge.workloads.parameters import duration
+
+FORMATS = ("table", "jsonl", "nquads", "csv")
+Tell = Callable[[Answer], None]
+
+
+def register(app: typer.Typer) -> None:
+    """Add this group's commands."""
+    app.command("query")(query)
+
+
+def _form(value: str | None) -> str | None:
+    if value is not None and value not in FORMATS:
+        raise typer.BadParameter(f"{value!r}: choose from {', '.join(FORMATS)}")
+    return value
+
+
+def _ms(value: str | None) -> str | None:
+    if value is not None:
+        try:
+            duration(value)
+        except ValueError as error:
+            raise typer.BadParameter(f"{value!r}: {error}") from error
+    return value
+
+
+def query(
+    file: Annotated[str, typer.Argument(metavar="QUERY", help="The query's file; - for standard input.")],
+    stream: Annotated[list[str], typer.Option(help="A file, URL or - (standard input), or IRI=SOURCE.")],
+    static: Annotated[Path | None, typer.Option(help="An RDF file with data beside the streams.")] = None,
+    semantics: Annotated[str | None, typer.Option(help="A profile; that of the dialect unless given.")] = None,
+    engine: Annotated[str, typer.Option(help="Which engine answers.")] = "live",
+    form: Annotated[str | None, typer.Option("--format", callback=_form, help="table, jsonl, nquads or csv.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
+    to: Annotated[str | None, typer.Option(help="A file or URL to send the answers to.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many answers.")] = None,
+    lateness: Annotated[str | None, typer.Option(callback=_ms, help="How late elements may come: 2s.")] = None,
+    t0: Annotated[int | None, typer.Option(help="Start of the first window, ms.")] = None,
+    advance_to: Annotated[
+        str | None, typer.Option(callback=_ms, help="Where time ends after the streams: 30s.")
+    ] = None,
+    wall: Annotated[bool, typer.Option("--wall", help="Time passes by the wall clock although nothing comes.")] = False,
+    define: Annotated[list[str] | None, typer.Option("--set", "--define", "-D", help="A query parameter.")] = None,
+) -> None:
+    """Answer a continuous query on streams; print the answers as they come."""
+    text = _filled(file, define or ())
+    options: Options = {"semantics": semantics, "static": static, "engine": engine, "lateness": lateness, "t0": t0}
+    options["advance"] = "wall" if wall else None
+    options["end"] = duration(advance_to) if advance_to else "windows"
+    chosen = form or ("jsonl" if as_json or to or not sys.stdout.isatty() else "table")
+    with watch(text, *stream, **options) as answers, _teller(answers, text, chosen, to) as tell:
+        raise typer.Exit(_print(answers, tell, limit))
+
+
+def _filled(file: str, define: Sequence[str]) -> str:
+    template = sys.stdin.read() if file == "-" else read_text(Path(file))
+    try:
+        return fill(template, dict(_pair(item) for item in define))
+    except ValueError as error:
+        raise WatchError(f"{file}, {error}" if isinstance(error, QueryError) else f"{file}: {error}") from error
+
+
+def _pair(item: str) -> tuple[str, str]:
+    name, equals, value = item.partition("=")
+    if not equals or not name:
+        raise typer.BadParameter(f"{item!r}: write NAME=VALUE", param_hint="--set")
+    return name, value
+
+
+def _print(answers: Watch[Answer], tell: Tell, limit: int | None) -> Exit | int:
+    """Hand every answer on until the end, the limit or Ctrl-C; then say how much it was."""
+    code: Exit | int = Exit.RIGHT
+    told = 0
+    try:
+        while told != limit and (batch := answers.gather()):
+            for answer in batch if limit is None else batch[: limit - told]:
+                tell(answer)
+                told += 1
+    except KeyboardInterrupt:
+        code = 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except PipeError as error:
+        typer.echo(f"streamgauge: {error}", err=True)
+        code = Exit.ENGINE_FAILURE
+    _conclude(answers, told)
+    return code
+
+
+def _conclude(answers: Watch[Answer], told: int) -> None:
+    late = f", {answers.late} of them too late" if answers.late else ""
+    typer.echo(f"{answers.elements} elements{late}; {told} answers", err=True)
+
+
+@contextmanager
+def _teller(answers: Watch[Answer], text: str, form: str, to: str | None) -> Iterator[Tell]:
+    """What is done with an answer: shown, written or sent; WatchError when the format cannot hold it."""
+    asked = answers.asked[0]
+    if form == "table" and to is None:
+        prefixes = read_prologue(text, tokens(text)).prefixes
+        yield Shown(Console(highlight=False), asked.query, asked.semantics, prefixes)
+        return
+    try:
+        encode = encoder(form, asked.query)
+    except ValueError as error:
+        raise WatchError(str(error)) from error
+    yield lambda answer: _write(encode(answer))
+
+
+def _write(lines: bytes) -> None:
+    sys.stdout.buffer.write(lines)
+    sys.stdout.buffer.flush()

@@ -1,0 +1,135 @@
+"""Queries being answered by an engine from wherever the time of their streams is now."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias, cast
+
+from streamgauge.model.answer import Answer
+from streamgauge.model.element import StreamElement
+from streamgauge.model.engine import Emit, Engine, Session
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.semantics import Origin, Semantics
+from streamgauge.semantics.beginning import Beginning, beginning
+from streamgauge.semantics.refusal import RefusedError
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One query, the semantics that it is asked under, and who gets its answers."""
+
+    query: ContinuousQuery
+    semantics: Semantics
+    emit: Emit
+
+
+Started: TypeAlias = tuple[ContinuousQuery, Semantics, Emit]
+
+
+def fixed(semantics: Semantics, t0: int) -> Semantics:
+    """The semantics with its first window at ``t0`` (ms)."""
+    return replace(semantics, origin=Origin.FIXED, t0=t0)
+
+
+class Asking:
+    """A session of several queries; it begins with the first element or advance, from where t0 is moved on to.
+
+    ``moves`` says how a query begins at a time (ms): ``beginning``, or ``as_declared`` to keep t0. ``late`` counts the
+    elements that came after their time was declared over, or that the engine found late. RefusedError when the engine
+    refuses a query.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        asked: Sequence[Asked],
+        moves: Callable[[ContinuousQuery, Semantics, int], Beginning] | None = None,
+    ) -> None:
+        for each in asked:
+            if reason := engine.refuse(each.query, each.semantics):
+                raise RefusedError(reason)
+        self._engine, self._asked, self._moves = engine, tuple(asked), moves or moved
+        self._session: Session | None = None
+        self._told: int | None = None
+        self._after_told = 0
+
+    @property
+    def late(self) -> int:
+        """How many elements came too late to count."""
+        return self._after_told + int(getattr(self._session, "late", 0))
+
+    def push(self, element: StreamElement) -> None:
+        """An element has come."""
+        if self._told is not None and element.time <= self._told:
+            self._after_told += 1
+            return
+        (self._session or self._begin(element.time)).push(element)
+
+    def advance(self, time: int) -> None:
+        """Nothing at or before ``time`` (ms) will come."""
+        if self._told is None or time > self._told:
+            (self._session or self._begin(time)).advance(time)
+            self._told = time
+
+    def close(self) -> None:
+        """No more input; nothing further is due."""
+        if self._session is not None:
+            self._session.close()
+
+    def _begin(self, first: int) -> Session:
+        begun = [_begun(each, self._moves(each.query, each.semantics, first)) for each in self._asked]
+        self._session = start(self._engine, begun)
+        return self._session
+
+
+def moved(query: ContinuousQuery, semantics: Semantics, first: int) -> Beginning:
+    """Begin where the stream is."""
+    return beginning(query.windows, semantics, first)
+
+
+def as_declared(query: ContinuousQuery, semantics: Semantics, first: int) -> Beginning:  # noqa: ARG001
+    """Begin at the semantics' own t0."""
+    return Beginning(semantics)
+
+
+def start(engine: Engine, asked: Sequence[Started]) -> Session:
+    """One session for all queries, shared where the engine can share."""
+    if len(asked) == 1:
+        return engine.start(*asked[0])
+    together = getattr(engine, "start_all", None)
+    if together is not None:
+        return cast(Session, together(asked))
+    return _Several([engine.start(*each) for each in asked])
+
+
+def _begun(asked: Asked, begun: Beginning) -> Started:
+    if begun.since is None:
+        return asked.query, begun.semantics, asked.emit
+
+    def emit(answer: Answer) -> None:
+        if begun.counts(answer):
+            asked.emit(answer)
+
+    return asked.query, begun.semantics, emit
+
+
+class _Several:
+    """Sessions beside each other."""
+
+    def __init__(self, sessions: Sequence[Session]) -> None:
+        self._sessions = tuple(sessions)
+
+    @property
+    def late(self) -> int:
+        return max((int(getattr(session, "late", 0)) for session in self._sessions), default=0)
+
+    def push(self, element: StreamElement) -> None:
+        for session in self._sessions:
+            session.push(element)
+
+    def advance(self, time: int) -> None:
+        for session in self._sessions:
+            session.advance(time)
+
+    def close(self) -> None:
+        for session in self._sessions:
+            session.close()

@@ -1,0 +1,151 @@
+"""Several sources as one sequence: by application time when they are finite, as they come when they are live."""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from heapq import merge
+from threading import Condition, Thread, current_thread
+from typing import TypeAlias
+
+from streamgauge.model.element import StreamElement
+from streamgauge.wire.lines import Advance, Input
+
+ROOM = 4096
+"""How many items may wait to be looked at; a source that brings more waits itself."""
+
+LEAVE_S = 5.0
+"""How long closing waits for the thread of a source to end."""
+
+Place: TypeAlias = int
+"""Which source."""
+
+
+def by_time(sources: Sequence[Iterable[Input]]) -> Iterator[Input]:
+    """Sorted sources merged by application time, elements numbered anew; what is told counts after its time."""
+    if len(sources) == 1:
+        yield from sources[0]
+        return
+    for sequence, item in enumerate(merge(*sources, key=_when)):
+        yield _numbered(item, sequence)
+
+
+def _when(item: Input) -> tuple[int, bool]:
+    return item.time, isinstance(item, Advance)
+
+
+def _numbered(item: Input, sequence: int) -> Input:
+    if isinstance(item, Advance):
+        return item
+    return StreamElement(item.stream, item.time, sequence, item.added, item.removed, item.until)
+
+
+class Arrivals:
+    """Items in the order in which they come, numbered anew; ``None`` when nothing came for ``patience`` seconds.
+
+    How far time has come is what all sources have told. A source's error is raised where its items are taken.
+    """
+
+    def __init__(self, patience: float | None = None) -> None:
+        self._patience = patience
+        self._changed = Condition()
+        self._waiting: deque[tuple[Place, Input | BaseException | None]] = deque()
+        self._told: dict[Place, int | None] = {}
+        self._threads: list[Thread] = []
+        self._sequence = 0
+        self._woken = self._over = False
+
+    def expect(self) -> Place:
+        """One more source will bring items."""
+        place = len(self._told)
+        self._told[place] = None
+        return place
+
+    def read(self, items: Iterable[Input]) -> None:
+        """Take what a source brings in a thread of its own."""
+        thread = Thread(target=self._read, args=(self.expect(), items), name="streamgauge-source", daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def put(self, place: Place, item: Input) -> bool:
+        """Hand an item over, waiting for room; false when nobody takes items any more."""
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._waiting) < ROOM or self._over)
+            if not self._over:
+                self._waiting.append((place, item))
+                self._changed.notify_all()
+            return not self._over
+
+    def offer(self, place: Place, item: Input) -> bool:
+        """Hand an item over where there is room for it."""
+        with self._changed:
+            room = len(self._waiting) < ROOM and not self._over
+            if room:
+                self._waiting.append((place, item))
+                self._changed.notify_all()
+            return room
+
+    def end(self, place: Place, error: BaseException | None = None) -> None:
+        """A source has ended, or failed."""
+        with self._changed:
+            self._waiting.append((place, error))
+            self._changed.notify_all()
+
+    def wake(self) -> None:
+        """Something else has happened: let whoever takes items look."""
+        with self._changed:
+            self._woken = True
+            self._changed.notify_all()
+
+    def stop(self) -> None:
+        """Nobody takes items any more: sources that wait for room go on and end."""
+        with self._changed:
+            self._over = True
+            self._waiting.clear()
+            self._changed.notify_all()
+
+    def join(self) -> None:
+        """Wait for the threads of the sources to end."""
+        for thread in self._threads:
+            if thread is not current_thread():
+                thread.join(LEAVE_S)
+
+    def __iter__(self) -> Iterator[Input | None]:
+        """Until every source has ended."""
+        open_sources = set(self._told)
+        while open_sources and not self._over:
+            for place, item in self._taken():
+                if isinstance(item, BaseException):
+                    raise item
+                if item is None:
+                    open_sources.discard(place)
+                    del self._told[place]
+                    continue
+                if (counted := self._counted(place, item)) is not None:
+                    yield counted
+            yield None
+
+    def _taken(self) -> list[tuple[Place, Input | BaseException | None]]:
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._woken or self._over, self._patience)
+            taken = list(self._waiting)
+            self._waiting.clear()
+            self._woken = False
+            self._changed.notify_all()
+        return taken
+
+    def _counted(self, place: Place, item: Input) -> Input | None:
+        if isinstance(item, StreamElement):
+            self._sequence += 1
+            return _numbered(item, self._sequence - 1)
+        self._told[place] = item.time
+        told = [time for time in self._told.values() if time is not None]
+        return Advance(min(told)) if len(told) == len(self._told) else None
+
+    def _read(self, place: Place, items: Iterable[Input]) -> None:
+        error: BaseException | None = None
+        try:
+            for item in items:
+                if not self.put(place, item):
+                    break
+        except Exception as failed:
+            error = failed
+        self.end(place, error)

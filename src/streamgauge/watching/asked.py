@@ -1,0 +1,115 @@
+"""What is asked: a query from text, file or value, its static data, and the semantics that it is asked under."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeAlias
+
+from streamgauge.engines import load, profiles
+from streamgauge.model.engine import Engine
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.semantics import Semantics
+from streamgauge.model.terms import Triple
+from streamgauge.query import QueryError, detect, parse
+from streamgauge.semantics.profiles import profile
+from streamgauge.services.queries.asking import fixed
+from streamgauge.wire.formats import read_triples
+from streamgauge.workloads.parameters import duration
+
+Query: TypeAlias = str | Path | ContinuousQuery
+"""A query's text, the path of a file that has it, or the query itself."""
+
+Static: TypeAlias = str | Path | Iterable[Triple] | None
+"""Background data: an RDF file, or triples."""
+
+
+class WatchError(ValueError):
+    """A query or stream that cannot be watched; the sentence says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Under which terms queries are asked: engine by name, a semantics or a profile's name (``None``: the dialect's).
+
+    ``lateness`` (ms or text as ``2s``) and ``t0`` (ms) replace the semantics' own.
+    """
+
+    engine: str = "live"
+    semantics: Semantics | str | None = None
+    static: Static = None
+    lateness: int | str | None = None
+    t0: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Understood:
+    """A query by its name (``None`` when it is the only one), with its semantics."""
+
+    name: str | None
+    query: ContinuousQuery
+    semantics: Semantics
+
+
+def understand(queries: Query | Mapping[str, Query], terms: Terms) -> tuple[Understood, ...]:
+    """Every query read, its static data beside it; WatchError, QueryError or FormatError say what is wrong."""
+    static = _static(terms.static)
+    engine = load(terms.engine)
+    if not isinstance(queries, Mapping):
+        return (_understand(None, queries, static, engine, terms),)
+    if not queries:
+        raise WatchError("there is no query to watch: name at least one")
+    return tuple(_understand(name, query, static, engine, terms) for name, query in queries.items())
+
+
+def _understand(
+    name: str | None, query: Query, static: tuple[Triple, ...] | None, engine: Engine, terms: Terms
+) -> Understood:
+    asked, dialect = _read(query)
+    if static is not None:
+        asked = asked.with_static(static)
+    elif asked.background and not asked.static:
+        named = " and ".join(f"<{graph}>" for graph in asked.background)
+        raise WatchError(f"the query reads {named}: name the file that has its triples (static)")
+    return Understood(name, asked, _semantics(terms, dialect, profiles(engine)))
+
+
+def _read(query: Query) -> tuple[ContinuousQuery, str]:
+    if isinstance(query, ContinuousQuery):
+        return query, "rspql"
+    text = query if isinstance(query, str) and "{" in query else _text(Path(query))
+    dialect = detect(text)
+    try:
+        return parse(text, dialect), dialect
+    except QueryError as error:
+        raise error if text is query else WatchError(f"{query}, {error}") from error
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise WatchError(f"{path}: this query cannot be read: {error}") from error
+
+
+def _static(static: Static) -> tuple[Triple, ...] | None:
+    if static is None:
+        return None
+    return tuple(read_triples(static) if isinstance(static, str | Path) else static)
+
+
+def _semantics(terms: Terms, dialect: str, able: tuple[str, ...] | None) -> Semantics:
+    """The one asked for, else the dialect's profile, or the engine's own where it has others."""
+    asked = terms.semantics
+    if asked is None:
+        asked = dialect if able is None or dialect in able else able[0]
+    semantics = profile(asked) if isinstance(asked, str) else asked
+    if terms.lateness is not None:
+        semantics = replace(semantics, lateness=_milliseconds(terms.lateness))
+    return semantics if terms.t0 is None else fixed(semantics, terms.t0)
+
+
+def _milliseconds(lateness: int | str) -> int:
+    try:
+        return duration(lateness)
+    except ValueError as error:
+        raise WatchError(f"lateness is {lateness!r}: {error}") from error

@@ -1,0 +1,165 @@
+"""``watch`` and ``awatch``: queries, streams and options put together."""
+
+from collections import deque
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any, Literal, TypedDict, Unpack, cast, overload
+
+from streamgauge.engines import load
+from streamgauge.model.answer import Answer
+from streamgauge.model.engine import Emit
+from streamgauge.model.semantics import Semantics
+from streamgauge.services.queries.asking import Asked, Asking, as_declared, moved
+from streamgauge.watching.arrivals import Arrivals, by_time
+from streamgauge.watching.asked import Query, Static, Terms, Understood, WatchError, understand
+from streamgauge.watching.asynchronous import AsyncWatch
+from streamgauge.watching.streams import Feed, Stream, open_feeds
+from streamgauge.watching.watch import End, Passing, Watch, wall_clock
+from streamgauge.wire.formats.format import Reading
+from streamgauge.wire.lines import Input
+
+BEAT_S = 0.1
+"""How often the wall clock is looked at while nothing comes."""
+
+
+class Options(TypedDict, total=False):
+    """What ``watch`` and ``awatch`` take by name."""
+
+    semantics: Semantics | str | None
+    """A Semantics value or a profile's name; the profile of the query's dialect unless given."""
+    static: Static
+    """Background data: an RDF file or triples."""
+    engine: str
+    """Which engine answers; ``live`` unless given."""
+    lateness: int | str | None
+    """How late elements may come: ms, or text as ``2s``."""
+    t0: int | None
+    """Where the first window starts, ms; before the first element unless given."""
+    advance: Literal["wall"] | Callable[[], int] | None
+    """``wall``, or a clock in ms: time passes although nothing comes."""
+    end: End
+    """What happens to time when the streams end."""
+    merge: Literal["time", "arrival"] | None
+    """How several streams are merged: by time, unless one of them is live."""
+    reading: Reading | None
+    """How files are read."""
+
+
+@overload
+def watch(query: Mapping[str, Query], *streams: Stream, **options: Unpack[Options]) -> Watch[tuple[str, Answer]]: ...
+@overload
+def watch(query: Query, *streams: Stream, **options: Unpack[Options]) -> Watch[Answer]: ...
+def watch(query: Query | Mapping[str, Query], *streams: Stream, **options: Unpack[Options]) -> Watch[Any]:
+    """The answers to a query on streams, as they come; to several by name, pairs of name and answer.
+
+    WatchError, QueryError, FormatError, SourceError and RefusedError say in a sentence what cannot be.
+    """
+    asked, feeds = _opened(query, streams, options)
+    if any(isinstance(feed.items, AsyncIterable) for feed in feeds):
+        raise WatchError("an asynchronous iterable is watched by awatch: async for answer in streamgauge.awatch(...)")
+    if not _by_arrival(feeds, options) and not _own_pace(options):
+        return _watch(asked, feeds, options, by_time([_plain(feed) for feed in feeds]), None)
+    arrivals = Arrivals(BEAT_S if options.get("advance") else None)
+    begun = _watch(asked, feeds, options, arrivals, arrivals)
+    _read(arrivals, feeds, options)
+    return begun
+
+
+@overload
+def awatch(
+    query: Mapping[str, Query], *streams: Stream, **options: Unpack[Options]
+) -> AsyncWatch[tuple[str, Answer]]: ...
+@overload
+def awatch(query: Query, *streams: Stream, **options: Unpack[Options]) -> AsyncWatch[Answer]: ...
+def awatch(query: Query | Mapping[str, Query], *streams: Stream, **options: Unpack[Options]) -> AsyncWatch[Any]:
+    """The same for ``async for``; streams may be asynchronous iterables, and the engine works beside the event loop."""
+    asked, feeds = _opened(query, streams, options)
+    arrivals = Arrivals(BEAT_S if options.get("advance") else None)
+    begun = _watch(asked, feeds, options, arrivals, arrivals)
+    awaited = [feed.items for feed in feeds if isinstance(feed.items, AsyncIterable)]
+    pumps = [(arrivals.expect(), items) for items in awaited]
+    _read(arrivals, [feed for feed in feeds if not isinstance(feed.items, AsyncIterable)], options)
+    return AsyncWatch(begun, arrivals, pumps)
+
+
+def _opened(
+    query: Query | Mapping[str, Query], streams: Sequence[Stream], options: Options
+) -> tuple[tuple[Understood, ...], list[Feed]]:
+    """The queries understood, and the sources opened."""
+    if unknown := set(options) - set(Options.__annotations__):
+        raise TypeError(
+            f"watch has no option {', '.join(sorted(unknown))}: it has {', '.join(Options.__annotations__)}"
+        )
+    own = {field.name for field in fields(Terms)}
+    terms = Terms(**{name: value for name, value in options.items() if name in own})  # type: ignore[arg-type]
+    asked = understand(query, terms)
+    named = list(dict.fromkeys(window.stream for each in asked for window in each.query.windows))
+    lateness = max((each.semantics.lateness for each in asked if each.semantics.lateness is not None), default=None)
+    return asked, open_feeds(streams, named, options.get("reading") or Reading(lateness=lateness))
+
+
+def _watch(
+    asked: Sequence[Understood],
+    feeds: Sequence[Feed],
+    options: Options,
+    items: Iterable[Input | None],
+    arrivals: Arrivals | None,
+) -> Watch[Any]:
+    ready: deque[Any] = deque()
+
+    def leave() -> None:
+        if arrivals is not None:
+            arrivals.stop()
+        for feed in feeds:
+            feed.close()
+        if arrivals is not None:
+            arrivals.join()
+
+    wake = None if arrivals is None else arrivals.wake
+    each = [Asked(one.query, one.semantics, _emit(one.name, ready, wake)) for one in asked]
+    moves = moved if options.get("t0") is None else as_declared
+    try:
+        asking = Asking(load(options.get("engine", "live")), each, moves)
+    except Exception:
+        leave()
+        raise
+    return Watch(asked, asking, ready, items, Passing(options.get("end", "windows"), _wall(options)), leave)
+
+
+def _emit(name: str | None, ready: deque[Any], wake: Callable[[], None] | None) -> Emit:
+    def emit(answer: Answer) -> None:
+        ready.append(answer if name is None else (name, answer))
+        if wake is not None:
+            wake()
+
+    return emit
+
+
+def _wall(options: Options) -> Callable[[], int] | None:
+    clock = options.get("advance")
+    return wall_clock if clock == "wall" else clock
+
+
+def _by_arrival(feeds: Sequence[Feed], options: Options) -> bool:
+    """Whether several streams are merged as their elements come."""
+    merge = options.get("merge")
+    return merge == "arrival" or (merge is None and len(feeds) > 1 and any(feed.live for feed in feeds))
+
+
+def _own_pace(options: Options) -> bool:
+    """Whether answers may come while no element does: time passes, or the engine is a program of its own."""
+    return options.get("advance") is not None or hasattr(load(options.get("engine", "live")), "command")
+
+
+def _read(arrivals: Arrivals, feeds: Sequence[Feed], options: Options) -> None:
+    """A thread for each source, or one for all that are merged by time."""
+    plain = [_plain(feed) for feed in feeds]
+    if _by_arrival(feeds, options):
+        for items in plain:
+            arrivals.read(items)
+    elif plain:
+        arrivals.read(by_time(plain))
+
+
+def _plain(feed: Feed) -> Iterable[Input]:
+    return cast(Iterable[Input], feed.items)

@@ -1,0 +1,144 @@
+"""A watch: answers iterated over as they come, elements taken as answers are asked for."""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Generic, Literal, TypeAlias, TypeVar
+
+from streamgauge.services.queries.asking import Asking
+from streamgauge.watching.asked import Understood
+from streamgauge.wire.lines import Advance, Input
+
+Said = TypeVar("Said")
+
+End: TypeAlias = Literal["windows", "stream"] | int
+"""Where time goes when the streams have ended: on until all that holds something has closed, nowhere, or to ms."""
+
+
+def wall_clock() -> int:
+    """Now, ms since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Passing:
+    """How time passes: what happens to it at the ``end``; ``wall`` (its clock, ms) moves it on where nothing comes."""
+
+    end: End = "windows"
+    wall: Callable[[], int] | None = None
+
+
+class Watch(Generic[Said]):
+    """Answers as they come, to iterate over once; to be closed, or used with ``with``, when left before the end.
+
+    ``asked`` are the queries with their semantics; ``elements`` counts what has come, ``late`` what came too late to
+    count, ``answers`` what was given.
+    """
+
+    def __init__(
+        self,
+        asked: Sequence[Understood],
+        asking: Asking,
+        ready: deque[Said],
+        items: Iterable[Input | None],
+        passing: Passing,
+        leave: Callable[[], None],
+    ) -> None:
+        self.asked, self._asking, self._ready, self._items = asked, asking, ready, iter(items)
+        self._passing, self._leave = passing, leave
+        self._last: int | None = None
+        self._over = False
+        self.elements = self.answers = 0
+
+    @property
+    def late(self) -> int:
+        """How many elements have come too late to count."""
+        return self._asking.late
+
+    def __iter__(self) -> Iterator[Said]:
+        return self
+
+    def __next__(self) -> Said:
+        """The next answer, waited for."""
+        while not self._ready:
+            if self._over:
+                raise StopIteration
+            self._step()
+        self.answers += 1
+        return self._ready.popleft()
+
+    def gather(self) -> list[Said]:
+        """Every answer that is there, at least one; none when there will be no more."""
+        while not self._ready and not self._over:
+            self._step()
+        gathered = [self._ready.popleft() for _ in range(len(self._ready))]
+        self.answers += len(gathered)
+        return gathered
+
+    def close(self) -> None:
+        """Stop: no more answers; sources and engine end."""
+        if not self._over:
+            self._over = True
+            self._ready.clear()
+            with suppress(ValueError):
+                self._finish()
+
+    def __enter__(self) -> "Watch[Said]":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_over"):
+            self.close()
+
+    def _step(self) -> None:
+        """Take one thing that comes; what goes wrong ends the watch."""
+        try:
+            if not self._take():
+                self._end()
+                self._over = True
+                self._finish()
+        except BaseException:
+            self.close()
+            raise
+
+    def _take(self) -> bool:
+        """Whether anything more may come."""
+        try:
+            item = next(self._items)
+        except StopIteration:
+            return False
+        if item is None:
+            if self._passing.wall is not None:
+                self._asking.advance(self._passing.wall() - self._margin() - 1)
+        elif isinstance(item, Advance):
+            self._asking.advance(item.time)
+        else:
+            self.elements += 1
+            self._last = item.time if self._last is None else max(self._last, item.time)
+            self._asking.push(item)
+        return True
+
+    def _end(self) -> None:
+        end = self._passing.end
+        if end == "windows" and self._last is not None:
+            timed = [
+                each.window.size for one in self.asked for each in one.query.windows if each.window.kind != "count"
+            ]
+            self._asking.advance(self._last + max(timed, default=0))
+        elif isinstance(end, int):
+            self._asking.advance(end)
+
+    def _margin(self) -> int:
+        return max(each.semantics.lateness or 0 for each in self.asked)
+
+    def _finish(self) -> None:
+        try:
+            self._leave()
+        finally:
+            self._asking.close()
