@@ -11,13 +11,14 @@ from streamgauge.bench.expected.background import BackgroundError
 from streamgauge.bench.experiments.experiment import ExperimentError
 from streamgauge.bench.importing import ForeignError
 from streamgauge.bench.rules import UnknownRulesError
-from streamgauge.cli import capacity, certify, data, explain, importing, judging, reproduce, runs, show, translate
+from streamgauge.cli import capacity, certify, data, explain, importing, judging, query, reproduce, runs, show, translate
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.spark import SparkUnavailableError
 from streamgauge.engines import EngineError
 from streamgauge.query import QueryError
 from streamgauge.semantics.profiles import UnknownProfileError
-from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
+from streamgauge.semantics.refusal import OutOfOrderError, RefusedError, StreamNameError
+from streamgauge.watching import WatchError
 from streamgauge.wire.formats import FormatError
 from streamgauge.wire.run import RunError
 from streamgauge.wire.stream import StreamError
