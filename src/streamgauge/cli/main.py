@@ -43,6 +43,8 @@ BAD_INPUT = (
     UnknownRulesError,
     CaseError,
     DeviationError,
+    WatchError,
+    StreamNameError,
 )
 """What a user can put right: printed as its sentence, without a stack trace."""
 
@@ -53,7 +55,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for group in (capacity, certify, data, explain, importing, judging, reproduce, runs, show, translate):
+for group in (capacity, certify, data, explain, importing, judging, query, reproduce, runs, show, translate):
     group.register(app)
 
 
