@@ -30,7 +30,11 @@ class Looked:
         return self.evaluator.settle()
 
 
-@pytest.mark.parametrize("operators", OPERATORS, ids=lambda names: "+".join(sorted(names)) or "BGP")
+PLAIN = [operators - {"EXISTS"} for operators in OPERATORS]
+"""pyoxigraph lets the pattern of EXISTS take variables from where they are not in scope (``semantics/differing``)."""
+
+
+@pytest.mark.parametrize("operators", PLAIN, ids=lambda names: "+".join(sorted(names)) or "BGP")
 def test_every_look_gives_what_pyoxigraph_says(operators):
     @given(draw.queries(operators), st.lists(draw.triples(max_size=12), min_size=1, max_size=4))
     def check(form, contents):

@@ -25,7 +25,7 @@ from streamgauge.compute.changes.operators import (
     Unique,
 )
 from streamgauge.compute.changes.paths import START, Nodes, Placed, Reach, nullable
-from streamgauge.compute.changes.plans import Planned, plan, pushable
+from streamgauge.compute.changes.plans import Asked, pushable
 from streamgauge.compute.changes.sharing import Keyed, Shared
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Term
@@ -33,8 +33,8 @@ from streamgauge.query.rebuild import expression_parts
 
 Needed = frozenset[str]
 State = TypeVar("State", bound=Stateful)
-MakeLeaf: TypeAlias = Callable[[Term | None, Planned, Sequence[str]], Take]
-"""Makes a leaf: its graph (``None`` is the default graph), its joins, the variables of its rows."""
+MakeLeaf: TypeAlias = Callable[[Asked], Take]
+"""Makes a leaf of what is asked of a graph."""
 _CHANGING = {"RAND", "UUID", "STRUUID", "NOW", "BNODE"}
 
 
@@ -137,7 +137,7 @@ class Builder:
             return self._kept(self._with(Constant((), ((),))), conditions)
         names = names_of(al.pattern_variables(found.bgp))
         output = tuple(name for name in dict.fromkeys((*self.order, *names)) if name in needed and name in names)
-        return Source(self.make_leaf(found.graph, plan(found.bgp, conditions), output), output)
+        return Source(self.make_leaf(Asked(found.graph, found.bgp, tuple(conditions), output)), output)
 
     def _path(self, built: Operator | None, found: Leaf, path: al.Repeat, present: Needed) -> Operator:
         """A repeated path: followed from a constant end, else from what is joined so far, else from everywhere.

@@ -3,10 +3,9 @@
 from collections.abc import Iterable, Sequence
 
 from streamgauge.compute.changes.bags import Bag, Delta, add_all
-from streamgauge.compute.changes.generate import Feed, Joins, generate
+from streamgauge.compute.changes.generate import Feed
 from streamgauge.compute.changes.normal import UnsupportedError
-from streamgauge.compute.changes.operators import Take
-from streamgauge.compute.changes.plans import Planned
+from streamgauge.compute.changes.pool import Pool
 from streamgauge.compute.changes.tree import Tree
 from streamgauge.model import algebra as al
 from streamgauge.model.semantics import EmptyAggregate
@@ -37,8 +36,8 @@ class Evaluator:
         empty_aggregate: EmptyAggregate = EmptyAggregate.SPARQL,
         names: Sequence[Term] = (),
     ) -> None:
-        self._joins: list[tuple[Term | None, Joins]] = []
-        self._tree = Tree(form, names, empty_aggregate, self._leaf)
+        self._pool = Pool()
+        self._tree = Tree(form, names, empty_aggregate, self._pool.leaf)
         self.variables = self._tree.variables
         self._first = self._tree.pull()
         self._shown: Bag = {}
@@ -46,14 +45,9 @@ class Evaluator:
         self.enter, self.leave = self.feeds(None)
         self.enter(tuple(static))
 
-    def _leaf(self, graph: Term | None, planned: Planned, output: Sequence[str]) -> Take:
-        joins = generate(planned, output)
-        self._joins.append((graph, joins))
-        return joins.take
-
     def feeds(self, graph: Term | None) -> tuple[Feed, Feed]:
         """Two functions that let triples enter and leave a graph; they do nothing when no pattern reads it."""
-        return _together([(joins.enter, joins.leave) for name, joins in self._joins if name == graph])
+        return self._pool.feeds(graph)
 
     def settle(self) -> Delta:
         """The change of the answer since the last ``settle``, over ``variables``."""
@@ -80,31 +74,8 @@ class Evaluator:
 
         Operators are asked after a ``settle``.
         """
-        joins = {
-            f"{number}.{name}": len(index)
-            for number, (_, joins) in enumerate(self._joins)
-            for name, index in joins.indexes.items()
-        }
-        return joins | {name: held - self._least[name] for name, held in self._tree.held().items()}
+        return self._pool.remembered() | {name: held - self._least[name] for name, held in self._tree.held().items()}
 
     def solutions(self) -> Bag:
         """The answer at the last ``settle``: row -> multiplicity; do not change it."""
         return self._shown
-
-
-def _together(pairs: Sequence[tuple[Feed, Feed]]) -> tuple[Feed, Feed]:
-    """One pair of functions for all leaves, without a detour for a single one."""
-    if len(pairs) == 1:
-        return pairs[0]
-
-    def enter(triples: Iterable[Triple]) -> None:
-        graph = tuple(triples)
-        for one, _ in pairs:
-            one(graph)
-
-    def leave(triples: Iterable[Triple]) -> None:
-        graph = tuple(triples)
-        for _, one in pairs:
-            one(graph)
-
-    return enter, leave

@@ -1,22 +1,23 @@
-"""Generated joins: two Python functions per basic graph pattern, for triples that come and that go.
+"""Generated joins: two Python functions for the basic graph patterns over a graph, for triples that come and that go.
 
-One function handles a whole graph. A triple that comes is put into all indexes first, one that goes is taken out
-last; a solution that uses it in several places is counted at the first of them only: pattern i joins with patterns
-j < i on triples other than the new one.
+Patterns share what they look triples up in. One function handles a whole graph. A triple that comes is put into all
+indexes first, one that goes is taken out last; a solution that uses it in several places is counted at the first of
+them only: pattern i joins with patterns j < i on triples other than the new one.
 
 An index has a tuple for a key with one value and a set for one with several. Where the triples of a predicate are of
 one relation, its first index says whether a triple is there, and only further copies are counted (``more``); elsewhere
 all copies are (``counts``).
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from streamgauge.compute.changes.bags import Bag
 from streamgauge.compute.changes.conditions import test, variables_of
-from streamgauge.compute.changes.plans import Path, Plan, Planned, Step
+from streamgauge.compute.changes.plans import Path, Plan, Planned, Relation, Step, merged
 from streamgauge.model.algebra import Var
-from streamgauge.model.terms import Row, Term, Triple
+from streamgauge.model.terms import Term, Triple
 
 Feed = Callable[[Iterable[Triple]], None]
 _T = ("s", "p", "o")
@@ -24,11 +25,10 @@ _T = ("s", "p", "o")
 
 @dataclass(frozen=True, slots=True)
 class Joins:
-    """A running basic graph pattern: ``enter`` and ``leave`` take graphs, ``take`` gives the signed rows since."""
+    """Running basic graph patterns: ``enter`` and ``leave`` take graphs and add to the bags of what was found."""
 
     enter: Feed
     leave: Feed
-    take: Callable[[], dict[Row, int]]
     indexes: dict[str, Any]
     source: str
 
@@ -60,28 +60,55 @@ class _Text:
         return name
 
 
-def generate(planned: Planned, output: Sequence[str]) -> Joins:
-    """Compile the joins of a planned pattern; rows of ``pending`` are over the variables ``output``."""
-    paths = _paths(planned)
-    indexes: dict[str, Any] = {_index(path): (set() if _whole(planned, path) else {}) for path in paths}
+def generate(planned: Sequence[Planned], outputs: Sequence[tuple[str, ...]], found: Sequence[Bag]) -> Joins:
+    """Compile the joins of planned patterns over one graph, which share relations.
+
+    Each adds signed rows over its output variables to its bag of ``found``.
+    """
+    relations, plans = merged(planned)
+    leaves = [_Leaf(number, *each) for number, each in enumerate(zip(plans, outputs, strict=True))]
+    paths = tuple(dict.fromkeys(path for leaf in leaves for path in leaf.paths))
+    indexes: dict[str, Any] = {_index(path): (set() if _whole(relations, path) else {}) for path in paths}
     copies: dict[str, Any] = {"counts": {}, "more": {}}
-    pending: dict[Row, int] = {}
-    names: dict[str, Any] = {**indexes, **copies, "pending": pending}
-    names |= _tests(planned)
-    text = _Text(names)
-    _function(text, "enter", planned, paths, output)
-    _function(text, "leave", planned, paths, output)
+    pending = {leaf.pending: bag for leaf, bag in zip(leaves, found, strict=True)}
+    text = _Text({**indexes, **copies, **pending, **_tests(relations, leaves)})
+    whole = _Whole(relations, leaves, paths)
+    for name in ("enter", "leave"):
+        _function(text, name, whole)
     source = _module(text)
     space: dict[str, Any] = {}
     exec(compile(source, "<joins>", "exec"), space)
-    enter, leave = space["build"](**names)
+    enter, leave = space["build"](**text.names)
+    return Joins(enter, leave, indexes | copies, source)
 
-    def take() -> dict[Row, int]:
-        change = pending.copy()
-        pending.clear()
-        return change
 
-    return Joins(enter, leave, take, indexes | copies, source)
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    """One pattern of several: its number, its joins over the common relations, the columns of its rows."""
+
+    number: int
+    planned: Planned
+    output: tuple[str, ...]
+
+    @property
+    def paths(self) -> Iterator[Path]:
+        return (step.path for plan in self.planned.plans for step in plan.steps)
+
+    @property
+    def pending(self) -> str:
+        return f"pending{self.number}"
+
+    def condition(self, number: int) -> str:
+        return f"f{self.number}_{number}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    """Everything that two functions are generated of."""
+
+    relations: tuple[Relation, ...]
+    leaves: Sequence[_Leaf]
+    paths: tuple[Path, ...]
 
 
 def _module(text: _Text) -> str:
@@ -89,59 +116,50 @@ def _module(text: _Text) -> str:
     return f"def build({', '.join(text.names)}):\n{body}\n    return enter, leave\n"
 
 
-def _paths(planned: Planned) -> tuple[Path, ...]:
-    return tuple(dict.fromkeys(step.path for plan in planned.plans for step in plan.steps))
-
-
 def _index(path: Path) -> str:
     return f"r{path.relation}_{''.join(_T[at] for at in path.bound)}"
 
 
-def _whole(planned: Planned, path: Path) -> bool:
-    """A path without open columns (or without bound ones) is a set, not a dictionary of sets."""
-    columns = planned.relations[path.relation].columns
-    return path.bound in (columns, ())
+def _whole(relations: Sequence[Relation], path: Path) -> bool:
+    """A path without open columns (or without bound ones) is a set, not a dictionary of tuples and sets."""
+    return path.bound in (relations[path.relation].columns, ())
 
 
-def _tests(planned: Planned) -> dict[str, Any]:
+def _tests(relations: Sequence[Relation], leaves: Sequence[_Leaf]) -> dict[str, Any]:
     single = {
         f"t{number}_{index}": test(condition, [name])
-        for number, relation in enumerate(planned.relations)
+        for number, relation in enumerate(relations)
         for index, (_, name, condition) in enumerate(relation.conditions)
     }
-    several = {f"f{n}": test(condition, variables_of(condition)) for n, condition in enumerate(planned.conditions)}
+    several = {
+        leaf.condition(number): test(condition, variables_of(condition))
+        for leaf in leaves
+        for number, condition in enumerate(leaf.planned.conditions)
+    }
     return single | several
 
 
-def _function(text: _Text, name: str, planned: Planned, paths: Sequence[Path], output: Sequence[str]) -> None:
+def _function(text: _Text, name: str, whole: _Whole) -> None:
     text.add(f"def {name}(triples):")
     text.depth += 1
     text.add("for t in triples:")
     text.depth += 1
     text.add("s, p, o = t")
-    predicates = [relation.constants[1] for relation in planned.relations]
+    predicates = [relation.constants[1] for relation in whole.relations]
     if all(predicate is not None for predicate in predicates):
         for number, predicate in enumerate(dict.fromkeys(predicates)):
             text.add(f"{'elif' if number else 'if'} p == {text.constant(predicate or '')}:")
             text.depth += 1
-            relations = [at for at, other in enumerate(predicates) if other == predicate]
-            _handle(text, name, planned, paths, output, relations)
+            _handle(text, name, whole, [at for at, other in enumerate(predicates) if other == predicate])
             text.depth -= 1
     else:
-        _handle(text, name, planned, paths, output, range(len(predicates)))
+        _handle(text, name, whole, range(len(predicates)))
     text.depth -= 2
 
 
-def _handle(
-    text: _Text,
-    name: str,
-    planned: Planned,
-    paths: Sequence[Path],
-    output: Sequence[str],
-    relations: Sequence[int],
-) -> None:
+def _handle(text: _Text, name: str, whole: _Whole, relations: Sequence[int]) -> None:
     """Admit the triple to its relations, count its copies, keep the indexes, join."""
-    admits = {relation: _admission(text, planned, relation) for relation in relations}
+    admits = {relation: _admission(text, whole.relations, relation) for relation in relations}
     guard = len(relations) > 1
     if guard:
         for relation, admitted in admits.items():
@@ -149,13 +167,13 @@ def _handle(
         text.add(f"if not ({' or '.join(f'a{relation}' for relation in relations)}): continue")
     elif admits[relations[0]] != "True":
         text.add(f"if not ({admits[relations[0]]}): continue")
-    own = [] if guard else [path for path in paths if path.relation == relations[0]]
+    own = [] if guard else [path for path in whole.paths if path.relation == relations[0]]
     first = own[0] if own else None
-    _count(text, name, planned, first)
-    rest = [path for path in paths if path != first or name == "leave"]
+    _count(text, name, whole, first)
+    rest = [path for path in whole.paths if path != first or name == "leave"]
     blocks: list[Callable[[int], None]] = [
-        lambda relation: _index_all(text, name, planned, rest, relation),
-        lambda relation: _join_all(text, name, planned, output, relation),
+        lambda relation: _index_all(text, name, whole, rest, relation),
+        lambda relation: _join_all(text, name, whole, relation),
     ]
     for block in blocks if name == "enter" else reversed(blocks):
         for relation in relations:
@@ -170,21 +188,21 @@ def _handle(
                     text.lines.pop()
 
 
-def _admission(text: _Text, planned: Planned, number: int) -> str:
-    relation = planned.relations[number]
+def _admission(text: _Text, relations: Sequence[Relation], number: int) -> str:
+    relation = relations[number]
     parts = [f"{_T[at]} == {text.constant(c)}" for at, c in enumerate(relation.constants) if c is not None and at != 1]
-    if any(other.constants[1] is None for other in planned.relations) and relation.constants[1] is not None:
+    if any(other.constants[1] is None for other in relations) and relation.constants[1] is not None:
         parts.append(f"p == {text.constant(relation.constants[1])}")
     parts += [f"{_T[at]} == {_T[first]}" for at, first in enumerate(relation.equal) if first != at]
     parts += [f"t{number}_{index}({_T[at]})" for index, (at, _, _) in enumerate(relation.conditions)]
     return " and ".join(parts) or "True"
 
 
-def _count(text: _Text, name: str, planned: Planned, first: Path | None) -> None:
+def _count(text: _Text, name: str, whole: _Whole, first: Path | None) -> None:
     """Pass over a triple of which there are copies; one that comes enters the index ``first``, which knows them."""
     if name == "enter" and first is not None:
         copy = ["more[t] = more.get(t, 0) + 1", "continue"]
-        _enter(text, _access(planned, first), copy)
+        _enter(text, _access(whole.relations, first), copy)
     elif name == "enter":
         text.add("n = counts.get(t)")
         text.add("if n:")
@@ -211,9 +229,9 @@ class _Access:
     value: str
 
 
-def _access(planned: Planned, path: Path) -> _Access:
-    columns = planned.relations[path.relation].columns
-    if _whole(planned, path):
+def _access(relations: Sequence[Relation], path: Path) -> _Access:
+    columns = relations[path.relation].columns
+    if _whole(relations, path):
         return _Access(_index(path), None, _tuple([_T[at] for at in columns]))
     rest = _tuple([_T[at] for at in columns if at not in path.bound])
     return _Access(_index(path), _tuple([_T[at] for at in path.bound]), rest)
@@ -248,10 +266,10 @@ def _leave(text: _Text, access: _Access) -> None:
     text.add(f"else: del {index}[{key}]")
 
 
-def _index_all(text: _Text, name: str, planned: Planned, paths: Sequence[Path], relation: int) -> None:
+def _index_all(text: _Text, name: str, whole: _Whole, paths: Sequence[Path], relation: int) -> None:
     for path in paths:
         if path.relation == relation:
-            access = _access(planned, path)
+            access = _access(whole.relations, path)
             if name == "enter":
                 _enter(text, access, ())
             else:
@@ -262,37 +280,38 @@ def _tuple(parts: Sequence[str]) -> str:
     return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
 
 
-def _join_all(text: _Text, name: str, planned: Planned, output: Sequence[str], relation: int) -> None:
-    for plan in planned.plans:
-        if planned.relation_of[plan.pattern] == relation:
-            _join(text, name, planned, plan, output)
+def _join_all(text: _Text, name: str, whole: _Whole, relation: int) -> None:
+    for leaf in whole.leaves:
+        for plan in leaf.planned.plans:
+            if leaf.planned.relation_of[plan.pattern] == relation:
+                _join(text, name, leaf, plan)
 
 
-def _join(text: _Text, name: str, planned: Planned, plan: Plan, output: Sequence[str]) -> None:
+def _join(text: _Text, name: str, leaf: _Leaf, plan: Plan) -> None:
     """Nested loops over the steps; ``where`` says which local holds each variable."""
-    depth = text.depth
+    depth, planned, pending = text.depth, leaf.planned, leaf.pending
     where = {
         node.name: _T[at]
         for at, node in reversed([*enumerate(planned.patterns[plan.pattern])])
         if isinstance(node, Var)
     }
-    _conditions(text, planned, plan.conditions, where)
+    _conditions(text, leaf, plan.conditions, where)
     for number, step in enumerate(plan.steps):
         _step(text, planned, step, number, where)
         if step.pattern < plan.pattern:
             _other_triple(text, planned, step, plan, where)
-        _conditions(text, planned, step.conditions, where)
-    text.add(f"row = ({''.join(where[variable] + ', ' for variable in output)})")
-    text.add(f"n = pending.get(row, 0) {'+' if name == 'enter' else '-'} 1")
-    text.add("if n: pending[row] = n")
-    text.add("else: del pending[row]")
+        _conditions(text, leaf, step.conditions, where)
+    text.add(f"row = ({''.join(where[variable] + ', ' for variable in leaf.output)})")
+    text.add(f"n = {pending}.get(row, 0) {'+' if name == 'enter' else '-'} 1")
+    text.add(f"if n: {pending}[row] = n")
+    text.add(f"else: del {pending}[row]")
     text.depth = depth
 
 
-def _conditions(text: _Text, planned: Planned, numbers: Iterable[int], where: dict[str, str]) -> None:
+def _conditions(text: _Text, leaf: _Leaf, numbers: Iterable[int], where: dict[str, str]) -> None:
     for number in numbers:
-        arguments = ", ".join(where[variable] for variable in variables_of(planned.conditions[number]))
-        text.add(f"if f{number}({arguments}):")
+        arguments = ", ".join(where[variable] for variable in variables_of(leaf.planned.conditions[number]))
+        text.add(f"if {leaf.condition(number)}({arguments}):")
         text.depth += 1
 
 

@@ -1,7 +1,8 @@
 """How a basic graph pattern is joined when one triple comes or goes: relations, access paths, the order of joins."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 
 from streamgauge.compute.changes.conditions import is_fast, variables_of
 from streamgauge.model.algebra import BGP, Call, Expression, TriplePattern, Var
@@ -63,10 +64,57 @@ class Planned:
     plans: tuple[Plan, ...]
 
 
-def plan(bgp: BGP, conditions: Sequence[Expression]) -> Planned:
-    """Relations, and for each pattern the joins that follow, most-bound first, conditions as early as can be."""
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A basic graph pattern over a graph (``None`` is the default graph), conditions, and the variables of its rows."""
+
+    graph: Term | None
+    bgp: BGP
+    conditions: tuple[Expression, ...]
+    output: tuple[str, ...]
+
+
+def plan_all(asked: Sequence[Asked]) -> list[Planned]:
+    """Plans of patterns over one graph: those that differ in their conditions on one variable share a relation.
+
+    These conditions are then tested while joining, not before.
+    """
+    planned = [plan(each.bgp, each.conditions) for each in asked]
+    ways: dict[tuple[object, object], set[Relation]] = {}
+    for relation in chain.from_iterable(each.relations for each in planned):
+        ways.setdefault((relation.constants, relation.equal), set()).add(relation)
+    several = {relation for relations in ways.values() if len(relations) > 1 for relation in relations}
+    return [
+        plan(each.bgp, each.conditions, frozenset(each.conditions)) if several.intersection(made.relations) else made
+        for each, made in zip(asked, planned, strict=True)
+    ]
+
+
+def merged(planned: Sequence[Planned]) -> tuple[tuple[Relation, ...], list[Planned]]:
+    """The relations of all plans, each once, and the plans over them."""
+    relations = tuple(dict.fromkeys(chain.from_iterable(each.relations for each in planned)))
+    place = {relation: number for number, relation in enumerate(relations)}
+    return relations, [_over(each, relations, [place[relation] for relation in each.relations]) for each in planned]
+
+
+def _over(planned: Planned, relations: tuple[Relation, ...], places: Sequence[int]) -> Planned:
+    """The plan with its relations at these places among others."""
+
+    def moved(step: Step) -> Step:
+        return replace(step, path=Path(places[step.path.relation], step.path.bound))
+
+    plans = tuple(replace(each, steps=tuple(map(moved, each.steps))) for each in planned.plans)
+    of = tuple(places[relation] for relation in planned.relation_of)
+    return replace(planned, relations=relations, relation_of=of, plans=plans)
+
+
+def plan(bgp: BGP, conditions: Sequence[Expression], late: frozenset[Expression] = frozenset()) -> Planned:
+    """Relations, and for each pattern the joins that follow, most-bound first, conditions as early as can be.
+
+    Those of ``late`` are tested while joining.
+    """
     patterns = tuple(_nodes(triple) for triple in bgp.patterns)
-    single = [condition for condition in conditions if len(variables_of(condition)) == 1]
+    single = [each for each in conditions if len(variables_of(each)) == 1 and each not in late]
     rest = tuple(condition for condition in conditions if condition not in single)
     shapes = [_relation(nodes, single) for nodes in patterns]
     relations = tuple(dict.fromkeys(shapes))

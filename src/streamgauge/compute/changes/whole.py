@@ -10,7 +10,7 @@ from streamgauge.compute.changes.bags import Bag, Delta, difference
 from streamgauge.compute.changes.columns import Matches, Parted
 from streamgauge.compute.changes.generate import Feed
 from streamgauge.compute.changes.operators import Take
-from streamgauge.compute.changes.plans import Planned
+from streamgauge.compute.changes.plans import Asked, plan
 from streamgauge.compute.changes.tree import Tree
 from streamgauge.model import algebra as al
 from streamgauge.model.semantics import EmptyAggregate
@@ -39,8 +39,9 @@ class Snapshots:
         self._shown: Bag = {}
         self.variables = self._tree.variables
 
-    def _leaf(self, graph: Term | None, planned: Planned, output: Sequence[str]) -> Take:
-        matches = Matches(planned, output, self._parted.setdefault(graph, Parted()))
+    def _leaf(self, asked: Asked) -> Take:
+        parted = self._parted.setdefault(asked.graph, Parted())
+        matches = Matches(plan(asked.bgp, asked.conditions), asked.output, parted)
         self._matches.append(matches)
         return matches.take
 

@@ -1,0 +1,74 @@
+"""The basic graph patterns of one query or of several over graphs that change, with common indexes for each graph."""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+
+from streamgauge.compute.changes.bags import Bag
+from streamgauge.compute.changes.generate import Feed, Joins, generate
+from streamgauge.compute.changes.operators import Take
+from streamgauge.compute.changes.plans import Asked, plan_all
+from streamgauge.model.algebra import Var
+from streamgauge.model.terms import Term, Triple
+
+
+class Pool:
+    """Patterns are asked for first; then ``feeds`` gives what triples of a graph enter and leave by."""
+
+    def __init__(self) -> None:
+        self._leaves: list[tuple[Asked, Bag]] = []
+        self._joins: dict[Term | None, list[Joins]] = {}
+
+    def leaf(self, asked: Asked) -> Take:
+        """A pattern whose solutions are wanted."""
+        found: Bag = {}
+        self._leaves.append((asked, found))
+        return partial(_taken, found)
+
+    def feeds(self, graph: Term | None) -> tuple[Feed, Feed]:
+        """Two functions that let triples enter and leave a graph; they do nothing when no pattern reads it."""
+        if graph not in self._joins:
+            self._joins[graph] = self._generated(graph)
+        joins = self._joins[graph]
+        return _one([each.enter for each in joins]), _one([each.leave for each in joins])
+
+    def _generated(self, graph: Term | None) -> list[Joins]:
+        """Patterns whose predicates are constants together; one with a variable there would slow them down."""
+        leaves = [each for each in self._leaves if each[0].graph == graph]
+        open_ = [each for each in leaves if _is_open(each[0])]
+        groups = [[each for each in leaves if each not in open_], *([each] for each in open_)]
+        return [_joined(group) for group in groups if group]
+
+    def remembered(self) -> dict[str, int]:
+        """How many entries each index holds."""
+        joins = [each for graph in self._joins.values() for each in graph]
+        return {
+            f"{number}.{name}": len(index) for number, each in enumerate(joins) for name, index in each.indexes.items()
+        }
+
+
+def _joined(leaves: Sequence[tuple[Asked, Bag]]) -> Joins:
+    asked = [each for each, _ in leaves]
+    return generate(plan_all(asked), [each.output for each in asked], [found for _, found in leaves])
+
+
+def _taken(found: Bag) -> Bag:
+    change = found.copy()
+    found.clear()
+    return change
+
+
+def _is_open(asked: Asked) -> bool:
+    return any(isinstance(triple.predicate, Var) for triple in asked.bgp.patterns)
+
+
+def _one(feeds: Sequence[Callable[[Iterable[Triple]], None]]) -> Feed:
+    """One function for all, without a detour for a single one."""
+    if len(feeds) == 1:
+        return feeds[0]
+
+    def feed(triples: Iterable[Triple]) -> None:
+        graph = tuple(triples)
+        for one in feeds:
+            one(graph)
+
+    return feed
