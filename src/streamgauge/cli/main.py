@@ -11,13 +11,27 @@ from streamgauge.bench.expected.background import BackgroundError
 from streamgauge.bench.experiments.experiment import ExperimentError
 from streamgauge.bench.importing import ForeignError
 from streamgauge.bench.rules import UnknownRulesError
-from streamgauge.cli import capacity, certify, data, explain, importing, judging, query, reproduce, runs, show, translate
+from streamgauge.cli import (
+    capacity,
+    certify,
+    data,
+    explain,
+    importing,
+    judging,
+    query,
+    reproduce,
+    runs,
+    show,
+    stream,
+    translate,
+)
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.spark import SparkUnavailableError
 from streamgauge.engines import EngineError
 from streamgauge.query import QueryError
 from streamgauge.semantics.profiles import UnknownProfileError
 from streamgauge.semantics.refusal import OutOfOrderError, RefusedError, StreamNameError
+from streamgauge.sources import SourceError
 from streamgauge.watching import WatchError
 from streamgauge.wire.formats import FormatError
 from streamgauge.wire.run import RunError
@@ -44,6 +58,7 @@ BAD_INPUT = (
     CaseError,
     DeviationError,
     WatchError,
+    SourceError,
     StreamNameError,
 )
 """What a user can put right: printed as its sentence, without a stack trace."""
@@ -55,7 +70,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for group in (capacity, certify, data, explain, importing, judging, query, reproduce, runs, show, translate):
+for group in (capacity, certify, data, explain, importing, judging, query, reproduce, runs, show, stream, translate):
     group.register(app)
 
 

@@ -117,14 +117,19 @@ class RunWriter:
         self._parts[name] += 1
 
     def _write_header(self, *, finished: bool) -> None:
-        data = {
-            "format": FORMAT,
-            "version": VERSION,
-            "finished": finished,
-            "stream": self._stream,
-            "header": encode(self._header, leave_out={"query"}),
-        }
-        write_json(self._root / "run.json", data)
+        write_header(self._root, self._header, self._stream, finished=finished)
+
+
+def write_header(root: Path, header: RunHeader, stream: str | None, *, finished: bool) -> None:
+    """Write a run folder's ``run.json``, whole or not at all; RunError when it cannot be written."""
+    data = {
+        "format": FORMAT,
+        "version": VERSION,
+        "finished": finished,
+        "stream": stream,
+        "header": encode(header, leave_out={"query"}),
+    }
+    write_json(root / "run.json", data)
 
 
 def write_run(path: str | Path, run: Run, stream: str | Path | None = None) -> None:

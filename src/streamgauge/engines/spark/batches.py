@@ -10,10 +10,11 @@ from pyspark.sql import DataFrame, SparkSession
 from streamgauge.engines.spark.closes import Closes
 from streamgauge.engines.spark.evaluation import Evaluation, Said
 from streamgauge.engines.spark.lateness import late, surely_in_time
-from streamgauge.engines.spark.panes import Panes
+from streamgauge.engines.spark.panes import Arrived, Panes
 from streamgauge.engines.spark.state import State, StateLog, forget
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Origin, Semantics
+from streamgauge.semantics.refusal import OutOfOrderError
 
 DRAINED = "-drained"
 
@@ -54,15 +55,18 @@ class Batches:
     def __call__(self, heads: DataFrame, batch: int) -> None:
         """Do one batch; what goes wrong is kept in ``error`` and raised."""
         try:
-            before = self._begun(self._log.before(batch))
-            came = replace(self._taken(heads, before, batch), batch=batch)
-            done = self._closed(2 * batch, before, came, self._upto(came))
-            self._sink.write(done)
-            self._log.commit(done.after)
-            self._panes.delete(before, done.after)
+            self._do(heads, batch)
         except Exception as error:
             self.error = error
             raise
+
+    def _do(self, heads: DataFrame, batch: int) -> None:
+        before = self._begun(self._log.before(batch))
+        came = replace(self._taken(heads, before, batch), batch=batch)
+        done = self._closed(2 * batch, before, came, self._upto(came))
+        self._sink.write(done)
+        self._log.commit(done.after)
+        self._panes.delete(before, done.after)
 
     def drain(self, advanced_to: int | None = None) -> State:
         """Nothing more will come: do the reports up to ``advanced_to`` (ms), by default of all windows with content.
@@ -95,6 +99,7 @@ class Batches:
         arrived = self._panes.measure(heads)
         if arrived is None:
             return before
+        _refuse_going_back(arrived, before)
         unit = self._semantics.time_unit
         t0 = arrived.begin - arrived.begin % unit if before.t0 is None else before.t0
         closes = self._closes(t0)
@@ -109,6 +114,7 @@ class Batches:
             greatest=greatest,
             rows=before.rows + arrived.rows,
             late=before.late + len(dropped),
+            next=arrived.highest + 1,
             panes=(*before.panes, pane),
         )
 
@@ -148,3 +154,12 @@ class Batches:
 
     def _closes(self, t0: int) -> Closes:
         return Closes(self._query, self._semantics, t0)
+
+
+def _refuse_going_back(arrived: Arrived, before: State) -> None:
+    """Raise OutOfOrderError for files that come after others whose elements are later in system time."""
+    if arrived.lowest < before.next:
+        raise OutOfOrderError(
+            f"{arrived.files[0]}: sequence {arrived.lowest} comes after {before.next - 1}: files must come (by their "
+            "time of change) in the order of their sequence numbers"
+        )

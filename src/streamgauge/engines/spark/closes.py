@@ -9,6 +9,7 @@ from streamgauge.compute.drivers.instants import LandmarkLooks, Look, Looks, Tic
 from streamgauge.model.query import ContinuousQuery, StreamWindow
 from streamgauge.model.report import DueReport, View
 from streamgauge.model.semantics import Borders, Semantics
+from streamgauge.semantics.refusal import RefusedError
 
 EVERY = 1 << 62
 """A view's ``seen``: everything that came in its times."""
@@ -17,7 +18,7 @@ MOST = 100_000
 """How many reports one step may make due before it is refused."""
 
 
-class GapError(ValueError):
+class GapError(RefusedError):
     """Event time went on so far at once that too many reports would be due."""
 
 

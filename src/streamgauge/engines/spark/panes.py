@@ -25,12 +25,18 @@ HEADS = ("stream", "time", "sequence", "position", "until", "file")
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """What a micro-batch brought of the query's streams: rows, elements, times (ms), its files."""
+    """What a micro-batch brought of the query's streams, and in which files.
+
+    ``first`` and ``last`` are the earliest and latest time, ``begin`` that of the first element (ms); ``lowest`` and
+    ``highest`` are sequence numbers.
+    """
 
     rows: int
     first: int
     last: int
     begin: int
+    lowest: int
+    highest: int
     files: tuple[str, ...]
 
 
@@ -50,18 +56,24 @@ class Panes:
 
     def measure(self, heads: DataFrame) -> Arrived | None:
         """What came, in one small job; ``None`` when nothing did. StreamError names a file that is no stream table."""
-        counts = (fn.count("*"), fn.count("time"), fn.min("time"), fn.max("time"), fn.min_by("time", "sequence"))
-        first = fn.min("sequence")
-        found = self._own(heads).groupBy("file").agg(*counts, first).collect()
+        places = (fn.min("sequence").alias("lowest"), fn.max("sequence").alias("highest"))
+        times = (fn.min("time").alias("first"), fn.max("time").alias("last"))
+        begin = fn.min_by("time", "sequence").alias("begin")
+        found = self._own(heads).groupBy("file").agg(*places, *times, begin, fn.count("time").alias("rows")).collect()
         if not found:
             return None
-        files = tuple(sorted(_path(row[0]) for row in found))
+        files = tuple(sorted(_path(row.file) for row in found))
         for file in files:
             _check(file)
-        if any(row[1] != row[2] for row in found):
-            raise StreamError(f"{files[0]}: column time holds nulls: every row needs a value")
-        begin = min(found, key=lambda row: row[6])[5]
-        return Arrived(sum(row[1] for row in found), min(r[3] for r in found), max(r[4] for r in found), begin, files)
+        return Arrived(
+            sum(row.rows for row in found),
+            min(row.first for row in found),
+            max(row.last for row in found),
+            min(found, key=lambda row: row.lowest).begin,
+            min(row.lowest for row in found),
+            max(row.highest for row in found),
+            files,
+        )
 
     def heads(self, heads: DataFrame) -> Heads:
         """The elements that came, collected through Arrow."""

@@ -28,6 +28,15 @@ PAUSE_S = 1.0
 """A micro-batch is begun this long after the last one at the earliest, unless time is told or too much waits."""
 
 
+SETTINGS = {
+    "spark.sql.adaptive.enabled": "false",  # plans are made at once, not stage by stage
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",  # a batch's files are listed without a job
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+}
+
+
 class MicroBatches:
     """A session whose elements land as files that one streaming query takes up; ``late`` counts what came too late."""
 
@@ -44,6 +53,7 @@ class MicroBatches:
         root = Path(self._folder.name)
         self._landing = root / "landing"
         self._landing.mkdir()
+        spark = configured(spark)
         self._batches = Batches(spark, query, semantics, root / "checkpoint", Emitted(query, semantics, emit))
         writer = streaming(spark, str(self._landing), 1).writeStream.foreachBatch(self._batches)
         self._running = writer.option("checkpointLocation", str(root / "checkpoint" / "spark")).start()
@@ -144,6 +154,14 @@ class Emitted:
             bags = [(row,) for row in rows] if self._grain is Grain.ROW and rows else [rows]
             for bag in bags:
                 self._emit(Answer(self._names, bag, (), self._kind, said.due.instant, scope))
+
+
+def configured(spark: SparkSession) -> SparkSession:
+    """A session of its own in the same Spark, set for many small jobs; the given one keeps its settings."""
+    own = spark.newSession()
+    for key, value in SETTINGS.items():
+        own.conf.set(key, value)
+    return own
 
 
 def kind_of(form: al.QueryForm) -> AnswerKind:

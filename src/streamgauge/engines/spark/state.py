@@ -30,7 +30,7 @@ class State:
     """Times in ms: ``greatest`` seen, ``passed`` up to where reports are done; ``sent`` counts reports.
 
     ``last`` is the report that was evaluated last, which Istream and Dstream compare with; ``rows`` and ``late``
-    count triples and elements since the start; ``next`` is the next sequence number where the engine gives them.
+    count triples and elements since the start; ``next`` is the least sequence number of what is still to come.
     """
 
     batch: int = -1

@@ -1,0 +1,87 @@
+"""The command ``stream``: a continuous query on Spark's Structured Streaming, started again where it was."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from streamgauge.bench.expected.background import beside
+from streamgauge.bench.experiments.plan import read_text
+from streamgauge.cli.spark import spark
+from streamgauge.model.semantics import Origin, Semantics
+from streamgauge.query import detect, fill, parse
+from streamgauge.semantics.profiles import profile
+from streamgauge.workloads.parameters import duration
+
+if TYPE_CHECKING:
+    from streamgauge.engines.spark.batches import Done
+    from streamgauge.engines.spark.pipeline import Job
+
+
+def register(app: typer.Typer) -> None:
+    """Add this group's commands."""
+    app.command("stream")(stream)
+
+
+def stream(
+    file: Annotated[Path, typer.Argument(metavar="QUERY", help="The query's file.")],
+    source: Annotated[str, typer.Option("--from", help="A folder of stream tables, a file, or a URL.")],
+    sink: Annotated[str, typer.Option("--to", help="A folder, - (console), or a URL: kafka://host:port/topic.")],
+    checkpoint: Annotated[Path, typer.Option(help="Where the job keeps how far it is.")],
+    master: Annotated[str | None, typer.Option(help="Spark master, local[*] unless given.")] = None,
+    semantics: Annotated[str, typer.Option(help="A profile.")] = "rspql",
+    t0: Annotated[
+        int | None, typer.Option(help="Start of the first window, ms; the first element unless given.")
+    ] = None,
+    watermark: Annotated[str, typer.Option(help="How late elements may come: 2s.")] = "0s",
+    batch: Annotated[str, typer.Option(help="Time between two batches: 5s.")] = "5s",
+    files: Annotated[int, typer.Option(min=1, help="Files that one batch takes at most.")] = 5,
+    static: Annotated[Path | None, typer.Option(help="An RDF file with data beside the streams.")] = None,
+    drain: Annotated[bool, typer.Option("--drain", help="End when everything there is was answered.")] = False,
+    define: Annotated[list[str] | None, typer.Option("--define", "-D", help="A query parameter.")] = None,
+) -> None:
+    """Answer a continuous query in micro-batches on Spark, each answer once, whatever is killed on the way."""
+    from streamgauge.engines.spark.pipeline import Job, run
+
+    console = Console(stderr=True, highlight=False)
+    text = fill(read_text(file), _values(define or ()))
+    query = beside(parse(text), static)
+    chosen = _semantics(semantics, t0, duration(watermark))
+    job = Job(query, text, detect(text), chosen, source, sink, checkpoint, duration(batch), files, drain)
+    state = run(spark(master), job, lambda done: console.print(batch_line(done)))
+    console.print(_summary(job, state.sent, state.rows, state.late))
+
+
+def _summary(job: Job, sent: int, rows: int, late: int) -> str:
+    lost = f"; {late:,} elements came too late and were left out" if late else ""
+    return f"{sent:,} reports on {rows:,} triples in {job.sink}{lost}"
+
+
+def _values(define: Sequence[str]) -> dict[str, str]:
+    for item in define:
+        if "=" not in item:
+            raise typer.BadParameter(f"{item!r}: write NAME=VALUE", param_hint="--define")
+    return dict(item.split("=", 1) for item in define)
+
+
+def _semantics(name: str, t0: int | None, lateness: int) -> Semantics:
+    """The profile with the lateness bound, and with its first window where it was asked to start."""
+    given = profile(name)
+    if t0 is not None:
+        return replace(given, lateness=lateness, origin=Origin.FIXED, t0=t0)
+    return replace(given, lateness=lateness, origin=Origin.FIRST)
+
+
+def batch_line(done: Done) -> str:
+    """What a batch did, in one line."""
+    before, after = done.before, done.after
+    late = after.late - before.late
+    what = (
+        f"batch {after.batch}: {after.rows - before.rows:,} triples, time {after.passed} ms, {len(done.said)} reports"
+    )
+    return f"{what}, {late} elements too late" if late else what
