@@ -1,0 +1,381 @@
+"""`live` and `spark` beside rsp-js, C-SPARQL, CQELS and YASPER: same stream, same windows, one machine, one run.
+
+python -m benchmarks.engines [--quick] [--only select/big csparql ...] [--modes pipe preload] [--seconds 30] [--out DIR]
+
+YABench's experiments 1 (select), 2 (average) and 3 (variation, a self-join), small, medium and big, as window close
+5 s/5 s and 5 s/1 s and as content change. Every engine runs under its own semantics, and `live` under the same ones
+(CQELS's on application time: `live` has no clock of its own), each in a process of its own behind the pipe, fed as
+fast as it takes elements. ``pipe`` counts everything from the first element to the last answer, parsing included;
+``preload`` begins when all input is in the engine's memory, the same for all. CPU is user + system time of the process
+tree from that moment to its end (for a tree that does not wait for its parts, as sampled); wall ends with the last
+answer; RSS is the peak of the tree, 0 for a run too short to be sampled. The verdict is the oracle's, on the run
+through the pipe; a preloaded run must say the same.
+Ratios are the peer's figure over `live`'s. ``--quick`` does the cases that have a goal. Runs are kept in ``--out`` and
+not done again; results.jsonl there has one line a run. ``--profile CASE`` says where `live` spends its time.
+"""
+
+import argparse
+import json
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.spending import profiled
+from streamgauge.bench.experiments.running import link, machine, stream_facts, versions
+from streamgauge.bench.judging.judge import Means, judge_run
+from streamgauge.bench.recording.record import Limits, program, record, task_of
+from streamgauge.engines import EngineError, dialect, evaluator, load, names, profiles
+from streamgauge.model.run import Run, RunHeader
+from streamgauge.model.semantics import Clock, Semantics
+from streamgauge.query import fill, parse
+from streamgauge.semantics.profiles import profile
+from streamgauge.wire.run import RunError, read_run, write_run
+from streamgauge.wire.stream import elements
+from streamgauge.workloads import load as load_workload
+from streamgauge.workloads import query_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOADS = {
+    "select": (1430236906, {"TEMP": "50.0"}, {"small": 50, "medium": 1000, "big": 10_000}),
+    "average": (1430237208, {"TEMP": "50.0"}, {"small": 50, "medium": 1000, "big": 10_000}),
+    "variation": (1430236808, {"VARIATION_THRESHOLD": "0.0"}, {"small": 50, "medium": 200, "big": 500}),
+}
+"""Seed, parameters, and stations by load of each query's experiment."""
+
+KINDS = {"5s/5s": ("5s", "5s"), "5s/1s": ("5s", "1s"), "change": ("5s", "5s")}
+"""Size and slide."""
+
+PEERS = {"close": ("csparql", "rspjs", "yasper", "spark"), "change": ("cqels",)}
+"""Who answers beside `live`, each under the first of its own semantics, which `live` takes too; `spark` as RSP-QL."""
+
+GOALS = (
+    ("select/big/5s/5s", "csparql", "cpu", 5.0),
+    ("average/big/5s/5s", "csparql", "cpu", 5.0),
+    ("select/medium/5s/1s", "csparql", "cpu", 10.0),
+    ("variation/big/5s/5s", "csparql", "cpu", 5.0),
+    ("select/big/change", "cqels", "cpu", 15.0),
+    ("select/medium/5s/5s", "rspjs", "cpu", 100.0),
+    ("select/big/5s/5s", "csparql", "rss", 5.0),
+)
+"""Case, peer, figure, and how many times `live`'s the peer's should be at least (CPU means CPU and wall)."""
+
+SPARK_GOAL = 400_000
+"""Triples a second of wall time that `spark` should do at select/big/5s/5s."""
+
+LIMIT_S = 900.0
+
+
+@dataclass(frozen=True)
+class Case:
+    """One run to measure; ``name`` is query/load/window."""
+
+    name: str
+    engine: str
+    semantics: Semantics
+    mode: str
+
+    @property
+    def key(self) -> str:
+        """A folder's name."""
+        return f"{self.name}-{self.engine}-{self.semantics.name}-{self.mode}".replace("/", "_")
+
+    @property
+    def parts(self) -> tuple[str, str, str]:
+        """Query, load and kind."""
+        query, scale, kind = self.name.split("/", 2)
+        return query, scale, kind
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What a run cost: s, MiB; the verdict, or why the run is none."""
+
+    name: str
+    engine: str
+    semantics: str
+    mode: str
+    triples: int
+    cpu: float
+    wall: float
+    rss: float
+    reports: int
+    rows: int
+    verdict: str
+    load: float
+    failure: str = ""
+
+    @property
+    def rate(self) -> float:
+        """Triples a second of wall time."""
+        return self.triples / self.wall if self.wall else 0.0
+
+
+def own_semantics(engine: str) -> str:
+    """The name of the first profile that an engine has; RSP-QL's for one that has any, or is not there."""
+    return (profiles(load(engine)) or ("rspql",))[0] if engine in names() else "rspql"
+
+
+def semantics_of(engine: str, name: str) -> Semantics:
+    """The profile; where its clock is not the application's and the engine is `live`, on application time."""
+    known = profile(name)
+    if engine == "live" and known.clock is not Clock.APPLICATION:
+        return replace(known, name=f"{name} on application time", clock=Clock.APPLICATION)
+    return known
+
+
+def cases(modes: Sequence[str], wanted: Callable[[Case], bool]) -> Iterator[Case]:
+    """Every case, each peer's beside `live`'s under the same semantics."""
+    seen = set()
+    for query, (_, _, loads) in LOADS.items():
+        for scale in loads:
+            for kind in KINDS:
+                for peer in PEERS[kind_of(kind)]:
+                    name = own_semantics(peer)
+                    for mode in modes:
+                        for engine in (peer, "live"):
+                            case = Case(f"{query}/{scale}/{kind}", engine, semantics_of(engine, name), mode)
+                            if case.key not in seen and wanted(case):
+                                seen.add(case.key)
+                                yield case
+
+
+def header_of(case: Case, stream: Path, seconds: int) -> RunHeader:
+    query, scale, kind = case.parts
+    size, slide = KINDS[kind]
+    text = fill(query_text(load_workload("weather"), query), {"WSIZE": size, "WSLIDE": slide, **LOADS[query][1]})
+    return RunHeader(
+        engine=case.engine,
+        query=parse(text),
+        query_text=text,
+        dialect="rspql",
+        semantics=case.semantics,
+        advanced_to=seconds * 1000,
+        started=0,
+        evaluator=evaluator(load(case.engine)),
+        workload={"name": "weather", "load": scale, "triples": stream_facts(stream).triples},
+        versions=versions(),
+        machine={**machine(), "load": os.getloadavg()[0]},
+        options={"preload": True} if case.mode == "preload" else {},
+    )
+
+
+def measure(case: Case, stream: Path, seconds: int, out: Path) -> Run | str:
+    """The recorded run, kept in its folder; a sentence when the engine is not there or refuses."""
+    folder = out / case.key
+    try:
+        return read_run(folder, parse)
+    except RunError:
+        pass
+    try:
+        header = header_of(case, stream, seconds)
+        if reason := load(case.engine).refuse(header.query, case.semantics):
+            return f"refuses: {reason}"
+        command = program(case.engine)
+    except EngineError as error:
+        return f"absent: {error}"
+    task = task_of(header, dialect(load(case.engine)))
+    run = record(header, command, elements(stream), Limits(LIMIT_S), task=task)
+    write_run(folder, run)
+    link(stream, folder / "stream")
+    return run
+
+
+def figures(case: Case, run: Run, verdict: str) -> Figures:
+    header = run.header
+    ended = max((answer.received for answer in run.answers), default=header.started)
+    if case.mode == "pipe":
+        ended = max([ended, *(fed.handed for fed in run.fed[-1:])])
+    return Figures(
+        name=case.name,
+        engine=case.engine,
+        semantics=case.semantics.name,
+        mode=case.mode,
+        triples=int(str(header.workload["triples"])),
+        cpu=max(header.cpu or 0.0, sampled(run)),
+        wall=(ended - header.started) / 1e9,
+        rss=max((sample.rss for sample in run.samples), default=0) / 2**20,
+        reports=len(run.answers),
+        rows=sum(len(answer.added) for answer in run.answers),
+        verdict=verdict,
+        load=float(str(header.machine.get("load", 0.0))),
+        failure=header.failure or "",
+    )
+
+
+def sampled(run: Run) -> float:
+    """CPU seconds from the feed's start on, summed over the samples: what a tree used that nobody waited for."""
+    total, before = 0.0, run.header.started
+    for sample in run.samples:
+        if sample.at > before:
+            total += sample.cpu_percent / 100 * (sample.at - before) / 1e9
+            before = sample.at
+    return total
+
+
+def said(run: Run) -> Counter[object]:
+    """The answers as a bag: what a preloaded run must say like the other."""
+    return Counter((answer.instant, row) for answer in run.answers for row in answer.added)
+
+
+def judged(case: Case, run: Run, out: Path, spark: "Callable[[], SparkSession]") -> str:
+    """The oracle's word with precision and recall; of a preloaded run, whether it says the same as through the pipe."""
+    if case.mode == "preload":
+        try:
+            other = read_run(out / replace(case, mode="pipe").key, parse)
+        except RunError:
+            return "not judged: no run through the pipe"
+        return "same" if said(other) == said(run) else "other answers than through the pipe"
+    kept = out / case.key / "verdict.txt"
+    if not kept.exists():
+        found = judge_run(run, out / case.key / "stream", Means(spark))
+        shares = f" {found.precision:.4f}/{found.recall:.4f}" if not found.reason else f": {found.reason}"
+        kept.write_text(f"{found.judgement}{shares}")
+    return kept.read_text()
+
+
+def streams(names: set[tuple[str, str]], seconds: int, out: Path) -> dict[tuple[str, str], Path]:
+    """The stream table of each query's experiment and load; Spark is gone again before anything is measured."""
+    found = {(query, scale): out / "streams" / f"{query}-{scale}-{seconds}" for query, scale in sorted(names)}
+    missing = {key: path for key, path in found.items() if not (path / "_SUCCESS").exists()}
+    if missing:
+        from streamgauge.compute.spark.session import session
+
+        spark = session("local[2]", memory="2g", shuffle=2)
+        for (query, scale), path in missing.items():
+            seed, _, loads = LOADS[query]
+            size = {"stations": loads[scale], "duration": f"{seconds}s"}
+            table = load_workload("weather").generate(spark, seed, partitions=None, **size)
+            table.write.mode("overwrite").parquet(str(path))
+        spark.stop()
+    return found
+
+
+@cache
+def oracle() -> "SparkSession":
+    from streamgauge.compute.spark.session import session
+
+    return session("local[2]", memory="4g", shuffle=4)
+
+
+def wanted_by(given: argparse.Namespace) -> Callable[[Case], bool]:
+    """Which cases: those with a goal, or those whose name or engine has every word given."""
+    goals = {(name, peer) for name, peer, _, _ in GOALS} | {("select/big/5s/5s", "spark")}
+    beside = {(name, semantics_of("live", own_semantics(peer)).name) for name, peer in goals}
+
+    def wanted(case: Case) -> bool:
+        if given.quick and (case.name, case.engine) not in goals and (
+            case.engine != "live" or (case.name, case.semantics.name) not in beside
+        ):  # fmt: skip
+            return False
+        return all(word in case.name or word == case.engine for word in given.only)
+
+    return wanted
+
+
+def kind_of(name: str) -> str:
+    return "change" if name.endswith("change") else "close"
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--quick", action="store_true")
+    options.add_argument("--only", nargs="*", default=[])
+    options.add_argument("--modes", nargs="*", choices=("pipe", "preload"), default=["pipe", "preload"])
+    options.add_argument("--seconds", type=int, default=30)
+    options.add_argument("--out", type=Path)
+    options.add_argument("--without-verdicts", action="store_true")
+    options.add_argument("--profile", metavar="CASE")
+    given = options.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        out = given.out or Path(scratch)
+        out.mkdir(parents=True, exist_ok=True)
+        if given.profile:
+            case = Case(given.profile, "live", semantics_of("live", "csparql-0.9.7"), "pipe")
+            stream = streams({case.parts[:2]}, given.seconds, out)[case.parts[:2]]
+            profiled(header_of(case, stream, given.seconds), elements(stream))
+        else:
+            compare(given, out)
+
+
+def compare(given: argparse.Namespace, out: Path) -> None:
+    todo = list(cases(given.modes, wanted_by(given)))
+    made = streams({case.parts[:2] for case in todo}, given.seconds, out)
+    print(f"{len(todo)} runs; load of the machine {os.getloadavg()[0]:.1f}; {machine()}", flush=True)
+    runs: list[tuple[Case, Run]] = []
+    silent: dict[str, list[str]] = {}
+    for number, case in enumerate(todo, 1):
+        found = measure(case, made[case.parts[:2]], given.seconds, out)
+        if isinstance(found, str):
+            silent.setdefault(f"{case.engine}: {found}", []).append(case.name)
+            continue
+        runs.append((case, found))
+        line = figures(case, found, "")
+        print(
+            f"[{number}/{len(todo)}] {case.key}: CPU {line.cpu:.2f} s, wall {line.wall:.2f} s {line.failure}",
+            flush=True,
+        )
+    lines = []
+    with (out / "results.jsonl").open("w", encoding="utf-8") as results:
+        for case, run in runs:
+            verdict = "not judged" if given.without_verdicts else judged(case, run, out, oracle)
+            lines.append(figures(case, run, verdict))
+            results.write(json.dumps(asdict(lines[-1])) + "\n")
+    show(lines, silent)
+
+
+def show(lines: Sequence[Figures], silent: dict[str, list[str]]) -> None:
+    """Every run, every ratio with its goal, and who was not there."""
+    print(
+        "\n| case | engine | mode | CPU s | wall s | triples/s | RSS MiB | reports | rows | verdict | machine's load |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|---|---|")
+    for one in lines:
+        print(
+            f"| {one.name} | {one.engine} as {one.semantics} | {one.mode} | {one.cpu:.2f} | {one.wall:.2f} | "
+            f"{one.rate:,.0f} | {one.rss:,.0f} | {one.reports:,} | {one.rows:,} | {one.failure or one.verdict} | "
+            f"{one.load:.1f} |"
+        )
+    print("\n| case | peer / live | mode | CPU | wall | memory | goal |\n|---|---|---|---|---|---|---|")
+    for one in lines:
+        if one.engine != "live" and (own := beside(one, lines)) is not None:
+            print(f"| {one.name} | {one.engine} | {one.mode} | {ratio_row(one, own)} |")
+    for why, where in silent.items():
+        print(f"\n{why} ({', '.join(dict.fromkeys(where))})")
+
+
+def beside(one: Figures, lines: Sequence[Figures]) -> Figures | None:
+    """`live`'s figures under the same semantics."""
+    name = semantics_of("live", one.semantics).name
+    return next((own for own in lines if own.engine == "live" and (own.name, own.semantics, own.mode)
+                 == (one.name, name, one.mode)), None)  # fmt: skip
+
+
+def ratio_row(one: Figures, own: Figures) -> str:
+    ratios = {
+        "cpu": one.cpu / max(own.cpu, 1e-9),
+        "wall": one.wall / max(own.wall, 1e-9),
+        "rss": one.rss / max(own.rss, 1.0),
+    }
+    shown = " | ".join(f"{value:.1f}x" for value in ratios.values())
+    return f"{shown} | {'; '.join(goals_of(one, ratios)) or '–'}"
+
+
+def goals_of(one: Figures, ratios: dict[str, float]) -> Iterator[str]:
+    for name, peer, figure, least in GOALS:
+        if (name, peer) == (one.name, one.engine):
+            worst = min(ratios["cpu"], ratios["wall"]) if figure == "cpu" else ratios[figure]
+            what = "CPU and wall" if figure == "cpu" else "memory"
+            yield f"{what} at least {least:g}x: {'reached' if worst >= least else f'not reached ({worst:.1f}x)'}"
+    if (one.name, one.engine) == ("select/big/5s/5s", "spark"):
+        yield f"{SPARK_GOAL:,} triples/s: {'reached' if one.rate >= SPARK_GOAL else f'not reached ({one.rate:,.0f})'}"
+
+
+if __name__ == "__main__":
+    main()
