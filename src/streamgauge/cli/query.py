@@ -17,6 +17,7 @@ from streamgauge.model.answer import Answer
 from streamgauge.query import QueryError, fill
 from streamgauge.query.prologue import read_prologue
 from streamgauge.query.tokens import tokens
+from streamgauge.sources import Delivery, Sink, open_sink
 from streamgauge.watching import Options, Watch, WatchError, watch
 from streamgauge.wire.pipe import PipeError
 from streamgauge.workloads.parameters import duration
@@ -109,6 +110,8 @@ def _print(answers: Watch[Answer], tell: Tell, limit: int | None) -> Exit | int:
 
 
 def _conclude(answers: Watch[Answer], told: int) -> None:
+    for reason in answers.refused:
+        typer.echo(f"streamgauge: passed over: {reason}", err=True)
     late = f", {answers.late} of them too late" if answers.late else ""
     typer.echo(f"{answers.elements} elements{late}; {told} answers", err=True)
 
@@ -125,9 +128,28 @@ def _teller(answers: Watch[Answer], text: str, form: str, to: str | None) -> Ite
         encode = encoder(form, asked.query)
     except ValueError as error:
         raise WatchError(str(error)) from error
-    yield lambda answer: _write(encode(answer))
+    if to is None:
+        yield lambda answer: _write(encode(answer))
+        return
+    sink = open_sink(to)
+    try:
+        yield lambda answer: _send(sink, answer, encode(answer))
+    finally:
+        _report(to, sink.close())
 
 
 def _write(lines: bytes) -> None:
     sys.stdout.buffer.write(lines)
     sys.stdout.buffer.flush()
+
+
+def _send(sink: Sink, answer: Answer, lines: bytes) -> None:
+    """One message, its key the report's instant: what is delivered twice has the same key."""
+    if lines:
+        sink.send(lines, None if answer.instant is None else str(answer.instant))
+
+
+def _report(to: str, delivery: Delivery) -> None:
+    if delivery.undelivered:
+        typer.echo(f"streamgauge: {to}: {delivery.undelivered} answers were not delivered: {delivery.why}", err=True)
+        raise typer.Exit(Exit.ENGINE_FAILURE)

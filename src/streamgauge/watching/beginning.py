@@ -54,15 +54,7 @@ def watch(query: Query | Mapping[str, Query], *streams: Stream, **options: Unpac
 
     WatchError, QueryError, FormatError, SourceError and RefusedError say in a sentence what cannot be.
     """
-    asked, feeds = _opened(query, streams, options)
-    if any(isinstance(feed.items, AsyncIterable) for feed in feeds):
-        raise WatchError("an asynchronous iterable is watched by awatch: async for answer in streamgauge.awatch(...)")
-    if not _by_arrival(feeds, options) and not _own_pace(options):
-        return _watch(asked, feeds, options, by_time([_plain(feed) for feed in feeds]), None)
-    arrivals = Arrivals(BEAT_S if options.get("advance") else None)
-    begun = _watch(asked, feeds, options, arrivals, arrivals)
-    _read(arrivals, feeds, options)
-    return begun
+    return _begin(*_opened(query, streams, options), options)
 
 
 @overload
@@ -73,13 +65,7 @@ def awatch(
 def awatch(query: Query, *streams: Stream, **options: Unpack[Options]) -> AsyncWatch[Answer]: ...
 def awatch(query: Query | Mapping[str, Query], *streams: Stream, **options: Unpack[Options]) -> AsyncWatch[Any]:
     """The same for ``async for``; streams may be asynchronous iterables, and the engine works beside the event loop."""
-    asked, feeds = _opened(query, streams, options)
-    arrivals = Arrivals(BEAT_S if options.get("advance") else None)
-    begun = _watch(asked, feeds, options, arrivals, arrivals)
-    awaited = [feed.items for feed in feeds if isinstance(feed.items, AsyncIterable)]
-    pumps = [(arrivals.expect(), items) for items in awaited]
-    _read(arrivals, [feed for feed in feeds if not isinstance(feed.items, AsyncIterable)], options)
-    return AsyncWatch(begun, arrivals, pumps)
+    return _begin_asynchronous(*_opened(query, streams, options), options)
 
 
 def _opened(
@@ -96,6 +82,25 @@ def _opened(
     named = list(dict.fromkeys(window.stream for each in asked for window in each.query.windows))
     lateness = max((each.semantics.lateness for each in asked if each.semantics.lateness is not None), default=None)
     return asked, open_feeds(streams, named, options.get("reading") or Reading(lateness=lateness))
+
+
+def _begin(asked: Sequence[Understood], feeds: Sequence[Feed], options: Options) -> Watch[Any]:
+    if any(isinstance(feed.items, AsyncIterable) for feed in feeds):
+        raise WatchError("an asynchronous iterable is watched by awatch: async for answer in streamgauge.awatch(...)")
+    if not _by_arrival(feeds, options) and not _own_pace(options):
+        return _watch(asked, feeds, options, by_time([_plain(feed) for feed in feeds]), None)
+    arrivals = Arrivals(BEAT_S if options.get("advance") else None)
+    begun = _watch(asked, feeds, options, arrivals, arrivals)
+    _read(arrivals, feeds, options)
+    return begun
+
+
+def _begin_asynchronous(asked: Sequence[Understood], feeds: Sequence[Feed], options: Options) -> AsyncWatch[Any]:
+    arrivals = Arrivals(BEAT_S if options.get("advance") else None)
+    begun = _watch(asked, feeds, options, arrivals, arrivals)
+    pumps = [(arrivals.expect(), feed.items) for feed in feeds if isinstance(feed.items, AsyncIterable)]
+    _read(arrivals, [feed for feed in feeds if not isinstance(feed.items, AsyncIterable)], options)
+    return AsyncWatch(begun, arrivals, pumps)
 
 
 def _watch(
@@ -123,7 +128,7 @@ def _watch(
     except Exception:
         leave()
         raise
-    return Watch(asked, asking, ready, items, Passing(options.get("end", "windows"), _wall(options)), leave)
+    return Watch(asked, asking, ready, items, Passing(options.get("end", "windows"), _wall(options)), feeds, leave)
 
 
 def _emit(name: str | None, ready: deque[Any], wake: Callable[[], None] | None) -> Emit:

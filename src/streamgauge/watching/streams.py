@@ -1,7 +1,7 @@
 """What may be watched: files, URLs and Python iterables as streams of elements."""
 
 import re
-from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -10,35 +10,40 @@ import pyoxigraph as ox
 
 from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import Triple
+from streamgauge.sources import Source, open_source
+from streamgauge.sources.address import parse_address
 from streamgauge.watching.asked import WatchError
 from streamgauge.wire.canonical import Canonical, parse_term
-from streamgauge.wire.formats import STREAM, read_stream
+from streamgauge.wire.formats import STREAM
 from streamgauge.wire.formats.format import Reading
 from streamgauge.wire.lines import Advance, Input
 
 Triples: TypeAlias = str | Iterable[Triple | ox.Triple]
 """Triples as N-Triples text, as tuples of three N-Triples terms, or as pyoxigraph's."""
 
-Given: TypeAlias = Input | tuple[int, Triples]
+Item: TypeAlias = Input | tuple[int, Triples]
 """An element, an advance, or (application time in ms, triples)."""
 
-Source: TypeAlias = str | Path | Iterable[Given] | AsyncIterable[Given]
-Stream: TypeAlias = Source | Mapping[str, Source]
+Given: TypeAlias = str | Path | Iterable[Item] | AsyncIterable[Item]
+Stream: TypeAlias = Given | Mapping[str, Given]
 """A path or URL, ``IRI=URL``, something to iterate over, or a dictionary from stream IRI to one of these."""
 
 _NAMED = re.compile(r"(?:<([^>]+)>|([A-Za-z][A-Za-z0-9+.-]*:[^?=]*))=(.+)")
 """``IRI=URL``; an IRI with ``?`` or ``=`` in it is written in angle brackets."""
 
-_LIVE = ("mqtt", "kafka", "sse")
-
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """One source opened: what comes on it, how to end it, whether it is live (its end and its silence are unknown)."""
+    """One source opened: what comes on it, and whether it is live (its end and its silence are unknown)."""
 
     items: Iterable[Input] | AsyncIterable[Input]
-    close: Callable[[], object]
-    live: bool
+    live: bool = False
+    source: Source | None = None
+
+    def close(self) -> None:
+        """End it, from any thread."""
+        if self.source is not None:
+            self.source.close()
 
 
 def open_feeds(streams: Sequence[Stream], named: Sequence[str], reading: Reading) -> list[Feed]:
@@ -47,10 +52,10 @@ def open_feeds(streams: Sequence[Stream], named: Sequence[str], reading: Reading
     if not pairs:
         raise WatchError("there is no stream to watch: name a file, a URL or something to iterate over")
     silent = named[0] if len(named) == 1 else STREAM
-    return [_open(iri, source, replace(reading, stream=iri or silent)) for iri, source in pairs]
+    return [_open(iri, given, replace(reading, stream=iri or silent)) for iri, given in pairs]
 
 
-def _pairs(stream: Stream) -> list[tuple[str | None, Source]]:
+def _pairs(stream: Stream) -> list[tuple[str | None, Given]]:
     if isinstance(stream, Mapping):
         return list(stream.items())
     if isinstance(stream, str):
@@ -60,31 +65,26 @@ def _pairs(stream: Stream) -> list[tuple[str | None, Source]]:
     return [(None, stream)]
 
 
-def _open(iri: str | None, source: Source, reading: Reading) -> Feed:
-    if isinstance(source, str | Path):
-        feed = _open_url(str(source), reading)
-    elif isinstance(source, AsyncIterable):
-        feed = Feed(_awaited(source, _Making(reading.stream)), lambda: None, live=True)
-    else:
-        feed = Feed(map(_Making(reading.stream), source), lambda: None, live=False)
-    if iri is None or not isinstance(source, str | Path):
-        return feed
-    return Feed(_of_stream(feed.items, iri), feed.close, feed.live)
+def _open(iri: str | None, given: Given, reading: Reading) -> Feed:
+    if isinstance(given, str | Path):
+        source, address = open_source(str(given), reading), parse_address(str(given))
+        items = source.items()
+        live = address.scheme != "file" or "follow" in address.options
+        return Feed(items if iri is None else _of_stream(items, iri), live, source)
+    making = _Making(reading.stream)
+    if isinstance(given, AsyncIterable):
+        return Feed(_awaited(given, making), live=True)
+    return Feed(map(making, given))
 
 
-def _open_url(url: str, reading: Reading) -> Feed:
-    items = read_stream(url, stream=reading.stream, interval=reading.interval, lateness=reading.lateness)
-    return Feed(items, lambda: None, live=url.split(":")[0] in _LIVE or url == "-")
-
-
-def _of_stream(items: Any, iri: str) -> Iterator[Input]:
+def _of_stream(items: Iterable[Input], iri: str) -> Iterator[Input]:
     """Whatever comes, as elements of one stream."""
     return (replace(item, stream=iri) if isinstance(item, StreamElement) else item for item in items)
 
 
-async def _awaited(source: AsyncIterable[Given], making: "_Making") -> Any:
-    async for given in source:
-        yield making(given)
+async def _awaited(given: AsyncIterable[Item], making: "_Making") -> Any:
+    async for item in given:
+        yield making(item)
 
 
 class _Making:
@@ -93,7 +93,7 @@ class _Making:
     def __init__(self, stream: str) -> None:
         self._stream, self._next, self._canonical = stream, 0, Canonical()
 
-    def __call__(self, given: Given) -> Input:
+    def __call__(self, given: Item) -> Input:
         """The element; WatchError says what was expected."""
         if isinstance(given, StreamElement | Advance):
             return given

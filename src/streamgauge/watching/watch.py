@@ -10,6 +10,7 @@ from typing import Generic, Literal, TypeAlias, TypeVar
 
 from streamgauge.services.queries.asking import Asking
 from streamgauge.watching.asked import Understood
+from streamgauge.watching.streams import Feed
 from streamgauge.wire.lines import Advance, Input
 
 Said = TypeVar("Said")
@@ -45,10 +46,11 @@ class Watch(Generic[Said]):
         ready: deque[Said],
         items: Iterable[Input | None],
         passing: Passing,
+        feeds: Sequence[Feed],
         leave: Callable[[], None],
     ) -> None:
         self.asked, self._asking, self._ready, self._items = asked, asking, ready, iter(items)
-        self._passing, self._leave = passing, leave
+        self._passing, self._feeds, self._leave = passing, feeds, leave
         self._last: int | None = None
         self._over = False
         self.elements = self.answers = 0
@@ -57,6 +59,11 @@ class Watch(Generic[Said]):
     def late(self) -> int:
         """How many elements have come too late to count."""
         return self._asking.late
+
+    @property
+    def refused(self) -> tuple[str, ...]:
+        """What sources passed over as bad, a sentence each for the first ten of a source (``bad=skip``)."""
+        return tuple(reason for feed in self._feeds if feed.source is not None for reason in feed.source.reasons)
 
     def __iter__(self) -> Iterator[Said]:
         return self

@@ -1,0 +1,179 @@
+"""``query``: answers as they come, for people and for programs; what cannot be is said in a sentence."""
+
+import csv
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from streamgauge.cli import query as command
+from streamgauge.cli.answers import Shown
+from streamgauge.cli.main import main
+from streamgauge.model.answer import Answer
+from streamgauge.query import parse
+from streamgauge.semantics.profiles import RSPQL
+from streamgauge.wire.formats import read_stream
+from streamgauge.wire.lines import decode_answer, encode_element
+from tests.notation import STREAM, stream
+
+WINDOW = f"FROM NAMED WINDOW <urn:w> ON <{STREAM}> [RANGE PT${{SIZE}}S STEP PT5S]"
+SELECT = f"PREFIX ex: <urn:> SELECT ?s ?o {WINDOW} WHERE {{ WINDOW <urn:w> {{ ?s ex:p ?o }} }}"
+CONSTRUCT = f"CONSTRUCT {{ ?s <urn:seen> ?o }} {WINDOW} WHERE {{ WINDOW <urn:w> {{ ?s <urn:p> ?o }} }}"
+ELEMENTS = stream("0: a p 1. | 3000: b p 'x'. | 6000: a p c. | 7000: d q e.")
+
+
+@pytest.fixture
+def here(tmp_path):
+    (tmp_path / "select.rq").write_text(SELECT)
+    (tmp_path / "construct.rq").write_text(CONSTRUCT)
+    (tmp_path / "in.jsonl").write_bytes(b"".join(map(encode_element, ELEMENTS)))
+    return tmp_path
+
+
+@pytest.fixture
+def ask(here, monkeypatch, capfdbinary):
+    def call(query, *words, code=0):
+        monkeypatch.setattr(sys, "argv", ["streamgauge", "query", str(here / query), "-D", "SIZE=5", *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capfdbinary.readouterr()
+        assert b"Traceback" not in said.err
+        assert ended.value.code == code, said.err
+        return said.out.decode(), said.err.decode()
+
+    return call
+
+
+def test_json_lines_where_nobody_looks(ask, here):
+    out, err = ask("select.rq", "--stream", here / "in.jsonl")
+    answers = [decode_answer(line) for line in out.splitlines()]
+    assert [(each.instant, len(each.added)) for each in answers] == [(5000, 2), (10_000, 1)]
+    assert err == "4 elements; 2 answers\n"
+
+
+def test_csv_has_plain_values(ask, here):
+    out, _ = ask("select.rq", "--stream", here / "in.jsonl", "--format", "csv")
+    rows = list(csv.reader(io.StringIO(out)))
+    assert rows[0] == ["instant", "start", "end", "change", "s", "o"]
+    assert sorted(rows[1:3]) == [["5000", "0", "5000", "+", "urn:a", "1"], ["5000", "0", "5000", "+", "urn:b", "x"]]
+    assert rows[3:] == [["10000", "5000", "10000", "+", "urn:a", "urn:c"]]
+
+
+def test_graphs_are_a_stream_again(ask, here):
+    out, _ = ask("construct.rq", "--stream", here / "in.jsonl", "--format", "nquads")
+    (here / "out.nq").write_text(out)
+    found = list(read_stream(here / "out.nq", stream=STREAM))
+    assert [(each.time, len(each.added)) for each in found] == [(5000, 2), (10_000, 1)]
+    assert found[1].added == (("<urn:a>", "<urn:seen>", "<urn:c>"),)
+
+
+def test_answers_go_to_a_sink(ask, here):
+    out, _ = ask("select.rq", "--stream", here / "in.jsonl", "--to", here / "out.jsonl")
+    assert out == ""
+    assert [json.loads(line)["instant"] for line in (here / "out.jsonl").read_text().splitlines()] == [5000, 10_000]
+
+
+def test_limit_and_where_time_ends(ask, here):
+    out, err = ask("select.rq", "--stream", here / "in.jsonl", "--limit", 1)
+    assert (len(out.splitlines()), err) == (1, "3 elements; 1 answers\n")
+    out, _ = ask("select.rq", "--stream", here / "in.jsonl", "--advance-to", "20s")
+    assert [json.loads(line)["instant"] for line in out.splitlines()] == [5000, 10_000, 15_000, 20_000]
+
+
+def test_late_elements_are_said(ask, here):
+    with (here / "in.jsonl").open("ab") as file:
+        file.write(encode_element(stream("1000: late p late.")[0]))
+    _, err = ask("select.rq", "--stream", here / "in.jsonl", "--lateness", "1s")
+    assert err == "5 elements, 1 of them too late; 2 answers\n"
+
+
+def test_a_table_for_people():
+    console = Console(file=io.StringIO(), width=80)
+    query = parse(SELECT.replace("${SIZE}", "5"))
+    show = Shown(console, query, RSPQL, {"ex": "urn:", "other": "http://o/"})
+    show(
+        Answer(
+            ("s", "o"),
+            (("<urn:a>", '"1"^^<http://www.w3.org/2001/XMLSchema#integer>'),),
+            (),
+            "solutions",
+            5000,
+            (0, 5000),
+        )
+    )
+    show(Answer(("s", "o"), (), (("_:b", None),), "solutions", 1_700_000_000_500))
+    lines = [line.rstrip() for line in console.file.getvalue().splitlines()]
+    assert lines[0] == "5 s  [0 s .. 5 s]  1 row"
+    assert lines[3].split() == ["ex:a", "1"]
+    assert lines[4] == "2023-11-14 22:13:20.500Z  1 row"
+    assert lines[7].split() == ["-", "_:b"]
+
+
+def test_the_terminal_gets_the_table(ask, here, monkeypatch):
+    monkeypatch.setattr(command.sys.stdout, "isatty", lambda: True, raising=False)
+    out, _ = ask("select.rq", "--stream", here / "in.jsonl", "--format", "table")
+    assert "5 s  [0 s .. 5 s]  2 rows" in out
+    assert "ex:b" in out
+
+
+@pytest.mark.parametrize(
+    ("query", "words", "says"),
+    [
+        ("select.rq", ("--stream", "nowhere.nq"), "no such file"),
+        ("nowhere.rq", ("--stream", "in.jsonl"), "nowhere.rq"),
+        ("select.rq", ("--stream", "in.jsonl", "--format", "nquads"), "CONSTRUCT"),
+        ("select.rq", ("--stream", "in.jsonl", "--format", "xml"), "choose from table, jsonl"),
+        ("select.rq", ("--stream", "in.jsonl", "--lateness", "soon"), "duration"),
+        ("select.rq", ("--stream", "in.jsonl", "--semantics", "nobody"), "no semantics named"),
+        ("select.rq", ("--stream", "in.jsonl", "--engine", "nobody"), "there is no engine"),
+        ("select.rq", ("--stream", "in.jsonl", "-D", "SIZE"), "NAME=VALUE"),
+        ("select.rq", ("--stream", "urn:other=in.jsonl"), "urn:other"),
+    ],
+)
+def test_what_cannot_be(ask, here, monkeypatch, query, words, says):
+    monkeypatch.chdir(here)
+    _, err = ask(query, *words, code=2)
+    assert says in err
+
+
+def start(here: Path, *words) -> subprocess.Popen[bytes]:
+    program = [sys.executable, "-c", "from streamgauge.cli.main import main; main()", "query"]
+    return subprocess.Popen(
+        [*program, here / "select.rq", "-D", "SIZE=5", *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def test_standard_input_and_control_c(here):
+    running = start(here, "--stream", "-")
+    assert running.stdin is not None
+    assert running.stdout is not None
+    running.stdin.write(b"".join(map(encode_element, ELEMENTS)))
+    running.stdin.flush()
+    first = running.stdout.readline()
+    assert json.loads(first)["instant"] == 5000
+    time.sleep(0.2)
+    os.kill(running.pid, signal.SIGINT)
+    out, err = running.communicate(timeout=30)
+    assert (out, running.returncode) == (b"", 130)
+    assert err == b"4 elements; 1 answers\n"
+
+
+def test_a_reader_that_leaves_ends_it(here):
+    running = start(here, "--stream", here / "in.jsonl", "--advance-to", "100000s")
+    assert running.stdout is not None
+    running.stdout.readline()
+    running.stdout.close()
+    running.stdout = None
+    _, err = running.communicate(timeout=60)
+    assert b"Traceback" not in err
+    assert running.returncode == 0

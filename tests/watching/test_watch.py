@@ -1,0 +1,268 @@
+"""``watch`` gives what the engine gives: from files, iterables and several sources, in threads or not."""
+
+import asyncio
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import streamgauge
+from streamgauge.engines import load
+from streamgauge.model.query import ContinuousQuery, StreamWindow
+from streamgauge.model.semantics import Borders, Clock, Origin, Report, Semantics, Tick
+from streamgauge.query import QueryError, parse_sparql
+from streamgauge.semantics.profiles import PROFILES
+from streamgauge.semantics.refusal import RefusedError, StreamNameError, meaningless
+from streamgauge.watching import WatchError, awatch, watch
+from streamgauge.wire.formats import write_stream
+from streamgauge.wire.lines import Advance
+from tests.notation import STREAM, stream
+from tests.semantics.draw import semantics, streams, windows
+
+COUNT = f"""SELECT (COUNT(*) AS ?n) FROM NAMED WINDOW <urn:w> ON <{STREAM}> [RANGE PT5S STEP PT5S]
+WHERE {{ WINDOW <urn:w> {{ ?s <urn:p> ?o }} }}"""
+TWO = """SELECT ?s FROM NAMED WINDOW <urn:v> ON <urn:a> [RANGE PT5S STEP PT5S]
+FROM NAMED WINDOW <urn:w> ON <urn:b> [RANGE PT5S STEP PT5S]
+WHERE { WINDOW <urn:v> { ?s <urn:p> ?o } WINDOW <urn:w> { ?s <urn:q> ?r } }"""
+PAIRS = [(t * 1000, f'<urn:s{t}> <urn:p> "{t}" .') for t in range(12)]
+
+
+def counts(answers):
+    return [(answer.instant, int(row[0].split('"')[1])) for answer in answers for row in answer.added]
+
+
+def test_pairs_of_time_and_text_with_the_last_windows_due():
+    assert counts(watch(COUNT, PAIRS)) == [(5000, 5), (10_000, 5), (15_000, 2)]
+
+
+def test_where_time_ends():
+    assert counts(watch(COUNT, PAIRS, end="stream")) == [(5000, 5), (10_000, 5)]
+    assert counts(watch(COUNT, PAIRS, end=20_000))[-1] == (20_000, 0)
+
+
+def test_a_stream_of_today_begins_where_it_is():
+    base = 1_700_000_003_000
+    found = counts(watch(COUNT, [(base + time, triples) for time, triples in PAIRS]))
+    assert found == [(base + 2000, 2), (base + 7000, 5), (base + 12_000, 5)]
+
+
+@pytest.mark.parametrize(
+    "triples",
+    [
+        [("<urn:s>", "<urn:p>", '"01"^^<http://www.w3.org/2001/XMLSchema#integer>')],
+        '<urn:s> <urn:p> "1"^^<http://www.w3.org/2001/XMLSchema#integer> .',
+    ],
+)
+def test_terms_are_canonical(triples):
+    query = COUNT.replace("(COUNT(*) AS ?n)", "?o")
+    (answer,) = watch(query, [(1, triples)])
+    assert answer.added == (('"1"^^<http://www.w3.org/2001/XMLSchema#integer>',),)
+
+
+def test_files_by_path_and_by_stream_iri(tmp_path):
+    elements = stream(" | ".join(f"{t * 1000}: s{t} p {t}." for t in range(12)))
+    write_stream(elements, tmp_path / "all.nq")
+    (tmp_path / "count.rq").write_text(COUNT)
+    wanted = [(5000, 5), (10_000, 5), (15_000, 2)]
+    assert counts(watch(tmp_path / "count.rq", tmp_path / "all.nq")) == wanted
+    assert counts(watch(str(tmp_path / "count.rq"), f"{STREAM}={tmp_path / 'all.nq'}")) == wanted
+    assert counts(watch(COUNT, {STREAM: tmp_path / "all.nq"})) == wanted
+    with pytest.raises(StreamNameError, match="urn:other"):
+        list(watch(COUNT, f"<urn:other>={tmp_path / 'all.nq'}"))
+
+
+@pytest.mark.parametrize("merge", [None, "arrival"])
+def test_several_streams(merge):
+    a = [(t * 1000, f"<urn:s{t}> <urn:p> <urn:o> .") for t in range(0, 12, 2)]
+    b = [(t * 1000, f"<urn:s{t}> <urn:q> <urn:o> .") for t in range(0, 12, 3)]
+    found = watch(TWO, {"urn:a": a, "urn:b": b}, merge=merge, lateness="1m" if merge else None)
+    assert [(answer.instant, answer.added) for answer in found] == [
+        (5000, (("<urn:s0>",),)),
+        (10_000, (("<urn:s6>",),)),
+        (15_000, ()),
+    ]
+
+
+def test_several_queries_by_name():
+    found = list(watch({"count": COUNT, "rows": COUNT.replace("(COUNT(*) AS ?n)", "?s")}, PAIRS))
+    assert [(name, len(answer.added)) for name, answer in found if name == "count"] == [("count", 1)] * 3
+    assert [len(answer.added) for name, answer in found if name == "rows"] == [5, 5, 2]
+
+
+def test_late_elements_are_counted_and_left_out():
+    late = [(1000, PAIRS[1][1]), (7000, PAIRS[7][1]), (2000, PAIRS[2][1]), (12_000, PAIRS[3][1]), (3000, PAIRS[4][1])]
+    watched = watch(COUNT, late, lateness=1000)
+    assert counts(watched) == [(5000, 1), (10_000, 1), (15_000, 1)]
+    assert (watched.late, watched.elements) == (2, 5)
+
+
+def test_what_comes_after_its_time_was_over_is_late():
+    watched = watch(COUNT, [(1000, PAIRS[1][1]), Advance(6000), (5500, PAIRS[2][1]), (7000, PAIRS[3][1])])
+    assert counts(watched) == [(5000, 1), (10_000, 1)]
+    assert watched.late == 1
+
+
+def test_the_wall_clock_closes_windows_that_nothing_follows():
+    now = [1000]
+    more = threading.Event()
+
+    def source():
+        yield 1000, PAIRS[1][1]
+        more.wait(10)
+
+    def clock():
+        now[0] += 1000
+        return now[0]
+
+    with watch(COUNT, source(), advance=clock) as answers:
+        assert counts([next(answers)]) == [(5000, 1)]
+        more.set()
+
+
+def test_leaving_early_leaves_no_thread():
+    before = threading.active_count()
+
+    def endless():
+        for time in range(10**9):
+            yield time * 1000, PAIRS[0][1]
+
+    with watch(COUNT, endless(), endless(), merge="arrival", lateness="1h") as answers:
+        assert next(answers).instant
+    assert list(answers) == []
+    assert threading.active_count() == before
+
+
+def test_an_error_of_a_source_is_raised_once():
+    def broken():
+        yield PAIRS[0]
+        raise OSError("gone")
+
+    for merge in ("time", "arrival"):
+        answers = watch(COUNT, broken(), broken(), merge=merge)
+        with pytest.raises(OSError, match="gone"):
+            list(answers)
+        assert list(answers) == []
+
+
+def test_asynchronously():
+    async def source():
+        for pair in PAIRS:
+            yield pair
+
+    async def run():
+        found = [answer async for answer in awatch(COUNT, source())]
+        plain = [answer async for answer in streamgauge.awatch(COUNT, PAIRS)]
+        return found, plain
+
+    found, plain = asyncio.run(run())
+    assert counts(found) == counts(plain) == [(5000, 5), (10_000, 5), (15_000, 2)]
+
+
+def test_leaving_an_asynchronous_watch_ends_it():
+    async def forever():
+        for time in range(10**9):
+            yield time * 1000, PAIRS[0][1]
+            await asyncio.sleep(0)
+
+    async def run():
+        async with awatch(COUNT, forever()) as answers:
+            first = await anext(answers)
+        task = asyncio.create_task(anext(awatch(COUNT.replace("PT5S STEP PT5S", "PT1H STEP PT1H"), silent())))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        return first
+
+    async def silent():
+        await asyncio.sleep(60)
+        yield PAIRS[0]
+
+    before = threading.active_count()
+    assert asyncio.run(run()).instant == 5000
+    assert threading.active_count() == before
+
+
+@pytest.mark.parametrize(
+    ("query", "streams", "options", "error", "says"),
+    [
+        (COUNT, (), {}, WatchError, "no stream to watch"),
+        ({}, (PAIRS,), {}, WatchError, "no query to watch"),
+        ("nowhere.rq", (PAIRS,), {}, WatchError, "nowhere.rq: this query cannot be read"),
+        ("SELECT * { ?s ?p ?o }", (PAIRS,), {}, QueryError, "names no stream"),
+        (COUNT, (PAIRS,), {"lateness": "soon"}, WatchError, "lateness is 'soon'"),
+        (COUNT, (PAIRS,), {"late": 1}, TypeError, "no option late"),
+        (COUNT, (PAIRS,), {"semantics": "cqels-1.x"}, RefusedError, "no clock of its own"),
+        (COUNT, ([("1", PAIRS[0][1])],), {}, WatchError, "'1' is no time"),
+        (COUNT, ([7],), {}, WatchError, "7 is no stream element"),
+        (COUNT, ([(1, "<urn:s> <urn:p> .")],), {}, WatchError, "not triples"),
+        (COUNT, ([(1, [("a", "b")])],), {}, WatchError, "not triples"),
+    ],
+)
+def test_what_cannot_be_watched(query, streams, options, error, says):
+    with pytest.raises(error, match=says):
+        list(watch(query, *streams, **options))
+
+
+def test_an_asynchronous_source_needs_awatch():
+    async def source():
+        yield PAIRS[0]
+
+    with pytest.raises(WatchError, match="awatch"):
+        watch(COUNT, source())
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    code = "import sys, streamgauge; print([n for n in sys.modules if n.startswith(('rdflib', 'pyox', 'pyspark'))])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+SIMPLE = parse_sparql("SELECT ?s ?o { ?s <urn:p> ?o }")
+
+
+def clocked(chosen: Semantics) -> bool:
+    closes = Report.WINDOW_CLOSE in chosen.report or chosen.period is not None or chosen.tick is Tick.TIME
+    return closes and chosen.borders is Borders.CLOSED_OPEN
+
+
+@settings(max_examples=max(80, settings.default.max_examples))
+@given(st.data())
+def test_the_answers_are_those_of_the_engine_from_its_own_t0_without_the_ones_before_anything(data):
+    chosen, over = data.draw(semantics()), data.draw(windows())
+    chosen = replace(chosen, origin=Origin.FIXED, t0=data.draw(st.integers(-3, 3)))
+    query = ContinuousQuery(SIMPLE, over)
+    later = data.draw(st.sampled_from([0, 7, 1000, 12_345]))
+    elements = [
+        replace(each, time=each.time + later, until=each.until and each.until + later) for each in _own(data, over)
+    ]
+    if meaningless(query, chosen) or load("live").refuse(query, chosen) or not elements:
+        return
+    end = elements[-1].time + 5
+    found = list(watch(query, elements, semantics=chosen, end=end))
+    session = load("live").start(query, chosen, (plain := []).append)
+    for element in elements:
+        session.push(element)
+    session.advance(end)
+    if found != plain:
+        first = elements[0].time - (chosen.lateness or 0)
+        first += 1 if clocked(chosen) and all(each.window.kind != "count" for each in over) else 0
+        assert [_unmoved(a, over) for a in found] == [_unmoved(a, over) for a in plain if a.instant >= first]
+
+
+def _own(data, over: tuple[StreamWindow, ...]):
+    return [each for each in data.draw(streams()) if each.stream in {one.stream for one in over}]
+
+
+def _unmoved(answer, over):
+    """A landmark window, and a count-based one before its first triple, names t0, which was moved."""
+    names_t0 = any(each.window.kind != "time" for each in over)
+    return replace(answer, scope=None if names_t0 else answer.scope, added=tuple(sorted(answer.added)))
+
+
+@pytest.mark.parametrize("name", sorted(PROFILES))
+def test_profiles_by_name(name):
+    if PROFILES[name].clock is not Clock.APPLICATION:
+        pytest.skip("live has no clock of its own")
+    assert list(watch(COUNT.replace("(COUNT(*) AS ?n)", "?s"), PAIRS, semantics=name, end=30_000))
