@@ -100,6 +100,12 @@ def test_a_waiting_source_ends_when_it_is_closed(tmp_path):
     assert seen == []
 
 
+def test_repeated_elements_are_left_out_when_their_numbers_rise(tmp_path):
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(b"".join(encode_element(element(n)) for n in (0, 1, 0, 1, 2)) + encode_advance(99))
+    assert list(open_source(f"{path}?once=1").items()) == [element(0), element(1), element(2), Advance(99)]
+
+
 BAD = {
     "no file": ("nowhere.nq", "nowhere.nq: there is no such file or folder"),
     "no transport": ("gopher://x/y", "no stream comes from 'gopher': there are -, file"),

@@ -37,6 +37,8 @@ def parse_address(url: str) -> Address:
     if scheme is None or Path(url).exists():
         path, question, query = (url, "", "") if Path(url).exists() else url.partition("?")
         return Address(url, "-" if path == "-" else "file", path, _options(url, query) if question else {})
+    if "#" in url:
+        raise SourceError(f"{url}: write # as %23 in a URL")
     try:
         parts = urlsplit(url)
         port = parts.port

@@ -23,11 +23,12 @@ class ReadingOptions:
     lateness: int | None = None
     stamped: str | None = None
     limit: int | None = None
+    once: bool | None = None
     bad: Literal["stop", "skip"] = "stop"
 
     def over(self, reading: Reading | None) -> Reading:
         """The given reading with what the URL says put over it."""
-        names = ("stream", "interval", "lateness", "stamped", "limit")
+        names = ("stream", "interval", "lateness", "stamped", "limit", "once")
         said = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         return replace(reading or Reading(), **said)
 

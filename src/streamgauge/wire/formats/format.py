@@ -28,7 +28,8 @@ class Reading:
     """How to read: the stream's IRI, ms between numbered files, frames or messages, how late elements may come (ms).
 
     Without ``lateness`` a time that goes back is refused. ``stamped`` is the IRI of the property that states the time
-    of an RDF message (xsd:dateTime, or whole ms); ``limit`` the bytes that one line or message may have.
+    of an RDF message (xsd:dateTime, or whole ms); ``limit`` the bytes that one line or message may have. ``once``: the
+    numbers that elements carry rise in each stream, and one that does not is a repetition and left out.
     """
 
     stream: str = STREAM
@@ -36,6 +37,7 @@ class Reading:
     lateness: int | None = None
     stamped: str | None = None
     limit: int = 16 * 2**20
+    once: bool = False
 
 
 Item: TypeAlias = tuple[str, int, tuple[Triple, ...]]
@@ -81,15 +83,24 @@ class Numbering:
         self._reading = reading
         self._next = 0
         self._last: int | None = None
+        self._numbers: dict[str, int] = {}
 
     def element(self, place: str, time: int, triples: tuple[Triple, ...]) -> StreamElement:
         """The next element."""
-        self.check(place, time)
+        self._check(place, time)
         self._next += 1
         return StreamElement(self._reading.stream, time, self._next - 1, triples)
 
-    def check(self, place: str, time: int) -> None:
-        """Note the time of an element that has its own number."""
+    def own(self, place: str, element: StreamElement) -> StreamElement | None:
+        """An element that has a number of its own, none when it is a repetition."""
+        if self._reading.once:
+            if element.sequence <= self._numbers.get(element.stream, element.sequence - 1):
+                return None
+            self._numbers[element.stream] = element.sequence
+        self._check(place, element.time)
+        return element
+
+    def _check(self, place: str, time: int) -> None:
         last = self._last
         if self._reading.lateness is None and last is not None and time < last:
             raise FormatError(f"{place}: time goes back from {last} to {time} ms: declare a lateness bound or sort")
@@ -147,7 +158,7 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def bounded_lines(file: IO[bytes], place: str, limit: int, refuse: Refuse) -> Iterator[tuple[int, bytes]]:
-    """The lines of an open file with their numbers, from 1; a longer one than ``limit`` bytes is refused and passed over."""
+    """The lines of an open file, numbered from 1; a longer one than ``limit`` bytes is refused and passed over."""
     count = 0
     while line := file.readline(limit + 1):
         count += 1

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from typing import IO
 
-from streamgauge.model.element import StreamElement
 from streamgauge.wire.formats.format import (
     Decode,
     Format,
@@ -14,7 +13,7 @@ from streamgauge.wire.formats.format import (
     bounded_lines,
 )
 from streamgauge.wire.formats.quads import write_each
-from streamgauge.wire.lines import Input, LineError, decode_input, encode_element
+from streamgauge.wire.lines import Advance, Input, LineError, decode_input, encode_element
 
 
 def follow(file: IO[bytes], place: str, reading: Reading, refuse: Refuse) -> Iterator[Input]:
@@ -23,7 +22,7 @@ def follow(file: IO[bytes], place: str, reading: Reading, refuse: Refuse) -> Ite
     for count, line in bounded_lines(file, place, reading.limit, refuse):
         try:
             if not line.isspace():
-                yield _input(line, f"{place}, line {count}", numbering)
+                yield from _input(line, f"{place}, line {count}", numbering)
         except FormatError as error:
             refuse(error)
 
@@ -35,20 +34,23 @@ def decoder(reading: Reading) -> Decode:
     def decode(payload: bytes, place: str, _arrived: int | None) -> Sequence[Input]:
         lines = [line for line in payload.splitlines() if line and not line.isspace()]
         if len(lines) == 1:
-            return [_input(lines[0], place, numbering)]
-        return [_input(line, f"{place}, line {count}", numbering) for count, line in enumerate(lines, 1)]
+            return _input(lines[0], place, numbering)
+        places = (f"{place}, line {count}" for count in range(1, len(lines) + 1))
+        return [item for line, where in zip(lines, places, strict=True) for item in _input(line, where, numbering)]
 
     return decode
 
 
-def _input(line: bytes, place: str, numbering: Numbering) -> Input:
+def _input(line: bytes, place: str, numbering: Numbering) -> Sequence[Input]:
+    """What a line holds, nothing when it is a repetition."""
     try:
         item = decode_input(line)
     except LineError as error:
         raise FormatError(f"{place}: {error}") from error
-    if isinstance(item, StreamElement):
-        numbering.check(place, item.time)
-    return item
+    if isinstance(item, Advance):
+        return (item,)
+    element = numbering.own(place, item)
+    return () if element is None else (element,)
 
 
 FORMATS = (

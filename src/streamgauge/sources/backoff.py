@@ -1,0 +1,23 @@
+"""How long to wait before trying again."""
+
+from random import Random
+
+
+class Backoff:
+    """Delays (s) that double from ``first`` to ``most``, each drawn between its half and its whole."""
+
+    def __init__(self, random: Random, first: float = 0.1, most: float = 10.0) -> None:
+        self._random = random
+        self._first = first
+        self._most = most
+        self._bound = first
+
+    def next(self) -> float:
+        """The next delay in seconds."""
+        bound = self._bound
+        self._bound = min(2 * bound, self._most)
+        return self._random.uniform(bound / 2, bound)
+
+    def reset(self) -> None:
+        """It worked: begin with the first delay again."""
+        self._bound = self._first

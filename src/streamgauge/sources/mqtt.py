@@ -1,0 +1,260 @@
+"""MQTT 5: ``mqtt://host:1883/topic`` and ``mqtts://`` (TLS), QoS 1, a session that outlives the connection.
+
+A source acknowledges a message when the next one is asked for. What a broker sends again after a lost connection, and
+was taken before, is told by its packet identifier and passed over. See docs/sources.md for what is guaranteed.
+"""
+
+from collections import OrderedDict, deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from queue import Empty, SimpleQueue
+from random import Random
+from threading import Event, Lock
+from time import time
+from typing import Any
+
+from streamgauge.sources.address import Address, read_options
+from streamgauge.sources.contract import Delivery, Sink, Source, SourceError
+from streamgauge.sources.mqtt_link import Link, Session, client_library, properties
+from streamgauge.sources.pending import Pending
+from streamgauge.sources.reading import MessageOptions, Messages
+from streamgauge.wire.formats import FormatError, Reading
+from streamgauge.wire.lines import Input
+
+SCHEMES = ("mqtt", "mqtts")
+
+_TICK = 0.2
+_FIRST = 5.0
+"""Seconds that the first connection may take."""
+_FORGOTTEN = "the broker forgot the session: messages may be missing"
+
+
+@dataclass(frozen=True, slots=True)
+class MqttSourceOptions(MessageOptions):
+    """``client`` names a session that the broker keeps for ``session`` ms when nobody is connected.
+
+    ``buffer`` messages may wait here; ``patience`` (ms) is how long the broker may be away.
+    """
+
+    client: str | None = None
+    session: int = 86_400_000
+    buffer: int = 1000
+    patience: int = 600_000
+
+
+@dataclass(frozen=True, slots=True)
+class MqttSinkOptions:
+    """``buffer`` messages may be under way; ``wait`` (ms) for room among them, and for the last ones at the end."""
+
+    client: str | None = None
+    buffer: int = 10_000
+    wait: int = 30_000
+
+
+def open_source(address: Address, reading: Reading | None, form: str | None) -> Source:
+    """Subscribes to a topic (``#`` is written %23); SourceError when the broker cannot be reached."""
+    options = read_options(MqttSourceOptions, address)
+    source = MqttSource(address, options, Messages(address, options, reading, form), Random())
+    source.open()
+    return source
+
+
+def open_sink(address: Address) -> Sink:
+    """Publishes to a topic; SourceError when the broker cannot be reached."""
+    sink = MqttSink(address, read_options(MqttSinkOptions, address), Random())
+    sink.open()
+    return sink
+
+
+@dataclass(slots=True)
+class Received:
+    """A message, the connection on which it last came, and whether it was taken (its bytes are let go then)."""
+
+    mid: int
+    qos: int
+    topic: str
+    payload: bytes
+    arrived: int
+    connection: int
+    digest: bytes
+    taken: bool = False
+
+
+class MqttSource:
+    """A subscription; a message is acknowledged when the next one is asked for."""
+
+    def __init__(self, address: Address, options: MqttSourceOptions, messages: Messages, random: Random) -> None:
+        self._address, self._options, self._messages = address, options, messages
+        self._topic = _topic(address)
+        self._queue: SimpleQueue[Received | FormatError] = SimpleQueue()
+        self._done: deque[Received] = deque()
+        self._seen: dict[int, Received] = {}  # the last message under each of the 65,535 packet identifiers
+        self._connections = 0
+        self._count = 0
+        self._closing = Event()
+        client = options.client or f"streamgauge-{random.getrandbits(64):x}"
+        session = Session(client, options.session // 1000, options.buffer, options.client is not None)
+        self._link = Link(address, session, self, random)
+
+    def open(self) -> None:
+        """Subscribe."""
+        self._link.open(_FIRST)
+
+    @property
+    def refused(self) -> int:
+        """How many messages were refused and passed over."""
+        return self._messages.refusals.count
+
+    @property
+    def reasons(self) -> Sequence[str]:
+        """Why, for the first ten."""
+        return tuple(self._messages.refusals.reasons)
+
+    def items(self) -> Iterator[Input]:
+        """The elements and advances of the messages in their order."""
+        while (received := self._next()) is not None:
+            if isinstance(received, FormatError):
+                self._messages.refuse(received)
+                continue
+            self._count += 1
+            place = f"{self._address.text}: topic {received.topic}, message {self._count}"
+            yield from self._messages.items(received.payload, place, received.arrived)
+            self._done.append(received)
+            self._link.wake()
+
+    def close(self) -> None:
+        """Acknowledge what was taken, and stop; the session lasts if it has a name."""
+        if not self._closing.is_set():
+            self._closing.set()
+            self._link.close()
+
+    def prepare(self, client: Any) -> None:
+        """The link's: before it connects."""
+        client.on_subscribe = self._subscribed
+        client.on_message = self._received
+
+    def connected(self, client: Any, known: bool) -> None:
+        """The link's: subscribe anew; a session that the broker forgot is told."""
+        if self._connections and not known:
+            self._queue.put(FormatError(f"{self._address.text}: {_FORGOTTEN}"))
+        self._connections += 1
+        paho = client_library(self._address)
+        how = paho.SubscribeOptions(qos=1, retainHandling=paho.SubscribeOptions.RETAIN_SEND_IF_NEW_SUB)
+        client.subscribe(self._topic, options=how)
+
+    def work(self, client: Any) -> None:
+        """The link's: acknowledge what was taken on this connection."""
+        while self._done:
+            received = self._done.popleft()
+            received.taken, received.payload = True, b""
+            if received.connection == self._connections and received.qos:
+                client.ack(received.mid, received.qos)
+
+    def _subscribed(self, _client: Any, _data: Any, _mid: int, reasons: Any, _properties: Any) -> None:
+        if reasons[0].is_failure:
+            self._link.fail(f"the broker refuses the topic {self._topic}: {reasons[0]}")
+        else:
+            self._link.grant()
+
+    def _received(self, client: Any, _data: Any, message: Any) -> None:
+        digest = blake2b(message.topic.encode() + b"\n" + message.payload, digest_size=16).digest()
+        before = self._seen.get(message.mid) if message.qos and message.dup else None
+        if before is not None and before.digest == digest:
+            before.connection = self._connections  # what waits here is acknowledged on this connection
+            if before.taken:
+                client.ack(message.mid, message.qos)
+            return
+        if not message.qos and self._queue.qsize() >= self._options.buffer:
+            self._queue.put(FormatError(f"{self._address.text}: a message of QoS 0 came too fast: publish with QoS 1"))
+            return
+        arrived = int(time() * 1000)
+        connection = self._connections
+        received = Received(message.mid, message.qos, message.topic, message.payload, arrived, connection, digest)
+        self._queue.put(received)
+        if message.qos:
+            self._seen[message.mid] = received
+
+    def _next(self) -> Received | FormatError | None:
+        """The next message, none after closing; SourceError when the broker refuses or is away for too long."""
+        while not self._closing.is_set():
+            try:
+                return self._queue.get(timeout=_TICK)
+            except Empty:
+                if self._link.fault is not None:
+                    raise SourceError(f"{self._address.text}: {self._link.fault}") from None
+                if self._link.away() > self._options.patience / 1000:
+                    away = f"the broker was away for more than {self._options.patience} ms: {self._link.trouble}"
+                    raise SourceError(f"{self._address.text}: {away}") from None
+        return None
+
+
+class MqttSink:
+    """Publishes with QoS 1, in order; what was not acknowledged is published again on the next connection."""
+
+    def __init__(self, address: Address, options: MqttSinkOptions, random: Random) -> None:
+        self._address = address
+        self._topic = _topic(address)
+        self._pending = Pending(options.buffer, options.wait / 1000)
+        self._waiting: deque[tuple[bytes, str | None]] = deque()
+        self._published: OrderedDict[int, tuple[bytes, str | None]] = OrderedDict()
+        self._largest: int | None = None
+        self._lock = Lock()
+        self._result: Delivery | None = None
+        client = options.client or f"streamgauge-{random.getrandbits(64):x}"
+        self._link = Link(address, Session(client, 0), self, random)
+
+    def open(self) -> None:
+        """Connect."""
+        self._link.open(_FIRST)
+
+    def send(self, message: bytes, key: str | None = None) -> None:
+        """Hand over a message; the key travels as the user property ``key``."""
+        if self._result is not None:
+            raise SourceError(f"{self._address.text}: the sink is closed")
+        if self._pending.enter():
+            self._waiting.append((message, key))
+            self._link.wake()
+
+    def close(self) -> Delivery:
+        """Wait until all is acknowledged, as long as ``wait`` says."""
+        with self._lock:
+            if self._result is None:
+                self._result = self._pending.drain(
+                    lambda: self._link.fault or f"not acknowledged: {self._link.trouble}"
+                )
+                self._link.close()
+            return self._result
+
+    def prepare(self, client: Any) -> None:
+        """The link's: before it connects."""
+        client.on_publish = self._acknowledged
+
+    def connected(self, client: Any, known: bool) -> None:  # noqa: ARG002
+        """The link's: what was published before comes first."""
+        self._waiting.extendleft(reversed(self._published.values()))
+        self._published.clear()
+        self._link.grant()
+
+    def work(self, client: Any) -> None:
+        """The link's: publish what waits."""
+        while self._waiting:
+            message, key = self._waiting.popleft()
+            how = None if key is None else properties("PUBLISH", UserProperty=("key", key))
+            info = client.publish(self._topic, message, qos=1, properties=how)
+            self._published[info.mid] = (message, key)
+
+    def _acknowledged(self, _client: Any, _data: Any, mid: int, reason: Any, _properties: Any) -> None:
+        if self._published.pop(mid, None) is None:
+            return
+        if reason.is_failure:
+            self._pending.lost(f"the broker refuses a message: {reason}")
+        else:
+            self._pending.delivered()
+
+
+def _topic(address: Address) -> str:
+    topic = address.path.removeprefix("/")
+    if not topic or not address.host:
+        raise SourceError(f"{address.text}: expected mqtt://host/topic")
+    return topic

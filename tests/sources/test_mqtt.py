@@ -1,0 +1,210 @@
+"""MQTT against a real mosquitto that is stopped and killed: nothing lost, nothing doubled, the undelivered counted."""
+
+import sys
+from itertools import islice
+from threading import Thread
+
+import pytest
+
+from streamgauge.model.element import StreamElement
+from streamgauge.sources import Delivery, SourceError, open_sink, open_source
+from streamgauge.wire.lines import encode_element
+
+from .conftest import Mosquitto, free_port
+
+
+def element(number: int) -> StreamElement:
+    return StreamElement("urn:s", 10 * number, number, ((f"<urn:a{number}>", "<urn:b>", "<urn:c>"),))
+
+
+def url(broker: Mosquitto, options: str = "") -> str:
+    return f"mqtt://127.0.0.1:{broker.port}/weather/all{options}"
+
+
+def numbers(items) -> list[int]:
+    return [item.sequence for item in items]
+
+
+def send(sink, elements) -> None:
+    for one in elements:
+        sink.send(encode_element(one), key="k")
+
+
+def test_what_is_sent_comes_in_order(mosquitto):
+    source, sink = open_source(url(mosquitto)), open_sink(url(mosquitto))
+    send(sink, map(element, range(200)))
+    assert list(islice(source.items(), 200)) == [element(n) for n in range(200)]
+    assert sink.close() == sink.close() == Delivery(200, 0)
+    source.close()
+    source.close()
+    with pytest.raises(SourceError, match="the sink is closed"):
+        sink.send(b"late")
+
+
+@pytest.mark.parametrize(("end", "options"), [("stop", "?buffer=7"), ("kill", "?buffer=7&once=1")])
+def test_a_source_goes_on_after_its_broker_was_away(mosquitto, end, options):
+    """A killed mosquitto forgets what it had not written, and sends it as new: then the elements' numbers tell."""
+    source, sink = open_source(url(mosquitto, options)), open_sink(url(mosquitto))
+    send(sink, map(element, range(60)))
+    assert sink.close() == Delivery(60, 0)
+    items = source.items()
+    found = numbers(islice(items, 25))
+    getattr(mosquitto, end)()
+    found += numbers(islice(items, 3))
+    mosquitto.start()
+    found += numbers(islice(items, 32))
+    source.close()
+    assert found == list(range(60))
+
+
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_a_sink_delivers_after_its_broker_was_away(mosquitto, end):
+    source, sink = open_source(url(mosquitto, "?once=1")), open_sink(url(mosquitto))
+    found: list[int] = []
+    reader = Thread(target=lambda: found.extend(numbers(take_to(source.items(), 299))))
+    reader.start()
+    send(sink, map(element, range(100)))
+    getattr(mosquitto, end)()
+    send(sink, map(element, range(100, 200)))
+    mosquitto.start()
+    send(sink, map(element, range(200, 300)))
+    assert sink.close() == Delivery(300, 0)
+    reader.join(60)
+    source.close()
+    assert found == list(range(300))
+
+
+def take_to(items, last):
+    for item in items:
+        yield item
+        if item.sequence == last:
+            return
+
+
+def test_a_named_session_goes_on_where_it_was_left(mosquitto):
+    named = url(mosquitto, "?client=reader&lateness=0")
+    source, sink = open_source(named), open_sink(url(mosquitto))
+    send(sink, map(element, range(6)))
+    items = source.items()
+    assert numbers(islice(items, 4)) == [0, 1, 2, 3]
+    source.close()
+    send(sink, map(element, range(6, 9)))
+    assert sink.close() == Delivery(9, 0)
+    source = open_source(named)
+    assert numbers(islice(source.items(), 6)) == [3, 4, 5, 6, 7, 8]  # 3 was handed over, not yet done with
+    source.close()
+
+
+def test_without_a_name_nothing_is_left_behind(mosquitto):
+    source, sink = open_source(url(mosquitto)), open_sink(url(mosquitto))
+    send(sink, [element(0)])
+    assert numbers(islice(source.items(), 1)) == [0]
+    source.close()
+    send(sink, [element(1)])
+    source = open_source(url(mosquitto))
+    send(sink, [element(2)])
+    assert numbers(islice(source.items(), 1)) == [2]
+    source.close()
+    assert sink.close() == Delivery(3, 0)
+
+
+def test_a_broker_that_stays_away_is_reported(mosquitto):
+    source = open_source(url(mosquitto, "?patience=300"))
+    sink = open_sink(url(mosquitto, "?wait=300&buffer=5"))
+    send(sink, [element(0)])
+    items = source.items()
+    assert numbers([next(items)]) == [0]
+    mosquitto.stop()
+    send(sink, map(element, range(1, 8)))
+    delivery = sink.close()
+    assert (delivery.sent, delivery.undelivered) == (1, 7)
+    assert "under way for more than" in (delivery.why or "")
+    with pytest.raises(SourceError, match="the broker was away for more than 300 ms"):
+        next(items)
+    source.close()
+
+
+def test_a_broker_that_forgets_a_session_is_told_of(mosquitto, tmp_path):
+    source = open_source(url(mosquitto, "?bad=skip"))
+    mosquitto.kill()
+    (tmp_path / "mosquitto.db").unlink()
+    mosquitto.start()
+    items = source.items()
+    reader = Thread(target=lambda: next(items, None))
+    reader.start()
+    while not source.refused:
+        reader.join(0.05)
+    assert "the broker forgot the session: messages may be missing" in source.reasons[0]
+    source.close()
+    reader.join(20)
+    assert not reader.is_alive()
+
+
+def test_bad_messages_are_named_by_topic_and_number(mosquitto):
+    sink = open_sink(url(mosquitto))
+    for options, said in (
+        ("", "topic weather/all, message 2: not a line of JSON"),
+        ("?limit=300", "message 2: 400 bytes"),
+    ):
+        source = open_source(url(mosquitto, options))
+        send(sink, [element(0)])
+        sink.send(b"nonsense" if not options else b" " * 400)
+        items = source.items()
+        assert numbers([next(items)]) == [0]
+        with pytest.raises(SourceError, match=said):
+            next(items)
+        source.close()
+    source = open_source(url(mosquitto, "?bad=skip"))
+    sink.send(b"nonsense")
+    send(sink, [element(1)])
+    assert numbers(islice(source.items(), 1)) == [1]
+    assert source.refused == 1
+    source.close()
+    assert sink.close() == Delivery(6, 0)
+
+
+def test_graphs_without_a_time_take_that_of_arrival(mosquitto):
+    source = open_source(url(mosquitto, "?form=turtle&time=arrival&stream=urn:t"))
+    sink = open_sink(url(mosquitto))
+    sink.send(b"<urn:a> <urn:b> [] .")
+    sink.send(b"<urn:a> <urn:b> [] .")
+    first, second = islice(source.items(), 2)
+    assert sink.close() == Delivery(2, 0)
+    source.close()
+    assert 1_700_000_000_000 < first.time <= second.time
+    assert (first.stream, first.sequence, second.sequence) == ("urn:t", 0, 1)
+    assert first.added[0][2] != second.added[0][2]
+
+
+def test_a_broker_that_refuses_is_named(mosquitto_program, tmp_path):
+    broker = Mosquitto(mosquitto_program, tmp_path, "allow_anonymous false")
+    broker.start()
+    try:
+        for open_one in (open_source, open_sink):
+            with pytest.raises(SourceError, match=r"me:\.\.\.@127.*the broker refuses: Not authorized"):
+                open_one(f"mqtt://me:secret@127.0.0.1:{broker.port}/x")
+    finally:
+        broker.kill()
+
+
+BAD = {
+    "no topic": ("mqtt://127.0.0.1:{port}", "expected mqtt://host/topic"),
+    "no broker": ("mqtt://127.0.0.1:{port}/x", "Connection refused"),
+    "no form": ("mqtt://127.0.0.1:{port}/x?form=parquet", "messages have no form 'parquet': there are jelly, jsonl"),
+    "no option": ("mqtt://127.0.0.1:{port}/x?group=a", "unknown option group: there are bad, buffer, client"),
+    "wildcard": ("mqtt://127.0.0.1:{port}/x/#", "write # as %23"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_cannot_be_reached_is_named(monkeypatch, case):
+    monkeypatch.setattr("streamgauge.sources.mqtt._FIRST", 0.3)
+    text, said = BAD[case]
+    with pytest.raises(SourceError, match=said):
+        open_source(text.format(port=free_port()))
+
+
+def test_without_the_library_the_sentence_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "paho.mqtt.client", None)
+    with pytest.raises(SourceError, match=r"pip install streamgauge\[mqtt\]"):
+        open_sink("mqtt://127.0.0.1/x")
