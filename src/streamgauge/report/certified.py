@@ -47,7 +47,7 @@ def _deviating(certificate: Certificate) -> Iterator[Text]:
         yield Text("deviates as listed:")
     for deviation, count in listed.most_common():
         yield Text(f"  {count:>4}  {deviation.name}: {deviation.why or 'no reason is written'}")
-        yield Text(f"        the oracle: {deviation.finding}", style="dim")
+        yield Text(f"        the oracle: {'; or '.join(deviation.findings)}", style="dim")
         if deviation.flaky:
             yield Text(f"        right now and then: {deviation.flaky}", style="dim")
 

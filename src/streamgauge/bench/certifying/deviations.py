@@ -6,13 +6,15 @@ Names, reasons and sources are written by hand, findings and cases by ``certify 
 import json
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 from streamgauge.wire.fields import FieldError, decode
 
-HEAD = """# What this engine does differently from its declared semantics. `finding` and `cases` are written by
-# `streamgauge certify --update`, which keeps `name`, `why`, `source` and `flaky`. See docs/conformance.md.
+HEAD = """# What this engine does differently from its declared semantics. `findings` and `cases` are written by
+# `streamgauge certify --update`, which keeps the entries' order, `name`, `why`, `source` and `flaky`. See docs/conformance.md.
 """
 
 
@@ -22,7 +24,7 @@ class DeviationError(ValueError):
 
 @dataclass(frozen=True)
 class Deviation:
-    """One way in which an engine deviates: ``finding`` is the oracle's, ``cases`` name the tasks that it explains.
+    """One way in which an engine deviates: ``findings`` are the oracle's, ``cases`` name the tasks that show them.
 
     ``flaky`` says why the tasks come out right now and then; empty when they never do.
     """
@@ -30,7 +32,7 @@ class Deviation:
     name: str
     why: str
     source: str
-    finding: str
+    findings: tuple[str, ...]
     cases: tuple[str, ...]
     flaky: str = ""
 
@@ -69,8 +71,8 @@ def _table(deviation: Deviation) -> str:
     lines = ["", "[[deviation]]"]
     for field in fields(Deviation):
         value = getattr(deviation, field.name)
-        if field.name == "cases":
-            lines += ["cases = [", *(f"  {_quoted(case)}," for case in value), "]"]
+        if isinstance(value, tuple):
+            lines += [f"{field.name} = [", *(f"  {_quoted(each)}," for each in value), "]"]
         elif value or field.name != "flaky":
             lines.append(f"{field.name} = {_quoted(value)}")
     return "\n".join(lines) + "\n"
@@ -81,36 +83,35 @@ def _quoted(text: str) -> str:
 
 
 def updated(
-    listed: Sequence[Deviation], explained: Mapping[str, Sequence[str]], seen: Iterable[str]
+    listed: Sequence[Deviation], explained: Mapping[str, Sequence[str]], tried: Iterable[str]
 ) -> tuple[Deviation, ...]:
-    """The list with the tasks that deviate now under as few findings as explain them, those that are listed first.
+    """The list with the tasks that deviate now, each under the first entry that has one of its findings.
 
-    ``explained`` has every deviating task with its possible findings; ``seen`` are all tasks that were tried, others
-    stay where they are. A finding that is new has no reason yet: it is to be written by hand.
+    ``explained`` has every deviating task with its possible findings. What no entry explains comes under as few new
+    ones as do; their reasons are to be written by hand. Tasks that were not ``tried`` stay where they are.
     """
-    tried = set(seen)
-    found: dict[str, set[str]] = {}
-    left = dict(explained)
-    for finding in _ranked([each.finding for each in listed], explained):
-        mine = {case for case, findings in left.items() if finding in findings}
-        found[finding] = mine
-        left = {case: findings for case, findings in left.items() if case not in mine}
-    while left:
-        finding = max(sorted({f for fs in left.values() for f in fs}), key=lambda f: _explains(f, left))
-        found[finding] = {case for case, findings in left.items() if finding in findings}
-        left = {case: findings for case, findings in left.items() if case not in found[finding]}
-    known = {each.finding: each for each in listed}
+    left, known = dict(explained), set(tried)
     result = []
-    for finding, cases in found.items():
-        old = known.pop(finding, Deviation(finding, "", "", finding, ()))
-        rest = [case for case in old.cases if case not in tried]
-        result.append(Deviation(old.name, old.why, old.source, finding, tuple(sorted({*rest, *cases})), old.flaky))
+    for old in listed:
+        mine, left = _split(left, old.findings)
+        rest = [case for case in old.cases if case not in known]
+        shown = [each for each in old.findings if rest or any(each in found for found in mine.values())]
+        result.append(replace(old, findings=tuple(shown), cases=tuple(sorted({*rest, *mine}))))
+    while left:
+        finding = max(sorted({each for found in left.values() for each in found}), key=partial(_explains, left))
+        mine, left = _split(left, (finding,))
+        result.append(Deviation(finding, "", "", (finding,), tuple(sorted(mine))))
     return tuple(result)
 
 
-def _explains(finding: str, explained: Mapping[str, Sequence[str]]) -> int:
-    return sum(finding in findings for findings in explained.values())
+Explained: TypeAlias = dict[str, Sequence[str]]
 
 
-def _ranked(findings: Sequence[str], explained: Mapping[str, Sequence[str]]) -> list[str]:
-    return sorted(dict.fromkeys(findings), key=lambda finding: -_explains(finding, explained))
+def _split(explained: Explained, findings: Sequence[str]) -> tuple[Explained, Explained]:
+    """The tasks that have one of the findings, and the others."""
+    mine = {case: found for case, found in explained.items() if not set(findings).isdisjoint(found)}
+    return mine, {case: found for case, found in explained.items() if case not in mine}
+
+
+def _explains(explained: Explained, finding: str) -> int:
+    return sum(finding in found for found in explained.values())

@@ -15,6 +15,7 @@ from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
 NONE_FITS = "no semantics, no named fault and no two of them give these answers"
 
 _COUNTED = re.compile(r"\b[\d,]+ (report|border)s?\b")
+_NTH = re.compile(r"\b(?:first|last|\d+th)(?= element lost)")
 _NUMBER = re.compile(r"-?\b\d[\d,.]*")
 
 
@@ -45,12 +46,9 @@ def _words(model: Sequence[Part]) -> str:
 
 
 def _general(name: str) -> str:
-    """A part's name without what belongs to the one run: expressions, numbers, how often."""
-    kind, _, rest = name.partition(": ")
-    if " = " in kind and not kind.startswith("t0"):
-        return name
-    plain = kind if rest else _COUNTED.sub(r"\1s", name)
-    return _NUMBER.sub("n", plain)
+    """A part's name without what belongs to the one run: expressions, which element, how often."""
+    kind, colon, _ = name.partition(": ")
+    return kind if colon else _NTH.sub("one", _COUNTED.sub(r"\1s", name))
 
 
 def _failed(failure: str) -> str:
