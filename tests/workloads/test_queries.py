@@ -27,6 +27,9 @@ VALUES = {
     "WIND": "60",
     "DIFFERENCE": "20",
     "POPULATION": "300000",
+    "NEAR": "0.01",
+    "CONGESTED": "10",
+    "TIMES": "1",
 }
 
 
@@ -55,6 +58,7 @@ SMALL = (
         {"TEMP": "10.0"},
     ),
     Small("weather", {"stations": 4, "duration": "12s"}, ("windows-1", "windows-2", "windows-4")),
+    Small("city", {"duration": "12s"}, tuple(f"q{number}" for number in range(1, 14))),
 )
 CASES = [(small, name) for small in SMALL for name in small.queries]
 SILENT = frozenset[tuple[str, str]]()

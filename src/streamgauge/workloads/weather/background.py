@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from streamgauge.model.terms import RDF_TYPE, XSD, Triple
-from streamgauge.workloads.weather import draws
+from streamgauge.workloads import draws
 from streamgauge.workloads.weather.phenomena import PHENOMENA
 from streamgauge.workloads.weather.triples import OM_OWL, SSW, WEATHER, tenths
 

@@ -3,7 +3,8 @@
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from streamgauge.workloads.weather import draws
+from streamgauge.workloads import draws
+from streamgauge.workloads.arrival import numbered
 from streamgauge.workloads.weather.schedule import Size
 
 _WALK_STEP = 10
@@ -41,16 +42,9 @@ def _walk(seed: int, size: Size) -> Column:
 def arrived(observations: DataFrame, seed: int, share: float, bound: int) -> DataFrame:
     """The observations numbered by arrival: a ``share`` of them comes 1 to ``bound`` ms after its time.
 
-    Ties go to the earlier time, then to the lower station. The number is how many arrived in earlier ms, plus the
-    place within the ms, so that no partition needs to see the whole stream.
+    Ties go to the earlier time, then to the lower station.
     """
     late = draws.unit(seed, "late", F.col("station"), F.col("time")) < share
     delay = draws.below(max(bound, 1), seed, "delay", F.col("station"), F.col("time")) + 1
     rows = observations.withColumn("arrival", F.col("time") + F.when(late, delay).otherwise(F.lit(0)))
-    counts = rows.groupBy("arrival").count()
-    before = Window.orderBy("arrival").rowsBetween(Window.unboundedPreceding, -1)
-    bases = counts.select("arrival", F.coalesce(F.sum("count").over(before), F.lit(0)).alias("base"))
-    within = Window.partitionBy("arrival").orderBy("time", "station")
-    ranked = rows.withColumn("place", F.row_number().over(within) - 1).join(bases, "arrival")
-    numbered = ranked.select((F.col("base") + F.col("place")).alias("n"), "station", "time", "value")
-    return numbered.orderBy("n")
+    return numbered(rows, "arrival", ("time", "station")).select("n", "station", "time", "value")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 
-from streamgauge.workloads.weather import draws
+from streamgauge.workloads import draws
 
 
 class Phenomenon(NamedTuple):

@@ -9,7 +9,8 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from streamgauge.workloads.weather import draws, random
+from streamgauge.workloads import draws
+from streamgauge.workloads.weather import random
 
 _LOW = (1 << 24) - 1
 BURST = 10

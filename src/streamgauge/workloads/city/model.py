@@ -1,0 +1,23 @@
+"""What the city's sensors are called and what they observe.
+
+A reading is (kind, sensor, time in ms, seen, Latitude, Longitude): ``seen`` has the values in the order of KINDS, as
+N-Triples terms; the last two are where a user is.
+"""
+
+CITY = "http://ex.org/city/"
+CT = "http://www.insight-centre.org/citytraffic#"
+SSN = "http://purl.oclc.org/NET/ssnx/ssn#"
+SAO = "http://purl.oclc.org/NET/sao/"
+
+KINDS = {
+    "traffic": ("CongestionLevel", "AverageSpeed", "EstimatedTime"),
+    "parking": ("ParkingVacancy",),
+    "pollution": ("AirPollutionIndex",),
+    "weather": ("Temperature", "Humidity", "WindSpeed"),
+    "user": ("Location",),
+}
+"""The kinds of sensors with the classes of what they observe.
+
+Congestion is the number of vehicles counted (as CityBench's files give it), speed in km/h, time in s; vacancies; an
+index, the worst of five gases; degrees C, %, m/s.
+"""
