@@ -1,7 +1,9 @@
 """The live engine: incremental evaluation over windows, in process, under any Semantics value."""
 
+from collections.abc import Sequence
+
 from streamgauge.compute.changes.evaluator import refuse as refuse_form
-from streamgauge.compute.drivers.window import WindowDriver
+from streamgauge.compute.drivers.several import drive_all
 from streamgauge.engines import Emit, Session
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Clock, Counting, Semantics
@@ -26,6 +28,12 @@ def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
 
 def start(query: ContinuousQuery, semantics: Semantics, emit: Emit) -> Session:
     """Begin to answer; t0 is the semantics' own where it is searched for others. ValueError for what is refused."""
-    if reason := refuse(query, semantics):
-        raise ValueError(reason)
-    return WindowDriver(query, semantics, emit)
+    return start_all([(query, semantics, emit)])
+
+
+def start_all(asked: Sequence[tuple[ContinuousQuery, Semantics, Emit]]) -> Session:
+    """Begin to answer several queries over the same streams; they share what they can. ValueError names the refused."""
+    for number, (query, semantics, _) in enumerate(asked):
+        if reason := refuse(query, semantics):
+            raise ValueError(reason if len(asked) == 1 else f"query {query.name or number + 1}: {reason}")
+    return drive_all(asked)

@@ -3,6 +3,6 @@
 from streamgauge.compute.changes.bags import Bag, Delta
 from streamgauge.compute.changes.evaluator import Evaluator, refuse
 from streamgauge.compute.changes.normal import UnsupportedError
-from streamgauge.compute.changes.whole import Snapshots
+from streamgauge.compute.changes.whole import Contents, Snapshots
 
-__all__ = ["Bag", "Delta", "Evaluator", "Snapshots", "UnsupportedError", "refuse"]
+__all__ = ["Bag", "Contents", "Delta", "Evaluator", "Snapshots", "UnsupportedError", "refuse"]

@@ -32,13 +32,24 @@ class Parted:
 
     def __init__(self) -> None:
         self._parts: dict[Term | None, list[Triple]] = {}
+        self._tests: dict[Relation, list[tuple[int, Test]]] = {}
+        self._sides: dict[Relation, Side] = {}
 
-    def ask(self, predicate: Term | None) -> list[Triple]:
-        """The list that has the triples with this predicate after each ``fill``."""
-        return self._parts.setdefault(predicate, [])
+    def ask(self, relation: Relation) -> None:
+        """The triples of a relation will be wanted at each look."""
+        self._parts.setdefault(relation.constants[1], [])
+        self._tests.setdefault(relation, _tests(relation))
+
+    def side(self, relation: Relation) -> "Side":
+        """The triples of a relation, the same object for all that want it at one look."""
+        if relation not in self._sides:
+            rows = _rows(relation, self._parts[relation.constants[1]], self._tests[relation])
+            self._sides[relation] = Side(rows, relation.columns)
+        return self._sides[relation]
 
     def fill(self, graphs: Sequence[Iterable[Triple]]) -> None:
         """Put the triples of these graphs in the place of what was there."""
+        self._sides.clear()
         for part in self._parts.values():
             part.clear()
         if None in self._parts:
@@ -57,7 +68,9 @@ class Matches:
     def __init__(self, planned: Planned, output: Sequence[str], parted: Parted) -> None:
         self._patterns, self._relation_of = planned.patterns, planned.relation_of
         self._output = tuple(output)
-        self._relations = [(each, parted.ask(each.constants[1]), _tests(each)) for each in planned.relations]
+        self._relations, self._parted = planned.relations, parted
+        for relation in planned.relations:
+            parted.ask(relation)
         self._conditions = [(variables_of(each), test(each, variables_of(each))) for each in planned.conditions]
         self._fresh = False
 
@@ -78,7 +91,7 @@ class Matches:
         return bag if len(bag) == len(rows) else dict(Counter(rows))
 
     def _joined(self) -> "Table":
-        sides = [Side(_rows(*each), each[0].columns) for each in self._relations]
+        sides = [self._parted.side(relation) for relation in self._relations]
         waiting = [(self._names(at), sides[relation]) for at, relation in enumerate(self._relation_of)]
         conditions = list(self._conditions)
         table = Table()
@@ -95,7 +108,7 @@ class Matches:
     def _names(self, pattern: int) -> tuple[str, ...]:
         """The variables of a pattern, one for each column of its relation."""
         nodes = self._patterns[pattern]
-        columns = self._relations[self._relation_of[pattern]][0].columns
+        columns = self._relations[self._relation_of[pattern]].columns
         return tuple(node.name for at, node in enumerate(nodes) if at in columns and isinstance(node, Var))
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 
 from streamgauge.compute.changes.bags import Bag, Delta, add_all
-from streamgauge.compute.changes.generate import Feed
 from streamgauge.compute.changes.normal import UnsupportedError
 from streamgauge.compute.changes.pool import Pool
 from streamgauge.compute.changes.tree import Tree
@@ -21,33 +20,24 @@ def refuse(form: al.QueryForm, names: Sequence[Term] = ()) -> str | None:
     return None
 
 
-class Evaluator:
-    """The solutions of a query over sets of triples that change: a default graph and graphs named ``names``.
+class Kept:
+    """The answer of a query over the graphs of a pool, which may be those of other queries too.
 
-    ``enter`` and ``leave`` take triples of the default graph, those of ``feeds`` the ones of another; a triple is
-    there while it entered more often than it left. Nothing is evaluated above the joins until ``settle``. Graphs of
-    stamps, which timestamp() reads, need not be named. Raises UnsupportedError for what ``refuse`` names.
+    Nothing is evaluated above the joins until ``settle``. Raises UnsupportedError for what ``refuse`` names.
     """
 
     def __init__(
         self,
         form: al.QueryForm,
-        static: Iterable[Triple] = (),
+        pool: Pool,
         empty_aggregate: EmptyAggregate = EmptyAggregate.SPARQL,
         names: Sequence[Term] = (),
     ) -> None:
-        self._pool = Pool()
-        self._tree = Tree(form, names, empty_aggregate, self._pool.leaf)
+        self._tree = Tree(form, names, empty_aggregate, pool.leaf)
         self.variables = self._tree.variables
         self._first = self._tree.pull()
         self._shown: Bag = {}
         self._least = self._tree.held()
-        self.enter, self.leave = self.feeds(None)
-        self.enter(tuple(static))
-
-    def feeds(self, graph: Term | None) -> tuple[Feed, Feed]:
-        """Two functions that let triples enter and leave a graph; they do nothing when no pattern reads it."""
-        return self._pool.feeds(graph)
 
     def settle(self) -> Delta:
         """The change of the answer since the last ``settle``, over ``variables``."""
@@ -63,6 +53,34 @@ class Evaluator:
         self.settle()
         return self._shown
 
+    def solutions(self) -> Bag:
+        """The answer at the last ``settle``: row -> multiplicity; do not change it."""
+        return self._shown
+
+    def remembered(self) -> dict[str, int]:
+        """How many rows each operator holds for triples (after a ``settle``); all are 0 when none is there."""
+        return {name: held - self._least[name] for name, held in self._tree.held().items()}
+
+
+class Evaluator(Kept):
+    """The solutions of one query over sets of triples that change: a default graph and graphs named ``names``.
+
+    ``enter`` and ``leave`` take triples of the default graph, those of ``feeds`` the ones of another; a triple is
+    there while it entered more often than it left. Graphs of stamps, which timestamp() reads, need not be named.
+    """
+
+    def __init__(
+        self,
+        form: al.QueryForm,
+        static: Iterable[Triple] = (),
+        empty_aggregate: EmptyAggregate = EmptyAggregate.SPARQL,
+        names: Sequence[Term] = (),
+    ) -> None:
+        self._pool = Pool(static)
+        super().__init__(form, self._pool, empty_aggregate, names)
+        self.feeds = self._pool.feeds
+        self.enter, self.leave = self.feeds(None)
+
     def change(self, plus: Iterable[Triple], minus: Iterable[Triple]) -> Delta:
         """Let triples come to and go from the default graph, and give the change of the answer."""
         self.enter(plus)
@@ -74,8 +92,4 @@ class Evaluator:
 
         Operators are asked after a ``settle``.
         """
-        return self._pool.remembered() | {name: held - self._least[name] for name, held in self._tree.held().items()}
-
-    def solutions(self) -> Bag:
-        """The answer at the last ``settle``: row -> multiplicity; do not change it."""
-        return self._shown
+        return self._pool.remembered() | super().remembered()

@@ -12,9 +12,13 @@ from streamgauge.model.terms import Term, Triple
 
 
 class Pool:
-    """Patterns are asked for first; then ``feeds`` gives what triples of a graph enter and leave by."""
+    """Patterns are asked for first; then ``feeds`` gives what triples of a graph enter and leave by.
 
-    def __init__(self) -> None:
+    ``static`` triples are in the default graph from its first ``feeds`` on.
+    """
+
+    def __init__(self, static: Iterable[Triple] = ()) -> None:
+        self._static = tuple(static)
         self._leaves: list[tuple[Asked, Bag]] = []
         self._joins: dict[Term | None, list[Joins]] = {}
 
@@ -28,8 +32,19 @@ class Pool:
         """Two functions that let triples enter and leave a graph; they do nothing when no pattern reads it."""
         if graph not in self._joins:
             self._joins[graph] = self._generated(graph)
+            if graph is None:
+                self.feeds(None)[0](self._static)
         joins = self._joins[graph]
         return _one([each.enter for each in joins]), _one([each.leave for each in joins])
+
+    def see(self, graph: Term | None, _held: object) -> None:
+        """A content of a graph; what it holds enters and leaves by ``feeds``."""
+
+    def look(self) -> None:
+        """Changes have been followed as they came."""
+
+    def release(self) -> None:
+        """They are followed further."""
 
     def _generated(self, graph: Term | None) -> list[Joins]:
         """Patterns whose predicates are constants together; one with a variable there would slow them down."""

@@ -1,13 +1,17 @@
 """Which evaluator answers a query: changes as they come, or contents looked at whole."""
 
+from collections.abc import Sequence
 from typing import Final, Protocol
 
 from streamgauge.compute.changes.bags import Bag, Delta
-from streamgauge.compute.changes.evaluator import Evaluator
-from streamgauge.compute.changes.whole import Snapshots
+from streamgauge.compute.changes.evaluator import Kept
+from streamgauge.compute.changes.pool import Pool
+from streamgauge.compute.changes.whole import Contents, Held, Snapshots
 from streamgauge.compute.drivers.instants import closing
+from streamgauge.compute.drivers.latest import Feed
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
+from streamgauge.model.terms import Term
 from streamgauge.query.stamps import uses_timestamp
 
 OVERLAP: Final = 2
@@ -32,12 +36,40 @@ class Answering(Protocol):
         ...
 
 
-def answering(query: ContinuousQuery, semantics: Semantics) -> Evaluator | Snapshots:
-    """The evaluator for a query under a semantics; ValueError for what it does not do."""
-    names = [f"<{each.name}>" for each in query.windows if each.name is not None]
-    if looks_rarely(query, semantics):
-        return Snapshots(query.form, semantics.empty_aggregate, names)
-    return Evaluator(query.form, query.static, semantics.empty_aggregate, names)
+class Leaves(Protocol):
+    """Where the patterns of one query or several find their triples."""
+
+    def feeds(self, graph: Term | None) -> tuple[Feed, Feed]:
+        """What is told of the triples that enter and leave a graph."""
+        ...
+
+    def see(self, graph: Term | None, held: Held) -> None:
+        """One content of a graph, and what it holds when it is looked at."""
+        ...
+
+    def look(self) -> None:
+        """A look at the contents begins."""
+        ...
+
+    def release(self) -> None:
+        """It is over."""
+        ...
+
+
+def answering(queries: Sequence[ContinuousQuery], semantics: Semantics) -> tuple[Leaves, list[Answering]]:
+    """Evaluators for queries with the same windows and static data, and what they have in common.
+
+    ValueError for what they do not do.
+    """
+    first, empty = queries[0], semantics.empty_aggregate
+    names = [f"<{each.name}>" for each in first.windows if each.name is not None]
+    if all(looks_rarely(query, semantics) for query in queries):
+        contents = Contents()
+        return contents, [Snapshots(query.form, contents, empty, names) for query in queries]
+    pool = Pool(first.static)
+    kept: list[Answering] = [Kept(query.form, pool, empty, names) for query in queries]
+    pool.feeds(None)
+    return pool, kept
 
 
 def looks_rarely(query: ContinuousQuery, semantics: Semantics) -> bool:

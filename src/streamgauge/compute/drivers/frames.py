@@ -1,9 +1,9 @@
 """One window of a query as it moves over its stream: what it holds, which scope it names, when it closes."""
 
+from collections.abc import Sequence
 from typing import TypeAlias
 
-from streamgauge.compute.changes.evaluator import Evaluator
-from streamgauge.compute.changes.whole import Snapshots
+from streamgauge.compute.drivers.answering import Leaves
 from streamgauge.compute.drivers.content import Content, Waiting
 from streamgauge.compute.drivers.instants import LandmarkLooks, Look, Looks, closing
 from streamgauge.compute.drivers.latest import Latest
@@ -119,24 +119,22 @@ Frame: TypeAlias = TimeFrame | CountFrame
 """One window of a query."""
 
 
-def frames(
-    query: ContinuousQuery, semantics: Semantics, evaluator: Evaluator | Snapshots, t0: int
-) -> tuple[Frame, ...]:
-    """The windows of a query, each feeding its graph of the evaluator or seen by it whole.
+def frames(queries: Sequence[ContinuousQuery], semantics: Semantics, leaves: Leaves, t0: int) -> tuple[Frame, ...]:
+    """The windows of queries that have the same, each feeding its graph of the evaluator or seen by it whole.
 
     Several that close each for itself are shown as of their latest closes, so what arrives waits for them.
     """
-    held = Waiting if closing(semantics) and len(query.windows) > 1 else Content
-    timed = uses_timestamp(query.form)
-    names = dict.fromkeys(each.name for each in query.windows)
-    latest = {name: Latest(*evaluator.feeds(stamps_graph(name))) if timed else None for name in names}
-    contents = [
-        held(*evaluator.feeds(_graph(each)), noticing(query, semantics), latest[each.name]) for each in query.windows
-    ]
-    if isinstance(evaluator, Snapshots):
-        for each, content in zip(query.windows, contents, strict=True):
-            evaluator.see(_graph(each), content.graphs)
-    return tuple(_frame(each, content, semantics, t0) for each, content in zip(query.windows, contents, strict=True))
+    windows = queries[0].windows
+    held = Waiting if closing(semantics) and len(windows) > 1 else Content
+    timed = any(uses_timestamp(query.form) for query in queries)
+    names = dict.fromkeys(each.name for each in windows)
+    latest = {name: Latest(*leaves.feeds(stamps_graph(name))) if timed else None for name in names}
+    made = []
+    for each in windows:
+        content = held(*leaves.feeds(_graph(each)), noticing(queries, semantics), latest[each.name])
+        leaves.see(_graph(each), content.graphs)
+        made.append(_frame(each, content, semantics, t0))
+    return tuple(made)
 
 
 def _graph(seen: StreamWindow) -> Term | None:

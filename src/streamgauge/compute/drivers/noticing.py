@@ -111,18 +111,22 @@ class Moves:
         return changed
 
 
-def noticing(query: ContinuousQuery, semantics: Semantics) -> Differences | Moves | None:
-    """What notices the changes of one content of a query, ``None`` where they are no reason to report.
+def noticing(queries: Sequence[ContinuousQuery], semantics: Semantics) -> Differences | Moves | None:
+    """What notices the changes of one content of queries, ``None`` where they are no reason to report.
 
-    The answer tells a change by itself when only its own changes are sent, every move counts, and it follows from the
+    An answer tells a change by itself when only its own changes are sent, every move counts, and it follows from the
     set of triples alone: timestamp() reads when they came, SAMPLE takes what came first.
     """
     if Report.CONTENT_CHANGE not in semantics.report:
         return None
-    deltas = (query.r2s or semantics.r2s) is not R2S.RSTREAM and not semantics.notify_empty
-    if deltas and semantics.changes is Changes.BOTH and not uses_timestamp(query.form) and not _samples(query.form):
-        return Moves()
-    return Differences(semantics.changes)
+    shown = not semantics.notify_empty and semantics.changes is Changes.BOTH
+    return Moves() if shown and all(_tells(query, semantics) for query in queries) else Differences(semantics.changes)
+
+
+def _tells(query: ContinuousQuery, semantics: Semantics) -> bool:
+    """Whether what is sent changes only with the set of triples."""
+    deltas = (query.r2s or semantics.r2s) is not R2S.RSTREAM
+    return deltas and not uses_timestamp(query.form) and not _samples(query.form)
 
 
 def _samples(form: al.QueryForm) -> bool:

@@ -1,7 +1,7 @@
 """The window driver: elements enter and leave the incremental evaluator as a Semantics value says, reports go out."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from typing import TypeAlias
 
@@ -10,8 +10,8 @@ from streamgauge.compute.drivers.clocks import clocks
 from streamgauge.compute.drivers.frames import CountFrame, Frame, frames
 from streamgauge.compute.drivers.instants import closing
 from streamgauge.compute.drivers.streaming import Streaming
-from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
+from streamgauge.model.engine import Emit
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Borders, Origin, Report, Semantics, Tick
 from streamgauge.model.terms import Triple
@@ -27,17 +27,21 @@ Arrived: TypeAlias = tuple[int, tuple[Frame, ...], tuple[Triple, ...], int | Non
 
 
 class WindowDriver:
-    """Drives one query over its windows; ``late`` counts elements that came too late to count.
+    """Drives queries that have the same windows and static data; ``late`` counts elements that came too late to count.
 
     Times are ms. Reports are due as docs/semantics.md says: under window close (or periodic, or time-driven ticks) when
     time passes an instant, at a count-based window's triples, else at the ticks of the elements themselves. Elements of
     streams that the query does not name are left out.
     """
 
-    def __init__(self, query: ContinuousQuery, semantics: Semantics, emit: Callable[[Answer], None]) -> None:
-        self._query, self._semantics = query, semantics
-        self._evaluator = answering(query, semantics)
-        self._streaming = Streaming(query.form, self._evaluator, query.r2s or semantics.r2s, semantics, emit)
+    def __init__(self, asked: Sequence[tuple[ContinuousQuery, Emit]], semantics: Semantics) -> None:
+        self._queries, self._semantics = [query for query, _ in asked], semantics
+        self._leaves, answers = answering(self._queries, semantics)
+        self._streamings = [
+            Streaming(query.form, answer, query.r2s or semantics.r2s, semantics, emit)
+            for (query, emit), answer in zip(asked, answers, strict=True)
+        ]
+        query = self._queries[0]
         self._half_open = semantics.borders is Borders.CLOSED_OPEN
         self._closing = closing(semantics)
         self._counting = any(each.window.kind == "count" for each in query.windows)
@@ -55,9 +59,9 @@ class WindowDriver:
             self._begin(semantics.t0)
 
     def _begin(self, t0: int) -> None:
-        query, semantics = self._query, self._semantics
+        query, semantics = self._queries[0], self._semantics
         self._begun, self._t0 = True, t0
-        self._frames = frames(query, semantics, self._evaluator, t0)
+        self._frames = frames(self._queries, semantics, self._leaves, t0)
         pairs = list(zip(query.windows, self._frames, strict=True))
         self._of = {stream: tuple(frame for each, frame in pairs if each.stream == stream) for stream in self._of}
         self._clocks = clocks(query, self._frames, semantics, t0)
@@ -240,4 +244,8 @@ class WindowDriver:
         changed = [frame.content.settle() for frame in self._frames]
         if any(changed) and (not self._non_empty or any(frame.content.held for frame in self._frames)):
             scopes = [frame.scope for frame in self._frames]
-            self._streaming.report(instant, (min(start for start, _ in scopes), max(end for _, end in scopes)))
+            scope = min(start for start, _ in scopes), max(end for _, end in scopes)
+            self._leaves.look()
+            for streaming in self._streamings:
+                streaming.report(instant, scope)
+            self._leaves.release()
