@@ -53,20 +53,23 @@ class _Line:
         return value.strip()
 
     def whole(self, name: str) -> int:
+        value = self.text(name)
         try:
-            return int(self.text(name))
+            return int(value)
         except ValueError:
             raise self._wrong(name, "a whole number") from None
 
     def double(self, name: str) -> Term:
+        value = self.text(name)
         try:
-            return _CANONICAL.term(ox.Literal(float(self.text(name))))
+            return _CANONICAL.term(ox.Literal(float(value)))
         except ValueError:
             raise self._wrong(name, "a number") from None
 
     def time(self, name: str) -> int:
+        value = self.text(name)
         try:
-            found = datetime.fromisoformat(self.text(name)).replace(tzinfo=UTC)
+            found = datetime.fromisoformat(value).replace(tzinfo=UTC)
         except ValueError:
             raise self._wrong(name, "a time such as 2014-08-01T07:50:00") from None
         return round(found.timestamp() * 1000)
