@@ -9,6 +9,7 @@ from streamgauge.model.semantics import (
     Changes,
     Clock,
     Due,
+    EmptyAggregate,
     Grain,
     Origin,
     Report,
@@ -120,6 +121,7 @@ CQELS_1 = replace(
     scope=Scope.RANGE,
     clock=Clock.ARRIVAL,
     time_unit=1,
+    empty_aggregate=EmptyAggregate.NO_ROW,
     sources={
         "report": _CQELS_1 + ": eager on every arrival",
         "tick": _CQELS_1,
@@ -133,7 +135,15 @@ CQELS_1 = replace(
         "notify_empty": _CQELS_1,
         "partial_head": _CQELS_1,
         "time_unit": "our clock's resolution: the engine has no unit of its own",
+        "empty_aggregate": "CQELS 1.0.0, run: nothing is sent until a match arrives",
     },
+)
+
+CQELS_1_YABENCH = replace(
+    CQELS_1,
+    name="cqels-1.x-yabench",
+    empty_aggregate=EmptyAggregate.EMPTY_STRING,
+    sources={**CQELS_1.sources, "empty_aggregate": _YABENCH + ": its own AVG, <http://yabench/avg>"},
 )
 
 SPARQLSTREAM = Semantics(
@@ -248,6 +258,7 @@ PROFILES: dict[str, Semantics] = {
         CSPARQL_097_WALL,
         CQELS,
         CQELS_1,
+        CQELS_1_YABENCH,
         SPARQLSTREAM,
         RSPQL,
         RSPJS,

@@ -16,7 +16,7 @@ from streamgauge.wire.pipe import start_piped
 from streamgauge.wire.task import Task
 
 DIALECT = "cqels"
-PROFILES = ("cqels-1.x",)
+PROFILES = ("cqels-1.x", "cqels-1.x-yabench")
 HOME = "STREAMGAUGE_CQELS_HOME"
 HOW = (
     "build CQELS 1.0.0 (the project cqels of KMax, which YABench ran; or take the cqels.jar of CityBench) with Maven, "

@@ -14,6 +14,7 @@ from streamgauge.wire.task import Task
 
 DIALECT = "csparql"
 PROFILES = ("csparql-0.9.7", "csparql-0.9.7-wall")
+TIME_UNIT_MS = PACE_MS_PER_UNIT = 1000
 HOME = "STREAMGAUGE_CSPARQL_HOME"
 HOW = (
     "build C-SPARQL 0.9.7 (module csparql-core of the project CSPARQL-engine of streamreasoning) with Maven, put its "
@@ -27,6 +28,9 @@ def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
         return f"C-SPARQL has semantics of its own: take {' or '.join(PROFILES)}, not {semantics.name}"
     if reason := meaningless(query, semantics):
         return reason
+    timed = (each.window for each in query.windows if each.window.kind == "time")
+    if any(window.size % TIME_UNIT_MS or window.slide % TIME_UNIT_MS for window in timed):
+        return "C-SPARQL's parser knows no unit below the second: take a RANGE and STEP in whole seconds"
     try:
         print_query(query, DIALECT)
     except ValueError as error:

@@ -68,6 +68,7 @@ public final class Pipe {
             }
         } catch (Throwable error) {
             error.printStackTrace();
+            System.err.println(error);
             code = 1;
         }
         System.err.flush();
