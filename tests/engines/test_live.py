@@ -88,6 +88,57 @@ def test_live_agrees_with_the_definition(data):
         agree(query, chosen, elements, data.draw(st.integers(18, 24)))
 
 
+@settings(max_examples=max(100, settings.default.max_examples))
+@given(st.data())
+def test_several_queries_say_what_each_would_say_alone(data):
+    """Queries over the same windows and others, under the same semantics and others, in one session."""
+    places = [(data.draw(windows(2)), data.draw(semantics())) for _ in range(2)]
+    late = data.draw(st.none() | st.integers(0, 4))
+    asked_for = []
+    for over, chosen in data.draw(st.lists(st.sampled_from(places), min_size=1, max_size=5)):
+        chosen = chosen if chosen.due is Due.LAST else replace(chosen, lateness=late)
+        query = data.draw(asked(over))
+        if refuse(query, chosen) is None:
+            asked_for.append((query, chosen))
+    elements = data.draw(streams())
+    streams_heard = {element.stream for element in elements}
+    if asked_for and all(streams_heard & {each.stream for each in query.windows} for query, _ in asked_for):
+        alone = [said(query, chosen, elements, 24) for query, chosen in asked_for]
+        together_ = said_together(asked_for, elements, 24)
+        for (_, chosen), one, found in zip(asked_for, alone, together_, strict=True):
+            assert by_report(found, chosen.grain) == by_report(one, chosen.grain)
+
+
+def said_together(asked_for, elements, advance: int):
+    answers: list = [[] for _ in asked_for]
+    session = load("live").start_all(
+        [(query, chosen, found.append) for (query, chosen), found in zip(asked_for, answers, strict=True)]
+    )
+    for element in elements:
+        session.push(element)
+    session.advance(advance)
+    session.close()
+    return answers
+
+
+def test_an_element_that_is_late_for_one_of_several_queries_is_counted_once():
+    over = (StreamWindow(STREAM, Window(4, 4)),)
+    query = ContinuousQuery(SIMPLE, over)
+    bounds = [replace(PROFILES["rspql"], lateness=bound) for bound in (0, 0, 9)]
+    session = load("live").start_all([(query, chosen, lambda _answer: None) for chosen in bounds])
+    for element in stream("1: a p b. | 9: b p c. | 2: c p d."):
+        session.push(element)
+    assert session.late == 1
+
+
+def test_one_refused_query_of_several_is_named():
+    query = ContinuousQuery(SIMPLE, (StreamWindow(STREAM, Window(4, 2)),))
+    asked_for = [(query, PROFILES["rspql"], lambda _answer: None)]
+    bag = (query, replace(PROFILES["rspql"], content=Counting.BAG), lambda _answer: None)
+    with pytest.raises(ValueError, match="query 2: a content that is a bag"):
+        load("live").start_all([*asked_for, bag])
+
+
 SIMPLE = parse_sparql("SELECT ?s ?o { ?s <urn:p> ?o }")
 
 
