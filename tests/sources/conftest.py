@@ -1,9 +1,11 @@
 """Brokers that the tests start themselves, and take away."""
 
+import os
 import shutil
 import socket
 import subprocess
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -66,6 +68,92 @@ def mosquitto_program() -> str:
 @pytest.fixture
 def mosquitto(mosquitto_program: str, tmp_path: Path) -> Iterator[Mosquitto]:
     broker = Mosquitto(mosquitto_program, tmp_path)
+    broker.start()
+    yield broker
+    broker.kill()
+
+
+JARS = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "streamgauge-tests" / "kafka-4.1.0"
+SETTINGS = """process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+log.dirs={folder}/log
+offsets.topic.num.partitions=1
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+group.initial.rebalance.delay.ms=0
+broker.session.timeout.ms=1500
+broker.heartbeat.interval.ms=300
+num.network.threads=1
+num.io.threads=2
+log.cleaner.enable=false
+"""
+
+
+class Kafka:
+    """A broker of one node (KRaft) on a free port."""
+
+    def __init__(self, jars: Path, folder: Path) -> None:
+        self.port = free_port()
+        self._java = ["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", f"{jars}/*"]
+        self._settings = folder / "server.properties"
+        self._settings.write_text(SETTINGS.format(port=self.port, controller=free_port(), folder=folder))
+        self._process: subprocess.Popen[bytes] | None = None
+        self._run("kafka.tools.StorageTool", "format", "-t", "c3RyZWFtZ2F1Z2UtdGVzdA", "-c", str(self._settings))
+
+    def start(self) -> None:
+        command = [*self._java, "kafka.Kafka", str(self._settings)]
+        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        until = time.monotonic() + 60
+        while not answers(self.port):
+            assert self._process.poll() is None, "Kafka ended"
+            assert time.monotonic() < until, "Kafka does not answer"
+            time.sleep(0.1)
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(20)
+            self._process = None
+
+    def topic(self, partitions: int = 1) -> str:
+        """A new topic."""
+        from confluent_kafka.admin import AdminClient, NewTopic
+
+        admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{self.port}"})
+        name = f"t{uuid.uuid4().hex[:8]}"
+        admin.create_topics([NewTopic(name, partitions, 1)])[name].result(30)
+        return name
+
+    def _run(self, *words: str) -> None:
+        subprocess.run([*self._java, *words], check=True, capture_output=True, timeout=120)
+
+
+@pytest.fixture(scope="session")
+def kafka_jars() -> Path:
+    """The broker's jars, fetched by Maven once and kept in the user's cache folder."""
+    if shutil.which("java") is None:
+        pytest.skip("there is no java: Kafka's checks run where it is")
+    if not list(JARS.glob("kafka_2.13-*.jar")):
+        if shutil.which("mvn") is None:
+            pytest.skip("there is no mvn, which fetches Kafka's jars: this check runs where it is")
+        pom, folder = Path(__file__).parent / "kafka" / "pom.xml", JARS.with_suffix(".part")
+        command = ["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={folder}"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False)
+        if done.returncode:
+            pytest.skip(f"Maven could not fetch Kafka's jars: {done.stdout[-300:]}")
+        folder.rename(JARS)
+    return JARS
+
+
+@pytest.fixture(scope="session")
+def kafka(kafka_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
+    broker = Kafka(kafka_jars, tmp_path_factory.mktemp("kafka"))
     broker.start()
     yield broker
     broker.kill()

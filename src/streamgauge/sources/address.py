@@ -72,7 +72,8 @@ def read_options(kind: type[T], address: Address) -> T:
     try:
         return decode(kind, data)
     except FieldError as error:
-        raise SourceError(f"{address.text}: option {error}") from error
+        name, _, wrong = str(error).partition(" ")
+        raise SourceError(f"{address.text}: option {name.rstrip('_')} {wrong}") from error
 
 
 def _options(url: str, query: str) -> dict[str, str]:

@@ -1,0 +1,318 @@
+"""Kafka: ``kafka://host:9092/topic``, and ``kafkas://`` (TLS); an idempotent producer, a consumer that keeps its place.
+
+librdkafka connects again by itself, with delays that double and vary. See docs/sources.md for what is guaranteed.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import import_module
+from threading import Event, Lock, Thread
+from time import monotonic, time
+from types import ModuleType
+from typing import Any, Literal
+
+from streamgauge.sources.address import Address, read_options
+from streamgauge.sources.contract import Delivery, Sink, Source, SourceError
+from streamgauge.sources.pending import Pending
+from streamgauge.sources.reading import MessageOptions, Messages
+from streamgauge.wire.formats import FormatError, Reading
+from streamgauge.wire.lines import Input
+
+SCHEMES = ("kafka", "kafkas")
+
+_LOG = logging.getLogger(__name__)
+_LOG.addHandler(logging.NullHandler())
+_TICK = 0.2
+_FIRST = 5.0
+"""Seconds that the first answer of a broker may take."""
+_JOINING = 30.0
+"""Seconds that joining a group may take: as long as a member that went away is missed."""
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaSourceOptions(MessageOptions):
+    """``group`` keeps its place at the broker; without a place, reading begins ``from`` earliest or latest.
+
+    ``until=end`` stops at what the topic held on opening; ``patience`` (ms) is how long the brokers may be away.
+    """
+
+    group: str | None = None
+    from_: Literal["earliest", "latest"] = "latest"
+    until: Literal["close", "end"] = "close"
+    patience: int = 600_000
+    brokers: str = ""
+    sasl: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = "PLAIN"
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaSinkOptions:
+    """``buffer`` messages may be under way, each for ``patience`` ms; ``wait`` (ms) for room, and at the end."""
+
+    buffer: int = 10_000
+    wait: int = 30_000
+    patience: int = 300_000
+    brokers: str = ""
+    sasl: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = "PLAIN"
+
+
+def open_source(address: Address, reading: Reading | None, form: str | None) -> Source:
+    """Reads a topic, all partitions of it; SourceError when no broker answers or there is no such topic."""
+    options = read_options(KafkaSourceOptions, address)
+    return KafkaSource(address, options, Messages(address, options, reading, form))
+
+
+def open_sink(address: Address) -> Sink:
+    """Produces to a topic; SourceError when no broker answers."""
+    return KafkaSink(address, read_options(KafkaSinkOptions, address))
+
+
+class KafkaSource:
+    """A topic's messages; each counts as taken when the next one is asked for."""
+
+    def __init__(self, address: Address, options: KafkaSourceOptions, messages: Messages) -> None:
+        self._address, self._options, self._messages = address, options, messages
+        self._topic = _topic(address)
+        self._library = _library(address)
+        self._lost_at: float | None = None
+        self._last_trouble = ""
+        self._ends: dict[int, int] = {}
+        self._early: deque[Any] = deque()
+        self._given_any = False
+        self._closing = Event()
+        self._lock = Lock()
+        self._consumer = self._library.Consumer(
+            {
+                **_settings(address, options.brokers, options.sasl),
+                "group.id": options.group or "streamgauge",
+                "enable.auto.commit": options.group is not None,
+                "auto.commit.interval.ms": 1000,
+                "enable.auto.offset.store": False,
+                "auto.offset.reset": "error",
+                "enable.partition.eof": options.until == "end",
+                "error_cb": self._trouble,
+            },
+            logger=_LOG,
+        )
+        try:
+            self._begin()
+        except self._library.KafkaException as error:
+            self._consumer.close()
+            raise SourceError(f"{address.text}: {error.args[0].str()}") from error
+        except SourceError:
+            self._consumer.close()
+            raise
+
+    @property
+    def refused(self) -> int:
+        """How many messages were refused and passed over."""
+        return self._messages.refusals.count
+
+    @property
+    def reasons(self) -> Sequence[str]:
+        """Why, for the first ten."""
+        return tuple(self._messages.refusals.reasons)
+
+    def items(self) -> Iterator[Input]:
+        """The elements and advances of the messages, in the order of each partition."""
+        while (message := self._next()) is not None:
+            place = f"{self._address.text}: topic {message.topic()}, partition {message.partition()}"
+            kind, stamp = message.timestamp()
+            arrived = int(time() * 1000) if kind == self._library.TIMESTAMP_NOT_AVAILABLE else stamp
+            where = f"{place}, offset {message.offset()}"
+            yield from self._messages.items(message.value() or b"", where, arrived)
+            self._taken(message)
+
+    def close(self) -> None:
+        """Commit the group's place, and stop."""
+        self._closing.set()
+        with self._lock:
+            self._consumer.close()
+
+    def _begin(self) -> None:
+        """Find the partitions and where to begin in each."""
+        topic = self._consumer.list_topics(self._topic, timeout=_FIRST).topics[self._topic]
+        if topic.error is not None:
+            raise SourceError(f"{self._address.text}: topic {self._topic}: {topic.error.str()}")
+        if self._options.group is None:
+            partitions = [self._library.TopicPartition(self._topic, number) for number in topic.partitions]
+            self._consumer.assign(self._places(partitions))
+            return
+        self._consumer.subscribe([self._topic], on_assign=self._given)
+        until = monotonic() + _JOINING
+        while not self._given_any:
+            if monotonic() > until:
+                raise SourceError(f"{self._address.text}: the group {self._options.group} gives no partition")
+            self._early.append(self._consumer.poll(_TICK))
+
+    def _given(self, consumer: Any, partitions: Sequence[Any]) -> None:
+        consumer.assign(self._places(partitions))
+        self._given_any = True
+
+    def _places(self, partitions: Sequence[Any]) -> list[Any]:
+        """The partitions with the offsets to begin at: the group's, else the earliest or the end as it is now."""
+        known = self._consumer.committed(list(partitions), timeout=_FIRST) if self._options.group else partitions
+        self._ends = {}
+        for place in known:
+            low, high = self._consumer.get_watermark_offsets(place, timeout=_FIRST)
+            if place.offset < 0:
+                place.offset = low if self._options.from_ == "earliest" else high
+            if self._options.until == "end" and place.offset < high:
+                self._ends[place.partition] = high
+        return list(known)
+
+    def _next(self) -> Any:
+        """The next message, none at the end or after closing; SourceError when reading cannot go on."""
+        while self._options.until == "close" or self._ends:
+            with self._lock:
+                if self._closing.is_set():
+                    return None
+                try:
+                    message = self._early.popleft() if self._early else self._consumer.poll(_TICK)
+                    self._look()
+                    if message is not None and message.error() is not None:
+                        self._event(message, message.error())
+                        message = None
+                except self._library.KafkaException as error:
+                    raise SourceError(f"{self._address.text}: {error.args[0].str()}") from error
+            if message is not None:
+                self._lost_at = None
+                return message
+        return None
+
+    def _event(self, message: Any, error: Any) -> None:
+        """What comes in place of a message: the end of a partition, a lost place, trouble."""
+        codes = self._library.KafkaError
+        if error.code() == codes._PARTITION_EOF:
+            self._reached(message.partition(), message.offset())
+        elif error.code() == codes._AUTO_OFFSET_RESET:
+            place = self._library.TopicPartition(self._topic, message.partition())
+            place.offset, _ = self._consumer.get_watermark_offsets(place, timeout=_FIRST)
+            missing = f"partition {place.partition}: messages are missing before offset {place.offset}"
+            self._messages.refuse(FormatError(f"{self._address.text}: topic {self._topic}, {missing}: {error.str()}"))
+            self._consumer.seek(place)
+        elif not error.retriable() and error.code() not in (codes._TRANSPORT, codes._ALL_BROKERS_DOWN):
+            raise self._library.KafkaException(error)
+
+    def _reached(self, partition: int, offset: int) -> None:
+        if offset >= self._ends.get(partition, offset + 1):
+            del self._ends[partition]
+
+    def _taken(self, message: Any) -> None:
+        """Note the place behind a message; of a partition that was given to another member it is that one's."""
+        self._reached(message.partition(), message.offset() + 1)
+        with self._lock:
+            if self._options.group is not None and not self._closing.is_set():
+                with suppress(self._library.KafkaException):
+                    self._consumer.store_offsets(message=message)
+
+    def _trouble(self, error: Any) -> None:
+        """librdkafka's: something is wrong with the brokers."""
+        if error.code() == self._library.KafkaError._ALL_BROKERS_DOWN and self._lost_at is None:
+            self._lost_at = monotonic()
+        self._last_trouble = error.str()
+
+    def _look(self) -> None:
+        """Ask for the brokers when they were away for too long; SourceError when they do not answer."""
+        if self._lost_at is None or (monotonic() - self._lost_at) * 1000 < self._options.patience:
+            return
+        try:
+            self._consumer.list_topics(self._topic, timeout=1.0)
+            self._lost_at = None
+        except self._library.KafkaException as error:
+            away = f"the brokers were away for more than {self._options.patience} ms: {self._last_trouble}"
+            raise SourceError(f"{self._address.text}: {away}") from error
+
+
+class KafkaSink:
+    """Produces with all acknowledgements and idempotence: in order, once, as long as this producer lives."""
+
+    def __init__(self, address: Address, options: KafkaSinkOptions) -> None:
+        self._address = address
+        self._topic = _topic(address)
+        self._library = _library(address)
+        self._pending = Pending(options.buffer, options.wait / 1000)
+        self._last_trouble = ""
+        self._lock = Lock()
+        self._result: Delivery | None = None
+        self._producer = self._library.Producer(
+            {
+                **_settings(address, options.brokers, options.sasl),
+                "acks": "all",
+                "enable.idempotence": True,
+                "delivery.timeout.ms": options.patience,
+                "queue.buffering.max.messages": options.buffer + 1,
+                "linger.ms": 5,
+                "error_cb": self._trouble,
+            },
+            logger=_LOG,
+        )
+        try:
+            self._producer.list_topics(timeout=_FIRST)
+        except self._library.KafkaException as error:
+            raise SourceError(f"{address.text}: {error.args[0].str()}") from error
+        self._stopping = Event()
+        self._thread = Thread(target=self._serve, name=f"kafka {address.host}", daemon=True)
+        self._thread.start()
+
+    def send(self, message: bytes, key: str | None = None) -> None:
+        """Hand over a message; messages of one key stay in order in one partition."""
+        if self._result is not None:
+            raise SourceError(f"{self._address.text}: the sink is closed")
+        if not self._pending.enter():
+            return
+        try:
+            self._producer.produce(self._topic, message, key=key, on_delivery=self._delivered)
+        except (self._library.KafkaException, BufferError) as error:
+            self._pending.lost(str(error))
+
+    def close(self) -> Delivery:
+        """Wait until all is acknowledged, as long as ``wait`` says."""
+        with self._lock:
+            if self._result is None:
+                self._result = self._pending.drain(lambda: self._last_trouble or "not acknowledged in time")
+                self._producer.purge()
+                self._stopping.set()
+                self._thread.join()
+                self._producer.flush(1.0)
+            return self._result
+
+    def _serve(self) -> None:
+        while not self._stopping.is_set():
+            self._producer.poll(_TICK)
+
+    def _delivered(self, error: Any, _message: Any) -> None:
+        if error is None:
+            self._pending.delivered()
+        else:
+            self._pending.lost(error.str())
+
+    def _trouble(self, error: Any) -> None:
+        self._last_trouble = error.str()
+
+
+def _settings(address: Address, brokers: str, sasl: str) -> Mapping[str, Any]:
+    """Librdkafka's settings for reaching the brokers of an address."""
+    first = f"{address.host}:{address.port or 9092}"
+    settings = {"bootstrap.servers": ",".join(filter(None, (first, brokers)))}
+    safe = address.scheme == "kafkas"
+    if address.user is None:
+        return settings | {"security.protocol": "SSL" if safe else "PLAINTEXT"}
+    protocol = {"security.protocol": "SASL_SSL" if safe else "SASL_PLAINTEXT", "sasl.mechanisms": sasl}
+    return settings | protocol | {"sasl.username": address.user, "sasl.password": address.password or ""}
+
+
+def _topic(address: Address) -> str:
+    topic = address.path.strip("/")
+    if not topic or not address.host:
+        raise SourceError(f"{address.text}: expected kafka://host/topic")
+    return topic
+
+
+def _library(address: Address) -> ModuleType:
+    try:
+        return import_module("confluent_kafka")
+    except ImportError as error:
+        raise SourceError(f"{address.text}: Kafka needs confluent-kafka: pip install streamgauge[kafka]") from error

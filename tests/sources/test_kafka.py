@@ -1,0 +1,191 @@
+"""Kafka against a real broker that is killed: nothing lost, nothing doubled, the undelivered counted."""
+
+import sys
+from itertools import islice
+from threading import Thread
+
+import pytest
+
+from streamgauge.model.element import StreamElement
+from streamgauge.sources import Delivery, SourceError, open_sink, open_source
+from streamgauge.sources.address import parse_address
+from streamgauge.sources.kafka import _settings
+from streamgauge.wire.lines import encode_element
+
+from .conftest import Kafka, free_port
+
+
+def element(number: int) -> StreamElement:
+    return StreamElement("urn:s", 10 * number, number, ((f"<urn:a{number}>", "<urn:b>", "<urn:c>"),))
+
+
+def numbers(items) -> list[int]:
+    return [item.sequence for item in items]
+
+
+def send(sink, elements, key=None) -> None:
+    for one in elements:
+        sink.send(encode_element(one), key=key)
+
+
+@pytest.fixture
+def topic(kafka: Kafka) -> str:
+    return f"kafka://127.0.0.1:{kafka.port}/{kafka.topic()}"
+
+
+def test_what_is_sent_comes_in_order(topic):
+    source, sink = open_source(topic), open_sink(topic)
+    send(sink, map(element, range(5000)), key="k")
+    assert list(islice(source.items(), 5000)) == [element(n) for n in range(5000)]
+    assert sink.close() == sink.close() == Delivery(5000, 0)
+    source.close()
+    source.close()
+    with pytest.raises(SourceError, match="the sink is closed"):
+        sink.send(b"late")
+    assert numbers(open_all(f"{topic}?from=earliest&until=end")) == list(range(5000))
+    assert numbers(open_all(f"{topic}?until=end")) == []
+
+
+def open_all(url):
+    source = open_source(url)
+    try:
+        yield from source.items()
+    finally:
+        source.close()
+
+
+def test_partitions_are_all_read(kafka):
+    url = f"kafka://127.0.0.1:{kafka.port}/{kafka.topic(partitions=3)}"
+    sink = open_sink(url)
+    for number in range(90):
+        sink.send(encode_element(element(number)), key=f"k{number % 9}")
+    assert sink.close() == Delivery(90, 0)
+    found = numbers(open_all(f"{url}?from=earliest&until=end&lateness=10000"))
+    assert sorted(found) == list(range(90))
+    assert all(found.index(n) < found.index(n + 9) for n in range(81))
+
+
+def test_nothing_is_lost_nor_doubled_when_the_broker_is_killed(kafka, topic):
+    source, sink = open_source(f"{topic}?group=g"), open_sink(topic)
+    items, found = source.items(), []
+    send(sink, map(element, range(200)))
+    found += numbers(islice(items, 150))
+    reader = Thread(target=lambda: found.extend(numbers(islice(items, 450))))
+    reader.start()
+    kafka.kill()
+    send(sink, map(element, range(200, 400)))
+    kafka.start()
+    send(sink, map(element, range(400, 600)))
+    assert sink.close() == Delivery(600, 0)
+    reader.join(60)
+    source.close()
+    assert found == list(range(600))
+
+
+def test_a_group_goes_on_where_it_was_left(topic):
+    sink = open_sink(topic)
+    send(sink, map(element, range(6)))
+    source = open_source(f"{topic}?group=g&from=earliest")
+    assert numbers(islice(source.items(), 4)) == [0, 1, 2, 3]
+    source.close()
+    send(sink, map(element, range(6, 9)))
+    assert sink.close() == Delivery(9, 0)
+    assert numbers(open_all(f"{topic}?group=g&until=end")) == [3, 4, 5, 6, 7, 8]  # 3 was not yet done with
+    assert numbers(open_all(f"{topic}?group=g&until=end")) == []
+    assert numbers(open_all(f"{topic}?group=other&until=end")) == []
+
+
+def test_a_broker_that_stays_away_is_reported(kafka, topic):
+    source, sink = open_source(f"{topic}?patience=300"), open_sink(f"{topic}?wait=500&buffer=5")
+    send(sink, [element(0)])
+    items = source.items()
+    assert numbers([next(items)]) == [0]
+    kafka.kill()
+    try:
+        send(sink, map(element, range(1, 8)))
+        delivery = sink.close()
+        assert (delivery.sent, delivery.undelivered) == (1, 7)
+        with pytest.raises(SourceError, match="the brokers were away for more than 300 ms"):
+            next(items)
+        source.close()
+    finally:
+        kafka.start()
+
+
+def test_bad_messages_are_named_by_partition_and_offset(topic):
+    sink = open_sink(topic)
+    send(sink, [element(0)])
+    sink.send(b"nonsense")
+    send(sink, [element(1)])
+    assert sink.close() == Delivery(3, 0)
+    with pytest.raises(SourceError, match="partition 0, offset 1: not a line of JSON"):
+        list(open_all(f"{topic}?from=earliest"))
+    source = open_source(f"{topic}?from=earliest&until=end&bad=skip")
+    assert numbers(source.items()) == [0, 1]
+    assert source.refused == 1
+    source.close()
+
+
+def test_too_large_a_message_is_undelivered(topic):
+    sink = open_sink(topic)
+    sink.send(b"x" * 2_000_000)
+    send(sink, [element(0)])
+    delivery = sink.close()
+    assert (delivery.sent, delivery.undelivered) == (1, 1)
+    assert "large" in (delivery.why or "")
+
+
+def test_graphs_take_the_time_of_their_message(kafka, topic):
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": f"127.0.0.1:{kafka.port}"})
+    producer.produce(topic.rsplit("/", 1)[1], b"<urn:a> <urn:b> <urn:c> .", timestamp=1_700_000_000_123)
+    assert producer.flush(20) == 0
+    (found,) = open_all(f"{topic}?from=earliest&until=end&form=turtle&time=arrival")
+    assert (found.time, found.added) == (1_700_000_000_123, (("<urn:a>", "<urn:b>", "<urn:c>"),))
+
+
+BAD = {
+    "no topic": ("kafka://127.0.0.1:{port}", "expected kafka://host/topic"),
+    "no broker": ("kafka://127.0.0.1:{port}/x", "Failed to get metadata|Local: "),
+    "no option": ("kafka://127.0.0.1:{port}/x?client=a", "unknown option client: there are bad, brokers, form, from"),
+    "odd option": ("kafka://127.0.0.1:{port}/x?from=noon", "option from is 'noon': expected one of 'earliest'"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_cannot_be_reached_is_named(monkeypatch, case):
+    monkeypatch.setattr("streamgauge.sources.kafka._FIRST", 0.5)
+    text, said = BAD[case]
+    with pytest.raises(SourceError, match=said):
+        open_source(text.format(port=free_port()))
+
+
+def test_a_topic_that_is_not_there_is_named(kafka):
+    with pytest.raises(SourceError, match=r"topic nowhere: .*[Uu]nknown topic"):
+        open_source(f"kafka://127.0.0.1:{kafka.port}/nowhere")
+
+
+def test_a_sink_without_a_broker_is_named(monkeypatch):
+    monkeypatch.setattr("streamgauge.sources.kafka._FIRST", 0.5)
+    with pytest.raises(SourceError, match=r"Failed to get metadata|Local: "):
+        open_sink(f"kafka://127.0.0.1:{free_port()}/x")
+
+
+def test_how_brokers_are_reached():
+    plain = _settings(parse_address("kafka://a/t"), "", "PLAIN")
+    assert plain == {"bootstrap.servers": "a:9092", "security.protocol": "PLAINTEXT"}
+    safe = _settings(parse_address("kafkas://me:it%21@a:1/t"), "b:2", "SCRAM-SHA-256")
+    assert safe == {
+        "bootstrap.servers": "a:1,b:2",
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanisms": "SCRAM-SHA-256",
+        "sasl.username": "me",
+        "sasl.password": "it!",
+    }
+
+
+def test_without_the_library_the_sentence_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "confluent_kafka", None)
+    with pytest.raises(SourceError, match=r"pip install streamgauge\[kafka\]"):
+        open_sink("kafka://127.0.0.1/x")
