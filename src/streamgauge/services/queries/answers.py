@@ -1,0 +1,122 @@
+"""Answers of one query on their way to subscribers: numbered, the newest kept, each subscriber at its own place."""
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Lock
+
+from streamgauge.services.queries.limits import Limits
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """An answer as one line of JSON with its number, from 1."""
+
+    number: int
+    line: bytes
+
+
+class Subscription:
+    """A place in the answers of a query; ``wake`` is called, from any thread, when there is something to take.
+
+    ``over`` says why no more will come: the query ended, or the subscriber fell too far behind (it may resume).
+    """
+
+    def __init__(self, answers: "Answers", place: int, wake: Callable[[], None]) -> None:
+        self.place, self.wake, self.over = place, wake, ""
+        self._answers = answers
+
+    def take(self) -> list[Numbered]:
+        """What has come since the last take, in order."""
+        return self._answers.since(self)
+
+    @property
+    def missed(self) -> int:
+        """How many answers after its place are not kept any more."""
+        return self._answers.missed(self.place)
+
+    def close(self) -> None:
+        """Leave."""
+        self._answers.leave(self)
+
+
+class Answers:
+    """The newest answers of one query and who takes them."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits, self._lock = limits, Lock()
+        self._kept: deque[Numbered] = deque()
+        self._subscribers: dict[int, Subscription] = {}
+        self._over = ""
+        self.number = self.bytes = 0
+
+    @property
+    def subscribers(self) -> int:
+        """How many take answers now."""
+        return len(self._subscribers)
+
+    def add(self, line: bytes) -> int:
+        """A new answer: kept, the oldest let go, subscribers woken; returns its number."""
+        with self._lock:
+            self.number += 1
+            self._kept.append(Numbered(self.number, line))
+            self.bytes += len(line)
+            while len(self._kept) > self._limits.kept or (self.bytes > self._limits.kept_bytes and len(self._kept) > 1):
+                self.bytes -= len(self._kept.popleft().line)
+            self._leave_slow()
+            woken = list(self._subscribers.values())
+            number = self.number
+        _wake(woken)
+        return number
+
+    def subscribe(self, after: int | None, wake: Callable[[], None]) -> Subscription:
+        """Begin after an answer's number: of those kept, all later ones are given first; ``None`` for new ones only.
+
+        A number that was never given out, as from before a restart, begins with the oldest kept.
+        """
+        with self._lock:
+            oldest = self._kept[0].number if self._kept else self.number + 1
+            place = self.number if after is None else after if 0 <= after <= self.number else oldest - 1
+            subscription = Subscription(self, place, wake)
+            subscription.over = self._over
+            self._subscribers[id(subscription)] = subscription
+        return subscription
+
+    def since(self, subscription: Subscription) -> list[Numbered]:
+        """The kept answers after a subscription's place, which moves behind them."""
+        with self._lock:
+            first = bisect_right(self._kept, subscription.place, key=lambda answer: answer.number)
+            found = [self._kept[at] for at in range(first, len(self._kept))]
+            if found:
+                subscription.place = found[-1].number
+            return found
+
+    def missed(self, place: int) -> int:
+        """How many answers after a place were let go."""
+        with self._lock:
+            return max(0, self._kept[0].number - place - 1) if self._kept else 0
+
+    def leave(self, subscription: Subscription) -> None:
+        """A subscriber goes."""
+        with self._lock:
+            self._subscribers.pop(id(subscription), None)
+
+    def end(self, why: str) -> None:
+        """No more answers will come; what is kept can still be taken."""
+        with self._lock:
+            self._over = why
+            woken = list(self._subscribers.values())
+            for subscription in woken:
+                subscription.over = subscription.over or why
+        _wake(woken)
+
+    def _leave_slow(self) -> None:
+        for subscription in self._subscribers.values():
+            if not subscription.over and self.number - subscription.place > self._limits.lag:
+                subscription.over = f"too slow: {self.number - subscription.place} answers behind, resume from here"
+
+
+def _wake(subscriptions: list[Subscription]) -> None:
+    for subscription in subscriptions:
+        subscription.wake()

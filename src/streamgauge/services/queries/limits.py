@@ -1,0 +1,44 @@
+"""What a query service takes on: every number is a bound, and what is beyond it is refused by name."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds; sizes in bytes unless named otherwise, times in seconds. ``None`` is no bound.
+
+    ``waiting`` elements may wait for a query before publishers are slowed; ``kept`` answers (of ``kept_bytes``) of a
+    query can be resumed from, and a subscriber that is ``lag`` of them behind is left. ``memory`` bounds what one query
+    is estimated to hold: its static data, what its windows hold, its kept answers.
+    """
+
+    queries: int = 100
+    query_text: int = 64 * 2**10
+    static_triples: int = 1_000_000
+    shared_triples: int = 5_000_000
+    subscribers: int = 1000
+    waiting: int = 50_000
+    kept: int = 1000
+    kept_bytes: int = 16 * 2**20
+    lag: int = 500
+    body: int = 16 * 2**20
+    elements_per_second: float | None = None
+    lifetime: float | None = None
+    memory: int = 2 * 2**30
+    streams: int = 1000
+
+
+TRIPLE_BYTES = 400
+"""What a triple in a window is estimated to take."""
+
+
+class LimitError(ValueError):
+    """Something beyond a limit; the sentence names it."""
+
+
+class BusyError(RuntimeError):
+    """The service takes no more just now; ``after`` is when to come again, in seconds."""
+
+    def __init__(self, sentence: str, after: float) -> None:
+        super().__init__(sentence)
+        self.after = after

@@ -1,0 +1,243 @@
+"""The core of the query service: which queries run, on which streams, and where their answers go. No web in here."""
+
+import time
+from collections.abc import Callable, Sequence
+from itertools import count
+from threading import RLock
+
+from streamgauge.model.answer import Answer
+from streamgauge.model.element import StreamElement
+from streamgauge.model.engine import Engine
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.terms import Triple
+from streamgauge.services.queries.limits import BusyError, LimitError, Limits
+from streamgauge.services.queries.outputs import as_element, makes_triples
+from streamgauge.services.queries.running import Question, Running
+from streamgauge.services.queries.wishes import Wish, WishError, understand
+from streamgauge.services.web.rates import Rate
+from streamgauge.wire.lines import Advance, Input
+
+RETRY_S = 1.0
+PATIENCE_S = 0.1
+
+
+class UnknownQueryError(KeyError):
+    """No query of that name is known."""
+
+    def __str__(self) -> str:
+        return f"there is no query {self.args[0]}"
+
+
+class ConflictError(ValueError):
+    """Two things that cannot be at once; the sentence names both."""
+
+
+class Queries:
+    """Running queries by name, and the streams that feed them. Thread-safe.
+
+    ``load`` gives an engine by name, ``engines`` are those that may be asked for, the first unless named. ``clock`` is
+    the wall clock in ms, ``steady`` one in seconds that never goes back.
+    """
+
+    def __init__(
+        self,
+        load: Callable[[str], Engine],
+        engines: Sequence[str],
+        limits: Limits | None = None,
+        clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        steady: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.limits, self.engines = limits or Limits(), tuple(engines)
+        self._load, self._clock, self._steady = load, clock, steady
+        self._lock, self._understanding = RLock(), RLock()
+        self._running: dict[str, Running] = {}
+        self._since: dict[str, float] = {}
+        self._outputs: dict[str, str] = {}
+        self._shared: dict[str, tuple[Triple, ...]] = {}
+        self._counts: dict[str, int] = {}
+        self._names, self._sequence = count(1), count()
+        rate = self.limits.elements_per_second
+        self._rate = None if rate is None else Rate(rate, steady)
+        self._closed = False
+
+    def register(self, wish: Wish) -> Running:
+        """Begin to answer a query; it sees what is published from now on.
+
+        QueryError, WishError, RefusedError, LimitError or ConflictError say why not.
+        """
+        if wish.engine is not None and wish.engine not in self.engines:
+            raise WishError(f"engine is {wish.engine!r}: there is {', '.join(self.engines)}")
+        with self._understanding:
+            query, semantics = understand(wish, self.limits)
+            query = self._beside(query)
+            engine = wish.engine or self.engines[0]
+            self._admit()
+            name = f"q{next(self._names)}"
+            output = (query.name or f"urn:streamgauge:answers:{name}") if makes_triples(query) else None
+            question = Question(wish.query, query, semantics, engine, output, wish.t0, wish.advance == "wall")
+            return self._start(name, question)
+
+    def _start(self, name: str, question: Question) -> Running:
+        with self._lock:
+            self._refuse_output(question)
+        loaded = self._load(question.engine)
+        running = Running(name, question, loaded, self.limits, lambda answer: self._pass(name, answer))
+        with self._lock:
+            self._running[name], self._since[name] = running, self._steady()
+            if question.output is not None:
+                self._outputs[question.output] = name
+        return running
+
+    def _admit(self) -> None:
+        if self._closed:
+            raise ConflictError("the service is ending: ask again when it is back")
+        if len(self._running) >= self.limits.queries:
+            raise LimitError(f"{self.limits.queries} queries are registered already: deregister one first")
+
+    def _beside(self, query: ContinuousQuery) -> ContinuousQuery:
+        """The query with the shared data that it names, and its own."""
+        with self._lock:
+            unknown = [name for name in query.background if name not in self._shared]
+            if unknown and not query.static:
+                raise WishError(f"the query reads <{unknown[0]}>: bring its triples as static, or share them first")
+            shared = [triple for name in query.background for triple in self._shared.get(name, ())]
+        return query.with_static((*query.static, *shared)) if shared else query
+
+    def _refuse_output(self, question: Question) -> None:
+        """ConflictError when its output is another's stream already, or would come back to itself."""
+        output = question.output
+        if output is None:
+            return
+        if output in self._outputs:
+            raise ConflictError(f"<{output}> is the output of {self._outputs[output]}: register under another name")
+        seen, open_streams = set[str](), [each.stream for each in question.query.windows]
+        while open_streams:
+            stream = open_streams.pop()
+            if stream == output:
+                raise ConflictError(f"its output <{output}> would be its own input: register under another name")
+            if stream not in seen and stream in self._outputs:
+                open_streams += self._running[self._outputs[stream]].streams
+            seen.add(stream)
+
+    def deregister(self, name: str) -> None:
+        """End a query; its subscribers are told. UnknownQueryError."""
+        with self._lock:
+            running = self.query(name)
+            del self._running[name], self._since[name]
+            self._outputs = {stream: by for stream, by in self._outputs.items() if by != name}
+        running.end("deregistered")
+
+    def query(self, name: str) -> Running:
+        """A query by its name; UnknownQueryError."""
+        with self._lock:
+            if name not in self._running:
+                raise UnknownQueryError(name)
+            return self._running[name]
+
+    def queries(self) -> list[Running]:
+        """All queries in the order in which they were registered."""
+        with self._lock:
+            return list(self._running.values())
+
+    def streams(self) -> dict[str, int]:
+        """Every stream that is read, written or was published on: its IRI and how many elements came."""
+        with self._lock:
+            read = {stream for running in self._running.values() for stream in running.streams}
+            return {name: self._counts.get(name, 0) for name in sorted(read | set(self._counts) | set(self._outputs))}
+
+    def subscribers(self) -> int:
+        """How many subscribers there are."""
+        return sum(running.answers.subscribers for running in self.queries())
+
+    def share(self, name: str, triples: tuple[Triple, ...]) -> None:
+        """Static data for every query that names it from now on; LimitError when it is too much."""
+        with self._lock:
+            others = sum(len(each) for known, each in self._shared.items() if known != name)
+            if others + len(triples) > self.limits.shared_triples:
+                raise LimitError(f"more than {self.limits.shared_triples} shared triples: bring fewer")
+            self._shared[name] = triples
+
+    def publish(self, stream: str, items: Sequence[Input]) -> int:
+        """Elements and advances of a stream, to every query that reads it, all or none; how many queries that are.
+
+        BusyError when a query cannot keep up or more comes than may per second; ConflictError for an output's stream.
+        """
+        with self._lock:
+            if stream in self._outputs:
+                raise ConflictError(f"<{stream}> is the output of {self._outputs[stream]}: publish on another stream")
+            self._refuse_closed()
+            readers = self._readers(stream)
+            if stream not in self._counts and len(self._counts) >= self.limits.streams:
+                raise LimitError(f"{self.limits.streams} streams have been published on already")
+            for running in readers:
+                if running.full:
+                    raise BusyError(f"{running.name} cannot keep up: {running.waiting} elements wait for it", RETRY_S)
+            if self._rate is not None and (wait := self._rate.take(len(items))):
+                raise BusyError(f"more than {self.limits.elements_per_second:g} elements a second", wait)
+            self._hand_out(stream, items, readers)
+            return len(readers)
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise ConflictError("the service is ending: publish again when it is back")
+
+    def _readers(self, stream: str) -> list[Running]:
+        return [running for running in self._running.values() if stream in running.streams]
+
+    def _hand_out(self, stream: str, items: Sequence[Input], readers: Sequence[Running]) -> None:
+        self._counts[stream] = self._counts.get(stream, 0) + sum(isinstance(item, StreamElement) for item in items)
+        numbered = [self._numbered(stream, item) for item in items]
+        for running in readers:
+            running.put([known for item in numbered if (known := _known(running, stream, item)) is not None])
+
+    def _numbered(self, stream: str, item: Input) -> Input:
+        if isinstance(item, Advance):
+            return item
+        return StreamElement(stream, item.time, next(self._sequence), item.added, item.removed, item.until)
+
+    def _pass(self, name: str, answer: Answer) -> None:
+        """An answer becomes an element of the query's output; the query waits for those that read it."""
+        with self._lock:
+            running = self._running.get(name)
+            if running is None or running.question.output is None:
+                return
+            stream = running.question.output
+            readers = self._readers(stream)
+        for reader in readers:
+            while not reader.room(PATIENCE_S):
+                if running.fault:
+                    return
+        with self._lock:
+            self._hand_out(stream, [as_element(answer, stream, 0)], self._readers(stream))
+
+    def tick(self) -> None:
+        """To be called now and then: time passes for queries by the wall clock, and old ones end."""
+        for running in self.queries():
+            if running.question.wall and not running.waiting:
+                running.put([Advance(self._clock() - (running.question.semantics.lateness or 0) - 1)])
+            lifetime = self.limits.lifetime
+            with self._lock:
+                since = self._since.get(running.name)
+            if lifetime is not None and since is not None and self._steady() - since > lifetime and not running.fault:
+                running.end(f"it has run for {lifetime:g} s, which is the limit")
+
+    def settle(self, timeout: float) -> bool:
+        """Wait until all that was published has been taken in by all queries."""
+        end = self._steady() + timeout
+        known = self.queries()
+        return all(running.settle(max(0.0, end - self._steady())) for running in known for _ in known)
+
+    def close(self, why: str) -> None:
+        """End every query; nothing is taken any more."""
+        with self._lock:
+            self._closed = True
+        for running in self.queries():
+            running.end(why)
+
+
+def _known(running: Running, stream: str, item: Input) -> Input | None:
+    """What an item means for a query: time has come to an advance only when it has on all of its streams."""
+    if isinstance(item, StreamElement):
+        return item
+    told = running.told(stream, item.time)
+    return None if told is None else Advance(told)
