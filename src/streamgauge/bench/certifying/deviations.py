@@ -5,7 +5,7 @@ Names, reasons and sources are written by hand, findings and cases by ``certify 
 
 import json
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
@@ -13,8 +13,8 @@ from typing import TypeAlias
 
 from streamgauge.wire.fields import FieldError, decode
 
-HEAD = """# What this engine does differently from its declared semantics. `findings` and `cases` are written by
-# `streamgauge certify --update`, which keeps the entries' order, `name`, `why`, `source` and `flaky`. See docs/conformance.md.
+HEAD = """# What this engine does differently from its declared semantics (docs/conformance.md). `findings` and `cases`
+# are written by `streamgauge certify --update`, which keeps the order of the entries and all else.
 """
 
 
@@ -85,32 +85,45 @@ def _quoted(text: str) -> str:
 def updated(
     listed: Sequence[Deviation], explained: Mapping[str, Sequence[str]], tried: Iterable[str]
 ) -> tuple[Deviation, ...]:
-    """The list with the tasks that deviate now, each under the first entry that has one of its findings.
+    """The list with the tasks that deviate now, each under an entry that has one of its findings.
 
-    ``explained`` has every deviating task with its possible findings. What no entry explains comes under as few new
-    ones as do; their reasons are to be written by hand. Tasks that were not ``tried`` stay where they are.
+    That is the entry where the task is listed already, else the first. ``explained`` has every deviating task with its
+    possible findings. What no entry explains comes under as few new ones as do; their reasons are to be written by
+    hand. Tasks that were not ``tried`` stay where they are.
     """
     left, known = dict(explained), set(tried)
-    result = []
+    mine: list[Explained] = []
     for old in listed:
-        mine, left = _split(left, old.findings)
-        rest = [case for case in old.cases if case not in known]
-        shown = [each for each in old.findings if rest or any(each in found for found in mine.values())]
-        result.append(replace(old, findings=tuple(shown), cases=tuple(sorted({*rest, *mine}))))
+        stays, left = _split(left, {case for case in old.cases if case in left and _shows(old, left[case])})
+        mine.append(stays)
+    result = []
+    for old, stays in zip(listed, mine, strict=True):
+        comes, left = _split(left, {case for case, found in left.items() if _shows(old, found)})
+        result.append(_kept(old, stays | comes, [case for case in old.cases if case not in known]))
     while left:
         finding = max(sorted({each for found in left.values() for each in found}), key=partial(_explains, left))
-        mine, left = _split(left, (finding,))
-        result.append(Deviation(finding, "", "", (finding,), tuple(sorted(mine))))
+        new, left = _split(left, {case for case, found in left.items() if finding in found})
+        result.append(Deviation(finding, "", "", (finding,), tuple(sorted(new))))
     return tuple(result)
 
 
 Explained: TypeAlias = dict[str, Sequence[str]]
 
 
-def _split(explained: Explained, findings: Sequence[str]) -> tuple[Explained, Explained]:
-    """The tasks that have one of the findings, and the others."""
-    mine = {case: found for case, found in explained.items() if not set(findings).isdisjoint(found)}
-    return mine, {case: found for case, found in explained.items() if case not in mine}
+def _shows(deviation: Deviation, findings: Sequence[str]) -> bool:
+    return not set(deviation.findings).isdisjoint(findings)
+
+
+def _kept(old: Deviation, explained: Explained, untried: Sequence[str]) -> Deviation:
+    """The entry with its tasks of now and those that were not tried, and the findings that they show."""
+    shown = [each for each in old.findings if untried or any(each in found for found in explained.values())]
+    return replace(old, findings=tuple(shown), cases=tuple(sorted({*untried, *explained})))
+
+
+def _split(explained: Explained, taken: Set[str]) -> tuple[Explained, Explained]:
+    """The tasks that are taken, and the others."""
+    others = {case: found for case, found in explained.items() if case not in taken}
+    return {case: explained[case] for case in explained if case in taken}, others
 
 
 def _explains(explained: Explained, finding: str) -> int:

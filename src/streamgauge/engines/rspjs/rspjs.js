@@ -25,6 +25,13 @@ function layout(text) {
     .replace(/WINDOW (<[^>]*> \{)/g, "\nWINDOW $1");
 }
 
+// Where static data goes: one window with all patterns inside its clause is one graph with it (docs/dialects.md).
+function united(text) {
+  const [one, ...others] = text.matchAll(/FROM NAMED WINDOW <([^>]*)>/g);
+  const inside = /WHERE \{\s*WINDOW </.test(text) && !others.length;
+  return inside ? N3.DataFactory.namedNode(one[1]) : N3.DataFactory.defaultGraph();
+}
+
 function written(term) {
   if (term.termType === "NamedNode") return `<${term.value}>`;
   if (term.termType === "BlankNode") return `_:${term.value}`;
@@ -42,8 +49,7 @@ class Task {
     this.engine.logger.log = () => {}; // it appends to ./logs, whether there is such a folder or not
     this.pending = [];
     this.watch(this.engine.r2r);
-    const only = /WHERE \{\s*WINDOW <([^>]*)> \{/.exec(task.query);
-    const graph = only ? N3.DataFactory.namedNode(only[1]) : N3.DataFactory.defaultGraph();
+    const graph = united(task.query);
     for (const [s, p, o] of task.static)
       for (const { subject, predicate, object } of quads(`${s} ${p} ${o} .\n`))
         this.engine.addStaticData(N3.DataFactory.quad(subject, predicate, object, graph));
