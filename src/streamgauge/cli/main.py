@@ -21,6 +21,7 @@ from streamgauge.cli import (
     query,
     reproduce,
     runs,
+    serve,
     show,
     stream,
     translate,
@@ -31,6 +32,7 @@ from streamgauge.engines import EngineError
 from streamgauge.query import QueryError
 from streamgauge.semantics.profiles import UnknownProfileError
 from streamgauge.semantics.refusal import OutOfOrderError, RefusedError, StreamNameError
+from streamgauge.services.web.tokens import TokenError
 from streamgauge.sources import SourceError
 from streamgauge.watching import WatchError
 from streamgauge.wire.formats import FormatError
@@ -60,6 +62,7 @@ BAD_INPUT = (
     WatchError,
     SourceError,
     StreamNameError,
+    TokenError,
 )
 """What a user can put right: printed as its sentence, without a stack trace."""
 
@@ -70,7 +73,22 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for group in (capacity, certify, data, explain, importing, judging, query, reproduce, runs, show, stream, translate):
+GROUPS = (
+    capacity,
+    certify,
+    data,
+    explain,
+    importing,
+    judging,
+    query,
+    reproduce,
+    runs,
+    serve,
+    show,
+    stream,
+    translate,
+)
+for group in GROUPS:
     group.register(app)
 
 

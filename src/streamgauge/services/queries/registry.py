@@ -210,6 +210,10 @@ class Queries:
         with self._lock:
             self._hand_out(stream, [as_element(answer, stream, 0)], self._readers(stream))
 
+    def now(self) -> int:
+        """The wall clock, ms."""
+        return self._clock()
+
     def tick(self) -> None:
         """To be called now and then: time passes for queries by the wall clock, and old ones end."""
         for running in self.queries():
@@ -226,6 +230,12 @@ class Queries:
         end = self._steady() + timeout
         known = self.queries()
         return all(running.settle(max(0.0, end - self._steady())) for running in known for _ in known)
+
+    def leave(self) -> None:
+        """The service is about to end: nothing is taken any more, subscribers are told."""
+        self._closed = True
+        for running in self.queries():
+            running.answers.end("the service is ending")
 
     def close(self, why: str) -> None:
         """End every query; nothing is taken any more."""

@@ -1,0 +1,86 @@
+"""The command ``engine serve``: continuous queries over HTTP."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from streamgauge.engines import load
+from streamgauge.services.queries.face import application
+from streamgauge.services.queries.limits import Limits
+from streamgauge.services.queries.registry import Queries
+from streamgauge.services.web.serving import Serving
+from streamgauge.services.web.tokens import check_tokens
+from streamgauge.wire.formats import read_triples
+from streamgauge.workloads.parameters import duration
+
+TOKEN = "STREAMGAUGE_TOKEN"
+UNLESS = Limits()
+
+
+def register(app: typer.Typer) -> None:
+    """Add this group's commands."""
+    group = typer.Typer(help="Run an engine for others.", no_args_is_help=True)
+    group.command("serve")(serve)
+    group.callback()(_group)
+    app.add_typer(group, name="engine")
+
+
+def _group() -> None:
+    """Run an engine for others."""
+
+
+def serve(
+    engines: Annotated[list[str], typer.Argument(metavar="ENGINE...", help="Who answers; the first unless asked.")],
+    host: Annotated[str, typer.Option(help="The address to bind to.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for a free one.")] = 8765,
+    token_file: Annotated[Path | None, typer.Option(help="Accepted tokens, one a line.")] = None,
+    static: Annotated[list[str] | None, typer.Option(help="IRI=FILE: static data for queries that name it.")] = None,
+    attach: Annotated[list[str] | None, typer.Option(help="A URL below which sources may be attached.")] = None,
+    max_queries: Annotated[int, typer.Option(min=1, help="How many queries at once.")] = UNLESS.queries,
+    max_subscribers: Annotated[int, typer.Option(min=1, help="How many subscribers at once.")] = UNLESS.subscribers,
+    max_rate: Annotated[float | None, typer.Option(min=1, help="Elements per second.")] = None,
+    max_body: Annotated[int, typer.Option(min=1024, help="Bytes of one request.")] = UNLESS.body,
+    max_memory: Annotated[int, typer.Option(min=2**20, help="Bytes that one query may hold.")] = UNLESS.memory,
+    max_time: Annotated[str | None, typer.Option(help="How long a query may run: 12h.")] = None,
+) -> None:
+    """Answer continuous queries over HTTP: registered and deregistered, answers by events or WebSocket."""
+    tokens = _tokens(token_file)
+    check_tokens(host, tokens)
+    lifetime = None if max_time is None else _lifetime(max_time)
+    limits = Limits(
+        queries=max_queries,
+        subscribers=max_subscribers,
+        elements_per_second=max_rate,
+        body=max_body,
+        memory=max_memory,
+        lifetime=lifetime,
+    )
+    for name in engines:
+        load(name)
+    queries = Queries(load, engines, limits)
+    for item in static or ():
+        queries.share(*_named(item))
+    face = application(queries, tokens, attach or ())
+    Serving(face, host, port, queries.leave, lambda at: typer.echo(f"{', '.join(engines)} at {at}", err=True)).run()
+
+
+def _tokens(file: Path | None) -> list[str]:
+    """The tokens of the file and of the environment."""
+    lines = file.read_text(encoding="utf-8").split() if file is not None else []
+    return lines + ([os.environ[TOKEN]] if os.environ.get(TOKEN) else [])
+
+
+def _named(item: str) -> tuple[str, tuple[tuple[str, str, str], ...]]:
+    name, equals, file = item.partition("=")
+    if not equals or not file:
+        raise typer.BadParameter(f"{item!r}: write IRI=FILE", param_hint="--static")
+    return name.strip("<>"), tuple(read_triples(file))
+
+
+def _lifetime(text: str) -> float:
+    try:
+        return duration(text) / 1000
+    except ValueError as error:
+        raise typer.BadParameter(f"{text!r}: {error}", param_hint="--max-time") from error

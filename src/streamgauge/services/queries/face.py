@@ -1,0 +1,299 @@
+"""The query service on the web: requests in, answers out; everything that is decided is decided in the core."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from importlib.resources import files
+from typing import Any, TypeAlias
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route, WebSocketRoute
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from streamgauge.query import QueryError
+from streamgauge.semantics.profiles import PROFILES, UnknownProfileError
+from streamgauge.semantics.refusal import RefusedError
+from streamgauge.services.queries.answers import Subscription
+from streamgauge.services.queries.attaching import Attached, AttachError
+from streamgauge.services.queries.limits import BusyError, LimitError
+from streamgauge.services.queries.openapi import description
+from streamgauge.services.queries.publishing import read_items
+from streamgauge.services.queries.registry import ConflictError, Queries, UnknownQueryError
+from streamgauge.services.queries.running import Running
+from streamgauge.services.queries.status import metrics, status
+from streamgauge.services.queries.wishes import Wish, WishError, read_static, read_wish
+from streamgauge.services.web import events
+from streamgauge.services.web.bodies import BodyError, read_body, text
+from streamgauge.services.web.metrics import MEDIA_TYPE, exposition
+from streamgauge.services.web.problems import problem
+from streamgauge.services.web.tokens import Guard
+from streamgauge.sources import SourceError
+from streamgauge.wire.fields import FieldError
+from streamgauge.wire.formats import FormatError
+
+TICK_S = 0.1
+PATIENCE_S = 5.0
+"""How long a publisher waits for room before it is told to come again."""
+
+FREE = ("/", "/health", "/openapi.json")
+"""Paths that need no token: they tell nothing of queries and streams."""
+
+Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
+
+_STATUS: dict[type[Exception], int] = {
+    BodyError: 413,
+    LimitError: 429,
+    ConflictError: 409,
+    UnknownQueryError: 404,
+    AttachError: 403,
+}
+_BAD = (
+    QueryError,
+    WishError,
+    RefusedError,
+    UnknownProfileError,
+    FieldError,
+    FormatError,
+    SourceError,
+    events.EventError,
+)
+
+
+def application(queries: Queries, tokens: Sequence[str] = (), allowed: Sequence[str] = ()) -> Starlette:
+    """The service for a core; ``allowed`` are the URLs below which sources may be attached."""
+    face = Face(queries, Attached(queries, allowed))
+    routes = [
+        Route("/", face.page),
+        Route("/queries", face.register, methods=["POST"]),
+        Route("/queries", face.queries),
+        Route("/queries/{id}", face.query),
+        Route("/queries/{id}", face.deregister, methods=["DELETE"]),
+        Route("/queries/{id}/answers", face.answers),
+        WebSocketRoute("/queries/{id}/answers", face.answers_by_websocket),
+        Route("/streams", face.streams),
+        Route("/streams", face.attach, methods=["POST"]),
+        Route("/streams/{name:path}", face.publish, methods=["POST"]),
+        Route("/streams/{name:path}", face.detach, methods=["DELETE"]),
+        Route("/static/{name:path}", face.share, methods=["PUT"]),
+        Route("/health", face.health),
+        Route("/metrics", face.metrics),
+        Route("/openapi.json", face.openapi),
+    ]
+    guard = Middleware(Guard, tokens=tokens, free=FREE)
+    handlers: dict[Any, Any] = dict.fromkeys((*_STATUS, *_BAD, BusyError), _told)
+    return Starlette(routes=routes, middleware=[guard], exception_handlers=handlers, lifespan=face.lifespan)
+
+
+async def _told(_request: Request, error: Exception) -> Response:
+    """An expected error as its sentence."""
+    if isinstance(error, BusyError):
+        return problem(429, str(error), {"Retry-After": str(max(1, round(error.after)))})
+    return problem(next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 400), str(error))
+
+
+class Face:
+    """The handlers, one per route."""
+
+    def __init__(self, queries: Queries, attached: Attached) -> None:
+        self._queries, self._attached = queries, attached
+
+    @asynccontextmanager
+    async def lifespan(self, _app: Starlette) -> AsyncIterator[None]:
+        """Time passes while the service is up; in the end sources are let go and queries end."""
+        ticking = asyncio.create_task(self._tick())
+        try:
+            yield
+        finally:
+            ticking.cancel()
+            await run_in_threadpool(self._attached.close)
+            await run_in_threadpool(self._queries.close, "the service has ended")
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(TICK_S)
+            await run_in_threadpool(self._queries.tick)
+
+    async def register(self, request: Request) -> Response:
+        """A query: its text, or JSON."""
+        limit = self._queries.limits.body
+        body = text(await read_body(request, limit))
+        is_json = request.headers.get("content-type", "").partition(";")[0] == "application/json"
+        wish = read_wish(_json(body)) if is_json else Wish(body, **_options(request))
+        running = await run_in_threadpool(self._queries.register, wish)
+        return JSONResponse(status(running), 201, {"Location": f"/queries/{running.name}"})
+
+    async def queries(self, _request: Request) -> Response:
+        """All queries."""
+        return JSONResponse({"queries": [status(running) for running in self._queries.queries()]})
+
+    async def query(self, request: Request) -> Response:
+        """One query."""
+        return JSONResponse(status(self._running(request)))
+
+    async def deregister(self, request: Request) -> Response:
+        """End a query."""
+        await run_in_threadpool(self._queries.deregister, request.path_params["id"])
+        return Response(status_code=204)
+
+    async def answers(self, request: Request) -> Response:
+        """Answers as server-sent events."""
+        running = self._running(request)
+        after = events.last_event(request.headers.get("last-event-id") or request.query_params.get("after"))
+        signal = events.Signal()
+        return events.response(_events(self._subscribe(running, after, signal), signal))
+
+    async def answers_by_websocket(self, websocket: WebSocket) -> None:
+        """Answers as messages ``{"id": number, "answer": {...}}``."""
+        try:
+            running = self._queries.query(websocket.path_params["id"])
+            after = events.last_event(websocket.query_params.get("after"))
+            signal = events.Signal()
+            subscription = self._subscribe(running, after, signal)
+        except (UnknownQueryError, LimitError, events.EventError) as error:
+            await websocket.close(1008, str(error)[:120])
+            return
+        await websocket.accept()
+        await _converse(websocket, subscription, signal)
+
+    def _subscribe(self, running: Running, after: int | None, signal: events.Signal) -> Subscription:
+        if self._queries.subscribers() >= self._queries.limits.subscribers:
+            raise LimitError(f"{self._queries.limits.subscribers} subscribers are there already: come again later")
+        return running.answers.subscribe(after, signal.set)
+
+    async def streams(self, _request: Request) -> Response:
+        """All streams: how many elements came, and what is attached."""
+        attached = self._attached.status()
+        names = self._queries.streams()
+        return JSONResponse(
+            {"streams": [{"stream": name, "elements": names[name], **attached.get(name, {})} for name in names]}
+        )
+
+    async def attach(self, request: Request) -> Response:
+        """A source by its URL, where that is allowed."""
+        data = _json(text(await read_body(request, self._queries.limits.query_text)))
+        stream, url = (data.get("stream"), data.get("source")) if isinstance(data, dict) else (None, None)
+        if not isinstance(stream, str) or not isinstance(url, str):
+            raise WishError('a source is attached by {"stream": IRI, "source": URL}')
+        await run_in_threadpool(self._attached.attach, stream, url)
+        return JSONResponse({"stream": stream, "source": url}, 201)
+
+    async def detach(self, request: Request) -> Response:
+        """Let a source go."""
+        await run_in_threadpool(self._attached.detach, request.path_params["name"])
+        return Response(status_code=204)
+
+    async def publish(self, request: Request) -> Response:
+        """Elements for a stream; the publisher waits while queries cannot keep up."""
+        stream = request.path_params["name"]
+        body = await read_body(request, self._queries.limits.body)
+        kind, form = request.headers.get("content-type", ""), request.query_params.get("form")
+        items = await run_in_threadpool(
+            read_items, body, kind, form, stream, request.query_params.get("t"), self._queries.now
+        )
+        waited = 0.0
+        while True:
+            try:
+                readers = await run_in_threadpool(self._queries.publish, stream, items)
+                return JSONResponse({"items": len(items), "queries": readers}, 202)
+            except BusyError:
+                if waited >= PATIENCE_S:
+                    raise
+            await asyncio.sleep(TICK_S)
+            waited += TICK_S
+
+    async def share(self, request: Request) -> Response:
+        """Static data for all queries that name it, as Turtle or N-Triples."""
+        body = text(await read_body(request, self._queries.limits.body))
+        triples = await run_in_threadpool(read_static, body, self._queries.limits.shared_triples)
+        self._queries.share(request.path_params["name"], triples)
+        return JSONResponse({"static": request.path_params["name"], "triples": len(triples)}, 201)
+
+    async def health(self, _request: Request) -> Response:
+        """Whether it is up."""
+        return JSONResponse({"status": "up"})
+
+    async def metrics(self, _request: Request) -> Response:
+        """Counts for Prometheus."""
+        return PlainTextResponse(exposition(metrics(self._queries)), media_type=MEDIA_TYPE)
+
+    async def openapi(self, _request: Request) -> Response:
+        """What can be asked here."""
+        return JSONResponse(description(self._queries.engines, tuple(PROFILES)))
+
+    async def page(self, _request: Request) -> Response:
+        """The page for people."""
+        page = (files("streamgauge.services.queries") / "page.html").read_text(encoding="utf-8")
+        return HTMLResponse(page, headers={"Content-Security-Policy": _POLICY})
+
+    def _running(self, request: Request) -> Running:
+        return self._queries.query(request.path_params["id"])
+
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; img-src data:"
+
+
+async def _events(subscription: Subscription, signal: events.Signal) -> AsyncIterator[bytes]:
+    """Answers as events until the query ends, or its subscriber is too slow; then an event that says why."""
+    try:
+        if missed := subscription.missed:
+            yield events.event(json.dumps({"missed": missed}).encode(), kind="missed")
+        while True:
+            over = subscription.over
+            for answer in subscription.take():
+                yield events.event(answer.line, answer.number)
+            if over:
+                yield events.event(json.dumps({"over": over}).encode(), kind="over")
+                return
+            if not await signal.wait(events.BEAT_S):
+                yield events.BEAT
+    finally:
+        subscription.close()
+
+
+async def _converse(websocket: WebSocket, subscription: Subscription, signal: events.Signal) -> None:
+    """Send answers until either side ends; what the client says is not looked at."""
+    hearing = asyncio.create_task(_hear(websocket, signal))
+    try:
+        while not hearing.done():
+            over = subscription.over
+            for answer in subscription.take():
+                await websocket.send_text(f'{{"id":{answer.number},"answer":{answer.line.decode()}}}')
+            if over:
+                await websocket.close(1000, over[:120])
+                break
+            await signal.wait(events.BEAT_S)
+    except (WebSocketDisconnect, RuntimeError):
+        return
+    finally:
+        subscription.close()
+        hearing.cancel()
+
+
+async def _hear(websocket: WebSocket, signal: events.Signal) -> None:
+    """Ends when the client does."""
+    while (await websocket.receive())["type"] != "websocket.disconnect":
+        pass
+    signal.set()
+
+
+def _json(body: str) -> Any:
+    try:
+        return json.loads(body)
+    except ValueError as error:
+        raise WishError(f"not JSON: {error}") from error
+
+
+def _options(request: Request) -> dict[str, Any]:
+    """What may be said beside a query's text: ``?semantics=`` and the like."""
+    known = ("dialect", "semantics", "engine", "advance")
+    if unknown := set(request.query_params) - {*known, "access_token"}:
+        raise WishError(f"unknown: {', '.join(sorted(unknown))}: beside a query's text there are {', '.join(known)}")
+    wish = read_wish(
+        {"query": "", **{name: request.query_params[name] for name in known if name in request.query_params}}
+    )
+    return {name: getattr(wish, name) for name in known}

@@ -1,0 +1,61 @@
+"""Serving an application until it is told to stop, and leaving in good order."""
+
+from collections.abc import Callable
+from socket import socket
+from threading import Thread
+from types import FrameType
+
+import uvicorn
+from starlette.types import ASGIApp
+
+GRACE_S = 10
+"""How long open connections may take to end."""
+
+
+class Serving(uvicorn.Server):
+    """A server that calls ``leave`` as soon as it is told to stop, so that long responses end.
+
+    ``say`` is told each address that is served, ``connections`` bounds how many there are at once.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        host: str,
+        port: int,
+        leave: Callable[[], None],
+        say: Callable[[str], None] = lambda _address: None,
+        connections: int = 2000,
+    ) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                host,
+                port,
+                log_level="warning",
+                access_log=False,
+                limit_concurrency=connections,
+                timeout_graceful_shutdown=GRACE_S,
+                ws="websockets-sansio",
+                ws_max_size=2**16,
+            )
+        )
+        self._leave, self._say = leave, say
+
+    async def startup(self, sockets: list[socket] | None = None) -> None:
+        """Begin to serve, and say where."""
+        await super().startup(sockets)
+        for server in self.servers:
+            for bound in server.sockets:
+                host, port = bound.getsockname()[:2]
+                self._say(f"http://{f'[{host}]' if ':' in host else host}:{port}/")
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """A signal says stop; whoever it interrupts may hold what leaving needs, so leaving has a thread of its own."""
+        Thread(target=self._leave, name="streamgauge-leave", daemon=True).start()
+        super().handle_exit(sig, frame)
+
+    def stop(self) -> None:
+        """Stop, from any thread."""
+        self._leave()
+        self.should_exit = True

@@ -1,0 +1,88 @@
+"""Who may use a service: bearer tokens (RFC 6750), needed wherever others than this machine can reach it."""
+
+import hmac
+from collections.abc import Collection, Iterable, Mapping
+from ipaddress import ip_address
+from urllib.parse import parse_qs, urlsplit
+
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from streamgauge.services.web.problems import problem
+
+SHORTEST = 16
+"""Characters that a token needs, so that it cannot be guessed."""
+
+LOCAL = ("localhost", "127.0.0.1", "[::1]")
+
+
+class TokenError(ValueError):
+    """A service that would be open to others, or a token that is none; the sentence says what to do."""
+
+
+def check_tokens(host: str, tokens: Collection[str]) -> None:
+    """TokenError for a short token, and for an address that others can reach without any token."""
+    if any(len(token) < SHORTEST for token in tokens):
+        raise TokenError(f"a token has at least {SHORTEST} characters: make a longer one")
+    if not tokens and not _loopback(host):
+        raise TokenError(f"{host} can be reached by others: give a token, or bind to 127.0.0.1")
+
+
+def _loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+class Guard:
+    """Lets requests through that have a token where there are any; ``free`` paths need none.
+
+    A browser's requests from pages of other origins are refused, and without tokens all that do not name this machine
+    as their host, so that no page elsewhere can use a service on loopback.
+    """
+
+    def __init__(self, app: ASGIApp, tokens: Iterable[str] = (), free: Collection[str] = ()) -> None:
+        self._app, self._free = app, frozenset(free)
+        self._tokens = tuple(token.encode() for token in tokens)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse, or hand on."""
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        refused = self._refused(scope)
+        if refused is None:
+            await self._app(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008, "reason": "not allowed"})
+        else:
+            await refused(scope, receive, send)
+
+    def _refused(self, scope: Scope) -> Response | None:
+        headers = Headers(scope=scope)
+        host, origin = headers.get("host", ""), headers.get("origin")
+        if origin is not None and urlsplit(origin).netloc != host:
+            return problem(403, f"requests from pages of {origin} are refused: use a page of this service")
+        if not self._tokens:
+            named = host if host.endswith("]") else host.rsplit(":", 1)[0]
+            return None if named in LOCAL else problem(421, f"this service is {LOCAL[0]}: it does not answer as {host}")
+        if scope["path"] in self._free or self._admits(_given(headers, scope)):
+            return None
+        return problem(401, "a token is needed: Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
+
+    def _admits(self, given: str | None) -> bool:
+        """Whether it is one of the tokens; takes the same time for all."""
+        return given is not None and sum(hmac.compare_digest(given.encode(), token) for token in self._tokens) > 0
+
+
+def _given(headers: Mapping[str, str], scope: Scope) -> str | None:
+    """The token of the header, or of the query string, which is all that EventSource and WebSocket can send."""
+    kind, _, token = headers.get("authorization", "").partition(" ")
+    if kind.lower() == "bearer":
+        return token.strip()
+    if scope["type"] == "websocket" or scope["method"] == "GET":
+        given = parse_qs(scope["query_string"].decode("latin-1")).get("access_token")
+        return given[0] if given else None
+    return None
