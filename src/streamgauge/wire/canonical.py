@@ -56,7 +56,7 @@ def parse_term(text: str) -> ox.NamedNode | ox.BlankNode | ox.Literal:
     if _BLANK.fullmatch(text):
         return ox.BlankNode(text[2:])
     try:
-        (quad,) = ox.parse(f"<urn:s> <urn:p> {text} .", format=ox.RdfFormat.N_TRIPLES)
+        (quad,) = ox.parse(f"<urn:s> <urn:p> {text} .".encode(), format=ox.RdfFormat.N_TRIPLES)
     except (SyntaxError, ValueError) as error:
         raise ValueError(f"not an N-Triples term: {text[:120]}") from error
     term: ox.NamedNode | ox.BlankNode | ox.Literal = quad.object

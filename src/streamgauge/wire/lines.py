@@ -100,7 +100,7 @@ def encode_late(count: int) -> bytes:
 def decode_output(line: bytes | str) -> Output:
     """What an engine says in a line: an answer, or how many elements came late. LineError otherwise."""
     data = _object(line)
-    return Late(_whole(data, "late")) if "late" in data else _answer(data)
+    return Late(_kept(_whole(data, "late"), "late")) if "late" in data else _answer(data)
 
 
 def decode_answer(line: bytes | str) -> Answer:
@@ -112,7 +112,7 @@ def _answer(data: dict[str, Any]) -> Answer:
     kind = data.get("kind", "solutions")
     if kind not in _KINDS:
         raise LineError(f"field kind is {_short(kind)}: expected one of {', '.join(_KINDS)}")
-    instant = _whole(data, "instant") if data.get("instant") is not None else None
+    instant = _kept(_whole(data, "instant"), "instant") if data.get("instant") is not None else None
     variables = _variables(data, kind)
     width = {"solutions": len(variables), "triples": 3, "boolean": 1}[kind]
     added, removed = _rows(data, "add", width), _rows(data, "remove", width)
@@ -123,7 +123,7 @@ def _object(line: bytes | str) -> dict[str, Any]:
     try:
         text = line if isinstance(line, str) else line.decode()
         data = _loaded(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise LineError(f"not a line of JSON: {error}") from error
     if not isinstance(data, dict):
         raise LineError(f"the line is {_short(data)}: expected a JSON object")
@@ -191,6 +191,10 @@ def _variables(data: dict[str, Any], kind: AnswerKind) -> tuple[str, ...]:
     names = data.get("vars", None if kind == "solutions" else [])
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise LineError(f"field vars is {_short(names)}: expected a list of variable names")
+    try:
+        "".join(names).encode()
+    except UnicodeEncodeError:
+        raise LineError(f"field vars is {ascii(names)[:80]}: half of a surrogate pair is no character") from None
     return tuple(names)
 
 
@@ -200,7 +204,14 @@ def _scope(data: dict[str, Any]) -> tuple[int, int] | None:
         return None
     if not isinstance(scope, list) or len(scope) != 2 or any(type(border) is not int for border in scope):
         raise LineError(f"field scope is {_short(scope)}: expected [start, end] in ms")
-    return scope[0], scope[1]
+    return _kept(scope[0], "scope"), _kept(scope[1], "scope")
+
+
+def _kept(value: int, name: str) -> int:
+    """A number that a run folder can keep."""
+    if not -(1 << 63) <= value < 1 << 63:
+        raise LineError(f"field {name} is {value}: expected a number within 64 bits")
+    return value
 
 
 def _rows(data: dict[str, Any], name: str, width: int) -> tuple[Row, ...]:

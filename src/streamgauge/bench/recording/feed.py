@@ -41,18 +41,25 @@ class Pace:
 
 
 class StoppedError(Exception):
-    """The engine is gone: nobody reads any more."""
+    """The engine is gone: nobody reads any more. ``fed`` is what was handed over until then."""
+
+    def __init__(self, fed: list[Fed]) -> None:
+        super().__init__("the engine stopped reading its input")
+        self.fed = fed
 
 
 def feed_fast(stream: Iterable[StreamElement], pace: Pace, write: Write, clock: Clock) -> list[Fed]:
     """Hand over everything as fast as the engine takes it (writing blocks), then advance; one record each."""
     fed: list[Fed] = []
-    for element in stream:
+    try:
+        for element in stream:
+            before = clock()
+            write(encode_element(element))
+            fed.append(Fed(element.sequence, element.time, before, clock(), len(element.added)))
         before = clock()
-        write(encode_element(element))
-        fed.append(Fed(element.sequence, element.time, before, clock(), len(element.added)))
-    before = clock()
-    write(encode_advance(pace.advance_to))
+        write(encode_advance(pace.advance_to))
+    except OSError as error:
+        raise StoppedError(fed) from error
     fed.append(Fed(ADVANCE, pace.advance_to, before, clock()))
     return fed
 
@@ -103,7 +110,7 @@ class PacedFeeder:
             told = self._tell(come, told)
             self._sleep(min(left / 1e9, HEARTBEAT_MS / 1e3))
         if self._stopped.is_set():
-            raise StoppedError
+            raise StoppedError(self._fed)
         return told
 
     def _tell(self, come: int, told: int) -> int:

@@ -1,11 +1,17 @@
 """What is observed of a program on the pipe: its lines stamped as they come, its failure as a sentence."""
 
+import contextlib
 import os
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import IO
+from uuid import uuid4
+
+import psutil
 
 from streamgauge.model.answer import Answer
 from streamgauge.model.run import Sample
@@ -28,6 +34,7 @@ class Observed:
     """What the threads see; failures are sentences, the first one counts.
 
     ``ready`` counts how often the program said so, ``closed`` is set when it said so or its output is ``over``;
+    ``early`` says that its output was over before its input, ``left`` counts the processes that it left running;
     ``spent`` is what its process tree had used (CPU s) when the feed began.
     """
 
@@ -36,14 +43,16 @@ class Observed:
     ready: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     closed: threading.Event = field(default_factory=threading.Event)
     over: bool = False
+    early: bool = False
+    left: int = 0
     refused: str = ""
     failure: str | None = None
     written: int = 0
     spent: float = 0.0
 
     def fail(self, sentence: str) -> None:
-        """Keep the sentence if it is the first."""
-        self.failure = self.failure or sentence
+        """Keep the sentence if it is the first, as text that a file can hold."""
+        self.failure = self.failure or sentence.encode(errors="backslashreplace").decode()
 
     def hear(self, received: int, line: bytes, limits: Limits) -> bool:
         """Take in one line; whether the program may go on, which a flood may not."""
@@ -84,16 +93,62 @@ class Observed:
         return tuple(answers), late
 
 
-def start(command: Sequence[str], words: IO[bytes]) -> "subprocess.Popen[bytes]":
-    """A program with its standard streams piped; what it says on standard error goes to ``words``."""
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=words, bufsize=0)
+class Program(subprocess.Popen[bytes]):
+    """A program with its standard streams piped, which can be ended with all that it started.
+
+    Whatever it starts, also what outlives it, carries its mark: the name of a variable of the environment.
+    """
+
+    def __init__(self, command: Sequence[str], words: IO[bytes]) -> None:
+        """What it says on standard error goes to ``words``."""
+        self._mark = f"STREAMGAUGE_PROGRAM_{uuid4().hex}"
+        marked = {**os.environ, self._mark: "1"}
+        super().__init__(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=words, bufsize=0, env=marked)
+
+    def started(self) -> list[psutil.Process]:
+        """What it has started, directly or not, and still runs."""
+        found = []
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                if process.pid != self.pid and self._mark in process.environ():
+                    found.append(process)
+        return found
+
+    def kill(self) -> None:
+        """End it and all that it started, also what it starts meanwhile."""
+        super().kill()
+        for _ in range(_ROUNDS):
+            if not (left := self.started()):
+                break
+            for process in left:
+                with contextlib.suppress(psutil.Error):
+                    process.kill()
+
+    def bury(self) -> int:
+        """Wait until it has ended; how many processes it left running, which have a second to go and are ended."""
+        self.wait()
+        until = time.monotonic() + 1
+        while left := len(self.started()):
+            if time.monotonic() > until:
+                self.kill()
+                break
+            time.sleep(0.05)
+        return left
+
+
+_ROUNDS = 20
+
+
+def start(command: Sequence[str], words: IO[bytes]) -> Program:
+    """A program on the pipe."""
+    return Program(command, words)
 
 
 def read(process: "subprocess.Popen[bytes]", seen: Callable[[], Observed], limits: Limits, clock: Clock) -> None:
     """Stamp every line of the engine as it comes, for whatever is observed then; a flood ends the engine."""
     assert process.stdout is not None
     with os.fdopen(os.dup(process.stdout.fileno()), "rb", buffering=1 << 20) as output:
-        for line in output:
+        for line in iter(partial(output.readline, limits.output + 1), b""):
             if not seen().hear(clock(), line, limits):
                 process.kill()
                 break

@@ -1,6 +1,7 @@
 """Recording a run: the engine in a process of its own, every answer stamped, its resources sampled."""
 
 import contextlib
+import os
 import subprocess
 import sys
 import tempfile
@@ -11,8 +12,8 @@ from dataclasses import replace
 from typing import IO
 
 from streamgauge.bench.recording.feed import Pace, PacedFeeder, StoppedError, Write, feed_fast
-from streamgauge.bench.recording.observed import Clock, Limits, Observed, how_it_ended, last_words, read, start
-from streamgauge.bench.recording.sample import end, reaped, sample, spent
+from streamgauge.bench.recording.observed import Clock, Limits, Observed, Program, how_it_ended, last_words, read, start
+from streamgauge.bench.recording.sample import reaped, sample, spent
 from streamgauge.engines import command as command_of
 from streamgauge.engines import load
 from streamgauge.model.element import StreamElement
@@ -64,7 +65,7 @@ def record(
 def _observe(
     header: RunHeader,
     task: Task,
-    process: "subprocess.Popen[bytes]",
+    process: Program,
     stream: Iterable[StreamElement],
     limits: Limits,
     clock: Clock,
@@ -73,40 +74,56 @@ def _observe(
     seen = Observed()
     done = threading.Event()
     threads = [
+        threading.Thread(target=_bury, args=(process, seen), daemon=True),
         threading.Thread(target=read, args=(process, lambda: seen, limits, clock), daemon=True),
         threading.Thread(target=sample, args=(process.pid, seen.samples, done, clock), daemon=True),
-        threading.Thread(target=_watch, args=(process, seen, limits, done), daemon=True),
+        threading.Thread(target=_watch, args=(process, seen, limits, done, words), daemon=True),
     ]
     for thread in threads:
         thread.start()
-    started, fed = _feed(header, task, process, stream, clock, seen)
-    code = process.wait()
-    threads[0].join()
-    done.set()
-    for thread in threads[1:]:
+    started, fed = _feed(header, task, process, stream, clock, seen, words)
+    for thread in threads[:2]:
         thread.join()
-    if code != 0:
-        seen.fail(f"the engine ended with exit code {code} after {len(seen.lines)} answers; {last_words(words)}")
+    done.set()
+    for thread in threads[2:]:
+        thread.join()
+    _fail(process, seen, words)
     answers, late = seen.answers()
     found = replace(header, started=started, failure=seen.failure, late=late, cpu=seen.spent)
     return Run(found, answers, tuple(fed), tuple(seen.samples))
 
 
+def _fail(process: Program, seen: Observed, words: IO[bytes]) -> None:
+    """Say how a program failed that has ended, if nothing was said before."""
+    if code := process.returncode:
+        seen.fail(f"the engine ended with exit code {code} after {len(seen.lines)} answers; {last_words(words)}")
+    if seen.early:
+        seen.fail(f"the engine closed its output before the end of its input, after {len(seen.lines)} answers")
+    if seen.left:
+        seen.fail(f"the engine left {seen.left} of its processes running when it ended; they were ended")
+
+
+def _bury(process: Program, seen: Observed) -> None:
+    seen.left = process.bury()
+
+
 def _feed(
     header: RunHeader,
     task: Task,
-    process: "subprocess.Popen[bytes]",
+    process: Program,
     stream: Iterable[StreamElement],
     clock: Clock,
     seen: Observed,
+    words: IO[bytes],
 ) -> tuple[int, list[Fed]]:
     """Give the engine its task, wait until it is ready, feed it and close its input."""
     assert process.stdin is not None
     write = process.stdin.write
+    started, fed = clock(), list[Fed]()
     try:
         write(encode_task(task))
         if not _await(process, seen, START_LIMIT_S):
-            return clock(), []
+            return started, fed
         seen.spent = spent(process.pid)
         started = clock()
         fed = feed(header, stream, write, clock, started)
@@ -116,12 +133,22 @@ def _feed(
             seen.spent = spent(process.pid)
             started = clock()
             write(GO)
-    except (OSError, StoppedError):
-        seen.fail(f"the engine stopped reading its input; {how_it_ended(process)}")
-        return clock(), []
+        seen.early = seen.over
+    except StoppedError as stopped:
+        fed = stopped.fed
+        seen.fail(_stopped(process, words))
+    except OSError:
+        seen.fail(_stopped(process, words))
     finally:
         _close(process)
     return started, fed
+
+
+def _stopped(process: Program, words: IO[bytes]) -> str:
+    """Why nobody reads: it may be about to end."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(1)
+    return f"the engine stopped reading its input; {how_it_ended(process)}; {last_words(words)}"
 
 
 def feed(header: RunHeader, stream: Iterable[StreamElement], write: Write, clock: Clock, started: int) -> list[Fed]:
@@ -133,7 +160,7 @@ def feed(header: RunHeader, stream: Iterable[StreamElement], write: Write, clock
     return PacedFeeder(pace, write, clock).feed(stream, started)
 
 
-def _await(process: "subprocess.Popen[bytes]", seen: Observed, seconds: float) -> bool:
+def _await(process: Program, seen: Observed, seconds: float) -> bool:
     """Wait until the engine is ready; one that does not say so is ended, one that refuses is not fed."""
     if not seen.ready.acquire(timeout=seconds) and process.poll() is None:
         seen.fail(f"the engine did not say that it is ready within {seconds:.0f} s")
@@ -143,23 +170,29 @@ def _await(process: "subprocess.Popen[bytes]", seen: Observed, seconds: float) -
     return not seen.refused
 
 
-def _watch(process: "subprocess.Popen[bytes]", seen: Observed, limits: Limits, done: threading.Event) -> None:
-    """End an engine that takes longer than its limit."""
-    if done.wait(limits.seconds) or process.poll() is not None:
+def _watch(process: Program, seen: Observed, limits: Limits, done: threading.Event, words: IO[bytes]) -> None:
+    """End an engine that takes longer, or says more on standard error, than its limits."""
+    until = time.monotonic() + limits.seconds
+    while not done.wait(min(0.5, max(0.0, until - time.monotonic()))) and process.poll() is None:
+        if os.fstat(words.fileno()).st_size > limits.output:
+            seen.fail(f"the engine wrote more than {limits.output >> 20} MiB on standard error, so it was ended")
+        elif time.monotonic() >= until:
+            seen.fail(f"the engine was still running after its time limit of {limits.seconds:g} s, so it was ended")
+        else:
+            continue
+        process.kill()
         return
-    seen.fail(f"the engine was still running after its time limit of {limits.seconds:g} s, so it was ended")
-    process.kill()
 
 
-def _close(process: "subprocess.Popen[bytes]") -> None:
+def _close(process: Program) -> None:
     assert process.stdin is not None
     with contextlib.suppress(OSError):
         process.stdin.close()
 
 
-def _kill(process: "subprocess.Popen[bytes]") -> None:
-    """End the engine's whole process tree and release its pipes."""
-    end(process.pid)
+def _kill(process: Program) -> None:
+    """End the engine with all that it started and release its pipes."""
+    process.kill()
     process.wait()
     if process.stdout is not None:
         process.stdout.close()

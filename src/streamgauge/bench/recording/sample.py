@@ -74,10 +74,3 @@ def sample(pid: int, samples: list[Sample], done: threading.Event, clock: Callab
         before, at = now, then
         if ended:
             return
-
-
-def end(pid: int) -> None:
-    """Kill the whole tree."""
-    for process in tree(pid):
-        with contextlib.suppress(psutil.Error):
-            process.kill()

@@ -13,7 +13,6 @@ from typing import IO, Self
 from streamgauge.bench.recording.feed import StoppedError
 from streamgauge.bench.recording.observed import Clock, Limits, Observed, how_it_ended, last_words, read, start
 from streamgauge.bench.recording.record import START_LIMIT_S, feed
-from streamgauge.bench.recording.sample import end
 from streamgauge.model.element import StreamElement
 from streamgauge.model.run import Fed, Run, RunHeader
 from streamgauge.wire.task import CLOSE, Task, TaskRefusedError, encode_task
@@ -121,7 +120,7 @@ class Tasks:
         process, self._process = self._process, None
         if process is None:
             return
-        end(process.pid)
+        process.kill()
         process.wait()
         if self._reader is not None:
             self._reader.join(5)
