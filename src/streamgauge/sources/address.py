@@ -14,12 +14,13 @@ from streamgauge.wire.fields import FieldError, decode
 T = TypeVar("T")
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
+_TOKEN = re.compile(r"([?&]token=)[^&]*")
 _TRUTH = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A URL in parts; ``text`` is it without its password, for sentences."""
+    """A URL in parts; ``text`` is it without password and token, for sentences."""
 
     text: str
     scheme: str
@@ -45,6 +46,7 @@ def parse_address(url: str) -> Address:
     except ValueError as error:
         raise SourceError(f"{url}: not a URL: {error}") from error
     shown = url if parts.password is None else url.replace(f":{parts.password}@", ":...@", 1)
+    shown = _TOKEN.sub(r"\1...", shown)
     return Address(
         shown,
         parts.scheme,

@@ -68,6 +68,11 @@ class Messages:
         self._arrival = options.time == "arrival"
         self.refusals = Refusals(options.bad)
 
+    @property
+    def limit(self) -> int:
+        """How many bytes a message may have."""
+        return self._reading.limit
+
     def items(self, payload: bytes, place: str, arrived: int) -> Sequence[Input]:
         """What a message holds, nothing when it was refused; ``arrived`` (ms) is when the broker or we got it."""
         try:

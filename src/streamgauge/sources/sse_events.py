@@ -1,0 +1,99 @@
+"""The text of server-sent events (WHATWG HTML, 9.2.5 and 9.2.6): writing events and parsing them from chunks."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+END = "streamgauge-end"
+"""The event by which our server says that the stream is at its end."""
+
+MISSED = "streamgauge-missed"
+"""The event by which our server says how many events it no longer had for this client."""
+
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+_NAMES = 1024
+"""Bytes that a line may have beside its data."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerEvent:
+    """An event; its data is ``None`` when it was longer than allowed, ``id`` the last one that was given."""
+
+    name: str
+    data: bytes | None
+    id: str | None
+
+
+def write_event(data: bytes, identifier: str | None = None, name: str | None = None) -> bytes:
+    """An event with its id; the data's last line end is left out."""
+    head = b"" if name is None else f"event: {name}\n".encode()
+    head += b"" if identifier is None else f"id: {identifier}\n".encode()
+    lines = _LINE_END.split(data.removesuffix(b"\n"))
+    return head + b"".join([b"data: " + line + b"\n" for line in lines]) + b"\n"
+
+
+class EventParser:
+    """Parses a stream chunk by chunk; an event may have ``limit`` bytes of data."""
+
+    def __init__(self, limit: int, last: str | None) -> None:
+        self._limit = limit
+        self._id = last
+        self._line: list[bytes] = []
+        self._length = 0
+        self._returned = False
+        self._begun = False
+        self.any = False
+        self.retry: int | None = None
+        self._name, self._data, self._size = "message", list[bytes](), 0
+
+    def feed(self, chunk: bytes) -> Iterator[ServerEvent]:
+        """The events that are complete with this chunk."""
+        if self._returned and chunk.startswith(b"\n"):
+            chunk = chunk[1:]
+        self._returned = chunk.endswith(b"\r") if chunk else self._returned
+        *ended, rest = _LINE_END.split(chunk)
+        for part in ended:
+            self._keep(part)
+            event = self._ended_line()
+            if event is not None:
+                self.any = True
+                yield event
+        self._keep(rest)
+
+    def _keep(self, part: bytes) -> None:
+        room = self._limit + _NAMES - self._length
+        self._length += len(part)
+        if room > 0:
+            self._line.append(part[:room])
+
+    def _ended_line(self) -> ServerEvent | None:
+        line, length = b"".join(self._line), self._length
+        self._line, self._length = [], 0
+        if not self._begun:
+            self._begun, line = True, line.removeprefix(b"\xef\xbb\xbf")
+        if not line and not length:
+            return self._dispatch()
+        field, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        self._field(field, value, length - len(line) + len(value))
+        return None
+
+    def _field(self, field: bytes, value: bytes, length: int) -> None:
+        match field:
+            case b"data":
+                self._size += length + 1
+                if self._size <= self._limit + 1:
+                    self._data.append(value)
+            case b"event":
+                self._name = value.decode(errors="replace")
+            case b"id" if b"\0" not in value:
+                self._id = value.decode(errors="replace")
+            case b"retry" if value.isdigit():
+                self.retry = int(value)
+
+    def _dispatch(self) -> ServerEvent | None:
+        name, data, size = self._name, self._data, self._size
+        self._name, self._data, self._size = "message", [], 0
+        if not size:
+            return None
+        return ServerEvent(name, b"\n".join(data) if size <= self._limit + 1 else None, self._id)

@@ -1,0 +1,164 @@
+"""A small server of server-sent events in a thread of its own."""
+
+import asyncio
+import hmac
+import socket
+from random import Random
+from threading import Event, Lock, Thread
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from streamgauge.sources.address import Address
+from streamgauge.sources.contract import Delivery, SourceError
+from streamgauge.sources.sse_events import END, MISSED, write_event
+from streamgauge.sources.sse_shelf import Shelf, SseOptions
+
+_BEAT = 10.0
+"""Seconds of silence after which a comment shows that the connection lives."""
+_GRACE = 2
+"""Seconds that clients have to take the end."""
+_HEAD = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store"), (b"x-accel-buffering", b"no")]
+
+
+class SseSink:
+    """Serves each message as an event to every client; ``url`` says where."""
+
+    def __init__(self, address: Address, options: SseOptions, random: Random) -> None:
+        self._address = address
+        self._shelf = Shelf(options, f"{random.getrandbits(48):x}")
+        self._feed = Feed(self._shelf, options)
+        self._lock = Lock()
+        self._result: Delivery | None = None
+        listening = _listen(address)
+        path = address.path or "/"
+        self.url = f"http://{address.host}:{listening.getsockname()[1]}{path}"
+        app = Starlette(routes=[Route(path, self._feed, methods=["GET"])])
+        config = uvicorn.Config(
+            app, log_config=None, access_log=False, lifespan="off", ws="none", timeout_graceful_shutdown=_GRACE
+        )
+        self._server = uvicorn.Server(config)
+        self._running = Event()
+        self._thread = Thread(target=asyncio.run, args=(self._serve(listening),), name="sse", daemon=True)
+        self._thread.start()
+        self._running.wait()
+
+    def send(self, message: bytes, key: str | None = None) -> None:  # noqa: ARG002
+        """Hand over one message, which must be text; the key means nothing here."""
+        if self._result is not None:
+            raise SourceError(f"{self._address.text}: the sink is closed")
+        try:
+            message.decode()
+        except UnicodeDecodeError as error:
+            raise SourceError(f"{self._address.text}: server-sent events are UTF-8 text: {error}") from error
+        self._shelf.put(message)
+        self._loop.call_soon_threadsafe(self._feed.ring)
+
+    def close(self) -> Delivery:
+        """Wait for the clients that are behind, tell all that it is the end, and stop."""
+        with self._lock:
+            if self._result is None:
+                self._result = self._shelf.drain()
+                self._loop.call_soon_threadsafe(self._feed.ring)
+                self._server.should_exit = True
+                self._thread.join()
+            return self._result
+
+    async def _serve(self, listening: socket.socket) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._running.set()
+        await self._server.serve(sockets=[listening])
+
+
+class Feed:
+    """The web face of a shelf."""
+
+    def __init__(self, shelf: Shelf, options: SseOptions) -> None:
+        self._shelf = shelf
+        self._options = options
+        self._bells: set[asyncio.Event] = set()
+
+    def ring(self) -> None:
+        """Something is new: in the server's thread."""
+        for bell in self._bells:
+            bell.set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One client, from its request to its end."""
+        refusal = self._refusal(Request(scope))
+        if refusal is not None:
+            await refusal(scope, receive, send)
+            return
+        bell = asyncio.Event()
+        self._bells.add(bell)
+        gone = asyncio.create_task(_until_gone(receive, bell))
+        try:
+            place = self._shelf.place(Request(scope).headers.get("last-event-id"))
+            await send({"type": "http.response.start", "status": 200, "headers": _HEAD})
+            await self._give(place, bell, gone, send)
+        except (TimeoutError, OSError):
+            return  # it took nothing for too long, or went away
+        finally:
+            gone.cancel()
+            self._bells.discard(bell)
+            self._shelf.leave()
+
+    async def _give(self, place: int, bell: asyncio.Event, gone: "asyncio.Task[None]", send: Send) -> None:
+        while not gone.done():
+            bell.clear()
+            missed, text, behind = self._shelf.after(place)
+            if missed:
+                text = write_event(str(missed).encode(), name=MISSED) + text
+            if text:
+                await self._send(text, send)
+                self._shelf.given(place, behind)
+                place = behind
+            elif self._shelf.over:
+                await self._send(write_event(b"end", name=END), send)
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+                return
+            else:
+                await self._rest(bell, send)
+
+    async def _rest(self, bell: asyncio.Event, send: Send) -> None:
+        """Wait for something new; show now and then that the connection lives."""
+        try:
+            await asyncio.wait_for(bell.wait(), _BEAT)
+        except TimeoutError:
+            await self._send(b": \n\n", send)
+
+    async def _send(self, text: bytes, send: Send) -> None:
+        message = {"type": "http.response.body", "body": text, "more_body": True}
+        await asyncio.wait_for(send(message), self._options.stall / 1000)
+
+    def _refusal(self, request: Request) -> Response | None:
+        """Why a client is not served, none when it is."""
+        token, shown = self._options.token, request.headers.get("authorization", "")
+        if token is not None and not hmac.compare_digest(shown.encode(), f"Bearer {token}".encode()):
+            return PlainTextResponse("a bearer token is needed\n", 401, {"www-authenticate": "Bearer"})
+        if not self._shelf.enter():
+            return PlainTextResponse("there are too many clients: come again later\n", 503, {"retry-after": "5"})
+        return None
+
+
+async def _until_gone(receive: Receive, bell: asyncio.Event) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    bell.set()
+
+
+def _listen(address: Address) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((address.host, 80 if address.port is None else address.port))
+        listening.listen()
+    except OSError as error:
+        listening.close()
+        raise SourceError(f"{address.text}: cannot listen there: {error.strerror or error}") from error
+    return listening

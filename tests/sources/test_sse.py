@@ -1,0 +1,264 @@
+"""Server-sent events: our server and client over cut connections, limits, and what other servers may send."""
+
+import socket
+from contextlib import suppress
+from itertools import islice
+from threading import Thread
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgauge.model.element import StreamElement
+from streamgauge.sources import Delivery, SourceError, open_sink, open_source
+from streamgauge.sources.sse_events import EventParser, ServerEvent, write_event
+from streamgauge.wire.lines import encode_element
+
+from .conftest import free_port
+
+
+def element(number: int) -> StreamElement:
+    return StreamElement("urn:s", 10 * number, number, ((f"<urn:a{number}>", "<urn:b>", "<urn:c>"),))
+
+
+def numbers(items) -> list[int]:
+    return [item.sequence for item in items]
+
+
+def send(sink, elements) -> None:
+    for one in elements:
+        sink.send(encode_element(one))
+
+
+def serve(options="", port=0):
+    return open_sink(f"sse+http://127.0.0.1:{port}/answers{options}")
+
+
+def read(sink, options=""):
+    return open_source(f"sse+{sink.url}{options}")
+
+
+def test_every_client_gets_every_event_until_the_end():
+    sink = serve()
+    sources = [read(sink), read(sink)]
+    found: list[list[int]] = [[], []]
+    readers = [
+        Thread(target=lambda s=s, f=f: f.extend(numbers(s.items()))) for s, f in zip(sources, found, strict=True)
+    ]
+    for reader in readers:
+        reader.start()
+    send(sink, map(element, range(3000)))
+    assert sink.close() == sink.close() == Delivery(3000, 0)
+    for reader in readers:
+        reader.join(20)
+    assert found == [list(range(3000))] * 2
+    for source in sources:
+        source.close()
+        source.close()
+    with pytest.raises(SourceError, match="the sink is closed"):
+        sink.send(b"late")
+
+
+class Cutting:
+    """A way to a server that can be cut."""
+
+    def __init__(self, port: int) -> None:
+        self._to = port
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.port = self._server.getsockname()[1]
+        self._ends: list[socket.socket] = []
+        Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                near, _ = self._server.accept()
+            except OSError:
+                return
+            far = socket.create_connection(("127.0.0.1", self._to))
+            self._ends += [near, far]
+            Thread(target=self._copy, args=(near, far), daemon=True).start()
+            Thread(target=self._copy, args=(far, near), daemon=True).start()
+
+    def _copy(self, near: socket.socket, far: socket.socket) -> None:
+        try:
+            while data := near.recv(1000):
+                far.sendall(data)
+        except OSError:
+            pass
+
+    def cut(self) -> None:
+        for end in self._ends:
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+        self._ends.clear()
+
+    def close(self) -> None:
+        self._server.shutdown(socket.SHUT_RDWR)
+        self._server.close()
+        self.cut()
+
+
+def test_a_cut_connection_goes_on_after_the_last_event():
+    sink = serve()
+    way = Cutting(int(sink.url.split(":")[2].split("/")[0]))
+    source = open_source(f"sse+http://127.0.0.1:{way.port}/answers")
+    items, found = source.items(), []
+    for start in range(0, 400, 100):
+        send(sink, map(element, range(start, start + 100)))
+        found += numbers(islice(items, 70))
+        way.cut()
+    found += numbers(islice(items, 120))
+    assert found == list(range(400))
+    assert sink.close() == Delivery(400, 0)
+    assert list(items) == []
+    source.close()
+    way.close()
+
+
+def test_a_server_that_comes_back_is_found_again():
+    port = free_port()
+    sink = serve(port=port)
+    source = read(sink)
+    items = source.items()
+    send(sink, [element(0)])
+    assert numbers(islice(items, 1)) == [0]
+    sink._server.force_exit = True  # as when it is killed: without an end
+    sink._server.should_exit = True
+    sink._thread.join()
+    second = serve(port=port)
+    send(second, map(element, range(1, 4)))
+    assert numbers(islice(items, 3)) == [1, 2, 3]
+    assert second.close() == Delivery(3, 0)
+    source.close()
+
+
+def test_what_is_no_longer_kept_is_told():
+    sink = serve("?buffer=5&wait=50")
+    send(sink, map(element, range(9)))
+    source = read(sink, "?last=0")
+    assert numbers(islice(source.items(), 5)) == [4, 5, 6, 7, 8]
+    source.close()
+    run = sink._shelf._run
+    with pytest.raises(SourceError, match="2 events are missing: they were not kept"):
+        next(read(sink, f"?last={run}.2").items())
+    source = read(sink, f"?last={run}.2&bad=skip")
+    assert numbers(islice(source.items(), 5)) == [4, 5, 6, 7, 8]
+    assert source.refused == 1
+    source.close()
+    assert sink.close() == Delivery(5, 4, "no client took it while it was kept")
+
+
+def test_without_a_client_nothing_is_delivered():
+    sink = serve()
+    sink.send(b"lost")
+    assert sink.close() == Delivery(0, 1, "no client took it while it was kept")
+
+
+def test_limits():
+    sink = serve("?clients=1&limit=100&token=secret")
+    with pytest.raises(SourceError, match="the server answers 401") as refused:
+        read(sink, "?token=wrong")
+    assert "wrong" not in str(refused.value)
+    source = read(sink, "?token=secret")
+    assert httpx.get(sink.url, headers={"authorization": "Bearer secret"}).status_code == 503
+    with pytest.raises(SourceError, match="the server answers 503"):
+        read(sink, "?token=secret")
+    assert httpx.post(sink.url).status_code == 405
+    assert httpx.get(sink.url + "/else").status_code == 404
+    sink.send(b"x" * 101)
+    with pytest.raises(SourceError, match="server-sent events are UTF-8 text"):
+        sink.send(b"\xff")
+    assert sink.close() == Delivery(0, 1, "101 bytes are more than the limit, 100")
+    source.close()
+
+
+def test_a_waiting_source_can_be_closed():
+    sink = serve()
+    source = read(sink)
+    reader = Thread(target=lambda: list(source.items()))
+    reader.start()
+    source.close()
+    reader.join(20)
+    assert not reader.is_alive()
+    assert sink.close() == Delivery(0, 0)
+
+
+def test_a_server_that_stays_away_is_named():
+    sink = serve()
+    source = read(sink, "?patience=200")
+    sink._server.force_exit = sink._server.should_exit = True
+    sink._thread.join()
+    with pytest.raises(SourceError, match=r"the server was away for more than 200 ms: .*refused"):
+        next(source.items())
+    source.close()
+
+
+BAD = {
+    "nobody": ("sse+http://127.0.0.1:{port}/x", "Connection refused"),
+    "option": ("sse+http://127.0.0.1:{port}/x?group=1", "unknown option group: there are bad, form, idle"),
+    "form": ("sse+http://127.0.0.1:{port}/x?form=yabench", "messages have no form 'yabench'"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_cannot_be_reached_is_named(case):
+    text, said = BAD[case]
+    with pytest.raises(SourceError, match=said):
+        open_source(text.format(port=free_port()))
+
+
+def test_a_port_that_is_taken_is_named():
+    sink = serve()
+    with pytest.raises(SourceError, match="cannot listen there: Address already in use"):
+        open_sink(f"sse+{sink.url}")
+    with pytest.raises(SourceError, match="put a proxy with TLS before it"):
+        open_sink("sse+https://127.0.0.1/x")
+    sink.close()
+
+
+EVENTS = {
+    "plain": (b"data: a\n\n", [("message", b"a", None)]),
+    "lines": (b"data: a\r\ndata:b\r\rdata\n\n", [("message", b"a\nb", None), ("message", b"", None)]),
+    "named": (
+        b"\xef\xbb\xbfevent: x\nid: 7\ndata:  a\n: note\n\ndata: b\n\n",
+        [("x", b" a", "7"), ("message", b"b", "7")],
+    ),
+    "empty": (b"id: 3\n\nevent: x\n\nodd: y\n\ndata: a\n", []),
+    "too long": (b"data: " + b"x" * 30 + b"\n\ndata: b\n\n", [("message", None, None), ("message", b"b", None)]),
+    "too many": (b"data: aaaaaaaaaaa\n" * 2 + b"\ndata: b\n\n", [("message", None, None), ("message", b"b", None)]),
+    "far too long": (b"data: " + b"x" * 3000 + b"\n\ndata: b\n\n", [("message", None, None), ("message", b"b", None)]),
+    "no id": (b"id: a\0b\nretry: x\ndata: a\n\n", [("message", b"a", None)]),
+}
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 10_000])
+@pytest.mark.parametrize("case", EVENTS)
+def test_events_of_other_servers(case, size):
+    text, expected = EVENTS[case]
+    parser = EventParser(20, None)
+    found = [e for at in range(0, len(text), size) for e in parser.feed(text[at : at + size])]
+    assert found == [ServerEvent(*one) for one in expected]
+
+
+def test_the_time_to_wait_is_kept():
+    parser = EventParser(20, None)
+    assert list(parser.feed(b"retry: 1500\n\n")) == []
+    assert parser.retry == 1500
+
+
+TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\r")).map(str.encode)
+
+
+@given(st.lists(st.tuples(TEXT, st.none() | st.from_regex(r"[a-z0-9.]{1,9}", fullmatch=True))), st.integers(1, 50))
+def test_what_is_written_is_parsed(messages, size):
+    text = b"".join(write_event(data, identifier) for data, identifier in messages)
+    parser = EventParser(10_000, None)
+    found = [e for at in range(0, len(text), size) for e in parser.feed(text[at : at + size])]
+    assert [event.data for event in found] == [data.removesuffix(b"\n") for data, _ in messages]
+    last = None
+    for event, (_, identifier) in zip(found, messages, strict=True):
+        last = identifier or last
+        assert event.id == last

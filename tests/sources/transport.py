@@ -1,0 +1,32 @@
+"""A transport as another package would add it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from streamgauge.sources.address import Address, read_options
+from streamgauge.wire.formats import Reading
+from streamgauge.wire.lines import Advance
+
+SCHEMES = ("tick",)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    count: int = 1
+
+
+@dataclass
+class Ticks:
+    count: int
+    refused: int = 0
+    reasons: tuple[str, ...] = ()
+
+    def items(self) -> Iterator[Advance]:
+        return map(Advance, range(self.count))
+
+    def close(self) -> None:
+        self.count = 0
+
+
+def open_source(address: Address, reading: Reading | None, form: str | None) -> Ticks:
+    return Ticks(read_options(Options, address).count)
