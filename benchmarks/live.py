@@ -1,21 +1,24 @@
 """`live` as fast as it takes elements, against re-evaluating each report with pyoxigraph; both sides in one run.
 
 python benchmarks/live.py [--stations 10000] [--seconds 30] [--queries select average variation] [--samples 3]
+python benchmarks/live.py --many 1 10 100 [--stations 1000]     several queries in one session against one session each
+python benchmarks/live.py --soak 30                     minutes of stream time, 7 triples per station and second
 YABench's stream (7 triples an observation). pyoxigraph evaluates ``samples`` reports, spread over the run: loading the
 content, answering, reading all rows; its total is the mean times the number of reports (an extrapolation).
-gc.freeze() is called on the elements before each run, the collector stays on. Times in seconds, rates in triples per
-second of wall time, with the elements in memory, as JSON lines (what an engine in a process of its own reads), and as
-N-Triples.
+gc.freeze() is called on the elements before each run, the collector stays on. Rates are triples per second of the
+process's CPU time (wall time in brackets) with the elements in memory, as JSON lines (what an engine in a process of
+its own reads), and as N-Triples.
 """
 
 import argparse
 import gc
 import tempfile
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
+import psutil
 import pyoxigraph as ox
 
 from streamgauge.compute.spark.session import session
@@ -33,10 +36,8 @@ from streamgauge.wire.stream import elements
 from streamgauge.workloads.weather import STREAM, generate
 
 SEED = 1430236906
-PREFIXES = (
-    "PREFIX om-owl: <http://knoesis.wright.edu/ssw/ont/sensor-observation.owl#> "
-    "PREFIX weather: <http://knoesis.wright.edu/ssw/ont/weather.owl#> "
-)
+ONTOLOGY = "http://knoesis.wright.edu/ssw/ont/"
+PREFIXES = f"PREFIX om-owl: <{ONTOLOGY}sensor-observation.owl#> PREFIX weather: <{ONTOLOGY}weather.owl#> "
 OBSERVED = (
     "?obs{n} om-owl:observedProperty weather:_AirTemperature ; om-owl:procedure ?sensor ; "
     "om-owl:result ?res{n} . ?res{n} om-owl:floatValue ?value{n} . "
@@ -54,6 +55,20 @@ RUNS = (
     ("close 5 s/1 s", CSPARQL, Window(5000, 1000)),
     ("change 5 s/5 s", replace(CQELS, name="change", r2s=R2S.ISTREAM), Window(5000, 5000)),
 )
+Push = Callable[[StreamElement], None]
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What one run took, seconds, and what it answered."""
+
+    cpu: float
+    wall: float
+    answers: list[Answer]
+
+    def rate(self, triples: int) -> str:
+        """Triples per second of CPU, and of wall time."""
+        return f"{triples / self.cpu:11,.0f} ({triples / self.wall:9,.0f})"
 
 
 def stream(stations: int, seconds: int) -> list[StreamElement]:
@@ -65,27 +80,30 @@ def stream(stations: int, seconds: int) -> list[StreamElement]:
         return list(elements(f"{folder}/stream"))
 
 
-def run(query: ContinuousQuery, semantics: Semantics, feed: Callable[[Callable[[StreamElement], None]], int]) -> float:
-    """The wall time of one run; ``feed`` pushes everything and returns how far time came."""
+def asked(name: str, window: Window) -> ContinuousQuery:
+    return ContinuousQuery(parse_sparql(PREFIXES + QUERIES[name]), (StreamWindow(STREAM, window),))
+
+
+def run(query: ContinuousQuery, semantics: Semantics, feed: Callable[[Push], int]) -> Spent:
+    """One run; ``feed`` pushes everything and returns how far time came."""
     answers: list[Answer] = []
     gc.collect()
     gc.freeze()
-    start = time.perf_counter()
+    wall, cpu = time.perf_counter(), time.process_time()
     running = live.start(query, semantics, answers.append)
     running.advance(feed(running.push))
-    spent = time.perf_counter() - start
+    spent = Spent(time.process_time() - cpu, time.perf_counter() - wall, answers)
     gc.unfreeze()
-    run.answers = answers  # type: ignore[attr-defined]
     return spent
 
 
-def from_memory(fed: Sequence[StreamElement], push: Callable[[StreamElement], None]) -> int:
+def from_memory(fed: Sequence[StreamElement], push: Push) -> int:
     for element in fed:
         push(element)
     return fed[-1].time // 1000 * 1000
 
 
-def from_lines(lines: Sequence[bytes], until: int, push: Callable[[StreamElement], None]) -> int:
+def from_lines(lines: Sequence[bytes], until: int, push: Push) -> int:
     for line in lines:
         element = decode_input(line)
         assert isinstance(element, StreamElement)
@@ -93,7 +111,7 @@ def from_lines(lines: Sequence[bytes], until: int, push: Callable[[StreamElement
     return until
 
 
-def from_ntriples(fed: Sequence[tuple[int, bytes]], until: int, push: Callable[[StreamElement], None]) -> int:
+def from_ntriples(fed: Sequence[tuple[int, bytes]], until: int, push: Push) -> int:
     canonical = Canonical()
     for sequence, (time_, text) in enumerate(fed):
         added = canonical.triples(ox.parse(text, format=ox.RdfFormat.N_TRIPLES))
@@ -102,38 +120,31 @@ def from_ntriples(fed: Sequence[tuple[int, bytes]], until: int, push: Callable[[
 
 
 def reevaluation(query: ContinuousQuery, fed: Sequence[StreamElement], scopes: Sequence[tuple[int, int]]) -> float:
-    """The mean time of loading and answering these scopes [start, end) with pyoxigraph."""
+    """The mean CPU time of loading and answering these scopes [start, end) with pyoxigraph."""
     text, spent = sparql(query.form), 0.0
     for begin, end in scopes:
         inside = [element for element in fed if begin <= element.time < end]
         content = "\n".join(f"{s} {p} {o} ." for element in inside for s, p, o in element.added).encode()
-        start = time.perf_counter()
+        start = time.process_time()
         store = ox.Store()
         store.bulk_extend(ox.parse(content, format=ox.RdfFormat.N_QUADS))
         found = store.query(text)
         assert isinstance(found, ox.QuerySolutions)
         sum(1 for _ in found)
-        spent += time.perf_counter() - start
+        spent += time.process_time() - start
     return spent / len(scopes)
 
 
-def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--stations", type=int, default=10_000)
-    options.add_argument("--seconds", type=int, default=30)
-    options.add_argument("--queries", nargs="*", choices=sorted(QUERIES), default=list(QUERIES))
-    options.add_argument("--samples", type=int, default=3)
-    given = options.parse_args()
-    fed = stream(given.stations, given.seconds)
+def compare(names: Sequence[str], fed: Sequence[StreamElement], samples: int) -> None:
+    """Every query under every run, beside pyoxigraph."""
     lines = [encode_element(element) for element in fed]
     size = sum(len(element.added) for element in fed)
     print(f"{len(fed):,} elements, {size:,} triples")
-    print("query      run             live s   triples/s  from lines  from N-Triples   reports       rows", end="")
-    print("   pyoxigraph s   ratio")
-    for name in given.queries:
+    print("query      run              triples/s memory (wall)  from lines (wall)       from N-Triples (wall)", end="")
+    print("   reports       rows pyoxigraph CPU s  ratio")
+    for name in names:
         for label, semantics, window in RUNS:
-            query = ContinuousQuery(parse_sparql(PREFIXES + QUERIES[name]), (StreamWindow(STREAM, window),))
-            line(f"{name:10} {label:14}", query, semantics, fed, lines, given.samples, size)
+            line(f"{name:10} {label:14}", asked(name, window), semantics, fed, lines, samples, size)
 
 
 def line(
@@ -146,7 +157,7 @@ def line(
     size: int,
 ) -> None:
     spent = run(query, semantics, partial(from_memory, fed))
-    answers: list[Answer] = run.answers  # type: ignore[attr-defined]
+    answers = spent.answers
     closes = semantics is CSPARQL
     candidates = len(answers) if closes else len({element.time for element in fed})
     scopes = [answer.scope for answer in answers if answer.scope]
@@ -159,10 +170,109 @@ def line(
     texts = [(element.time, "".join(f"{s} {p} {o} .\n" for s, p, o in element.added).encode()) for element in fed]
     parsed = run(query, semantics, partial(from_ntriples, texts, until))
     print(
-        f"{title} {spent:8.2f} {size / spent:11,.0f} {size / coded:11,.0f} {size / parsed:15,.0f}"
-        f" {candidates:9,} {rows:10,} {peer:14,.1f} {peer / spent:7,.0f}",
+        f"{title} {spent.rate(size)} {coded.rate(size)} {parsed.rate(size)}"
+        f" {candidates:9,} {rows:10,} {peer:14,.1f} {peer / spent.cpu:7,.0f}",
         flush=True,
     )
+
+
+def many(numbers: Sequence[int], fed: Sequence[StreamElement]) -> None:
+    """Queries that differ in their threshold: in one session, and in a session each."""
+    size = sum(len(element.added) for element in fed)
+    print(f"{size:,} triples; CPU s of n queries in one session, and in a session each")
+    for label, semantics, window in RUNS:
+        for number in numbers:
+            queries = [thresholded(100 * at / number, window) for at in range(number)]
+            one = together([queries], semantics, fed)
+            each = together([[query] for query in queries], semantics, fed)
+            print(
+                f"{label:14} {number:4} queries: one session {one:8.2f} ({size / one:9,.0f} triples/s), "
+                f"a session each {each:8.2f}, {each / one:4.1f}x",
+                flush=True,
+            )
+
+
+def thresholded(value: float, window: Window) -> ContinuousQuery:
+    text = QUERIES["select"].replace("50.0", f"{value:.1f}")
+    return ContinuousQuery(parse_sparql(PREFIXES + text), (StreamWindow(STREAM, window),))
+
+
+def together(groups: Sequence[Sequence[ContinuousQuery]], semantics: Semantics, fed: Sequence[StreamElement]) -> float:
+    """The CPU time of a session for each group of queries; answers are dropped."""
+    gc.collect()
+    gc.freeze()
+    start = time.process_time()
+    for group in groups:
+        running = live.start_all([(query, semantics, lambda _answer: None) for query in group])
+        running.advance(from_memory(fed, running.push))
+    gc.unfreeze()
+    return time.process_time() - start
+
+
+def soak(stations: int, minutes: int) -> None:
+    """Ever-new observations, one a second and station; what the process holds after each minute of stream time."""
+    process = psutil.Process()
+    for label, semantics, window in RUNS:
+        running = live.start(asked("select", window), semantics, lambda _answer: None)
+        for minute in range(minutes):
+            cpu = 0.0
+            for second in range(minute * 60, minute * 60 + 60):
+                fed = list(observations(stations, second))
+                start = time.process_time()
+                for element in fed:
+                    running.push(element)
+                cpu += time.process_time() - start
+            resident = process.memory_info().rss >> 20
+            print(
+                f"{label:14} minute {minute + 1:3} {420 * stations / cpu:10,.0f} triples/s, {resident:,} MB", flush=True
+            )
+
+
+def observations(stations: int, second: int) -> Iterator[StreamElement]:
+    """One second of the stream: every station once, at equal distances, values that go round."""
+    for station in range(stations):
+        time_ = second * 1000 + station * 1000 // stations
+        me, result = (
+            f"<http://knoesis.wright.edu/ssw/{kind}_A{station}_{time_}>" for kind in ("Observation", "Measure")
+        )
+        value = (station * 7 + second * 13) % 100
+        yield StreamElement(STREAM, time_, second * stations + station, _triples(me, result, station, value))
+
+
+def _triples(me: str, result: str, station: int, value: int) -> tuple[tuple[str, str, str], ...]:
+    om, weather, rdf = (
+        f"<{ONTOLOGY}sensor-observation.owl#",
+        f"<{ONTOLOGY}weather.owl#",
+        "<http://www.w3.org/1999/02/22-rdf",
+    )
+    return (
+        (me, f"{rdf}-syntax-ns#type>", f"{weather}TemperatureObservation>"),
+        (me, f"{om}observedProperty>", f"{weather}_AirTemperature>"),
+        (me, f"{om}procedure>", f"<http://knoesis.wright.edu/ssw/System_A{station}>"),
+        (me, f"{om}result>", result),
+        (result, f"{rdf}-syntax-ns#type>", f"{om}MeasureData>"),
+        (result, f"{om}floatValue>", f'"{value}"^^<http://www.w3.org/2001/XMLSchema#float>'),
+        (result, f"{om}uom>", f"{weather}fahrenheit>"),
+    )
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--stations", type=int, default=10_000)
+    options.add_argument("--seconds", type=int, default=30)
+    options.add_argument("--queries", nargs="*", choices=sorted(QUERIES), default=list(QUERIES))
+    options.add_argument("--samples", type=int, default=3)
+    options.add_argument("--many", nargs="*", type=int, metavar="QUERIES")
+    options.add_argument("--soak", type=int, metavar="MINUTES")
+    given = options.parse_args()
+    if given.soak:
+        soak(given.stations, given.soak)
+        return
+    fed = stream(given.stations, given.seconds)
+    if given.many:
+        many(given.many, fed)
+    else:
+        compare(given.queries, fed, given.samples)
 
 
 if __name__ == "__main__":
