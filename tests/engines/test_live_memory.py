@@ -34,7 +34,7 @@ QUERIES = {
     "{ ?o <urn:of> ?s ; <urn:value> ?v } GROUP BY ?o HAVING(AVG(?v) > 2)",
     "bind": "SELECT ?x { ?o <urn:value> ?v BIND(CONCAT(STR(?o), STR(?v)) AS ?x) FILTER NOT EXISTS { ?o <urn:no> ?v } }",
     "path": "SELECT ?o { ?o <urn:next>+ ?n . ?n <urn:of> ?s }",
-    "construct": "CONSTRUCT { _:b <urn:was> ?o } WHERE { ?o <urn:of> ?s }",
+    "construct": "CONSTRUCT { ?o <urn:was> ?s } WHERE { ?o <urn:of> ?s }",
     "timed": "PREFIX f: <http://larkc.eu/csparql/sparql/jena/ext#> "
     "SELECT ?o { ?o <urn:of> ?s FILTER(f:timestamp(?o) > 5) }",
 }
@@ -82,8 +82,6 @@ def test_a_session_does_not_grow_with_the_stream(over, name, monkeypatch):
     monkeypatch.setattr(numbers, "_LIMIT", 20)
     semantics, window = WINDOWS[over]
     query = ContinuousQuery(parse_sparql(QUERIES[name]), (StreamWindow(STREAM, window),))
-    if load("live").refuse(query, semantics):
-        pytest.skip("refused")
     session, sizes = load("live").start(query, semantics, lambda _answer: None), []
     for number in range(1, 901):
         session.push(observation(number, number * 5))

@@ -9,7 +9,7 @@ one relation, its first index says whether a triple is there, and only further c
 all copies are (``counts``).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -72,7 +72,7 @@ def generate(planned: Sequence[Planned], outputs: Sequence[tuple[str, ...]], fou
     copies: dict[str, Any] = {"counts": {}, "more": {}}
     pending = {leaf.pending: bag for leaf, bag in zip(leaves, found, strict=True)}
     text = _Text({**indexes, **copies, **pending, **_tests(relations, leaves)})
-    whole = _Whole(relations, leaves, paths)
+    whole = _Whole(relations, _alike(leaves), paths)
     for name in ("enter", "leave"):
         _function(text, name, whole)
     source = _module(text)
@@ -107,8 +107,16 @@ class _Whole:
     """Everything that two functions are generated of."""
 
     relations: tuple[Relation, ...]
-    leaves: Sequence[_Leaf]
+    alike: Sequence[Sequence[_Leaf]]
     paths: tuple[Path, ...]
+
+
+def _alike(leaves: Sequence[_Leaf]) -> list[list[_Leaf]]:
+    """Leaves in groups that have the same patterns over the same relations: only conditions and output differ."""
+    groups: dict[Hashable, list[_Leaf]] = {}
+    for leaf in leaves:
+        groups.setdefault((leaf.planned.patterns, leaf.planned.relation_of), []).append(leaf)
+    return list(groups.values())
 
 
 def _module(text: _Text) -> str:
@@ -281,31 +289,45 @@ def _tuple(parts: Sequence[str]) -> str:
 
 
 def _join_all(text: _Text, name: str, whole: _Whole, relation: int) -> None:
-    for leaf in whole.leaves:
-        for plan in leaf.planned.plans:
-            if leaf.planned.relation_of[plan.pattern] == relation:
-                _join(text, name, leaf, plan)
+    for alike in whole.alike:
+        for number, plan in enumerate(alike[0].planned.plans):
+            if alike[0].planned.relation_of[plan.pattern] == relation:
+                _join(text, name, alike, number)
 
 
-def _join(text: _Text, name: str, leaf: _Leaf, plan: Plan) -> None:
-    """Nested loops over the steps; ``where`` says which local holds each variable."""
-    depth, planned, pending = text.depth, leaf.planned, leaf.pending
+def _join(text: _Text, name: str, alike: Sequence[_Leaf], number: int) -> None:
+    """Nested loops over the steps; ``where`` says which local holds each variable.
+
+    Leaves that join alike do it once, and test their conditions at the end, each its own.
+    """
+    depth, leaf = text.depth, alike[0]
+    planned, plan = leaf.planned, leaf.planned.plans[number]
     where = {
         node.name: _T[at]
         for at, node in reversed([*enumerate(planned.patterns[plan.pattern])])
         if isinstance(node, Var)
     }
-    _conditions(text, leaf, plan.conditions, where)
-    for number, step in enumerate(plan.steps):
-        _step(text, planned, step, number, where)
+    alone = len(alike) == 1
+    _conditions(text, leaf, plan.conditions if alone else (), where)
+    for at, step in enumerate(plan.steps):
+        _step(text, planned, step, at, where)
         if step.pattern < plan.pattern:
             _other_triple(text, planned, step, plan, where)
-        _conditions(text, leaf, step.conditions, where)
-    text.add(f"row = ({''.join(where[variable] + ', ' for variable in leaf.output)})")
-    text.add(f"n = {pending}.get(row, 0) {'+' if name == 'enter' else '-'} 1")
-    text.add(f"if n: {pending}[row] = n")
-    text.add(f"else: del {pending}[row]")
+        _conditions(text, leaf, step.conditions if alone else (), where)
+    inside = text.depth
+    for each in alike:
+        _conditions(text, each, () if alone else range(len(each.planned.conditions)), where)
+        _found(text, name, each, where)
+        text.depth = inside
     text.depth = depth
+
+
+def _found(text: _Text, name: str, leaf: _Leaf, where: dict[str, str]) -> None:
+    """A solution is counted."""
+    text.add(f"row = ({''.join(where[variable] + ', ' for variable in leaf.output)})")
+    text.add(f"n = {leaf.pending}.get(row, 0) {'+' if name == 'enter' else '-'} 1")
+    text.add(f"if n: {leaf.pending}[row] = n")
+    text.add(f"else: del {leaf.pending}[row]")
 
 
 def _conditions(text: _Text, leaf: _Leaf, numbers: Iterable[int], where: dict[str, str]) -> None:
