@@ -46,11 +46,17 @@ class Asked:
 
 
 def asked(cases: Sequence[Case], profiles: Sequence[str] | None, scale: Scale) -> Iterator[Asked]:
-    """Every case under its own semantics and under the profiles (``None``: all) under which it has a meaning."""
+    """Every case under its own semantics and under the profiles (``None``: all) under which it has a meaning.
+
+    Cases that differ in their semantics alone are one task under a profile: the first of them.
+    """
+    seen: set[object] = set()
     for case in cases:
         for profile in (OWN, *(PROFILES if profiles is None else profiles)):
             chosen = case.semantics if profile == OWN else _under(case, PROFILES[profile])
-            if _meaning(case, chosen):
+            same = (profile, case.query, case.stream, case.advance, case.semantics.lateness)
+            if (profile == OWN or same not in seen) and _meaning(case, chosen):
+                seen.add(same)
                 yield _scaled(case, chosen, scale)
 
 

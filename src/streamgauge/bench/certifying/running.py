@@ -11,14 +11,16 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from streamgauge.bench.certifying.asking import Asked, Scale, text
-from streamgauge.bench.judging.judge import Means, judge_run
+from streamgauge.bench.expected.reports import definition
+from streamgauge.bench.judging.judge import Means, first_time, judge_run
+from streamgauge.bench.judging.oracle import Rules, check
 from streamgauge.bench.recording.observed import Limits
 from streamgauge.bench.recording.record import program, task_of
 from streamgauge.bench.recording.tasks import Tasks
 from streamgauge.engines import dialect, evaluator, folder, load, profiles
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import Run, RunHeader
-from streamgauge.model.semantics import Semantics
+from streamgauge.model.semantics import Clock, Semantics
 from streamgauge.model.verdict import Judgement, Verdict
 from streamgauge.wire.stream import write
 from streamgauge.wire.task import TaskRefusedError
@@ -114,9 +116,12 @@ class _Judge:
     spark: "Callable[[], SparkSession]"
 
     def verdict(self, run: Run, asked: Asked) -> Verdict:
-        """The verdict on a run, its stream written as any run's is."""
+        """The verdict by the definition; by whatever may judge where that may not, or where arrival times count."""
+        stream = asked.case.stream
+        if run.header.evaluator != "definition" and asked.semantics.clock is Clock.APPLICATION:
+            return check(run, definition(stream), first_time(stream), Rules("definition"))
         with TemporaryDirectory(dir=self.folder) as table:
-            write(asked.case.stream, Path(table) / "part-0.parquet")
+            write(stream, Path(table) / "part-0.parquet")
             return judge_run(run, Path(table), Means(self.spark))
 
 

@@ -1,0 +1,65 @@
+"""Every engine through the conformance suite: what passes, what is refused by name, what deviates as listed."""
+
+import shutil
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from streamgauge.bench.certifying.asking import asked
+from streamgauge.bench.certifying.cases import load
+from streamgauge.bench.certifying.certificate import Certificate, Standing, certificate
+from streamgauge.bench.certifying.deviations import read
+from streamgauge.bench.certifying.running import Subject, certify, engine
+from streamgauge.engines import EngineUnavailableError
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "engines"
+
+
+def certified(subject: Subject) -> Certificate:
+    tasks = tuple(asked(load(), subject.profiles, subject.scale))
+    outcomes = certify(subject, tasks, 2, lambda: pytest.fail("no evaluator but the definition is needed"))
+    return certificate(subject.name, outcomes, read(subject.deviations), True)
+
+
+def bad(found: Certificate) -> list[str]:
+    wrong = (Standing.FAILING, Standing.STALE)
+    named = [f"{each.outcome.name}: {each.outcome.sentence}" for each in found.stood if each.standing in wrong]
+    return [*named, *found.unknown, *found.bare]
+
+
+def refused(found: Certificate) -> Counter[str]:
+    return Counter(each.outcome.sentence for each in found.stood if each.standing is Standing.REFUSED)
+
+
+def test_live_passes_every_case_under_every_profile():
+    found = certified(engine("live"))
+    assert bad(found) == []
+    assert found.counts().keys() == {Standing.PASSED, Standing.REFUSED}
+    assert all("no clock of its own" in sentence or "content that is a bag" in sentence for sentence in refused(found))
+
+
+@pytest.mark.parametrize(
+    ("program", "file"), [(sys.executable, "minimal.py"), ("node", "minimal.js")], ids=["python", "javascript"]
+)
+def test_the_reference_engines_are_right_or_refuse(program, file):
+    if shutil.which(program) is None:
+        pytest.skip(f"{program} is not installed: the reference engine {file} cannot run")
+    assert len((EXAMPLES / file).read_text().splitlines()) < 60
+    found = certified(Subject(file, (program, str(EXAMPLES / file))))
+    assert bad(found) == []
+    assert found.counts()[Standing.PASSED] > 100
+    kinds = {sentence.split(" = ")[0].partition(" reads ")[0].partition(" reports ")[0] for sentence in refused(found)}
+    assert kinds == {"borders", "r2s", "due", "content", "answers", "lateness", "this engine"}
+
+
+def test_rsp_js_deviates_exactly_as_listed():
+    try:
+        subject = engine("rspjs")
+    except EngineUnavailableError as error:
+        pytest.skip(str(error))
+    found = certified(subject)
+    assert bad(found) == []
+    assert found.counts()[Standing.DEVIATING] == sum(len(each.cases) for each in read(subject.deviations))
+    assert found.counts()[Standing.PASSED] > 0
