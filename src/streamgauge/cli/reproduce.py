@@ -4,10 +4,11 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.spark import spark
@@ -45,27 +46,50 @@ def _loads(value: str) -> str:
     return value
 
 
+def _positive(value: int) -> int:
+    if value < 1:
+        raise typer.BadParameter(f"{value}: at least 1")
+    return value
+
+
 @_app.command("yabench")
 def yabench(
-    data: Data,
+    data: Annotated[Path | None, typer.Option(help="The folder of the paper's data.")] = None,
     loads: Annotated[str, typer.Option(callback=_loads, help="Which loads.")] = "small,medium,big",
+    engines: Annotated[str | None, typer.Option(help="Run them on these engines: csparql,cqels,live.")] = None,
+    repetitions: Annotated[int, typer.Option(callback=_positive, help="How often each run is done.")] = 10,
+    only: Annotated[list[str] | None, typer.Option(help="Only these tests: E1/small, E3, E4, Q1 ...")] = None,
+    hurricane: Annotated[Path | None, typer.Option(help="CSRBench's stream for Q1 to Q7; a stand-in without.")] = None,
+    runs: Annotated[Path, typer.Option(help="Where the runs on engines are kept.")] = Path("runs/yabench"),
     as_json: AsJson = False,
     out: Out = None,
     master: Annotated[str | None, typer.Option(help="Spark master, local[*] unless given.")] = None,
 ) -> None:
-    """YABench's expected sizes, its gracious mode, and what its text says of its figures."""
+    """YABench's expected sizes, its gracious mode, and what its text says of its figures; or all on real engines."""
+    if engines is not None:
+        from streamgauge.report.reproduce.yabench_real import Wanted, on_engines
+
+        wanted = Wanted(tuple(engines.split(",")), tuple(only or ()), data, hurricane, runs, repetitions)
+        _do(lambda tell: on_engines(wanted, lambda: spark(master), tell), as_json=as_json, out=out)
+    if data is None:
+        raise typer.BadParameter("name the folder of the paper's data", param_hint="--data")
     from streamgauge.report.reproduce.yabench import reproduce
 
-    _do(lambda tell: reproduce(data, lambda: spark(master), loads.split(","), tell), as_json=as_json, out=out)
+    folder = data
+    _do(lambda tell: reproduce(folder, lambda: spark(master), loads.split(","), tell), as_json=as_json, out=out)
 
 
-def _do(work: Callable[[Callable[[str, float], None]], Reproduction], *, as_json: bool, out: Path | None) -> None:
+def _do(work: Callable[[Callable[[str, float], None]], Reproduction], *, as_json: bool, out: Path | None) -> NoReturn:
     """Reproduce, show, write; exit code 0 when every compared value came out, else 1."""
     from streamgauge.report.reproduce.page import shown, write
 
     console = Console(stderr=True)
-    with console.status("reproducing") as status:
-        found = work(lambda what, share: status.update(f"reproducing: {what} ({share:.0%})"))
+    try:
+        with console.status("reproducing") as status:
+            found = work(lambda what, share: status.update(f"reproducing: {escape(what)} ({share:.0%})"))
+    except KeyboardInterrupt:
+        console.print("stopped; what is finished is kept, the same command goes on from there")
+        raise typer.Exit(130) from None
     if out is not None:
         write(found, out)
         console.print(f"page: {out}")

@@ -23,7 +23,7 @@ class Axis(NamedTuple):
     title: str
     form: str = ",~r"
     domain: tuple[float, float] | None = None
-    scale: Literal["linear", "log"] = "linear"
+    scale: Literal["linear", "log", "symlog"] = "linear"
 
 
 class Line(NamedTuple):
@@ -169,8 +169,8 @@ def reconstructed(content: Sequence[Fit], x: Axis, size: Size) -> alt.LayerChart
 
 def _position(channel: Any, name: str, axis: Axis) -> Any:
     scale = alt.Scale(nice=False, zero=False) if axis.domain is None else alt.Scale(domain=list(axis.domain))
-    if axis.scale == "log":
-        scale = alt.Scale(type="log", nice=False)
+    if axis.scale != "linear":
+        scale = alt.Scale(type=axis.scale, nice=False)
     elif channel is alt.Y and axis.domain is None:
         scale = alt.Scale(nice=True, zero=True)
     return channel(f"{name}:Q", title=axis.title, scale=scale, axis=alt.Axis(format=axis.form))

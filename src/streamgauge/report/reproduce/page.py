@@ -7,6 +7,7 @@ from jinja2 import PackageLoader
 from rich.console import RenderableType
 from rich.markup import escape
 
+from streamgauge.report.document import swatch
 from streamgauge.report.reproduce.result import Reproduction, agreed
 from streamgauge.report.sections import Look, Section, Table, render, rich_table
 
@@ -16,7 +17,8 @@ WORD = {True: "as published", False: "not as published", None: "not compared"}
 def page(found: Reproduction) -> str:
     """One HTML file as text, with everything in it."""
     own = PackageLoader("streamgauge.report.reproduce", "templates")
-    look = Look("Streamgauge reproduction", found.title, found.headline, WORD, tally)
+    swatches = [swatch(index) for index in range(len(found.labels))]
+    look = Look("Streamgauge reproduction", found.title, found.headline, WORD, tally, found.labels, swatches)
     right = found.compared[0] == found.compared[1]
     return render("reproduce.html.j2", look, found.sections, own, found=found, right=right)
 

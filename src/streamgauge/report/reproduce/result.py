@@ -11,12 +11,13 @@ __all__ = ["Line", "Reproduction", "Section", "Table", "agreed"]
 
 @dataclass(frozen=True)
 class Reproduction:
-    """A paper's figures beside ours; ``data`` is the same for programs."""
+    """A paper's figures beside ours; ``data`` is the same for programs, ``labels`` name the plots' series."""
 
     title: str
     source: str
     sections: tuple[Section, ...]
     data: Mapping[str, Any] = field(default_factory=dict)
+    labels: tuple[str, ...] = ()
 
     @property
     def compared(self) -> tuple[int, int]:
@@ -28,6 +29,8 @@ class Reproduction:
     def headline(self) -> str:
         """The outcome in a sentence."""
         same, of = self.compared
+        if not of:
+            return "No published value can be compared."
         if same == of:
             return f"All {of:,} published values that could be compared come out."
         return f"{same:,} of {of:,} published values that could be compared come out."

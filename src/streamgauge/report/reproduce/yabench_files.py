@@ -61,8 +61,12 @@ class Results:
 
     def memory(self, number: int, engine: str, load: str) -> list[float]:
         """The resident memory over time in MiB, mean over the runs."""
+        return [size for _, size in self.memory_over_time(number, engine, load)]
+
+    def memory_over_time(self, number: int, engine: str, load: str) -> list[tuple[float, float]]:
+        """The same with its times (s)."""
         _, samples = read_samples(self.folder(number, engine) / f"P_{load}_agg", 0)
-        return [sample.rss / MIB for sample in samples]
+        return [(sample.at / 1e9, sample.rss / MIB) for sample in samples]
 
 
 def _lines(file: Path) -> list[Line]:
