@@ -1,6 +1,5 @@
 """The report in a real browser: opens from a file without network, on desk and phone, by day and by night."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,43 +7,19 @@ from typing import Any
 import pytest
 
 from streamgauge import report
+from tests.browser.driving import CONTRAST, show, started
 from tests.report import build
 
 pytestmark = pytest.mark.browser
 
-FLAGS = [
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-dev-shm-usage",
-    "--hide-scrollbars",
-]
-
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if not chromium or not driver:
-        pytest.skip("chromium and chromedriver are not here: install the packages chromium and chromium-driver")
-    from selenium.webdriver import Chrome, ChromeOptions, ChromeService
-
-    options = ChromeOptions()
-    options.binary_location = chromium
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    browser = Chrome(options=options, service=ChromeService(driver))
-    try:
+    with started(tmp_path_factory.mktemp("profile")) as browser:
         offline = {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0}
         browser.execute_cdp_cmd("Network.enable", {})
         browser.execute_cdp_cmd("Network.emulateNetworkConditions", offline)
         yield browser
-    finally:
-        browser.quit()
 
 
 @pytest.fixture(scope="module")
@@ -54,15 +29,6 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     runs.append(build.fitted())
     report.write(runs, path, "A_rather_long_title_that_nobody_broke_into_words_and_that_a_phone_must_break")
     return Path(path).as_uri()
-
-
-def show(browser: Any, address: str, width: int = 1280, theme: str = "light", height: int = 900) -> None:
-    metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-    browser.execute_cdp_cmd(
-        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": theme}]}
-    )
-    browser.get(address)
 
 
 def test_it_opens_without_network_and_without_complaints(browser: Any, address: str) -> None:
@@ -96,25 +62,6 @@ def test_plots_are_drawn_for_the_screen(browser: Any, address: str, width: int, 
     small = """return Math.min(...[...document.querySelectorAll('.plot text')]
       .map(e => e.getBoundingClientRect().height).filter(h => h))"""
     assert browser.execute_script(small) >= 10
-
-
-CONTRAST = """
-const colour = text => text.match(/[\\d.]+/g).map(Number)
-const light = ([r, g, b]) => [r, g, b].map(v => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
-  .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0)
-const behind = e => { for (; e; e = e.parentElement) { const c = colour(getComputedStyle(e).backgroundColor)
-  if (c.length < 4 || c[3] > 0.99) return c } return [255, 255, 255] }
-const found = []
-for (const e of document.querySelectorAll('body *')) {
-  if (![...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim())) continue
-  if (e.tagName === 'title') continue
-  const s = getComputedStyle(e), inside = e.ownerSVGElement
-  const ink = colour(inside ? s.fill : s.color), a = light(ink), b = light(behind(inside ? inside.parentElement : e))
-  const where = e.tagName + '.' + e.getAttribute('class') + ': ' + e.textContent.slice(0, 40)
-  found.push([(Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), where])
-}
-return found.sort((x, y) => x[0] - y[0])[0]
-"""
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

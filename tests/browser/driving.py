@@ -1,0 +1,69 @@
+"""Chromium driven by selenium: started, looked at in a size and a theme, the contrast of its texts."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FLAGS = [
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--hide-scrollbars",
+]
+
+
+@contextmanager
+def started(profile: Path) -> Iterator[Any]:
+    """A browser of its own; skips where there is none."""
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not chromium or not driver:
+        pytest.skip("chromium and chromedriver are not here: install the packages chromium and chromium-driver")
+    from selenium.webdriver import Chrome, ChromeOptions, ChromeService
+
+    options = ChromeOptions()
+    options.binary_location = chromium
+    for flag in (*FLAGS, f"--user-data-dir={profile}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    browser = Chrome(options=options, service=ChromeService(driver))
+    try:
+        yield browser
+    finally:
+        browser.quit()
+
+
+def show(browser: Any, address: str, width: int = 1280, theme: str = "light", height: int = 900) -> None:
+    metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    browser.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": theme}]}
+    )
+    browser.get(address)
+
+
+CONTRAST = """
+const colour = text => text.match(/[\\d.]+/g).map(Number)
+const light = ([r, g, b]) => [r, g, b].map(v => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+  .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0)
+const behind = e => { for (; e; e = e.parentElement) { const c = colour(getComputedStyle(e).backgroundColor)
+  if (c.length < 4 || c[3] > 0.99) return c } return [255, 255, 255] }
+const found = []
+for (const e of document.querySelectorAll('body *')) {
+  if (![...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim())) continue
+  if (e.tagName === 'title') continue
+  const s = getComputedStyle(e), inside = e.ownerSVGElement
+  const ink = colour(inside ? s.fill : s.color), a = light(ink), b = light(behind(inside ? inside.parentElement : e))
+  const where = e.tagName + '.' + e.getAttribute('class') + ': ' + e.textContent.slice(0, 40)
+  found.push([(Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), where])
+}
+return found.sort((x, y) => x[0] - y[0])[0]
+"""

@@ -1,0 +1,91 @@
+"""The page of the query service in a real browser: register, watch answers come, end; desk and phone, day and night."""
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+import pytest
+
+from streamgauge.engines import load
+from streamgauge.services.queries.registry import Queries
+from tests.browser.driving import CONTRAST, show, started
+from tests.services.queries.asks import IN, construct, select
+from tests.services.queries.test_face import LINES, TOKEN, lines, served, until
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with started(tmp_path_factory.mktemp("profile")) as browser:
+        yield browser
+
+
+@pytest.fixture
+def service() -> Iterator[SimpleNamespace]:
+    with served(Queries(load, ("live",))) as running:
+        yield running
+
+
+def text(browser: Any, selector: str) -> str:
+    return str(browser.find_element("css selector", selector).text)
+
+
+def press(browser: Any, label: str) -> None:
+    browser.find_element("css selector", f"button[aria-label='{label}']").click()
+
+
+def publish(service: SimpleNamespace, *times: int) -> None:
+    httpx.post(f"{service.url}/streams/{IN}", content=lines(*times), headers=LINES).raise_for_status()
+
+
+def test_a_query_is_registered_watched_and_ended(browser: Any, service: SimpleNamespace) -> None:
+    show(browser, f"{service.url}/")
+    assert "No query is registered." in text(browser, "main")
+    browser.find_element("id", "query").send_keys("SELECT nothing")
+    browser.find_element("css selector", "#register button").click()
+    until(lambda: "names no stream" in text(browser, "#said"))
+    field = browser.find_element("id", "query")
+    field.clear()
+    field.send_keys(select())
+    browser.find_element("css selector", "#register button").click()
+    until(lambda: text(browser, "#link") == "live")
+    publish(service, 0, 1000, 2500, 4100)
+    until(lambda: "urn:s2500" in text(browser, "#answers"))
+    rows = [row.text for row in browser.find_elements("css selector", "#answers tbody tr")]
+    assert [row.split()[:2] for row in rows] == [["4", "s"], ["2", "s"], ["2", "s"]]
+    until(lambda: browser.find_element("css selector", "#queries tbody").text.split()[2:6] == [IN, "4", "0", "2"])
+    press(browser, "End q1")
+    until(lambda: text(browser, "#link") == "deregistered")
+    until(lambda: "No query is registered." in text(browser, "main"))
+    complaints = [one["message"] for one in browser.get_log("browser") if "400" not in one["message"]]
+    assert complaints == []
+
+
+def test_a_service_with_tokens_asks_for_one(browser: Any) -> None:
+    with served(Queries(load, ("live",)), tokens=(TOKEN,)) as service:
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        httpx.post(f"{service.url}/queries", content=select(), headers=headers).raise_for_status()
+        show(browser, f"{service.url}/")
+        until(lambda: browser.find_element("id", "token").is_displayed())
+        browser.find_element("id", "token").send_keys(TOKEN)
+        browser.find_element("css selector", "#token-form button").click()
+        until(lambda: not browser.find_element("id", "token").is_displayed())
+        press(browser, "Show answers of q1")
+        until(lambda: text(browser, "#link") == "live")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_it_fits_and_can_be_read(browser: Any, service: SimpleNamespace, width: int, theme: str) -> None:
+    httpx.post(f"{service.url}/queries", content=construct("http://ex.org/" + "a-long-name/" * 20)).raise_for_status()
+    show(browser, f"{service.url}/", width, theme)
+    until(lambda: "q1" in text(browser, "#queries"))
+    press(browser, "Show answers of q1")
+    publish(service, 0, 2500)
+    until(lambda: "urn:seen" in text(browser, "#answers"))
+    browser.execute_script("for (const one of document.querySelectorAll('details')) one.open = true")
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    ratio, where = browser.execute_script(CONTRAST)
+    assert ratio >= 4.5, where

@@ -1,0 +1,69 @@
+"""``engine serve``: a real process that serves until it is told to stop; what cannot be served is said."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import httpx
+import pytest
+
+from streamgauge.cli.main import main
+from tests.services.queries.asks import IN, select
+
+TOKEN = "a-token-that-nobody-guesses"
+
+
+def test_it_serves_until_it_is_told_to_stop(tmp_path):
+    (tmp_path / "tokens").write_text(f"{TOKEN}\n")
+    (tmp_path / "s.ttl").write_text("<urn:o> <urn:in> <urn:there> .")
+    words = ["--port", "0", "--token-file", tmp_path / "tokens", "--static", f"urn:s={tmp_path / 's.ttl'}"]
+    program = [sys.executable, "-c", "from streamgauge.cli.main import main; main()", "engine", "serve", "live"]
+    with subprocess.Popen([*program, *map(str, words)], stderr=subprocess.PIPE, text=True) as running:
+        try:
+            assert running.stderr is not None
+            found = re.fullmatch(r"live at (http://127\.0\.0\.1:\d+)/\n", running.stderr.readline())
+            assert found
+            with httpx.Client(base_url=found[1], headers={"Authorization": f"Bearer {TOKEN}"}) as http:
+                text = select().replace("FROM NAMED", "FROM <urn:s> FROM NAMED")
+                assert http.post("/queries", content=text).json()["state"] == "running"
+                said = http.post(
+                    f"/streams/{IN}?t=0", content="<urn:a> <urn:p> <urn:o> .", headers={"Content-Type": "text/turtle"}
+                )
+                assert said.json() == {"items": 1, "queries": 1}
+            assert httpx.get(f"{found[1]}/queries").status_code == 401
+            os.kill(running.pid, signal.SIGTERM)
+            assert running.wait(30) in (0, -signal.SIGTERM)
+            assert running.stderr.read() == ""
+        finally:
+            running.kill()
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("nobody",), "there is no engine 'nobody'"),
+        (("live", "--host", "0.0.0.0"), "give a token, or bind to 127.0.0.1"),
+        (("live", "--token-file", "nowhere"), "nowhere: No such file"),
+        (("live", "--static", "urn:s"), "write IRI=FILE"),
+        (("live", "--static", "urn:s=nowhere.ttl"), "nowhere.ttl"),
+        (("live", "--max-time", "long"), "duration"),
+        ((), "Missing argument"),
+    ],
+)
+def test_what_cannot_be_served(monkeypatch, capsys, words, says):
+    monkeypatch.delenv("STREAMGAUGE_TOKEN", raising=False)
+    monkeypatch.setattr(sys, "argv", ["streamgauge", "engine", "serve", *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert says in capsys.readouterr().err
+
+
+def test_a_short_token_is_refused(monkeypatch, capsys):
+    monkeypatch.setenv("STREAMGAUGE_TOKEN", "short")
+    monkeypatch.setattr(sys, "argv", ["streamgauge", "engine", "serve", "live"])
+    with pytest.raises(SystemExit):
+        main()
+    assert "at least 16 characters" in capsys.readouterr().err

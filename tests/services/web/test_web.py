@@ -1,0 +1,61 @@
+"""What all faces share: tokens where others can reach a service, rates, events, metrics."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgauge.services.web.events import EventError, event, last_event
+from streamgauge.services.web.metrics import Metric, exposition
+from streamgauge.services.web.rates import Rate
+from streamgauge.services.web.tokens import TokenError, check_tokens
+
+TOKEN = "sixteen-letters-or-more"
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost"])
+def test_this_machine_needs_no_token(host):
+    check_tokens(host, ())
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.7", "ex.org", ""])
+def test_others_need_one(host):
+    with pytest.raises(TokenError, match="give a token"):
+        check_tokens(host, ())
+    check_tokens(host, (TOKEN,))
+
+
+def test_a_short_token_is_refused():
+    with pytest.raises(TokenError, match="at least 16"):
+        check_tokens("127.0.0.1", (TOKEN, "short"))
+
+
+@given(st.lists(st.tuples(st.floats(0, 3), st.integers(1, 40)), max_size=40))
+def test_no_more_passes_than_the_rate_allows(takes):
+    """Whatever is asked for: what passed in a time is at most the rate times it, a bucket and one amount."""
+    now = [0.0]
+    rate = Rate(10, lambda: now[0])
+    passed = 0
+    for step, amount in takes:
+        now[0] += step
+        wait = rate.take(amount)
+        assert passed <= 10 * now[0] + 10 + 40
+        if wait:
+            now[0] += wait + 1e-9
+            assert rate.take(amount) == 0.0
+        passed += amount
+
+
+def test_events():
+    assert event(b'{"a":1}', 7) == b'id: 7\ndata: {"a":1}\n\n'
+    assert event(b"x", kind="over") == b"event: over\ndata: x\n\n"
+    assert (last_event(None), last_event(""), last_event("12")) == (None, None, 12)
+    for wrong in ("-1", "x", "1.5", "²"):
+        with pytest.raises(EventError, match="Last-Event-ID"):
+            last_event(wrong)
+
+
+def test_metrics_escape_their_labels():
+    metric = Metric("m_total", "counter", "What.", (({"stream": 'a"b\\c\nd'}, 3.0), ({}, 2.5)))
+    assert exposition([metric]) == (
+        '# HELP m_total What.\n# TYPE m_total counter\nm_total{stream="a\\"b\\\\c\\nd"} 3\nm_total 2.5\n'
+    )
