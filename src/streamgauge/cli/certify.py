@@ -15,7 +15,7 @@ from streamgauge.bench.certifying import deviations
 from streamgauge.bench.certifying.asking import Asked, asked
 from streamgauge.bench.certifying.cases import OWN, Case, load
 from streamgauge.bench.certifying.certificate import certificate
-from streamgauge.bench.certifying.finding import findings
+from streamgauge.bench.certifying.finding import contradicted, findings
 from streamgauge.bench.certifying.running import Kind, Outcome, Subject, certify, engine
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.spark import spark
@@ -104,5 +104,8 @@ def _updated(
     with Progress(console=console, transient=True) as progress:
         for outcome in progress.track(wrong, description="diagnosing"):
             explained[outcome.name] = findings(outcome)
+        new = {name: found for name, found in explained.items() if not deviations.shown(listed, found)}
+        possible = frozenset(finding for found in new.values() for finding in found)
+        denied = contradicted(progress.track(outcomes, description="what speaks against"), possible)
     names = {case for each in listed for case in each.cases} if every else set()
-    return deviations.updated(listed, explained, names | {outcome.name for outcome in outcomes})
+    return deviations.updated(listed, explained, names | {outcome.name for outcome in outcomes}, denied)

@@ -79,6 +79,12 @@ def test_what_no_entry_explains_comes_under_as_few_new_findings_as_do():
     ]
 
 
+def test_a_finding_that_right_tasks_contradict_comes_last():
+    found = {"x": ("due = all", "rare"), "y": ("due = all", "rare"), "z": ("due = all",)}
+    new = updated((), found, found, {"due = all"})
+    assert [(each.findings, each.cases) for each in new] == [(("rare",), ("x", "y")), (("due = all",), ("z",))]
+
+
 TASK = next(iter(asked(load()[:1], (), Scale())))
 LISTED = replace(SLIDE, cases=(TASK.name,))
 

@@ -7,7 +7,6 @@ import json
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, fields, replace
-from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -16,6 +15,10 @@ from streamgauge.wire.fields import FieldError, decode
 HEAD = """# What this engine does differently from its declared semantics (docs/conformance.md). `findings` and `cases`
 # are written by `streamgauge certify --update`, which keeps the order of the entries and all else.
 """
+
+
+Explained: TypeAlias = dict[str, Sequence[str]]
+"""Deviating tasks with their possible findings."""
 
 
 class DeviationError(ValueError):
@@ -83,13 +86,17 @@ def _quoted(text: str) -> str:
 
 
 def updated(
-    listed: Sequence[Deviation], explained: Mapping[str, Sequence[str]], tried: Iterable[str]
+    listed: Sequence[Deviation],
+    explained: Mapping[str, Sequence[str]],
+    tried: Iterable[str],
+    contradicted: Set[str] = frozenset(),
 ) -> tuple[Deviation, ...]:
     """The list with the tasks that deviate now, each under an entry that has one of its findings.
 
     That is the entry where the task is listed already, else the first. ``explained`` has every deviating task with its
-    possible findings. What no entry explains comes under as few new ones as do; their reasons are to be written by
-    hand. Tasks that were not ``tried`` stay where they are.
+    possible findings. What no entry explains comes under as few new ones as do, those that are ``contradicted`` by
+    tasks that are right only where no other does; their reasons are to be written by hand. Tasks that were not
+    ``tried`` stay where they are.
     """
     left, known = dict(explained), set(tried)
     mine: list[Explained] = []
@@ -101,13 +108,16 @@ def updated(
         comes, left = _split(left, {case for case, found in left.items() if _shows(old, found)})
         result.append(_kept(old, stays | comes, [case for case in old.cases if case not in known]))
     while left:
-        finding = max(sorted({each for found in left.values() for each in found}), key=partial(_explains, left))
+        possible = sorted({each for found in left.values() for each in found})
+        finding = max(possible, key=lambda each: (each not in contradicted, _explains(left, each)))
         new, left = _split(left, {case for case, found in left.items() if finding in found})
         result.append(Deviation(finding, "", "", (finding,), tuple(sorted(new))))
     return tuple(result)
 
 
-Explained: TypeAlias = dict[str, Sequence[str]]
+def shown(listed: Iterable[Deviation], findings: Sequence[str]) -> bool:
+    """Whether an entry has one of the findings."""
+    return any(_shows(each, findings) for each in listed)
 
 
 def _shows(deviation: Deviation, findings: Sequence[str]) -> bool:

@@ -1,12 +1,14 @@
 """What the oracle's diagnosis says of a deviating run, in words that do not depend on the case."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 
-from streamgauge.bench.certifying.running import Outcome
+from streamgauge.bench.certifying.running import Kind, Outcome
 from streamgauge.bench.diagnosis.diagnose import diagnose
+from streamgauge.bench.diagnosis.search import Search
 from streamgauge.bench.judging.judge import by_arrival
+from streamgauge.model.element import StreamElement
 from streamgauge.model.run import Run
 from streamgauge.model.semantics import Clock
 from streamgauge.model.verdict import Part
@@ -14,6 +16,7 @@ from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
 
 NONE_FITS = "no semantics, no named fault and no two of them give these answers"
 
+_AND = " and "
 _COUNTED = re.compile(r"\b[\d,]+ (report|border)s?\b")
 _NTH = re.compile(r"\b(?:first|last|\d+th)(?= element lost)")
 _NUMBER = re.compile(r"-?\b\d[\d,.]*")
@@ -24,9 +27,7 @@ def findings(outcome: Outcome) -> tuple[str, ...]:
     assert outcome.run is not None
     if outcome.run.header.failure:
         return (_failed(outcome.run.header.failure),)
-    run, stream = outcome.run, outcome.asked.case.stream
-    if outcome.asked.semantics.clock is not Clock.APPLICATION:
-        run, stream = _on_the_wall(run), by_arrival(run, stream)
+    run, stream = _diagnosed(outcome)
     try:
         diagnosis = diagnose(run, stream)
     except (RefusedError, OutOfOrderError) as error:
@@ -36,13 +37,49 @@ def findings(outcome: Outcome) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(_words, diagnosis.models)))
 
 
-def _on_the_wall(run: Run) -> Run:
+def contradicted(outcomes: Iterable[Outcome], candidates: Set[str]) -> frozenset[str]:
+    """The findings that a task which came out right speaks against: under one of its parts its answers would differ.
+
+    What happens only now and then (a report lost, a border that jitters) is never contradicted.
+    """
+    left = set(candidates)
+    for outcome in outcomes:
+        if outcome.kind is Kind.PASSED:
+            denied = _denied(*_diagnosed(outcome), left)
+            left -= {finding for finding in left if any(_has(finding, part) for part in denied)}
+    return frozenset(candidates) - left
+
+
+def _has(finding: str, part: str) -> bool:
+    return finding == part or finding.startswith(part + _AND) or finding.endswith(_AND + part)
+
+
+def _denied(run: Run, stream: Sequence[StreamElement], findings: Set[str]) -> set[str]:
+    """The parts of these findings under which, in whatever way they happen, this run's answers would be others."""
+    try:
+        search = Search(run, stream)
+    except (RefusedError, OutOfOrderError):
+        return set()
+    denied: dict[str, bool] = {}
+    for fault in search.faults:
+        part = _general(fault.part.name)
+        if denied.get(part, True) and any(_has(finding, part) for finding in findings):
+            denied[part] = not any(map(search.comes_out, search.cases((fault,))))
+    return {part for part, is_so in denied.items() if is_so}
+
+
+def _diagnosed(outcome: Outcome) -> tuple[Run, tuple[StreamElement, ...]]:
+    """The run and its stream as the diagnosis takes them: at arrival times where those count."""
+    run, stream = outcome.run, outcome.asked.case.stream
+    assert run is not None
+    if outcome.asked.semantics.clock is Clock.APPLICATION:
+        return run, stream
     arrived = max((fed.handed - run.header.started for fed in run.fed), default=0) // 1_000_000
-    return replace(run, header=replace(run.header, advanced_to=arrived))
+    return replace(run, header=replace(run.header, advanced_to=arrived)), by_arrival(run, stream)
 
 
 def _words(model: Sequence[Part]) -> str:
-    return " and ".join(sorted(_general(part.name) for part in model))
+    return _AND.join(sorted(_general(part.name) for part in model))
 
 
 def _general(name: str) -> str:
