@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -14,12 +15,14 @@ import streamgauge
 from streamgauge.engines import load
 from streamgauge.model.query import ContinuousQuery, StreamWindow
 from streamgauge.model.semantics import Borders, Clock, Origin, Report, Semantics, Tick
-from streamgauge.query import QueryError, parse_sparql
+from streamgauge.query import QueryError, parse_sparql, print_query
 from streamgauge.semantics.profiles import PROFILES
 from streamgauge.semantics.refusal import RefusedError, StreamNameError, meaningless
 from streamgauge.watching import WatchError, awatch, watch
 from streamgauge.wire.formats import write_stream
 from streamgauge.wire.lines import Advance
+from streamgauge.wire.pipe import PipeError, start_piped
+from streamgauge.wire.task import Task
 from tests.notation import STREAM, stream
 from tests.semantics.draw import semantics, streams, windows
 
@@ -61,6 +64,15 @@ def test_terms_are_canonical(triples):
     query = COUNT.replace("(COUNT(*) AS ?n)", "?o")
     (answer,) = watch(query, [(1, triples)])
     assert answer.added == (('"1"^^<http://www.w3.org/2001/XMLSchema#integer>',),)
+
+
+def test_rows_by_name():
+    (answer,) = watch(COUNT.replace("(COUNT(*) AS ?n)", "?s ?missing"), PAIRS[:1])
+    assert answer.rows() == [{"s": "<urn:s0>"}]
+    (graph,) = watch(COUNT.replace("SELECT (COUNT(*) AS ?n)", "CONSTRUCT { ?s <urn:q> ?o }"), PAIRS[:1])
+    assert graph.rows() == [{"subject": "<urn:s0>", "predicate": "<urn:q>", "object": '"0"'}]
+    (truth,) = watch(COUNT.replace("SELECT (COUNT(*) AS ?n)", "ASK"), PAIRS[:1])
+    assert truth.rows() == [{"answer": '"true"^^<http://www.w3.org/2001/XMLSchema#boolean>'}]
 
 
 def test_files_by_path_and_by_stream_iri(tmp_path):
@@ -183,6 +195,49 @@ def test_leaving_an_asynchronous_watch_ends_it():
     before = threading.active_count()
     assert asyncio.run(run()).instant == 5000
     assert threading.active_count() == before
+
+
+def command():
+    """The live engine as a program of its own."""
+    return [sys.executable, "-m", "streamgauge.bench.recording.host", "live"]
+
+
+def piped(query, chosen, emit):
+    return start_piped(command(), Task(print_query(query, "rspql"), "rspql", chosen), emit)
+
+
+PROGRAM = SimpleNamespace(command=command, refuse=load("live").refuse, start=piped)
+
+
+def test_a_program_answers_while_nothing_comes(monkeypatch):
+    monkeypatch.setattr("streamgauge.watching.beginning.load", lambda _name: PROGRAM)
+    more = threading.Event()
+
+    def source():
+        yield from PAIRS[:6]
+        assert more.wait(30)
+
+    before = threading.active_count()
+    with watch(COUNT, source()) as answers:
+        assert counts([next(answers)]) == [(5000, 5)]
+        more.set()
+        assert counts(answers) == [(10_000, 1)]
+    assert threading.active_count() == before
+
+
+def test_a_program_that_fails_is_told(monkeypatch):
+    program = SimpleNamespace(
+        command=command,
+        refuse=load("live").refuse,
+        start=lambda query, chosen, emit: start_piped(
+            [sys.executable, "-c", "print('{\"ready\":true}', flush=True); input(); exit(3)"],
+            Task("", "rspql", chosen),
+            emit,
+        ),
+    )
+    monkeypatch.setattr("streamgauge.watching.beginning.load", lambda _name: program)
+    with pytest.raises(PipeError, match=r"exit code 3|stopped reading"):
+        list(watch(COUNT, PAIRS))
 
 
 @pytest.mark.parametrize(

@@ -61,19 +61,12 @@ class _Csv:
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\r\n")
         if not self._headed:
-            writer.writerow(["instant", "start", "end", "change", *names(answer)])
+            writer.writerow(["instant", "start", "end", "change", *answer.columns])
             self._headed = True
         head = [answer.instant, *(answer.scope or (None, None))]
         for sign, row in _changes(answer):
             writer.writerow([*head, sign, *map(_plain, row)])
         return text.getvalue().encode()
-
-
-def names(answer: Answer) -> Sequence[str]:
-    """The columns of an answer."""
-    return {"solutions": answer.variables, "triples": ("subject", "predicate", "object"), "boolean": ("answer",)}[
-        answer.kind
-    ]
 
 
 def _changes(answer: Answer) -> Iterator[tuple[str, Row]]:
@@ -108,7 +101,7 @@ class Shown:
         if answer.kind == "boolean":
             self._console.print(f"  {_plain(answer.added[0][0])}" if answer.added else "  no answer")
         elif rows:
-            self._console.print(self._table(names(answer), rows))
+            self._console.print(self._table(answer.columns, rows))
 
     def _table(self, columns: Sequence[str], rows: Sequence[tuple[str, Row]]) -> Table:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from streamgauge.model.terms import Row
+from streamgauge.model.terms import Row, Term
 
 AnswerKind: TypeAlias = Literal["solutions", "triples", "boolean"]
 
@@ -25,3 +25,18 @@ class Answer:
     instant: int | None = None
     scope: tuple[int, int] | None = None
     received: int = 0
+
+    def rows(self) -> list[dict[str, Term]]:
+        """The rows of ``added`` by column, terms in N-Triples, unbound variables left out.
+
+        The columns of triples are ``subject``, ``predicate`` and ``object``, that of a boolean is ``answer``.
+        """
+        names = self.columns
+        return [{name: term for name, term in zip(names, row, strict=True) if term is not None} for row in self.added]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns of its rows."""
+        if self.kind == "solutions":
+            return self.variables
+        return ("subject", "predicate", "object") if self.kind == "triples" else ("answer",)

@@ -90,7 +90,7 @@ class Watch(Generic[Said]):
         if not self._over:
             self._over = True
             self._ready.clear()
-            with suppress(ValueError):
+            with suppress(ValueError, RuntimeError):
                 self._finish()
 
     def __enter__(self) -> "Watch[Said]":
