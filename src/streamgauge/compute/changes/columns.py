@@ -6,15 +6,20 @@ and the order of joins follows the sizes that are found.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from itertools import chain, compress, repeat
-from typing import Any, TypeAlias
+from operator import getitem
+from typing import Any, Final, TypeAlias
 
 from streamgauge.compute.changes.bags import Bag
 from streamgauge.compute.changes.conditions import Test, test, variables_of
 from streamgauge.compute.changes.plans import Planned, Relation
 from streamgauge.model.algebra import Var
 from streamgauge.model.terms import Term, Triple
+
+FEW: Final = 4
+"""How often a pair of terms must come on average for all pairs to be tested beforehand."""
 
 Column: TypeAlias = list[Any]
 Index: TypeAlias = dict[Any, Any]
@@ -92,18 +97,8 @@ class Matches:
 
     def _joined(self) -> "Table":
         sides = [self._parted.side(relation) for relation in self._relations]
-        waiting = [(self._names(at), sides[relation]) for at, relation in enumerate(self._relation_of)]
-        conditions = list(self._conditions)
-        table = Table()
-        while waiting and table.size:
-            chosen = min(waiting, key=lambda each: table.cost(*each)) if len(waiting) > 1 else waiting[0]
-            waiting.remove(chosen)
-            later = [names for names, _ in waiting] + [names for names, _ in conditions] + [self._output]
-            table.join(*chosen, frozenset(chain.from_iterable(later)))
-            for condition in [each for each in conditions if table.columns.keys() >= set(each[0])]:
-                conditions.remove(condition)
-                table.keep(_kept(condition[1], [table.columns[name] for name in condition[0]]))
-        return table
+        waiting: list[Named] = [(self._names(at), sides[relation]) for at, relation in enumerate(self._relation_of)]
+        return _Joining(waiting, list(self._conditions), self._output).table()
 
     def _names(self, pattern: int) -> tuple[str, ...]:
         """The variables of a pattern, one for each column of its relation."""
@@ -112,11 +107,54 @@ class Matches:
         return tuple(node.name for at, node in enumerate(nodes) if at in columns and isinstance(node, Var))
 
 
+@dataclass(frozen=True, slots=True)
+class _Joining:
+    """What is still to join at one look, and the conditions still to test."""
+
+    waiting: "list[Named]"
+    conditions: list[tuple[tuple[str, ...], Test]]
+    output: tuple[str, ...]
+
+    def table(self) -> "Table":
+        """Everything joined, with the columns of the output."""
+        table = Table()
+        while self.waiting and table.size:
+            chosen = self._cheapest(table)
+            if table.grown(*chosen) > max(table.size, chosen[1].size):
+                chosen = self._apart(chosen, table)
+            self._join(table, chosen, ())
+        return table
+
+    def _apart(self, first: "Named", other: "Table") -> "Named":
+        """A side that would multiply the solutions, joined before with all that does not multiply it."""
+        table = Table()
+        self._join(table, first, other.columns)
+        while self.waiting and table.size:
+            chosen = self._cheapest(table)
+            if table.grown(*chosen) > table.size:
+                break
+            self._join(table, chosen, other.columns)
+        return tuple(table.columns), Solutions(table)
+
+    def _cheapest(self, table: "Table") -> "Named":
+        return min(self.waiting, key=lambda each: table.cost(*each)) if len(self.waiting) > 1 else self.waiting[0]
+
+    def _join(self, table: "Table", chosen: "Named", more: Iterable[str]) -> None:
+        """Join, test what can be tested, and keep what is needed: by others, by the output, or ``more``."""
+        if chosen in self.waiting:
+            self.waiting.remove(chosen)
+        later = [names for names, _ in self.waiting] + [names for names, _ in self.conditions]
+        table.join(*chosen, frozenset(chain(*later, self.output, more)))
+        for condition in [each for each in self.conditions if table.columns.keys() >= set(each[0])]:
+            self.conditions.remove(condition)
+            table.keep(_kept(condition[1], [table.columns[name] for name in condition[0]]))
+
+
 class Side:
     """The distinct triples of a relation, with an index for each way that they are looked up."""
 
     def __init__(self, triples: list[Triple], columns: tuple[int, ...]) -> None:
-        self._columns = columns
+        self._columns, self.width = columns, len(columns)
         self._triples = _distinct(triples)
         self.size = len(self._triples)
         self._indexes: dict[tuple[int, ...], tuple[Index, Several]] = {}
@@ -137,10 +175,8 @@ class Side:
 
     def _made(self, bound: tuple[int, ...]) -> tuple[Index, Several]:
         keys = self.cells(bound)
-        opened = tuple(place for place in range(len(self._columns)) if place not in bound)
-        if not opened:
-            return dict.fromkeys(keys), Several.NO
-        values = self.cells(opened)
+        opened = tuple(place for place in range(self.width) if place not in bound)
+        values = self.cells(opened) if opened else [()] * self.size
         index: Index = dict(zip(keys, values, strict=True))
         if len(index) == len(keys):
             return index, Several.NO
@@ -148,6 +184,23 @@ class Side:
         for key, value in zip(keys, values, strict=True):
             lists[key].append(value)
         return lists, Several.YES
+
+
+class Solutions(Side):
+    """Solutions that have been joined apart from others, as a side to join with."""
+
+    def __init__(self, table: "Table") -> None:
+        super().__init__([], ())
+        self._cells = list(table.columns.values())
+        self.width, self.size = len(self._cells), table.size
+
+    def cells(self, places: Sequence[int]) -> Column:
+        """The terms at some of the columns, by their numbers; tuples when these are several."""
+        return _zipped([self._cells[place] for place in places])
+
+
+Named: TypeAlias = tuple[tuple[str, ...], Side]
+"""A side and the variables of its columns."""
 
 
 class Table:
@@ -166,6 +219,11 @@ class Table:
             return 2, side.size
         return 1, side.size / max(1, len(side.index(bound)[0]))
 
+    def grown(self, names: Sequence[str], side: Side) -> float:
+        """About how many solutions there are after a join."""
+        kind, ratio = self.cost(names, side)
+        return self.size * ratio if kind else self.size
+
     def join(self, names: Sequence[str], side: Side, needed: frozenset[str]) -> None:
         """Join with a side whose columns are these variables; only needed columns stay."""
         bound = self._bound(names)
@@ -174,7 +232,7 @@ class Table:
         self.columns = {name: column for name, column in self.columns.items() if name in needed}
         if not bound:
             self._multiply(side, opened, names, needed)
-        elif not opened:
+        elif not opened and side.index(bound)[1] is Several.NO:
             self.keep(list(map(side.index(bound)[0].__contains__, keys)))
         else:
             values = self._looked_up(*side.index(bound), keys)
@@ -244,6 +302,10 @@ def _kept(holds: Test, columns: Sequence[Column]) -> list[bool]:
     if len(columns) == 1:
         known = {cell: holds(cell) for cell in set(columns[0])}
         return list(map(known.__getitem__, columns[0]))
+    first, second = set(columns[0]), set(columns[1])
+    if len(columns) == 2 and len(first) * len(second) * FEW <= len(columns[0]):
+        table = {one: {two: holds(one, two) for two in second} for one in first}
+        return list(map(getitem, map(table.__getitem__, columns[0]), columns[1]))
     cells = list(zip(*columns, strict=True))
     known = {row: holds(*row) for row in set(cells)}
     return list(map(known.__getitem__, cells))
