@@ -16,7 +16,8 @@ from streamgauge.wire.pipe import start_piped
 from streamgauge.wire.task import Task
 
 DIALECT = "cqels"
-PROFILES = ("cqels-1.x", "cqels-1.x-yabench")
+PROFILES = ("cqels-1.x",)
+_TAKEN = (*PROFILES, "cqels-1.x-yabench")
 HOME = "STREAMGAUGE_CQELS_HOME"
 HOW = (
     "build CQELS 1.0.0 (the project cqels of KMax, which YABench ran; or take the cqels.jar of CityBench) with Maven, "
@@ -27,8 +28,8 @@ _MODIFIERS = al.Project | al.Distinct | al.Reduced | al.Slice | al.OrderBy | al.
 
 def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
     """``None``, or the sentence why CQELS cannot answer the query under the semantics."""
-    if not makes_choices_of(semantics, PROFILES):
-        return f"CQELS has semantics of its own: take {' or '.join(PROFILES)}, not {semantics.name}"
+    if not makes_choices_of(semantics, _TAKEN):
+        return f"CQELS has semantics of its own: take {' or '.join(_TAKEN)}, not {semantics.name}"
     if reason := meaningless(query, semantics):
         return reason
     if isinstance(query.form, al.Ask):
