@@ -10,12 +10,13 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import R2S, Semantics
 from streamgauge.query import print_query
 from streamgauge.query.stamps import uses_timestamp
+from streamgauge.semantics.profiles import RSPJS
 from streamgauge.semantics.refusal import meaningless
 from streamgauge.wire.pipe import start_piped
 from streamgauge.wire.task import Task
 
 DIALECT = "rspql"
-PROFILES = ("rsp-js",)
+PROFILES = (RSPJS.name,)
 HOME = "STREAMGAUGE_RSPJS_HOME"
 
 _HERE = Path(__file__).parent
@@ -23,8 +24,8 @@ _HERE = Path(__file__).parent
 
 def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
     """``None``, or the sentence why rsp-js cannot answer the query under the semantics."""
-    if semantics.name not in PROFILES:
-        return f"rsp-js has semantics of its own: take {PROFILES[0]}"
+    if semantics != RSPJS:
+        return f"rsp-js has semantics of its own: take {RSPJS.name}"
     if reason := meaningless(query, semantics):
         return reason
     if not isinstance(query.form, Select):
