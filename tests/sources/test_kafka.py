@@ -9,7 +9,7 @@ import pytest
 from streamgauge.model.element import StreamElement
 from streamgauge.sources import Delivery, SourceError, open_sink, open_source
 from streamgauge.sources.address import parse_address
-from streamgauge.sources.kafka import _settings
+from streamgauge.sources.kafka import KafkaSinkOptions, KafkaSourceOptions, _settings
 from streamgauge.wire.lines import encode_element
 
 from .conftest import Kafka, free_port
@@ -148,7 +148,10 @@ def test_graphs_take_the_time_of_their_message(kafka, topic):
 BAD = {
     "no topic": ("kafka://127.0.0.1:{port}", "expected kafka://host/topic"),
     "no broker": ("kafka://127.0.0.1:{port}/x", "Failed to get metadata|Local: "),
-    "no option": ("kafka://127.0.0.1:{port}/x?client=a", "unknown option client: there are bad, brokers, form, from"),
+    "no option": (
+        "kafka://127.0.0.1:{port}/x?client=a",
+        "unknown option client: there are bad, brokers, ca, form, from",
+    ),
     "odd option": ("kafka://127.0.0.1:{port}/x?from=noon", "option from is 'noon': expected one of 'earliest'"),
 }
 
@@ -173,11 +176,15 @@ def test_a_sink_without_a_broker_is_named(monkeypatch):
 
 
 def test_how_brokers_are_reached():
-    plain = _settings(parse_address("kafka://a/t"), "", "PLAIN")
+    plain = _settings(parse_address("kafka://a/t"), KafkaSinkOptions(ca="unused"))
     assert plain == {"bootstrap.servers": "a:9092", "security.protocol": "PLAINTEXT"}
-    safe = _settings(parse_address("kafkas://me:it%21@a:1/t"), "b:2", "SCRAM-SHA-256")
+    safe = _settings(
+        parse_address("kafkas://me:it%21@a:1/t"),
+        KafkaSourceOptions(brokers="b:2", sasl="SCRAM-SHA-256", ca="ca.pem"),
+    )
     assert safe == {
         "bootstrap.servers": "a:1,b:2",
+        "ssl.ca.location": "ca.pem",
         "security.protocol": "SASL_SSL",
         "sasl.mechanisms": "SCRAM-SHA-256",
         "sasl.username": "me",

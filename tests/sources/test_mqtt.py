@@ -1,5 +1,7 @@
 """MQTT against a real mosquitto that is stopped and killed: nothing lost, nothing doubled, the undelivered counted."""
 
+import shutil
+import subprocess
 import sys
 from itertools import islice
 from threading import Thread
@@ -187,11 +189,34 @@ def test_a_broker_that_refuses_is_named(mosquitto_program, tmp_path):
         broker.kill()
 
 
+def test_over_tls(mosquitto_program, tmp_path):
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("openssl is not installed: it makes the certificate of this check")
+    key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
+    words = f"req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -keyout {key} -out {certificate}"
+    names = ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
+    subprocess.run([openssl, *words.split(), *names], check=True, capture_output=True)
+    broker = Mosquitto(mosquitto_program, tmp_path, f"allow_anonymous true\nkeyfile {key}\ncertfile {certificate}")
+    broker.start()
+    try:
+        url = f"mqtts://127.0.0.1:{broker.port}/x"
+        source, sink = open_source(f"{url}?ca={certificate}"), open_sink(f"{url}?ca={certificate}")
+        send(sink, map(element, range(50)))
+        assert numbers(islice(source.items(), 50)) == list(range(50))
+        assert sink.close() == Delivery(50, 0)
+        source.close()
+        with pytest.raises(SourceError, match="certificate verify failed"):
+            open_sink(url)
+    finally:
+        broker.kill()
+
+
 BAD = {
     "no topic": ("mqtt://127.0.0.1:{port}", "expected mqtt://host/topic"),
     "no broker": ("mqtt://127.0.0.1:{port}/x", "Connection refused"),
     "no form": ("mqtt://127.0.0.1:{port}/x?form=parquet", "messages have no form 'parquet': there are jelly, jsonl"),
-    "no option": ("mqtt://127.0.0.1:{port}/x?group=a", "unknown option group: there are bad, buffer, client"),
+    "no option": ("mqtt://127.0.0.1:{port}/x?group=a", "unknown option group: there are bad, buffer, ca, client"),
     "wildcard": ("mqtt://127.0.0.1:{port}/x/#", "write # as %23"),
 }
 

@@ -198,7 +198,7 @@ def test_a_server_that_stays_away_is_named():
 
 BAD = {
     "nobody": ("sse+http://127.0.0.1:{port}/x", "Connection refused"),
-    "option": ("sse+http://127.0.0.1:{port}/x?group=1", "unknown option group: there are bad, form, idle"),
+    "option": ("sse+http://127.0.0.1:{port}/x?group=1", "unknown option group: there are bad, ca, form, idle"),
     "form": ("sse+http://127.0.0.1:{port}/x?form=yabench", "messages have no form 'yabench'"),
 }
 

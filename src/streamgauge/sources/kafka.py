@@ -12,7 +12,7 @@ from importlib import import_module
 from threading import Event, Lock, Thread
 from time import monotonic, time
 from types import ModuleType
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from streamgauge.sources.address import Address, read_options
 from streamgauge.sources.contract import Delivery, Sink, Source, SourceError
@@ -32,6 +32,9 @@ _JOINING = 30.0
 """Seconds that joining a group may take: as long as a member that went away is missed."""
 
 
+Sasl: TypeAlias = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+
+
 @dataclass(frozen=True, slots=True)
 class KafkaSourceOptions(MessageOptions):
     """``group`` keeps its place at the broker; without a place, reading begins ``from`` earliest or latest.
@@ -44,7 +47,8 @@ class KafkaSourceOptions(MessageOptions):
     until: Literal["close", "end"] = "close"
     patience: int = 600_000
     brokers: str = ""
-    sasl: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = "PLAIN"
+    sasl: Sasl = "PLAIN"
+    ca: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +59,8 @@ class KafkaSinkOptions:
     wait: int = 30_000
     patience: int = 300_000
     brokers: str = ""
-    sasl: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = "PLAIN"
+    sasl: Sasl = "PLAIN"
+    ca: str | None = None
 
 
 def open_source(address: Address, reading: Reading | None, form: str | None) -> Source:
@@ -85,7 +90,7 @@ class KafkaSource:
         self._lock = Lock()
         self._consumer = self._library.Consumer(
             {
-                **_settings(address, options.brokers, options.sasl),
+                **_settings(address, options),
                 "group.id": options.group or "streamgauge",
                 "enable.auto.commit": options.group is not None,
                 "auto.commit.interval.ms": 1000,
@@ -239,7 +244,7 @@ class KafkaSink:
         self._result: Delivery | None = None
         self._producer = self._library.Producer(
             {
-                **_settings(address, options.brokers, options.sasl),
+                **_settings(address, options),
                 "acks": "all",
                 "enable.idempotence": True,
                 "delivery.timeout.ms": options.patience,
@@ -293,14 +298,15 @@ class KafkaSink:
         self._last_trouble = error.str()
 
 
-def _settings(address: Address, brokers: str, sasl: str) -> Mapping[str, Any]:
+def _settings(address: Address, options: KafkaSourceOptions | KafkaSinkOptions) -> Mapping[str, Any]:
     """Librdkafka's settings for reaching the brokers of an address."""
-    first = f"{address.host}:{address.port or 9092}"
-    settings = {"bootstrap.servers": ",".join(filter(None, (first, brokers)))}
-    safe = address.scheme == "kafkas"
+    first, safe = f"{address.host}:{address.port or 9092}", address.scheme == "kafkas"
+    settings = {"bootstrap.servers": ",".join(filter(None, (first, options.brokers)))}
+    if safe and options.ca is not None:
+        settings["ssl.ca.location"] = options.ca
     if address.user is None:
         return settings | {"security.protocol": "SSL" if safe else "PLAINTEXT"}
-    protocol = {"security.protocol": "SASL_SSL" if safe else "SASL_PLAINTEXT", "sasl.mechanisms": sasl}
+    protocol = {"security.protocol": "SASL_SSL" if safe else "SASL_PLAINTEXT", "sasl.mechanisms": options.sasl}
     return settings | protocol | {"sasl.username": address.user, "sasl.password": address.password or ""}
 
 

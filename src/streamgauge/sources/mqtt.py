@@ -41,6 +41,7 @@ class MqttSourceOptions(MessageOptions):
     session: int = 86_400_000
     buffer: int = 1000
     patience: int = 600_000
+    ca: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,7 @@ class MqttSinkOptions:
     client: str | None = None
     buffer: int = 10_000
     wait: int = 30_000
+    ca: str | None = None
 
 
 def open_source(address: Address, reading: Reading | None, form: str | None) -> Source:
@@ -95,7 +97,7 @@ class MqttSource:
         self._closing = Event()
         client = options.client or f"streamgauge-{random.getrandbits(64):x}"
         session = Session(client, options.session // 1000, options.buffer, options.client is not None)
-        self._link = Link(address, session, self, random)
+        self._link = Link(address, session, self, random, options.ca)
 
     def open(self) -> None:
         """Subscribe."""
@@ -202,7 +204,7 @@ class MqttSink:
         self._lock = Lock()
         self._result: Delivery | None = None
         client = options.client or f"streamgauge-{random.getrandbits(64):x}"
-        self._link = Link(address, Session(client, 0), self, random)
+        self._link = Link(address, Session(client, 0), self, random, options.ca)
 
     def open(self) -> None:
         """Connect."""

@@ -5,6 +5,7 @@ Every connection has a paho client of its own; what outlives it is kept by the s
 
 import select
 import socket
+import ssl
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -55,10 +56,11 @@ class Side(Protocol):
 class Link:
     """Keeps a side connected; ``wake`` has it called, ``close`` says goodbye."""
 
-    def __init__(self, address: Address, session: Session, side: Side, random: Random) -> None:
+    def __init__(self, address: Address, session: Session, side: Side, random: Random, ca: str | None) -> None:
         self._address = address
         self._session = session
         self._side = side
+        self._ca = ca
         self._backoff = Backoff(random)
         self._closing = Event()
         self._granted = Event()
@@ -109,6 +111,8 @@ class Link:
         while not self._closing.is_set():
             try:
                 self._connection()
+            except ssl.SSLCertVerificationError as error:
+                self.fail(f"the broker's certificate is not trusted: {error}")
             except OSError as error:
                 self.trouble = str(error.strerror or error)
             except Exception as error:
@@ -128,7 +132,7 @@ class Link:
         if self._address.user is not None:
             client.username_pw_set(self._address.user, self._address.password)
         if self._address.scheme == "mqtts":
-            client.tls_set()
+            client.tls_set(self._ca)
         self._side.prepare(client)
         asked = properties("CONNECT", SessionExpiryInterval=self._session.expiry, ReceiveMaximum=self._session.room)
         port = self._address.port or _PORTS[self._address.scheme]

@@ -1,6 +1,7 @@
 """A client of server-sent events that goes on after the last event that it took (``Last-Event-ID``)."""
 
 import socket
+import ssl
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ class SseSourceOptions(MessageOptions):
     token: str | None = None
     query: str = ""
     idle: int = 60_000
+    ca: str | None = None
     patience: int = 600_000
 
 
@@ -52,7 +54,8 @@ class SseSource:
         self._resting = Event()
         self._resting.set()
         timeout = httpx.Timeout(_FIRST, read=options.idle / 1000)
-        self._client = httpx.Client(timeout=timeout, auth=_login(address), follow_redirects=True)
+        trusted = True if options.ca is None else ssl.create_default_context(cafile=options.ca)
+        self._client = httpx.Client(verify=trusted, timeout=timeout, auth=_login(address), follow_redirects=True)
         self._response = self._connect()
         if self._response is None:
             self._client.close()

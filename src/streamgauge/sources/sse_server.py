@@ -22,6 +22,8 @@ _BEAT = 10.0
 """Seconds of silence after which a comment shows that the connection lives."""
 _GRACE = 2
 """Seconds that clients have to take the end."""
+_SPARE = 20
+"""Connections beyond the clients: those that are told why they are not served."""
 _HEAD = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store"), (b"x-accel-buffering", b"no")]
 
 
@@ -39,7 +41,13 @@ class SseSink:
         self.url = f"http://{address.host}:{listening.getsockname()[1]}{path}"
         app = Starlette(routes=[Route(path, self._feed, methods=["GET"])])
         config = uvicorn.Config(
-            app, log_config=None, access_log=False, lifespan="off", ws="none", timeout_graceful_shutdown=_GRACE
+            app,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            ws="none",
+            limit_concurrency=options.clients + _SPARE,
+            timeout_graceful_shutdown=_GRACE,
         )
         self._server = uvicorn.Server(config)
         self._running = Event()
