@@ -25,6 +25,7 @@ _RECORDED = "CSRBench's recorded answers (csrbench-oracle ac823b2)"
 _CSPARQL_97 = "C-SPARQL 0.9.7 (f1866cb), csparql.properties and release notes; measured with an external clock"
 _CQELS_1 = "CQELS 1.x (c851d9f), run with CityBench's jar"
 _RSPJS = "rsp-js 1.3.5, read and run"
+_YASPER = "YASPER (RSP4J c46e0f67), read and run"
 _YABENCH = "YABench's oracle (a3acfe2), recomputed from its published files"
 _RSPQL = "RSP-QL (Dell'Aglio et al. 2014): the evaluation time instants are the closes, t0 is given"
 
@@ -211,6 +212,26 @@ RSPJS = Semantics(
     },
 )
 
+YASPER = replace(
+    RSPJS,
+    name="yasper",
+    tick=Tick.ELEMENT,
+    grain=Grain.REPORT,
+    sources={
+        "report": _YASPER + ": OnWindowClose and NonEmptyContent, as it is run here",
+        "tick": _YASPER + ": a graph's arrival drives it",
+        "r2s": _YASPER,
+        "r2s_able": _YASPER + ": Rstream, as it is run here",
+        "notify_empty": _YASPER + ": its output stream has solutions only",
+        "origin": _YASPER + ": t0 = 0",
+        "borders": _YASPER + ": [o, c)",
+        "partial_head": _YASPER + ": CSPARQLStreamToRelationOp opens windows before t0",
+        "due": _YASPER + ": only the closed window with the largest close",
+        "grain": _YASPER + ": the solutions of one evaluation",
+        "time_unit": _YASPER,
+    },
+)
+
 YABENCH = Semantics(
     "yabench",
     report=frozenset({Report.WINDOW_CLOSE}),
@@ -262,6 +283,7 @@ PROFILES: dict[str, Semantics] = {
         SPARQLSTREAM,
         RSPQL,
         RSPJS,
+        YASPER,
         YABENCH,
         YABENCH_CHANGE,
     )

@@ -12,7 +12,7 @@ from streamgauge.semantics.profiles import CSPARQL_097, PROFILES, RSPQL, makes_c
 from tests.engines.foreign.given import asked
 from tests.notation import STREAM
 
-JARS = {"csparql": "STREAMGAUGE_CSPARQL_HOME", "cqels": "STREAMGAUGE_CQELS_HOME"}
+JARS = {"csparql": "STREAMGAUGE_CSPARQL_HOME", "cqels": "STREAMGAUGE_CQELS_HOME", "yasper": "STREAMGAUGE_YASPER_HOME"}
 
 
 @pytest.mark.parametrize("engine", [*JARS, "sparqlstream"])

@@ -1,0 +1,81 @@
+"""YASPER (RSP4J 1.0.1), with jars of yours: its operators, one window, triple patterns and FILTER."""
+
+from pathlib import Path
+
+from streamgauge.engines import Emit, EngineUnavailableError, Session
+from streamgauge.model import algebra as al
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.semantics import Semantics
+from streamgauge.query import print_query
+from streamgauge.semantics.profiles import makes_choices_of
+from streamgauge.semantics.refusal import meaningless
+from streamgauge.wire.jvm import JvmError, jars, java_command
+from streamgauge.wire.pipe import start_piped
+from streamgauge.wire.task import Task
+
+DIALECT = "rspql"
+PROFILES = ("yasper",)
+HOME = "STREAMGAUGE_YASPER_HOME"
+HOW = (
+    "build the modules api and yasper of RSP4J (the project rsp4j of streamreasoning) with Maven, put their jars and "
+    "those that they depend on into one folder, and name that folder there (docs/foreign-engines.md)"
+)
+_COMPARED = ("=", "!=", "<", ">", "<=", ">=")
+
+
+def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
+    """``None``, or the sentence why YASPER cannot answer the query under the semantics."""
+    if not makes_choices_of(semantics, PROFILES):
+        return f"YASPER has semantics of its own: take {' or '.join(PROFILES)}, not {semantics.name}"
+    if reason := meaningless(query, semantics):
+        return reason
+    if len(query.windows) != 1 or query.windows[0].window.kind != "time" or query.static:
+        return "YASPER's operators are run with one window over time and no static data"
+    if query.r2s is not None and query.r2s not in semantics.r2s_able:
+        return f"YASPER is run with Rstream: leave {query.r2s} out"
+    form = query.form
+    if not isinstance(form, al.Select) or not isinstance(form.pattern, al.Project):
+        return "YASPER's parser knows SELECT of variables: select them by name"
+    return _unread(form.pattern.pattern)
+
+
+def _unread(pattern: al.Pattern) -> str | None:
+    """What its parser does not turn into operators: it reads triple patterns and comparisons in FILTER."""
+    while isinstance(pattern, al.Filter | al.Graph):
+        if isinstance(pattern, al.Filter) and not _compares(pattern.condition):
+            return "YASPER's FILTER compares a variable with a variable or a number"
+        pattern = pattern.pattern
+    if not isinstance(pattern, al.BGP):
+        return f"YASPER's parser knows triple patterns and FILTER, no {type(pattern).__name__.upper()}: leave it out"
+    for each in pattern.patterns:
+        if not all(isinstance(part, al.Var) or str(part).startswith("<") for part in (each.subject, each.predicate)):
+            return "YASPER's parser knows no property paths: write triple patterns"
+        if isinstance(each.object, str) and not each.object.startswith("<"):
+            return "YASPER's parser takes a literal in a pattern for an IRI: compare it in a FILTER"
+    return None
+
+
+def _compares(condition: al.Expression) -> bool:
+    if isinstance(condition, al.Call) and condition.operator in {"&&", "||"}:
+        return all(map(_compares, condition.arguments))
+    simple = isinstance(condition, al.Call) and condition.operator in _COMPARED
+    return simple and not any(isinstance(each, al.Call | al.Exists) for each in _arguments(condition))
+
+
+def _arguments(condition: al.Expression) -> tuple[al.Expression, ...]:
+    return condition.arguments if isinstance(condition, al.Call) else ()
+
+
+def command() -> list[str]:
+    """Its program on the pipe; EngineUnavailableError says how to get the jars, or a JDK."""
+    try:
+        return java_command(jars(HOME, HOW), (Path(__file__).parent / "Yasper.java",), "streamgauge.yasper.Yasper")
+    except JvmError as error:
+        raise EngineUnavailableError(str(error)) from error
+
+
+def start(query: ContinuousQuery, semantics: Semantics, emit: Emit) -> Session:
+    """Begin to answer in a process of its own; ValueError for what is refused."""
+    if reason := refuse(query, semantics):
+        raise ValueError(reason)
+    return start_piped(command(), Task(print_query(query, DIALECT), DIALECT, semantics, query.static), emit)
