@@ -53,10 +53,10 @@ def word(line: bytes) -> Word | None:
     said = cast(Said, found[1].decode())
     try:
         value = json.loads(line)[said]
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         return None
     if said == "refused":
-        return Word(said, str(value))
+        return Word(said, value) if isinstance(value, str) and value else None
     return Word(said) if value is True else None
 
 
