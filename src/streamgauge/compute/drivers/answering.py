@@ -14,8 +14,9 @@ from streamgauge.model.semantics import Semantics
 from streamgauge.model.terms import Term
 from streamgauge.query.stamps import uses_timestamp
 
-OVERLAP: Final = 2
-"""How many looks may see one triple for it to be worth looking at contents whole."""
+OVERLAP: Final = 3
+"""How many looks may see one triple for it to be worth looking at contents whole: measured, a star costs the same at 3
+to 4 looks either way, a self-join at more than 5 (benchmarks/RESULTS.md)."""
 
 
 class Answering(Protocol):
