@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
-from hypothesis import assume, given, settings
+from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from streamgauge.engines.spark import refuse
@@ -19,7 +19,7 @@ from tests.engines.spark.batched import said
 from tests.engines.test_live import by_report
 from tests.semantics.draw import asked, semantics, streams, windows
 
-FEW = 12 if settings.default.max_examples < 1000 else 400
+FEW = 8 if settings.default.max_examples < 1000 else 400
 
 
 @st.composite
@@ -38,7 +38,7 @@ def cut(draw, elements):
     return [elements[low:high] for low, high in pairwise(ends) if low < high]
 
 
-@settings(max_examples=FEW)
+@settings(max_examples=FEW, phases=(Phase.explicit, Phase.reuse, Phase.generate))  # to shrink takes minutes
 @given(st.data())
 def test_drawn_batches_say_what_the_definition_says(spark, data):
     timed = windows().filter(lambda given: all(each.window.kind != "count" for each in given))

@@ -9,15 +9,17 @@ from pyspark.sql import functions as fn
 from streamgauge.compute.spark.compiler import Compiler
 from streamgauge.compute.spark.facts import Reader
 from streamgauge.compute.spark.outcome import asked, constructed, over_nothing
+from streamgauge.compute.spark.profile import Profile
 from streamgauge.compute.spark.reads import numeric_variables, reads
 from streamgauge.compute.spark.refusal import refuse
 from streamgauge.compute.spark.relation import Relation, refine
-from streamgauge.model.algebra import Ask, Construct, QueryForm, Select
+from streamgauge.model.algebra import BGP, Ask, Construct, QueryForm, Select, Var
 from streamgauge.model.query import StreamWindow
 from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import Counting, EmptyAggregate
 from streamgauge.model.terms import Triple
 from streamgauge.query.graphs import spread
+from streamgauge.query.rebuild import every_pattern
 from streamgauge.query.stamps import stamped
 
 __all__ = ["MANY", "answers", "changes", "refuse"]
@@ -31,10 +33,14 @@ TRIPLE_COLUMNS = ("subject", "predicate", "object")
 
 @dataclass(frozen=True)
 class Means:
-    """What an engine's semantics says about contents: how copies count, what an aggregate over nothing gives."""
+    """What an engine's semantics says about contents: how copies count, what an aggregate over nothing gives.
+
+    ``known`` is the profile of the stream's triples (of at least those that are read) where it is known already.
+    """
 
     counting: Counting = Counting.SET
     empty: EmptyAggregate = EmptyAggregate.SPARQL
+    known: Profile | None = None
 
 
 def answers(
@@ -57,7 +63,7 @@ def answers(
     names = _columns(query)
     if not due:
         return spark.createDataFrame([], _schema("report int", names))
-    found = refine(_rows(Reader(spark, stream, due, windows, means.counting), query, static, many, means.empty), 1)
+    found = refine(_rows(_reader(spark, stream, due, query, windows, means), query, static, many, means.empty), 1)
     return found.frame.select("lo", *map(found.value, names)).toDF("report", *names)
 
 
@@ -78,7 +84,7 @@ def changes(
     names = _columns(query)
     if not due:
         return spark.createDataFrame([], _schema("report int, net bigint", names))
-    found = _rows(Reader(spark, stream, due, windows, means.counting), query, static, many, means.empty)
+    found = _rows(_reader(spark, stream, due, query, windows, means), query, static, many, means.empty)
     terms = [found.value(name).alias(f"t{index}") for index, name in enumerate(names)]
     come = found.frame.select(fn.col("lo").alias("report"), fn.lit(1).alias("net"), *terms)
     go = found.frame.select((fn.col("hi") + 1).alias("report"), fn.lit(-1).alias("net"), *terms)
@@ -106,6 +112,22 @@ def _columns(query: QueryForm) -> tuple[str, ...]:
 
 def _schema(first: str, names: Sequence[str]) -> str:
     return ", ".join([first, *(f"`{name}` string" for name in names)])
+
+
+def _reader(
+    spark: SparkSession,
+    stream: DataFrame,
+    due: Sequence[DueReport],
+    query: QueryForm,
+    windows: Sequence[StreamWindow],
+    means: Means,
+) -> Reader:
+    plain = not any(isinstance(part, BGP) and _has_path(part) for part in every_pattern(query.pattern))
+    return Reader(spark, stream, due, windows, means.counting, means.known, plain)
+
+
+def _has_path(pattern: BGP) -> bool:
+    return any(not isinstance(triple.predicate, str | Var) for triple in pattern.patterns)
 
 
 def _rows(reader: Reader, query: QueryForm, static: Iterable[Triple], many: int, empty: EmptyAggregate) -> Relation:

@@ -103,7 +103,8 @@ class Compiler:
             if triple not in plain
         }
         if plain:
-            found[al.BGP(tuple(plain))] = basic_graph_pattern(self.facts, plain, self.numeric, filtered)
+            solutions = basic_graph_pattern(self.facts, plain, self.numeric, filtered)
+            found[al.BGP(tuple(plain))] = distinct(solutions) if self.facts.copies else solutions
         if not found:
             return self._leaf(self._always((), ((),)))
         blocks = ordered(list(found), _names, lambda block: block != al.BGP(tuple(plain)))

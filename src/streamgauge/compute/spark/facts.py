@@ -8,8 +8,9 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from streamgauge.compute.spark.intervals import TRIPLE, Source, intervals, longest, merged, sources
+from streamgauge.compute.spark.intervals import TRIPLE, Source, intervals, longest, merged, repeats, sources
 from streamgauge.compute.spark.numbers import SPARK_TYPES, parsed
+from streamgauge.compute.spark.profile import NOT_LITERAL, Profile, profiled
 from streamgauge.compute.spark.relation import Relation, column, cut, number
 from streamgauge.compute.spark.stamps import stamps
 from streamgauge.model.algebra import TriplePattern, Var, triple_variables
@@ -22,15 +23,13 @@ from streamgauge.query.stamps import stamps_graph
 _BLOCKS = 8  # a block of reports is this many times as wide as the longest interval: few rows are cut, few pairs wasted
 
 
-NOT_LITERAL = "other"
-
-
 @dataclass(frozen=True)
 class Facts:
     """One graph's facts: streamed ones in blocks of ``width`` reports; static ones are valid in all ``reports``.
 
     ``kinds`` has the datatypes (IRIs; NOT_LITERAL for other terms) of the objects of each constant predicate of the
-    query; ``counts`` the streamed triples of each predicate: one that it lacks has static triples only.
+    query; ``counts`` the streamed triples of each predicate: one that it lacks has static triples only. Where
+    ``copies`` says so a triple may be there more than once: solutions then have to be made distinct.
     """
 
     spark: SparkSession
@@ -40,6 +39,7 @@ class Facts:
     width: int
     kinds: Mapping[Term, frozenset[str]]
     counts: Mapping[Term, int]
+    copies: bool = False
 
     def rows(self, pattern: TriplePattern) -> int:
         """An estimate of the number of solutions of a triple pattern."""
@@ -88,13 +88,19 @@ Patterns = Mapping[Term | None, Sequence[TriplePattern]]
 
 @dataclass(frozen=True)
 class Reader:
-    """What all graphs of a query are read from: the stream table, the due reports, the windows, how copies count."""
+    """What all graphs of a query are read from: the stream table, the due reports, the windows, how copies count.
+
+    ``known`` is the profile of the stream where somebody has counted already; ``plain`` says that every pattern is a
+    triple pattern without a path, so that making solutions distinct does what making triples distinct would do.
+    """
 
     spark: SparkSession
     stream: DataFrame
     due: Sequence[DueReport]
     windows: Sequence[StreamWindow] = ()
     counting: Counting = Counting.SET
+    known: Profile | None = None
+    plain: bool = False
 
     def graphs(self, wanted: Patterns, static: Iterable[Triple]) -> Graphs:
         """The facts of each graph for the triple patterns that read it; static data is in the default graph."""
@@ -102,25 +108,34 @@ class Reader:
         return {graph: self._facts(graph, wanted, beside) for graph in wanted}
 
     def _facts(self, graph: Term | None, wanted: Patterns, static: tuple[Triple, ...]) -> Facts:
-        """One graph's facts; a small job finds the datatypes and whether triples repeat."""
+        """One graph's facts; unless they are known a small job finds the datatypes and whether triples repeat."""
         patterns, given = wanted[graph], self._feeding(graph)
         kept = tuple(dict.fromkeys(t for t in static if not graph and any(_may_match(p, t) for p in patterns)))
+        known = self.known
         if given or graph is None:
             frame = self._arrivals(patterns, given).select(*TRIPLE, "lo", "hi")
         else:
-            frame, given = self._stamps(graph, wanted)
-        kinds, counts, repeated = _profile(frame)
+            (frame, given), known = self._stamps(graph, wanted), None
+        found = known or profiled(frame)
+        kinds, counts = dict(found.kinds), found.counts
         for predicate in {p.predicate for p in patterns if isinstance(p.predicate, str)} | kinds.keys():
             kinds[predicate] = kinds.get(predicate, frozenset()) | _static_kinds(predicate, kept)
         any_predicate = any(not isinstance(p.predicate, str) for p in patterns)
         mixed = [triple for triple in kept if any_predicate or triple[1] in counts]
         if mixed:
             frame = frame.unionByName(_always(self.spark, mixed, len(self.due)))
-        if self.counting is Counting.SET and (mixed or repeated):
-            frame = merged(frame)
+        frame, copies = self._once(frame, True if mixed else found.repeated)
         width = 1 << (_BLOCKS * longest(self.due, given)).bit_length()  # a power of two: the blocks of graphs nest
         frame, width = (frame, len(self.due)) if 2 * width > len(self.due) else (cut(frame, width), width)
-        return Facts(self.spark, frame, kept, len(self.due), width, kinds, counts)
+        return Facts(self.spark, frame, kept, len(self.due), width, kinds, counts, copies)
+
+    def _once(self, frame: DataFrame, repeated: bool | None) -> tuple[DataFrame, bool]:
+        """Each triple once where contents are sets, and whether that is left to be done to the solutions."""
+        if self.counting is not Counting.SET or repeated is False:
+            return frame, False
+        if repeated is None and self.plain and len(self.due) == 1:
+            return frame, True
+        return (merged(frame) if repeated or repeats(frame) else frame), False
 
     def _feeding(self, graph: Term | None) -> list[Source]:
         return [source for source in sources(self.windows) if source.graph == graph]
@@ -157,22 +172,6 @@ def _constants(pattern: TriplePattern) -> Column:
 def _may_match(pattern: TriplePattern, triple: Triple) -> bool:
     nodes = (pattern.subject, pattern.predicate, pattern.object)
     return all(not isinstance(node, str) or node == term for node, term in zip(nodes, triple, strict=True))
-
-
-def _profile(frame: DataFrame) -> tuple[dict[Term, frozenset[str]], dict[Term, int], bool]:
-    """The datatypes of the objects of each predicate, the number of its triples, and whether some triple may repeat."""
-    literal = fn.col("object").startswith('"')
-    suffix = fn.when(literal, fn.substring_index("object", '"', -1)).otherwise(NOT_LITERAL)
-    kinds: dict[Term, frozenset[str]] = {}
-    counts: dict[Term, int] = {}
-    repeated = False
-    numbers = (fn.count("*"), fn.count_distinct(fn.xxhash64(*TRIPLE)))  # equal hashes count as equal
-    for predicate, kind, count, distinct in frame.groupBy("predicate", suffix.alias("suffix")).agg(*numbers).collect():
-        iri = kind.removeprefix("^^<").removesuffix(">") or XSD + "string"
-        kinds[predicate] = kinds.get(predicate, frozenset()) | {iri}
-        counts[predicate] = counts.get(predicate, 0) + count
-        repeated = repeated or count != distinct
-    return kinds, counts, repeated
 
 
 def _static_kinds(predicate: Term, static: Iterable[Triple]) -> frozenset[str]:

@@ -47,7 +47,7 @@ class Batches:
     ) -> None:
         self._query, self._semantics, self._sink = query, semantics, sink
         self._evaluation = Evaluation(spark, query, semantics)
-        self._panes = Panes(spark, checkpoint / "panes", {each.stream for each in query.windows})
+        self._panes = Panes(spark, checkpoint / "panes", query)
         self._log = StateLog(checkpoint / "batches")
         self.told: int | None = None
         self.error: Exception | None = None
@@ -136,9 +136,9 @@ class Batches:
         last = came.last
         if due:
             first = min(view.first for report in wanted for view in report.views)
-            rows = self._panes.rows(came.panes, first, max(report.last for report in wanted))
+            rows, known = self._panes.rows(came.panes, first, max(report.last for report in wanted))
             due = self._evaluation.evaluated(rows, due)
-            said = list(self._evaluation.said(rows, due, came.last))
+            said = list(self._evaluation.said(rows, due, came.last, known))
             last = due[-1] if due else last
         after = replace(came, passed=upto, last=last, sent=came.sent + len(said))
         return Done(part, said, before, forget(after, self._wanted_from(closes, after)))

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from streamgauge.compute.spark.answers import Means, answers, changes, columns
 from streamgauge.compute.spark.intervals import intervals, sources
+from streamgauge.compute.spark.profile import Profile
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import R2S, Counting, Report, Semantics
@@ -49,33 +50,40 @@ class Evaluation:
             steps[high + 1] -= count
         return tuple(report for report, size in zip(due, accumulate(steps), strict=False) if size)
 
-    def said(self, rows: DataFrame, due: Sequence[DueReport], last: DueReport | None) -> Iterator[Said]:
-        """What is sent at the reports when ``last`` was evaluated before them; nothing for a silent one."""
+    def said(
+        self, rows: DataFrame, due: Sequence[DueReport], last: DueReport | None, known: Profile | None
+    ) -> Iterator[Said]:
+        """What is sent at the reports when ``last`` was evaluated before them; nothing for a silent one.
+
+        ``known`` is the profile of the rows, if it is known.
+        """
         if not due:
             return
         if (self.query.r2s or self.semantics.r2s) is R2S.RSTREAM:
-            tables = self._bags(rows, due)
+            tables = self._bags(rows, due, known)
         else:
-            tables = self._differences(rows, due, last)
+            tables = self._differences(rows, due, last, known)
         for report, table in zip(due, tables, strict=True):
             if len(table) or self.semantics.notify_empty:
                 yield Said(report, table)
 
-    def _bags(self, rows: DataFrame, due: Sequence[DueReport]) -> Iterator[pa.Table]:
+    def _bags(self, rows: DataFrame, due: Sequence[DueReport], known: Profile | None) -> Iterator[pa.Table]:
         query = self.query
         found = answers(
-            self.spark, rows, due, query.form, query.static, windows=query.windows, means=self._means
+            self.spark, rows, due, query.form, query.static, windows=query.windows, means=self._means(known)
         ).toArrow()
         if self.semantics.answers is Counting.SET:
             names = [f"c{index}" for index in range(found.num_columns)]
             found = found.rename_columns(names).group_by(names).aggregate([])
         return self._apart(found.column(0), found.columns[1:], len(due))
 
-    def _differences(self, rows: DataFrame, due: Sequence[DueReport], last: DueReport | None) -> Iterator[pa.Table]:
+    def _differences(
+        self, rows: DataFrame, due: Sequence[DueReport], last: DueReport | None, known: Profile | None
+    ) -> Iterator[pa.Table]:
         """Rows that came since the report before, or those that went."""
         query, wanted = self.query, [last, *due] if last else list(due)
         found = changes(
-            self.spark, rows, wanted, query.form, query.static, windows=query.windows, means=self._means
+            self.spark, rows, wanted, query.form, query.static, windows=query.windows, means=self._means(known)
         ).toArrow()
         report, net, *terms = found.columns
         if self.semantics.answers is Counting.SET:
@@ -97,9 +105,8 @@ class Evaluation:
         plain = table.drop_columns(["report"])
         return (plain.slice(low, high - low) for low, high in pairwise(map(int, borders)))
 
-    @property
-    def _means(self) -> Means:
-        return Means(self.semantics.content, self.semantics.empty_aggregate)
+    def _means(self, known: Profile | None) -> Means:
+        return Means(self.semantics.content, self.semantics.empty_aggregate, known)
 
 
 def _of_sets(report: pa.ChunkedArray, net: pa.ChunkedArray, terms: Sequence[pa.ChunkedArray]) -> pa.Array:

@@ -5,8 +5,10 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
+from queue import Empty, Queue
 
 import pyarrow.parquet as pq
 
@@ -36,26 +38,44 @@ class Landing:
 
     def start(self) -> threading.Thread:
         """Land in a thread of its own until the source ends; what goes wrong is kept in ``error``."""
-        thread = threading.Thread(target=self._kept, name="landing", daemon=True)
+        thread = threading.Thread(target=self._kept, args=(self.run,), name="landing", daemon=True)
         thread.start()
         return thread
 
     def run(self) -> None:
-        """Land until the source ends."""
+        """Land until the source ends: every ``every_s`` seconds, or when a file is full."""
         self.folder.mkdir(parents=True, exist_ok=True)
         files, number = self._known()
-        items = (item for item in self.source.items() if isinstance(item, StreamElement) and item.added)
+        queue: Queue[StreamElement | None] = Queue(MOST_ELEMENTS)
+        reading = threading.Thread(target=self._kept, args=(partial(self._read, queue, number),), daemon=True)
+        reading.start()
         ended = self.clock()
-        for element in islice(items, number if self.skip else 0, None):
-            self._waiting.append(replace(element, sequence=number))
-            number += 1
+        while (element := self._next(queue)) is not None:
+            if isinstance(element, StreamElement):
+                self._waiting.append(replace(element, sequence=number))
+                number += 1
             if len(self._waiting) >= MOST_ELEMENTS or self.clock() - ended >= self.every_s:
                 files, ended = self._land(files), self.clock()
         self._land(files)
 
-    def _kept(self) -> None:
+    def _read(self, queue: "Queue[StreamElement | None]", known: int) -> None:
+        items = (item for item in self.source.items() if isinstance(item, StreamElement) and item.added)
         try:
-            self.run()
+            for element in islice(items, known if self.skip else 0, None):
+                queue.put(element)
+        finally:
+            queue.put(None)
+
+    def _next(self, queue: "Queue[StreamElement | None]") -> StreamElement | Empty | None:
+        """The next element, ``None`` at the end of the source, Empty when none came for a while."""
+        try:
+            return queue.get(timeout=self.every_s)
+        except Empty as nothing:
+            return nothing
+
+    def _kept(self, work: Callable[[], None]) -> None:
+        try:
+            work()
         except Exception as error:
             self.error = error
 

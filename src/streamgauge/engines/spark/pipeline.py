@@ -123,7 +123,8 @@ def _landed(job: Job) -> tuple[Path, Landing | None]:
     if address.scheme == "file" and Path(address.path).is_dir() and _is_tables(Path(address.path)):
         return Path(address.path), None
     folder = job.checkpoint / "landed"
-    return folder, Landing(folder, open_source(job.source), address.scheme == "file")
+    anew = address.scheme == "file" or (address.scheme.startswith("kafka") and "group" not in address.options)
+    return folder, Landing(folder, open_source(job.source), anew)
 
 
 def _is_tables(folder: Path) -> bool:

@@ -17,12 +17,13 @@ KEPT = 100
 
 @dataclass(frozen=True, slots=True)
 class Pane:
-    """Where the rows of one batch are (Parquet files), and which times (ms) they span."""
+    """Where the rows of one batch are (Parquet files), which times (ms) they span, and what was counted over them."""
 
     batch: int
     first: int
     last: int
     files: tuple[str, ...]
+    counted: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,8 @@ def forget(state: State, wanted: int) -> State:
 
 def _state(data: dict[str, Any]) -> State:
     last = data.pop("last")
-    panes = tuple(Pane(**(pane | {"files": tuple(pane["files"])})) for pane in data.pop("panes"))
+    panes = tuple(
+        Pane(**(pane | {name: tuple(pane[name]) for name in ("files", "counted")})) for pane in data.pop("panes")
+    )
     report = last and DueReport(last["instant"], tuple(View(**view) for view in last["views"]))
     return State(**data, last=report, panes=panes)

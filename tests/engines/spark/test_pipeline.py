@@ -1,0 +1,160 @@
+"""Streaming jobs: what they take in, where answers go, what a second start with the same checkpoint does."""
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from streamgauge.engines.spark import pipeline
+from streamgauge.engines.spark.evaluation import Said
+from streamgauge.engines.spark.landing import Landing
+from streamgauge.engines.spark.pipeline import CheckpointError, Job, run
+from streamgauge.engines.spark.sinks import Messages
+from streamgauge.engines.spark.state import State
+from streamgauge.model.semantics import Origin, Semantics
+from streamgauge.query import parse
+from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
+from streamgauge.sources import Delivery, SourceError
+from streamgauge.wire.formats import write_stream
+from streamgauge.wire.run import read_run
+from tests.notation import stream
+
+TEXT = (
+    "REGISTER {operator} <urn:answers> AS SELECT ?s ?o FROM NAMED WINDOW <urn:w> ON <http://ex.org/streams/test> "
+    "[RANGE PT{size}S STEP PT{size}S] WHERE {{ WINDOW <urn:w> {{ ?s <urn:p> ?o }} }}"
+)
+BOUNDED = Semantics("bounded", lateness=1000, origin=Origin.FIRST)
+CAME = "500: a p b. | 900: b p c. | 2600: c p d. | 400: d p e. | 1900: e p f. | 5200: f p g."
+
+
+def job(root: Path, **given) -> Job:
+    text = TEXT.format(operator="RSTREAM", size=1)
+    asked = {"source": str(root / "stream"), "sink": str(root / "answers"), "files": 1, "drain": True} | given
+    return Job(
+        parse(text), text, "rspql", BOUNDED, asked.pop("source"), asked.pop("sink"), root / "checkpoint", **asked
+    )
+
+
+def landed(root: Path, text: str = CAME, first: int = 0) -> None:
+    """Each element a file, one second after the other."""
+    (root / "stream").mkdir(exist_ok=True)
+    for number, element in enumerate(stream(text)):
+        file = root / "stream" / f"{first + number:03}.parquet"
+        write_stream([element], file)
+        os.utime(file, (1_000_000 + first + number, 1_000_000 + first + number))
+
+
+def answers(root: Path):
+    found = read_run(root / "answers", parse)
+    return [(answer.scope, Counter(answer.added)) for answer in found.answers], found.header
+
+
+def test_a_folder_of_files_is_answered_once_and_again_not_at_all(spark, tmp_path):
+    landed(tmp_path)
+    first = run(spark, job(tmp_path), lambda _done: None)
+    again = run(spark, job(tmp_path), lambda _done: None)
+    assert again == first
+    assert (first.rows, first.late) == (6, 1)
+    said, header = answers(tmp_path)
+    rows = {0: ("<urn:a>", "<urn:b>"), 1: ("<urn:e>", "<urn:f>"), 2: ("<urn:c>", "<urn:d>"), 5: ("<urn:f>", "<urn:g>")}
+    wanted = {500 + 1000 * n: Counter() for n in range(5)}
+    wanted[500] = Counter([("<urn:a>", "<urn:b>"), ("<urn:b>", "<urn:c>")])
+    wanted[1500], wanted[2500], wanted[4500] = (Counter([rows[n]]) for n in (1, 2, 5))
+    assert said == [((start, start + 1000), bag) for start, bag in sorted(wanted.items())]
+    assert (header.advanced_to, header.late) == (5500, 1)
+    batches = pq.read_table(tmp_path / "answers" / "batches.parquet").to_pydict()
+    assert sum(batches["late"]) == 1
+    assert sum(batches["rows"]) == 6
+    assert sum(batches["closed"]) == len(said)
+
+
+def test_a_file_that_is_no_stream_table_lands_first(spark, tmp_path):
+    write_stream(stream("0: a p b. | 1000: b p c. | 2500: c p d."), tmp_path / "stream.nq")
+    state = run(spark, job(tmp_path, source=str(tmp_path / "stream.nq")), lambda _done: None)
+    assert state.rows == 3
+    assert [scope for scope, bag in answers(tmp_path)[0] if bag] == [(0, 1000), (1000, 2000), (2000, 3000)]
+
+
+def test_files_that_come_in_another_order_than_their_elements_are_named(spark, tmp_path):
+    landed(tmp_path)
+    os.utime(tmp_path / "stream" / "003.parquet", (1, 1))
+    with pytest.raises(OutOfOrderError, match=r"000\.parquet: sequence 0 comes after 3"):
+        run(spark, job(tmp_path), lambda _done: None)
+
+
+def test_a_checkpoint_of_another_query_is_named(spark, tmp_path):
+    landed(tmp_path, "0: a p b.")
+    pipeline._claim(job(tmp_path))
+    with pytest.raises(CheckpointError, match="made with another sink"):
+        run(spark, job(tmp_path, sink=str(tmp_path / "elsewhere")), lambda _done: None)
+
+
+class Kept:
+    """A sink that keeps what it was sent and says that so many were not delivered."""
+
+    def __init__(self, undelivered: int) -> None:
+        self.sent, self.undelivered = [], undelivered
+
+    def send(self, message: bytes, key: str | None = None) -> None:
+        self.sent.append((key, message))
+
+    def close(self) -> Delivery:
+        return Delivery(len(self.sent), self.undelivered, "nobody listens")
+
+
+def done_of(*rows):
+    import pyarrow as pa
+
+    from streamgauge.engines.spark.batches import Done
+    from streamgauge.model.report import DueReport, View
+
+    due = DueReport(1000, (View(0, 1000, 0, 999, 9),))
+    table = pa.table([[row[n] for row in rows] for n in range(2)], schema=pa.schema([("s", "string"), ("o", "string")]))
+    return Done(0, [Said(due, table)], State(), State())
+
+
+def test_messages_have_a_key_for_query_report_and_row(tmp_path):
+    kept = Kept(0)
+    header = pipeline._sink(job(tmp_path), tmp_path, 0)._header
+    messages = Messages("urn:answers", header, lambda: kept)
+    messages.write(done_of(("<urn:a>", "<urn:b>"), ("<urn:c>", None)))
+    messages.write(done_of())
+    assert [key for key, _ in kept.sent] == ["urn:answers 1000 0", "urn:answers 1000 1", "urn:answers 1000 -"]
+    assert b'"add":[["<urn:c>",null]]' in kept.sent[1][1]
+
+
+def test_messages_that_were_not_delivered_stop_the_batch(tmp_path):
+    header = pipeline._sink(job(tmp_path), tmp_path, 0)._header
+    with pytest.raises(SourceError, match="1 of the batch's messages were not delivered: nobody listens"):
+        Messages("q", header, lambda: Kept(1)).write(done_of(("<urn:a>", "<urn:b>")))
+
+
+class Given:
+    """A source of these elements."""
+
+    def __init__(self, elements) -> None:
+        self.elements = elements
+
+    def items(self):
+        yield from self.elements
+
+    def close(self) -> None:
+        pass
+
+
+def test_landing_goes_on_where_it_was(tmp_path):
+    came = stream("7: a p b. | 8: b p c. | 9: c p d.")
+    Landing(tmp_path, Given(came[:2]), skip=True, every_s=0.05).run()
+    Landing(tmp_path, Given(came), skip=True, every_s=0.05).run()
+    Landing(tmp_path, Given(came[:1]), skip=False, every_s=0.05).run()
+    table = pq.read_table(tmp_path)
+    assert (table["sequence"].to_pylist(), table["time"].to_pylist()) == ([0, 1, 2, 3], [7, 8, 9, 7])
+
+
+def test_what_it_cannot_answer_is_refused_before_anything_starts(tmp_path):
+    asked = job(tmp_path)
+    changing = Semantics("changing", report=frozenset({"content change"}), lateness=0)
+    with pytest.raises(RefusedError, match="content changes"):
+        run(None, Job(asked.query, asked.text, "rspql", changing, "x", "y", tmp_path), lambda _done: None)
