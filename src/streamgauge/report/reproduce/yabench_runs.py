@@ -132,7 +132,7 @@ def _kept(test: Trial, folder: Path, run: Run, verdict: Verdict, doer: Doer) -> 
         lines=plain,
         gracious=fitted,
         refused=refused,
-        outcome=None if test.number else outcome(run, verdict, folder / STREAM, Means(doer.spark)),
+        outcome=None if test.number else told(folder, run, verdict, Means(doer.spark)),
         failure=run.header.failure or "",
     )
 
@@ -148,6 +148,14 @@ def scored(folder: Path, run: Run, *, gracious: bool) -> tuple[tuple[Line, ...],
             return (), str(error)
         file.write_text("".join(f"{line.text()}\n" for line in found), encoding="utf-8")
     return tuple(map(parse, file.read_text(encoding="utf-8").splitlines())), ""
+
+
+def told(folder: Path, run: Run, verdict: Verdict, means: Means) -> Outcome:
+    """The cell, kept in the run's folder."""
+    file = folder / "TABLE_1"
+    if not file.exists():
+        file.write_text(outcome(run, verdict, folder / STREAM, means), encoding="utf-8")
+    return Outcome(file.read_text(encoding="utf-8"))
 
 
 def outcome(run: Run, verdict: Verdict, stream: Path, means: Means) -> Outcome:
