@@ -1,5 +1,7 @@
 """Single messages: every form comes back as it was sent; where a graph's time comes from; what is refused."""
 
+import io
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 
 import pytest
@@ -104,6 +106,29 @@ def test_bad_messages_are_refused_with_their_place(case):
     form, payload, said = REFUSED[case]
     with pytest.raises(FormatError, match=said):
         stream_formats()[form].decoder(Reading(stamped="urn:at"))(payload, "m", None)
+
+
+@st.composite
+def damaged(draw, form):
+    """A message of two elements with some bytes cut out, doubled or replaced; or any bytes."""
+    if draw(st.booleans()):
+        return draw(st.binary(max_size=60))
+    triples = (("<urn:a>", "<urn:b>", '"MESSAGE . @message"@en'), ("_:b", "<urn:b>", f'"7"^^<{XSD}integer>'))
+    text = b"".join(stream_formats()[form].encode(StreamElement("urn:s", n, n, triples)) for n in range(2))
+    start, length = draw(st.integers(0, len(text))), draw(st.integers(0, 20))
+    return text[:start] + draw(st.binary(max_size=9)) + text[start + draw(st.sampled_from([0, length])) :]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@given(st.data())
+def test_whatever_comes_is_read_or_refused(form, data):
+    payload = data.draw(damaged(form))
+    chosen, whole = stream_formats()[form], form in ("jelly", "trig")  # what cannot be passed over
+    with suppress(FormatError):
+        assert all(isinstance(item, StreamElement | Advance) for item in chosen.decoder(Reading())(payload, "m", 5))
+    if chosen.follow is not None:
+        with suppress(FormatError) if whole else nullcontext():
+            list(chosen.follow(io.BufferedReader(io.BytesIO(payload)), "m", Reading(limit=200), lambda error: None))
 
 
 def test_a_message_of_lines_holds_elements_and_advances():

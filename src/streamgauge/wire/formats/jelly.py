@@ -4,9 +4,9 @@ Frame n of a stream of triples holds at n x interval ms; empty frames only let t
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from io import BytesIO, RawIOBase
+from io import BytesIO
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import IO, Any, TypeAlias, cast
 
 import pyoxigraph as ox
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
@@ -23,7 +23,6 @@ from streamgauge.model.terms import Term, Triple, is_blank, is_iri
 from streamgauge.wire.canonical import Canonical, parse_term
 from streamgauge.wire.formats.dataset import Quad, gather, graph_of, message, stamp
 from streamgauge.wire.formats.format import (
-    Arriving,
     Decode,
     Format,
     FormatError,
@@ -40,7 +39,11 @@ from streamgauge.wire.formats.quads import GRAPHS_LIST
 Statement: TypeAlias = tuple[str, Triple, Term | None]
 """(place, triple, graph); the graph is ``None`` in a stream of triples, empty for the default graph."""
 
+_LARGEST = 2**31 - 1
+"""Bytes that protobuf allows a frame."""
+
 _FAULTS = (
+    MemoryError,
     JellyConformanceError,
     DecodeError,
     NotImplementedError,
@@ -61,7 +64,7 @@ def read(path: Path, reading: Reading) -> Iterator[StreamElement]:
 def follow(file: IO[bytes], place: str, reading: Reading, _refuse: Refuse) -> Iterator[StreamElement]:
     """The elements of an open Jelly stream, frame by frame; an unreadable frame is never passed over."""
     numbering = Numbering(reading)
-    for count, (where, statements) in enumerate(_statements(Arriving(file), place)):
+    for count, (where, statements) in enumerate(_statements(file, place, reading.limit)):
         for item in message(_quads(statements), where, reading, None, count * reading.interval):
             yield numbering.element(*item)
 
@@ -71,7 +74,7 @@ def decoder(reading: Reading) -> Decode:
     numbering = Numbering(reading)
 
     def decode(payload: bytes, place: str, arrived: int | None) -> Sequence[StreamElement]:
-        frames = [statements for _, statements in _statements(BytesIO(payload), place)]
+        frames = [statements for _, statements in _statements(BytesIO(payload), place, reading.limit)]
         items = [item for frame in frames for item in message(_quads(frame), place, reading, arrived)]
         return [numbering.element(*item) for item in items]
 
@@ -108,13 +111,13 @@ def _items(path: Path, reading: Reading) -> Iterator[Item]:
 
 def _frames(file: Path) -> Iterator[tuple[str, list[Statement]]]:
     with open_bytes(file) as binary:
-        yield from _statements(binary, str(file))
+        yield from _statements(binary, str(file), _LARGEST)
 
 
-def _statements(file: IO[bytes] | RawIOBase, place: str) -> Iterator[tuple[str, list[Statement]]]:
+def _statements(file: IO[bytes], place: str, limit: int) -> Iterator[tuple[str, list[Statement]]]:
     """(place, statements) of every frame."""
     terms = _Terms()
-    for count, frame in enumerate(_guarded(parse_jelly_grouped(file), place)):
+    for count, frame in enumerate(_guarded(parse_jelly_grouped(cast(IO[bytes], _Bounded(file, limit))), place)):
         where = f"{place}, frame {count}"
         yield where, [(where, terms.triple(item), terms.graph(item)) for item in frame]
 
@@ -133,6 +136,35 @@ def _guarded(frames: Iterator[Any], place: str) -> Iterator[Any]:
             count += 1
     except _FAULTS as error:
         raise FormatError(f"{place}, frame {count}: not a readable Jelly stream: {error}") from error
+
+
+class _Bounded:
+    """A file whose reads are bounded. It can be set back by what was just read, as pyjelly does to tell the framing."""
+
+    def __init__(self, file: IO[bytes], limit: int) -> None:
+        self._file = file
+        self._limit = limit
+        self._last = b""
+        self._back = b""
+
+    def seekable(self) -> bool:
+        """So that nothing is read ahead."""
+        return True
+
+    def seek(self, offset: int, _whence: int) -> None:
+        """Back by some of what was just read."""
+        self._back = self._last[offset:] if offset else b""
+
+    def read(self, size: int = -1) -> bytes:
+        """As many bytes, or all; ValueError when they are more than a frame may have."""
+        if size > self._limit:
+            raise ValueError(f"a frame of {size} bytes: the limit is {self._limit}")
+        wanted = self._limit + 1 if size < 0 else size
+        self._last = self._back[:wanted] + self._file.read(max(0, wanted - len(self._back)))
+        self._back = self._back[wanted:]
+        if len(self._last) > self._limit:
+            raise ValueError(f"a frame of more than {self._limit} bytes: raise the limit")
+        return self._last
 
 
 class _Terms:
