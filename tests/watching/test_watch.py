@@ -8,11 +8,12 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import streamgauge
 from streamgauge.engines import load
+from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery, StreamWindow
 from streamgauge.model.semantics import Borders, Clock, Origin, Report, Semantics, Tick
 from streamgauge.query import QueryError, parse_sparql, print_query
@@ -251,6 +252,7 @@ def test_a_program_that_fails_is_told(monkeypatch):
         (COUNT, (PAIRS,), {"late": 1}, TypeError, "no option late"),
         (COUNT, (PAIRS,), {"semantics": "cqels-1.x"}, RefusedError, "no clock of its own"),
         (COUNT, ([("1", PAIRS[0][1])],), {}, WatchError, "'1' is no time"),
+        (COUNT, ([StreamElement(STREAM, 1, 5, (), (("a", "b", "c"),))],), {}, RefusedError, "element 5 removes"),
         (COUNT, ([7],), {}, WatchError, "7 is no stream element"),
         (COUNT, ([(1, "<urn:s> <urn:p> .")],), {}, WatchError, "not triples"),
         (COUNT, ([(1, [("a", "b")])],), {}, WatchError, "not triples"),
@@ -282,7 +284,6 @@ def clocked(chosen: Semantics) -> bool:
     return closes and chosen.borders is Borders.CLOSED_OPEN
 
 
-@settings(max_examples=max(80, settings.default.max_examples))
 @given(st.data())
 def test_the_answers_are_those_of_the_engine_from_its_own_t0_without_the_ones_before_anything(data):
     chosen, over = data.draw(semantics()), data.draw(windows())

@@ -31,7 +31,7 @@ def beginning(windows: Sequence[StreamWindow], semantics: Semantics, first: int)
     if semantics.origin is Origin.FIRST:
         return Beginning(semantics)
     step = lcm(semantics.time_unit, semantics.period or 1, *(window.slide for window in timed))
-    earliest = first - (semantics.lateness or 0) - max((window.size for window in timed), default=0)
+    earliest = first - (semantics.lateness or 0) - max((window.size for window in timed), default=1)
     moved = semantics.t0 + (earliest - semantics.t0) // step * step
     if moved <= semantics.t0:
         return Beginning(semantics)

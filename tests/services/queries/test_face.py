@@ -25,6 +25,7 @@ from tests.services.queries.asks import IN, OUT, construct, element, select
 from tests.services.queries.test_registry import WAIT, Stuck
 
 TOKEN = "a-token-that-nobody-guesses"
+REMOVES = b'{"t":1,"n":7,"stream":"urn:in","add":"","remove":"<urn:a> <urn:b> <urn:c> .\\n"}'
 LINES = {"Content-Type": "application/x-ndjson"}
 
 
@@ -126,6 +127,7 @@ def test_a_stream_iri_is_percent_encoded(ask):
         ("GET", "/queries/q7/answers", {}, 404, "no query q7"),
         ("GET", "/queries/q1/answers?after=x", {}, 400, "expected the number of an event"),
         ("POST", f"/streams/{IN}", {"content": b"{}", "headers": LINES}, 400, "body: field stream"),
+        ("POST", f"/streams/{IN}", {"content": REMOVES, "headers": LINES}, 400, "element 7 removes triples"),
         ("POST", f"/streams/{IN}?t=soon", {"content": lines(0), "headers": LINES}, 400, "t is 'soon'"),
         (
             "POST",

@@ -267,7 +267,7 @@ def plain(text, elements):
     return [json.loads(encode_answer(answer)) for answer in watch(text, elements, end="stream", t0=0)]
 
 
-@settings(max_examples=max(40, settings.default.max_examples // 2))
+@settings(max_examples=max(30, settings.default.max_examples // 2))
 @given(st.data())
 def test_whatever_happens_in_between_every_subscriber_gets_each_answer_once_and_in_order(data):
     """Drawn interleavings: what a subscriber got over its connections is what a plain watch of the elements gives."""

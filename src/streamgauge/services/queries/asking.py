@@ -35,7 +35,7 @@ class Asking:
 
     ``moves`` says how a query begins at a time (ms): ``beginning``, or ``as_declared`` to keep t0. ``late`` counts the
     elements that came after their time was declared over, or that the engine found late. RefusedError when the engine
-    refuses a query.
+    refuses a query, and for an element that removes triples.
     """
 
     def __init__(
@@ -62,6 +62,7 @@ class Asking:
         if self._told is not None and element.time <= self._told:
             self._after_told += 1
             return
+        refuse_removal(element)
         (self._session or self._begin(element.time)).push(element)
 
     def advance(self, time: int) -> None:
@@ -79,6 +80,12 @@ class Asking:
         begun = [_begun(each, self._moves(each.query, each.semantics, first)) for each in self._asked]
         self._session = start(self._engine, begun)
         return self._session
+
+
+def refuse_removal(element: StreamElement) -> None:
+    """RefusedError for an element that removes triples, which windows do not define."""
+    if element.removed:
+        raise RefusedError(f"element {element.sequence} removes triples: over windows what leaves is what they say")
 
 
 def moved(query: ContinuousQuery, semantics: Semantics, first: int) -> Beginning:

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from streamgauge.model.element import StreamElement
+from streamgauge.services.queries.asking import refuse_removal
 from streamgauge.services.queries.wishes import WishError
 from streamgauge.wire.formats import Reading, stream_formats
 from streamgauge.wire.lines import Input
@@ -25,8 +27,8 @@ def read_items(
 ) -> Sequence[Input]:
     """The elements and advances of a body. ``kind`` is its media type, ``form`` a format's name that goes before it.
 
-    ``time`` is the time (ms, or ``now``) of all its elements; Turtle and N-Triples without it are of now. WishError
-    and FormatError say what is wrong.
+    ``time`` is the time (ms, or ``now``) of all its elements; Turtle and N-Triples without it are of now. WishError,
+    FormatError and RefusedError say what is wrong.
     """
     media = kind.partition(";")[0].strip().lower()
     name = form or _BY_TYPE.get(media)
@@ -35,7 +37,11 @@ def read_items(
         known = ", ".join(sorted(_BY_TYPE))
         raise WishError(f"elements come as one of {known}: {media or 'no content type'} is none (or name ?form=)")
     arrived = now() if time == "now" or (time is None and made.name == "turtle") else _milliseconds(time)
-    return made.decoder(Reading(stream=stream, lateness=_ANY_LATENESS))(body, "body", arrived)
+    items = made.decoder(Reading(stream=stream, lateness=_ANY_LATENESS))(body, "body", arrived)
+    for item in items:
+        if isinstance(item, StreamElement):
+            refuse_removal(item)
+    return items
 
 
 def _milliseconds(time: str | None) -> int | None:
