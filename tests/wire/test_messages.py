@@ -2,7 +2,10 @@
 
 import io
 
+import pyoxigraph as ox
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from streamgauge.wire.formats import FormatError, Reading, read_stream, refused, stream_formats
 
@@ -108,8 +111,6 @@ def test_bad_messages_can_be_passed_over():
 
 
 def test_what_is_written_is_all_four_syntaxes(tmp_path):
-    import pyoxigraph as ox
-
     form = stream_formats()["messages"]
     (element,) = read(ONE)
     text = form.encode(element).decode()
@@ -117,3 +118,30 @@ def test_what_is_written_is_all_four_syntaxes(tmp_path):
     for syntax in (ox.RdfFormat.TURTLE, ox.RdfFormat.TRIG, ox.RdfFormat.N_TRIPLES, ox.RdfFormat.N_QUADS):
         assert len(list(ox.parse(body, format=syntax))) == 2
     assert read(text + text, lateness=0)[1].added == element.added
+
+
+WORDS = st.lists(
+    st.sampled_from(["MESSAGE", "@message .", "\n", " ", '"', "'", "\\", "<", ">", "#", "# @message", "é"])
+)
+QUOTES = st.sampled_from(['"', "'", '"""', "'''"])
+
+
+def quoted(text: str, quote: str) -> str:
+    """The literal in Turtle, line ends as they are where the quotes allow it."""
+    text = text.replace("\\", "\\\\").replace(quote[0], "\\" + quote[0])
+    return quote + (text if len(quote) == 3 else text.replace("\n", "\\n")) + quote
+
+
+@given(st.lists(st.lists(st.tuples(WORDS.map("".join), QUOTES), max_size=3), max_size=4), st.booleans())
+def test_delimiters_in_literals_are_none(messages, announced):
+    logs = [
+        "".join(f"<urn:a> <urn:p{n}> {quoted(text, quote)} .\n" for n, (text, quote) in enumerate(one))
+        for one in messages
+    ]
+    found = {element.time: element.added for element in read(V * announced + "MESSAGE\n".join(logs))}
+    expected = {}
+    for number, one in enumerate(messages):
+        if one:
+            literals = [str(ox.Literal(text)) for text, _ in one]
+            expected[1000 * number] = tuple(("<urn:a>", f"<urn:p{n}>", term) for n, term in enumerate(literals))
+    assert found == expected
