@@ -13,7 +13,8 @@ from streamgauge.wire.pipe import start_piped
 from streamgauge.wire.task import Task
 
 DIALECT = "csparql"
-PROFILES = ("csparql-0.9.7", "csparql-0.9.7-wall")
+PROFILES = ("csparql-0.9.7",)
+_TAKEN = (*PROFILES, "csparql-0.9.7-wall")
 TIME_UNIT_MS = PACE_MS_PER_UNIT = 1000
 HOME = "STREAMGAUGE_CSPARQL_HOME"
 HOW = (
@@ -24,8 +25,8 @@ HOW = (
 
 def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
     """``None``, or the sentence why C-SPARQL cannot answer the query under the semantics."""
-    if not makes_choices_of(semantics, PROFILES):
-        return f"C-SPARQL has semantics of its own: take {' or '.join(PROFILES)}, not {semantics.name}"
+    if not makes_choices_of(semantics, _TAKEN):
+        return f"C-SPARQL has semantics of its own: take {' or '.join(_TAKEN)}, not {semantics.name}"
     if reason := meaningless(query, semantics):
         return reason
     timed = (each.window for each in query.windows if each.window.kind == "time")
