@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from functools import reduce
 from math import ceil
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -39,7 +40,8 @@ def triples(spark: SparkSession, seed: int, stations: int, wanted: int, partitio
     """``wanted`` different triples, in an order that is the same whatever the partitions."""
     rest = wanted - least(stations)
     cities, states = _cities(stations), _states(stations)
-    known = spark.createDataFrame(list(_known()), "subject string, predicate string, object string")
+    columns = zip(*_known(), strict=True)
+    known = spark.createDataFrame(pa.table(list(map(pa.array, columns)), ["subject", "predicate", "object"]))
     parts = [
         known.coalesce(1),
         _facts(spark.range(0, states, 1, partitions), _state()),
