@@ -3,6 +3,7 @@
 import os
 import random
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -33,10 +34,11 @@ def test_killed_at_random_points_every_answer_is_there_once(name, source, tmp_pa
     draws, points = random.Random(name), []
     for _ in range(KILLS):
         process = job.start()
-        job.wait_for(job.progress()[0] + draws.randint(1, 3), process)
+        job.wait_for(job.progress()[0] + draws.randint(1, 2), process)
         time.sleep(draws.uniform(0, 1.2))
         points.append(job.progress() if process.poll() is None else None)
         kill(process)
+        print(f"{name}: killed at {points[-1]}", file=sys.stderr, flush=True)
     assert job.finish() == 0, job.words()[-2000:]
     late = pq.read_table(job.answers / "batches.parquet")["late"]
     with capsys.disabled():

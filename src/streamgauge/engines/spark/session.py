@@ -31,9 +31,6 @@ PAUSE_S = 1.0
 SETTINGS = {
     "spark.sql.adaptive.enabled": "false",  # plans are made at once, not stage by stage
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",  # a batch's files are listed without a job
-    "spark.sql.streaming.stateStore.providerClass": (
-        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-    ),
 }
 
 
