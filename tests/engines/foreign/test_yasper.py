@@ -44,4 +44,6 @@ def test_it_has_no_other_semantics_and_no_aggregates():
     assert "take yasper" in refuse(asked(SELECT), CSPARQL_097)
     assert "no EXTEND" in refuse(asked(AVERAGE), YASPER)
     assert "no static data" in refuse(asked().with_static((("<urn:a>", "<urn:p>", "<urn:b>"),)), YASPER)
+    half = parse("SELECT ?s " + (WINDOW % "?s <urn:p> ?o").replace("PT5S", "PT0.5S"))
+    assert "whole seconds" in refuse(half, YASPER)
     assert refuse(asked(), YASPER) is None

@@ -15,6 +15,7 @@ from streamgauge.wire.task import Task
 
 DIALECT = "rspql"
 PROFILES = ("yasper",)
+TIME_UNIT_MS = 1000
 HOME = "STREAMGAUGE_YASPER_HOME"
 HOW = (
     "build the modules api and yasper of RSP4J (the project rsp4j of streamreasoning) with Maven, put their jars and "
@@ -31,6 +32,8 @@ def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
         return reason
     if len(query.windows) != 1 or query.windows[0].window.kind != "time" or query.static:
         return "YASPER's operators are run with one window over time and no static data"
+    if query.window.size % TIME_UNIT_MS or query.window.slide % TIME_UNIT_MS:
+        return "YASPER reads durations in whole seconds: take such a RANGE and STEP"
     if query.r2s is not None and query.r2s not in semantics.r2s_able:
         return f"YASPER is run with Rstream: leave {query.r2s} out"
     form = query.form
