@@ -147,7 +147,7 @@ def test_graphs_take_the_time_of_their_message(kafka, topic):
 
 BAD = {
     "no topic": ("kafka://127.0.0.1:{port}", "expected kafka://host/topic"),
-    "no broker": ("kafka://127.0.0.1:{port}/x", "Failed to get metadata|Local: "),
+    "no broker": ("kafka://127.0.0.1:{port}/x", "Failed to get metadata: .*Connection refused"),
     "no option": (
         "kafka://127.0.0.1:{port}/x?client=a",
         "unknown option client: there are bad, brokers, ca, form, from",
@@ -171,7 +171,7 @@ def test_a_topic_that_is_not_there_is_named(kafka):
 
 def test_a_sink_without_a_broker_is_named(monkeypatch):
     monkeypatch.setattr("streamgauge.sources.kafka._FIRST", 0.5)
-    with pytest.raises(SourceError, match=r"Failed to get metadata|Local: "):
+    with pytest.raises(SourceError, match=r"Failed to get metadata: .*Connection refused"):
         open_sink(f"kafka://127.0.0.1:{free_port()}/x")
 
 

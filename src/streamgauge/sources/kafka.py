@@ -104,8 +104,9 @@ class KafkaSource:
         try:
             self._begin()
         except self._library.KafkaException as error:
+            self._consumer.poll(0)
             self._consumer.close()
-            raise SourceError(f"{address.text}: {error.args[0].str()}") from error
+            raise SourceError(f"{address.text}: {error.args[0].str()}: {self._last_trouble}") from error
         except SourceError:
             self._consumer.close()
             raise
@@ -257,7 +258,8 @@ class KafkaSink:
         try:
             self._producer.list_topics(timeout=_FIRST)
         except self._library.KafkaException as error:
-            raise SourceError(f"{address.text}: {error.args[0].str()}") from error
+            self._producer.poll(0)
+            raise SourceError(f"{address.text}: {error.args[0].str()}: {self._last_trouble}") from error
         self._stopping = Event()
         self._thread = Thread(target=self._serve, name=f"kafka {address.host}", daemon=True)
         self._thread.start()
