@@ -8,7 +8,7 @@ import pytest
 
 from streamgauge.bench.recording.record import Limits, program, record, task_of
 from streamgauge.model.answer import Answer
-from streamgauge.query import parse
+from streamgauge.query import parse, print_query
 from streamgauge.semantics.profiles import RSPQL
 from streamgauge.wire.lines import Late, decode_output, encode_advance, encode_element
 from streamgauge.wire.pipe import PipeError, start_piped
@@ -102,3 +102,8 @@ def test_a_query_is_given_in_the_dialect_that_the_engine_reads():
     task = task_of(RUN.header, "csparql")
     assert task.dialect == "csparql"
     assert "FROM STREAM" in task.query
+
+
+def test_a_query_in_the_engines_own_dialect_has_the_printed_layout():
+    assert task_of(RUN.header, "rspql").query == print_query(QUERY, "rspql") != TEXT
+    assert task_of(RUN.header).query == TEXT

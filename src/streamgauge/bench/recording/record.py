@@ -34,9 +34,9 @@ def program(name: str) -> list[str]:
 
 
 def task_of(header: RunHeader, dialect: str | None = None) -> Task:
-    """What an engine is asked, its query in the dialect that it reads; ValueError when that cannot say it."""
+    """What an engine is asked, its query as the dialect that it reads is printed; ValueError when that cannot say it."""
     text, own = header.query_text, header.dialect
-    if dialect is not None and dialect != own:
+    if dialect is not None:
         text, own = print_query(header.query, dialect), dialect
     return Task(text, own, header.semantics, header.query.static, header.options)
 
