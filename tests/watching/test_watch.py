@@ -16,7 +16,7 @@ from streamgauge.engines import load
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery, StreamWindow
 from streamgauge.model.semantics import Borders, Clock, Origin, Report, Semantics, Tick
-from streamgauge.query import QueryError, parse_sparql, print_query
+from streamgauge.query import QueryError, parse_sparql
 from streamgauge.semantics.profiles import PROFILES
 from streamgauge.semantics.refusal import RefusedError, StreamNameError, meaningless
 from streamgauge.watching import WatchError, awatch, watch
@@ -26,6 +26,7 @@ from streamgauge.wire.pipe import PipeError, start_piped
 from streamgauge.wire.task import Task
 from tests.notation import STREAM, stream
 from tests.semantics.draw import semantics, streams, windows
+from tests.services.programs import PROGRAM, command
 
 COUNT = f"""SELECT (COUNT(*) AS ?n) FROM NAMED WINDOW <urn:w> ON <{STREAM}> [RANGE PT5S STEP PT5S]
 WHERE {{ WINDOW <urn:w> {{ ?s <urn:p> ?o }} }}"""
@@ -196,18 +197,6 @@ def test_leaving_an_asynchronous_watch_ends_it():
     before = threading.active_count()
     assert asyncio.run(run()).instant == 5000
     assert threading.active_count() == before
-
-
-def command():
-    """The live engine as a program of its own."""
-    return [sys.executable, "-m", "streamgauge.bench.recording.host", "live"]
-
-
-def piped(query, chosen, emit):
-    return start_piped(command(), Task(print_query(query, "rspql"), "rspql", chosen), emit)
-
-
-PROGRAM = SimpleNamespace(command=command, refuse=load("live").refuse, start=piped)
 
 
 def test_a_program_answers_while_nothing_comes(monkeypatch):

@@ -22,7 +22,7 @@ class Beginning:
 
 
 def beginning(windows: Sequence[StreamWindow], semantics: Semantics, first: int) -> Beginning:
-    """t0 moved on along the grid of all slides to before every window that holds ``first`` (ms).
+    """t0 moved on along the grid of all slides to before every window that holds ``first`` (ms), and the one before.
 
     The reports from then on are those of the semantics' own t0, without the empty ones before (a landmark window names
     the moved t0 as its start). An origin that is the first element stays as it is.
@@ -31,7 +31,7 @@ def beginning(windows: Sequence[StreamWindow], semantics: Semantics, first: int)
     if semantics.origin is Origin.FIRST:
         return Beginning(semantics)
     step = lcm(semantics.time_unit, semantics.period or 1, *(window.slide for window in timed))
-    earliest = first - (semantics.lateness or 0) - max((window.size for window in timed), default=1)
+    earliest = first - (semantics.lateness or 0) - max((window.size + window.slide for window in timed), default=1)
     moved = semantics.t0 + (earliest - semantics.t0) // step * step
     if moved <= semantics.t0:
         return Beginning(semantics)

@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from streamgauge.engines import load, profiles
+from streamgauge.engines import load
 from streamgauge.model.engine import Engine
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
 from streamgauge.model.terms import Triple
 from streamgauge.query import QueryError, detect, parse
 from streamgauge.semantics.profiles import profile
-from streamgauge.services.queries.asking import fixed
+from streamgauge.services.queries.asking import fixed, profile_for
 from streamgauge.wire.formats import read_triples
 from streamgauge.workloads.parameters import duration
 
@@ -70,7 +70,7 @@ def _understand(
     elif asked.background and not asked.static:
         named = " and ".join(f"<{graph}>" for graph in asked.background)
         raise WatchError(f"the query reads {named}: name the file that has its triples (static)")
-    return Understood(name, asked, _semantics(terms, dialect, profiles(engine)))
+    return Understood(name, asked, _semantics(terms, dialect, engine))
 
 
 def _read(query: Query) -> tuple[ContinuousQuery, str]:
@@ -97,11 +97,8 @@ def _static(static: Static) -> tuple[Triple, ...] | None:
     return tuple(read_triples(static) if isinstance(static, str | Path) else static)
 
 
-def _semantics(terms: Terms, dialect: str, able: tuple[str, ...] | None) -> Semantics:
-    """The one asked for, else the dialect's profile, or the engine's own where it has others."""
-    asked = terms.semantics
-    if asked is None:
-        asked = dialect if able is None or dialect in able else able[0]
+def _semantics(terms: Terms, dialect: str, engine: Engine) -> Semantics:
+    asked = terms.semantics or profile_for(dialect, engine)
     semantics = profile(asked) if isinstance(asked, str) else asked
     if terms.lateness is not None:
         semantics = replace(semantics, lateness=_milliseconds(terms.lateness))

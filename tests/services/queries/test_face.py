@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -328,6 +329,31 @@ def test_answers_by_websocket(service):
             socket.recv(timeout=WAIT)
     with pytest.raises(InvalidStatus, match="403"):
         connect(url)
+
+
+def test_a_client_that_takes_nothing_is_left(monkeypatch):
+    monkeypatch.setattr("streamgauge.services.web.events.SEND_S", 0.3)
+    with served(Queries(load, ("live",))) as service:
+        name = registered(service, select())
+        host, port = service.url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port))) as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.sendall(f"GET /queries/{name}/answers HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+            until(lambda: service.queries.query(name).answers.subscribers == 1)
+            for time in range(0, 40, 2):
+                long = '<urn:a> <urn:p> "' + "x" * 500_000 + '" .'
+                path = f"{service.url}/streams/{IN}?t={time * 1000}"
+                httpx.post(path, content=long, headers={"Content-Type": "text/turtle"}).raise_for_status()
+            until(lambda: service.queries.query(name).answers.subscribers == 0)
+
+
+def test_a_request_that_does_not_arrive_is_refused(monkeypatch):
+    monkeypatch.setattr("streamgauge.services.web.bodies.PATIENCE_S", 0.2)
+    with served(Queries(load, ("live",))) as service:
+        host, port = service.url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port))) as client:
+            client.sendall(f"POST /queries HTTP/1.1\r\nHost: {host}\r\nContent-Length: 9\r\n\r\nSEL".encode())
+            assert b"did not come within 0.2 s" in client.makefile("rb").read(2000).split(b"\r\n\r\n")[1]
 
 
 def test_tokens_hold_for_websocket_and_events():

@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -16,6 +17,7 @@ from streamgauge.services.queries.registry import ConflictError, Queries, Unknow
 from streamgauge.services.queries.wishes import Wish, WishError, read_wish
 from streamgauge.watching import watch
 from streamgauge.wire.lines import Advance, decode_answer, encode_answer
+from tests.services.programs import PROGRAM
 from tests.services.queries.asks import IN, OUT, construct, element, select, service
 
 WAIT = 20
@@ -230,13 +232,36 @@ def test_a_publisher_is_slowed_and_a_failure_is_told():
     queries.close("over")
 
 
+def test_a_program_answers_beside_the_service():
+    queries = Queries(lambda _name: PROGRAM, ("program",))
+    running = queries.register(Wish(select()))
+    queries.publish(IN, [element(0), element(1000), element(2500)])
+    end = time.monotonic() + WAIT
+    while not running.answers.number:
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    assert [len(each.added) for each in answers(running.answers.subscribe(0, nothing))] == [1]
+    queries.deregister(running.name)
+    assert not [thread for thread in threading.enumerate() if thread.name in ("engine-answers", "streamgauge-q1")]
+
+
+def test_a_query_is_asked_under_what_its_engine_has():
+    class Other(Stuck):
+        PROFILES = ("csparql", "cqels")
+
+    queries = Queries(lambda _name: Other(), ("other",))
+    assert queries.register(Wish(select())).question.semantics.name == "csparql"
+    assert queries.register(Wish(select(), semantics="cqels")).question.semantics.name == "cqels"
+    queries.close("over")
+
+
 def test_a_slow_subscriber_is_left_and_resumes():
     queries = service(kept=6, lag=3)
     running = queries.register(Wish(select()))
     slow, quick = running.answers.subscribe(None, nothing), running.answers.subscribe(None, nothing)
     seen = []
-    for time in range(0, 12_000, 2000):
-        queries.publish(IN, [element(time)])
+    for at in range(0, 12_000, 2000):
+        queries.publish(IN, [element(at)])
         assert queries.settle(WAIT)
         seen += quick.take()
     assert [each.number for each in seen] == [1, 2, 3, 4, 5]

@@ -88,6 +88,12 @@ def refuse_removal(element: StreamElement) -> None:
         raise RefusedError(f"element {element.sequence} removes triples: over windows what leaves is what they say")
 
 
+def profile_for(dialect: str, engine: Engine) -> str:
+    """The name of the semantics that a query of a dialect is asked under: the dialect's, or the engine's own first."""
+    able: Sequence[str] | None = getattr(engine, "PROFILES", None)
+    return dialect if able is None or dialect in able else able[0]
+
+
 def moved(query: ContinuousQuery, semantics: Semantics, first: int) -> Beginning:
     """Begin where the stream is."""
     return beginning(query.windows, semantics, first)

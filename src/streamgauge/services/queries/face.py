@@ -145,7 +145,7 @@ class Face:
         running = self._running(request)
         after = events.last_event(request.headers.get("last-event-id") or request.query_params.get("after"))
         signal = events.Signal()
-        return events.response(_events(self._subscribe(running, after, signal), signal))
+        return events.Events(_events(self._subscribe(running, after, signal), signal))
 
     async def answers_by_websocket(self, websocket: WebSocket) -> None:
         """Answers as messages ``{"id": number, "answer": {...}}``."""
@@ -262,12 +262,13 @@ async def _converse(websocket: WebSocket, subscription: Subscription, signal: ev
         while not hearing.done():
             over = subscription.over
             for answer in subscription.take():
-                await websocket.send_text(f'{{"id":{answer.number},"answer":{answer.line.decode()}}}')
+                line = f'{{"id":{answer.number},"answer":{answer.line.decode()}}}'
+                await events.in_time(websocket.send_text(line))
             if over:
                 await websocket.close(1000, over[:120])
                 break
             await signal.wait(events.BEAT_S)
-    except (WebSocketDisconnect, RuntimeError):
+    except (WebSocketDisconnect, RuntimeError, TimeoutError):
         return
     finally:
         subscription.close()

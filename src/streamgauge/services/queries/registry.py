@@ -68,10 +68,10 @@ class Queries:
         if wish.engine is not None and wish.engine not in self.engines:
             raise WishError(f"engine is {wish.engine!r}: there is {', '.join(self.engines)}")
         with self._understanding:
-            query, semantics = understand(wish, self.limits)
-            query = self._beside(query)
-            engine = wish.engine or self.engines[0]
             self._admit()
+            engine = wish.engine or self.engines[0]
+            query, semantics = understand(wish, self._load(engine), self.limits)
+            query = self._beside(query)
             name = f"q{next(self._names)}"
             output = (query.name or f"urn:streamgauge:answers:{name}") if makes_triples(query) else None
             question = Question(wish.query, query, semantics, engine, output, wish.t0, wish.advance == "wall")
@@ -124,6 +124,8 @@ class Queries:
         with self._lock:
             running = self.query(name)
             del self._running[name], self._since[name]
+            if running.question.output is not None:
+                self._counts.pop(running.question.output, None)
             self._outputs = {stream: by for stream, by in self._outputs.items() if by != name}
         running.end("deregistered")
 

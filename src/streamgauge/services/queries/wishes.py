@@ -5,12 +5,13 @@ from dataclasses import dataclass, replace
 
 import pyoxigraph as ox
 
+from streamgauge.model.engine import Engine
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
 from streamgauge.model.terms import Triple
 from streamgauge.query import detect, dialects, parse
 from streamgauge.semantics.profiles import profile
-from streamgauge.services.queries.asking import fixed
+from streamgauge.services.queries.asking import fixed, profile_for
 from streamgauge.services.queries.limits import LimitError, Limits
 from streamgauge.wire.canonical import Canonical
 from streamgauge.wire.fields import FieldError, decode
@@ -53,13 +54,13 @@ def read_wish(data: object) -> Wish:
     return wish
 
 
-def understand(wish: Wish, limits: Limits) -> tuple[ContinuousQuery, Semantics]:
+def understand(wish: Wish, engine: Engine, limits: Limits) -> tuple[ContinuousQuery, Semantics]:
     """The query with its own static data, and its semantics; QueryError, WishError or LimitError."""
     if len(wish.query.encode()) > limits.query_text:
         raise LimitError(f"the query is longer than {limits.query_text} bytes: ask something shorter")
     dialect = wish.dialect or detect(wish.query)
     query = parse(wish.query, dialect).with_static(read_static(wish.static, limits.static_triples))
-    return query, _semantics(wish, dialect)
+    return query, _semantics(wish, dialect, engine)
 
 
 def read_static(text: str, limit: int) -> tuple[Triple, ...]:
@@ -83,8 +84,8 @@ def _named(semantics: object) -> Semantics | str | None:
     return from_json(semantics)
 
 
-def _semantics(wish: Wish, dialect: str) -> Semantics:
-    asked = wish.semantics or dialect
+def _semantics(wish: Wish, dialect: str, engine: Engine) -> Semantics:
+    asked = wish.semantics or profile_for(dialect, engine)
     semantics = profile(asked) if isinstance(asked, str) else asked
     if wish.lateness is not None:
         if wish.lateness < 0:

@@ -1,14 +1,27 @@
 """Request bodies of a bounded size."""
 
+import asyncio
+
 from starlette.requests import Request
+
+PATIENCE_S = 30.0
+"""How long a request may take to arrive."""
 
 
 class BodyError(ValueError):
-    """A body that is too long or no text; the sentence says so."""
+    """A body that is too long, too slow or no text; the sentence says so."""
 
 
 async def read_body(request: Request, limit: int) -> bytes:
-    """The whole body; BodyError when it has more than ``limit`` bytes, before it is all read."""
+    """The whole body; BodyError when it has more than ``limit`` bytes, before it is all read, or does not come."""
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            return await _read(request, limit)
+    except TimeoutError:
+        raise BodyError(f"the request did not come within {PATIENCE_S:g} s: send it faster, or less") from None
+
+
+async def _read(request: Request, limit: int) -> bytes:
     parts, size = [], 0
     async for part in request.stream():
         size += len(part)

@@ -1,13 +1,17 @@
 """Server-sent events (HTML standard, 9.2): answers pushed over one long response."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
 
 from starlette.responses import StreamingResponse
+from starlette.types import Message, Send
 
 MEDIA_TYPE = "text/event-stream"
 BEAT_S = 15.0
 """How often a silent response shows that it is alive."""
+
+SEND_S = 20.0
+"""How long a client may take to accept what is sent, before it is left."""
 
 BEAT = b": alive\n\n"
 
@@ -31,9 +35,32 @@ def last_event(given: str | None) -> int | None:
     return int(given)
 
 
-def response(events: AsyncIterator[bytes]) -> StreamingResponse:
-    """The response that sends events as they come."""
-    return StreamingResponse(events, media_type=MEDIA_TYPE, headers={"Cache-Control": "no-store"})
+class Events(StreamingResponse):
+    """The response that sends events as they come; it ends when the client takes none for ``SEND_S``."""
+
+    def __init__(self, events: AsyncIterator[bytes]) -> None:
+        super().__init__(events, media_type=MEDIA_TYPE, headers={"Cache-Control": "no-store"})
+
+    async def stream_response(self, send: Send) -> None:
+        """Send each event in time."""
+
+        async def timely(message: Message) -> None:
+            await in_time(send(message))
+
+        try:
+            await super().stream_response(timely)
+        except TimeoutError:
+            await self._leave()
+
+    async def _leave(self) -> None:
+        if isinstance(self.body_iterator, AsyncGenerator):
+            await self.body_iterator.aclose()
+
+
+async def in_time(sending: Awaitable[None]) -> None:
+    """Send, or TimeoutError when the client does not take it within ``SEND_S``."""
+    async with asyncio.timeout(SEND_S):
+        await sending
 
 
 class Signal:
