@@ -52,6 +52,15 @@ def test_other_static_data_is_another_run(spark, tmp_path: Path):
         list(run_experiment(other, doing))
 
 
+def test_several_streams_are_joined_through_static_data(spark, tmp_path: Path):
+    workload = {"name": "weather", "stations": 6, "duration": "6s", "streams": 2, "static_triples": 200}
+    query = {"name": "streams-2", "parameters": {"WSIZE": "3s", "WSLIDE": "3s", "TEMP": 30.0}}
+    ((_, run, verdict),) = run_experiment(experiment(workload=workload, query=query), Doing(tmp_path, lambda: spark))
+    assert verdict.judgement == "right"
+    assert {window.stream[-2:] for window in run.header.query.windows} == {"-1", "-2"}
+    assert sum(window.actual for window in verdict.windows) > 3
+
+
 def test_static_data_comes_from_one_place(tmp_path: Path):
     with pytest.raises(ExperimentError, match="workload weather has its own static data: give one of them"):
         plan_query(experiment(query={"text": QUERY, "static": tmp_path / "more.nt"}))

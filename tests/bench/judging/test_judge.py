@@ -102,3 +102,11 @@ def test_time_that_goes_on_without_end_is_refused_not_waited_for(table):
     assert verdict.judgement is Judgement.UNKNOWN
     assert "4,000,000 instants" in verdict.reason
     assert choose(table, query(Window(5, 5)), RSPQL, None, 20_000_000) == "spark"
+
+
+def test_large_static_data_is_judged_on_spark(tmp_path):
+    table = tmp_path / "stream.parquet"
+    write(stream("0: a p b. | 9: b p c."), table)
+    asked, much = query(Window(5, 5)), (("<urn:a>", "<urn:q>", "<urn:b>"),) * 1_000_000
+    assert choose(table, asked.with_static(much), RSPQL, None, 10) == "definition"
+    assert choose(table, asked.with_static(much), RSPQL, None, 25) == "spark"

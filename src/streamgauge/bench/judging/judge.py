@@ -131,11 +131,13 @@ def choose(
 ) -> Evaluator:
     """The definition where its work is bounded, Spark beyond that; never what the engine itself runs on.
 
+    The definition reads all static data at every report.
     ``advanced_to`` (ms) is how far time came, the last element unless given.
     """
     times = _times(stream)
     instants = 0 if advanced_to is None else _instants(query, semantics, times, advanced_to)
-    work = REPORT_COST * instants + sum(_work(times, each.window, semantics) for each in query.windows)
+    work = (REPORT_COST + len(query.static)) * instants
+    work += sum(_work(times, each.window, semantics) for each in query.windows)
     if own == "definition" or (work > DEFINITION_LIMIT and own != "spark" and refuse_spark(query, semantics) is None):
         return "spark"
     return "definition"
