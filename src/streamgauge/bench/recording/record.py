@@ -34,7 +34,7 @@ def program(name: str) -> list[str]:
 
 
 def task_of(header: RunHeader, dialect: str | None = None) -> Task:
-    """What an engine is asked, its query as the dialect that it reads is printed; ValueError when that cannot say it."""
+    """What an engine is asked, its query printed in the dialect that it reads; ValueError when that cannot say it."""
     text, own = header.query_text, header.dialect
     if dialect is not None:
         text, own = print_query(header.query, dialect), dialect
