@@ -136,7 +136,7 @@ def choose(
     """
     times = _times(stream)
     instants = 0 if advanced_to is None else _instants(query, semantics, times, advanced_to)
-    work = (REPORT_COST + len(query.static)) * instants
+    work: float = (REPORT_COST + len(query.static)) * instants
     work += sum(_work(times, each.window, semantics) for each in query.windows)
     if own == "definition" or (work > DEFINITION_LIMIT and own != "spark" and refuse_spark(query, semantics) is None):
         return "spark"
