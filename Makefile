@@ -34,6 +34,9 @@ bench: setup
 	$(RUN)/python -m benchmarks.live
 	$(RUN)/python -m benchmarks.oracle
 	$(RUN)/python -m benchmarks.change
+	$(RUN)/python -m benchmarks.engines --quick
+	$(RUN)/python -m benchmarks.scale
+	$(RUN)/python -m benchmarks.soak
 
 clean:
 	rm -rf $(VENV) demo-out .pytest_cache .mypy_cache .ruff_cache .hypothesis

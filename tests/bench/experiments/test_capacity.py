@@ -94,6 +94,14 @@ def test_an_engine_that_is_not_there_says_so(experiment, engines, spark, tmp_pat
     assert second.passed == 2
 
 
+def test_an_engine_that_refuses_the_query_says_so(experiment, engines, spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(dropping_engine.Absent, "refuse", staticmethod(lambda _query, _semantics: "it has no windows"))
+    both = with_engines(experiment, ("absent", "drops"))
+    first, second = capacities(both, asked(both, most=2), Doing(tmp_path, lambda: spark))
+    assert first.absent.endswith("refuses this query under rspql: it has no windows")
+    assert second.passed == 2
+
+
 def test_a_probe_lasts_long_enough(experiment):
     one = asked(experiment)
     assert at(experiment, 5, one).workload.parameters["duration"] == "2s"

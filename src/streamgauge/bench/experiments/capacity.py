@@ -7,6 +7,7 @@ from streamgauge.bench.experiments.capacity_axes import PACE, Axis, varied
 from streamgauge.bench.experiments.capacity_probe import Bound, Limit, Probe, probed
 from streamgauge.bench.experiments.capacity_search import Reach, search
 from streamgauge.bench.experiments.experiment import EnginePart, Experiment, ExperimentError
+from streamgauge.bench.experiments.plan import plan_query, plan_runs
 from streamgauge.bench.experiments.running import Doing, run_experiment
 from streamgauge.engines import EngineError, profiles
 from streamgauge.engines import load as load_engine
@@ -32,7 +33,9 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What an engine carries under a semantics: every probe by its value; ``absent`` says why there is none."""
+    """What an engine carries under a semantics: every probe by its value; ``absent`` says why there is none:
+    the engine is not there, or refuses the query.
+    """
 
     engine: str
     semantics: str
@@ -82,6 +85,12 @@ def _added(experiment: Experiment, name: str) -> EnginePart:
 
 def _capacity(experiment: Experiment, part: EnginePart, asked: Asked, doing: Doing) -> Capacity:
     alone = experiment.model_copy(update={"engine": (part,)})
+    first = at(alone, asked.reach.start, asked)
+    query = plan_query(first).query
+    try:
+        plan_runs(first, query)
+    except ExperimentError as error:
+        return Capacity(part.name, part.semantics[0], absent=str(error))
     found: dict[float, Probe] = {}
 
     def passes(value: float) -> bool:
