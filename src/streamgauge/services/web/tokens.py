@@ -14,8 +14,6 @@ from streamgauge.services.web.problems import problem
 SHORTEST = 16
 """Characters that a token needs, so that it cannot be guessed."""
 
-LOCAL = ("localhost", "127.0.0.1", "[::1]")
-
 
 class TokenError(ValueError):
     """A service that would be open to others, or a token that is none; the sentence says what to do."""
@@ -67,7 +65,8 @@ class Guard:
             return problem(403, f"requests from pages of {origin} are refused: use a page of this service")
         if not self._tokens:
             named = host if host.endswith("]") else host.rsplit(":", 1)[0]
-            return None if named in LOCAL else problem(421, f"this service is {LOCAL[0]}: it does not answer as {host}")
+            local = _loopback(named.strip("[]"))
+            return None if local else problem(421, f"this service is of localhost: it does not answer as {host}")
         if scope["path"] in self._free or self._admits(_given(headers, scope)):
             return None
         return problem(401, "a token is needed: Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
