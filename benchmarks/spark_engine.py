@@ -44,7 +44,8 @@ SEMANTICS = Semantics("benchmark", lateness=0, origin=Origin.FIXED, t0=0)
 
 def stream(spark: SparkSession, folder: Path, stations: int, seconds: int) -> int:
     """One file a second of event time, in order; the number of triples."""
-    table = generate(spark, SEED, stations=stations, duration=f"{seconds}s").toArrow()
+    generate(spark, SEED, stations=stations, duration=f"{seconds}s").write.parquet(str(folder.with_name("generated")))
+    table = pq.read_table(folder.with_name("generated"))
     table = table.filter(pc.less(table["time"], seconds * 1000))
     table = table.sort_by([("sequence", "ascending"), ("position", "ascending")])
     for second in range(seconds):

@@ -17,8 +17,8 @@ MORE = ("--watermark", "1s", "--files", "1")
 
 
 @pytest.fixture(scope="module")
-def source(spark, tmp_path_factory) -> Path:
-    return late_stream(spark, tmp_path_factory.mktemp("stream"), 30)
+def source(tmp_path_factory) -> Path:
+    return late_stream(tmp_path_factory.mktemp("stream"), 30)
 
 
 @pytest.fixture

@@ -23,8 +23,8 @@ KILLS = 10
 
 
 @pytest.fixture(scope="module")
-def source(spark, tmp_path_factory) -> Path:
-    return late_stream(spark, tmp_path_factory.mktemp("stream"), 60)
+def source(tmp_path_factory) -> Path:
+    return late_stream(tmp_path_factory.mktemp("stream"), 60)
 
 
 @pytest.mark.parametrize("name", JOBS)

@@ -1,22 +1,41 @@
 """Streams of files for the proofs of the spark engine."""
 
 import os
+import random
+from itertools import groupby
 from pathlib import Path
 
-import pyarrow.parquet as pq
+from streamgauge.model.element import StreamElement
+from streamgauge.model.terms import XSD, Triple
+from streamgauge.wire.stream import write
+from streamgauge.workloads.weather import STREAM
 
-from streamgauge.workloads.weather import generate
+OWL = "http://knoesis.wright.edu/ssw/ont/sensor-observation.owl#"
+STATIONS, SHARE, BOUND = 40, 0.1, 3000
 
 
-def late_stream(spark, folder: Path, seconds: int) -> Path:
-    """40 stations, a tenth of the observations up to 3 s late, a file a second of arrivals."""
-    asked = {"stations": 40, "duration": f"{seconds}s", "late_share": 0.1, "late_bound": "3s"}
-    rows = generate(spark, 11, **asked).toArrow()
-    rows = rows.sort_by([("sequence", "ascending"), ("position", "ascending")])
-    size = len(rows) // seconds // 7 * 7
-    for number in range(seconds):
-        length = size if number < seconds - 1 else len(rows) - number * size
-        file = folder / f"{number:03}.parquet"
-        pq.write_table(rows.slice(number * size, length), file)
-        os.utime(file, (1_000_000 + number, 1_000_000 + number))
+def late_stream(folder: Path, seconds: int) -> Path:
+    """40 stations, each seen every second; a tenth arrives up to 3 s late; a file for each second of arrivals."""
+    draws = random.Random(11)
+    offsets = [draws.randrange(1000) for _ in range(STATIONS)]
+    seen = [(second * 1000 + offset, station) for second in range(seconds) for station, offset in enumerate(offsets)]
+    delayed = [(time + draws.randrange(BOUND) * (draws.random() < SHARE), time, station) for time, station in seen]
+    came = [
+        (arrival, StreamElement(STREAM, time, number, _observation(station, time, draws.randrange(100))))
+        for number, (arrival, time, station) in enumerate(sorted(delayed))
+    ]
+    for second, group in groupby(came, key=lambda each: each[0] // 1000):
+        file = folder / f"{second:03}.parquet"
+        write([element for _, element in group], file)
+        os.utime(file, (1_000_000 + second, 1_000_000 + second))
     return folder
+
+
+def _observation(station: int, time: int, value: int) -> tuple[Triple, ...]:
+    place = f"<urn:observation:{station}:{time}>"
+    measured = f"<urn:measure:{station}:{time}>"
+    return (
+        (place, f"<{OWL}procedure>", f"<urn:system:{station}>"),
+        (place, f"<{OWL}result>", measured),
+        (measured, f"<{OWL}floatValue>", f'"{value}"^^<{XSD}float>'),
+    )
