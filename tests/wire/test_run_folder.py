@@ -182,6 +182,15 @@ def test_a_full_disk_at_the_start_or_the_end_is_said(tmp_path):
     assert read_run(tmp_path, parse).header.failure == UNFINISHED
 
 
+@pytest.mark.parametrize("file", [".verdict.json", "windows.parquet/.part-00000.parquet"])
+def test_a_full_disk_while_judging_is_said_and_the_earlier_verdict_stays(tmp_path, file):
+    write_verdict(tmp_path, VERDICT)
+    full(tmp_path / file)
+    with pytest.raises(RunError, match="could not be written: the disk is full"):
+        write_verdict(tmp_path, VERDICT)
+    assert read_verdict(tmp_path) == VERDICT
+
+
 def test_a_table_may_be_a_single_file(tmp_path):
     run = plain()
     write_run(tmp_path, run)
