@@ -30,7 +30,7 @@ class Reproduction:
         """The outcome in a sentence."""
         same, of = self.compared
         if not of:
-            return "No published value can be compared."
+            return "Figures measured here, beside the published ones."
         if same == of:
             return f"All {of:,} published values that could be compared come out."
         return f"{same:,} of {of:,} published values that could be compared come out."
