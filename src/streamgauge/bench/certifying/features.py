@@ -9,7 +9,7 @@ from streamgauge.model.semantics import Semantics
 from streamgauge.query.rebuild import every_expression, every_pattern, expressions
 from streamgauge.query.stamps import uses_timestamp
 
-DIMENSIONS = ("theme", "report", "tick", "R2S", "borders", "windows", "SPARQL")
+DIMENSIONS = ("semantics", "theme", "report", "tick", "R2S", "borders", "windows", "SPARQL")
 
 _OPERATORS = {
     al.Filter: "FILTER",
@@ -27,6 +27,7 @@ _FORMS = {al.Select: "SELECT", al.Ask: "ASK", al.Construct: "CONSTRUCT"}
 
 def features(asked: Asked) -> Iterator[tuple[str, str]]:
     """(dimension, value) of everything that the task asks for."""
+    yield "semantics", asked.profile
     yield "theme", asked.case.theme
     yield from _chosen(asked.semantics, asked.case.query)
     yield from (("windows", kind) for kind in _windows(asked.case.query))
