@@ -4,13 +4,14 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from functools import cache
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgauge.engines import load
-from streamgauge.query import QueryError
+from streamgauge.query import QueryError, parse
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.services.queries.limits import BusyError, LimitError, Limits
 from streamgauge.services.queries.registry import ConflictError, Queries, UnknownQueryError
@@ -288,8 +289,44 @@ def test_kept_answers_are_bounded_in_bytes():
     queries.close("over")
 
 
+def test_subscribers_beside_a_publisher_get_each_answer_once_and_in_order():
+    queries = service(kept=100_000, lag=100_000)
+    running = queries.register(Wish(select(size=1), t0=0))
+    done = threading.Event()
+    got: dict[int, list[int]] = {which: [] for which in range(4)}
+
+    def listen(which: int) -> None:
+        woken = threading.Event()
+        while True:
+            subscription = running.answers.subscribe(got[which][-1] if got[which] else 0, woken.set)
+            for _ in range(which + 1):
+                over = done.is_set()
+                woken.wait(0.01)
+                woken.clear()
+                got[which] += [each.number for each in subscription.take()]
+                if over:
+                    return
+            subscription.close()
+
+    listening = [threading.Thread(target=listen, args=(which,)) for which in got]
+    for thread in listening:
+        thread.start()
+    for at in range(0, 400_000, 10_000):
+        queries.publish(IN, [element(at + more) for more in range(0, 10_000, 500)])
+    assert queries.settle(WAIT)
+    done.set()
+    for thread in listening:
+        thread.join(WAIT)
+    assert running.answers.number == 399
+    assert all(numbers == list(range(1, 400)) for numbers in got.values())
+    queries.close("over")
+
+
+understood = cache(parse)
+
+
 def plain(text, elements):
-    return [json.loads(encode_answer(answer)) for answer in watch(text, elements, end="stream", t0=0)]
+    return [json.loads(encode_answer(answer)) for answer in watch(understood(text), elements, end="stream", t0=0)]
 
 
 @settings(max_examples=max(30, settings.default.max_examples // 2))
