@@ -103,11 +103,12 @@ def test_without_a_name_nothing_is_left_behind(mosquitto):
     assert numbers(islice(source.items(), 1)) == [0]
     source.close()
     send(sink, [element(1)])
-    source = open_source(url(mosquitto))
+    assert sink.close() == Delivery(2, 0)
+    source, sink = open_source(url(mosquitto)), open_sink(url(mosquitto))
     send(sink, [element(2)])
     assert numbers(islice(source.items(), 1)) == [2]
     source.close()
-    assert sink.close() == Delivery(3, 0)
+    assert sink.close() == Delivery(1, 0)
 
 
 def test_a_broker_that_stays_away_is_reported(mosquitto):
@@ -185,6 +186,18 @@ def test_a_broker_that_refuses_is_named(mosquitto_program, tmp_path):
         for open_one in (open_source, open_sink):
             with pytest.raises(SourceError, match=r"me:\.\.\.@127.*the broker refuses: Not authorized"):
                 open_one(f"mqtt://me:secret@127.0.0.1:{broker.port}/x")
+    finally:
+        broker.kill()
+
+
+def test_too_large_a_message_is_undelivered_and_holds_up_nothing(mosquitto_program, tmp_path):
+    broker = Mosquitto(mosquitto_program, tmp_path, "allow_anonymous true\nmax_packet_size 1000")
+    broker.start()
+    try:
+        sink = open_sink(url(broker))
+        sink.send(b"x" * 2000)
+        send(sink, map(element, range(3)))
+        assert sink.close() == Delivery(3, 1, "2000 bytes are too much for the broker: it takes packets of 1000")
     finally:
         broker.kill()
 

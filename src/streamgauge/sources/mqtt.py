@@ -27,6 +27,8 @@ SCHEMES = ("mqtt", "mqtts")
 _TICK = 0.2
 _FIRST = 5.0
 """Seconds that the first connection may take."""
+_HEAD = 32
+"""Bytes of a packet beside its topic, key and message, at most."""
 _FORGOTTEN = "the broker forgot the session: messages may be missing"
 
 
@@ -242,6 +244,13 @@ class MqttSink:
         """The link's: publish what waits."""
         while self._waiting:
             message, key = self._waiting.popleft()
+            size, largest = (
+                len(message) + len(self._topic.encode()) + len((key or "").encode()) + _HEAD,
+                self._link.largest,
+            )
+            if largest is not None and size > largest:  # or the broker would end the connection, again and again
+                self._pending.lost(f"{len(message)} bytes are too much for the broker: it takes packets of {largest}")
+                continue
             how = None if key is None else properties("PUBLISH", UserProperty=("key", key))
             info = client.publish(self._topic, message, qos=1, properties=how)
             self._published[info.mid] = (message, key)

@@ -3,6 +3,7 @@
 Every connection has a paho client of its own; what outlives it is kept by the side (source or sink) that is linked.
 """
 
+import os
 import select
 import socket
 import ssl
@@ -23,6 +24,8 @@ _PORTS = {"mqtt": 1883, "mqtts": 8883}
 _TICK = 0.2
 """Seconds after which the thread looks whether it should end, and whether to ask if the broker is alive."""
 _KEEP_ALIVE = 30
+_PARTING = 2.0
+"""Seconds that the broker has to close after our goodbye."""
 _HOPELESS = {0x85, 0x86, 0x87, 0x8C}
 """Reason codes of MQTT 5 (3.2.2.2) that no repetition helps: client identifier, password, rights, method."""
 
@@ -68,6 +71,7 @@ class Link:
         self._woken, self._wake = socket.socketpair()
         self._thread = Thread(target=self._run, name=f"mqtt {address.host}", daemon=True)
         self.fault: str | None = None
+        self.largest: int | None = None  # bytes of a packet that the broker takes
         self.trouble = "no broker answers"
 
     def open(self, patience: float) -> None:
@@ -151,11 +155,21 @@ class Link:
                 self.trouble = "the connection to the broker was lost"
                 return
         if self._lost_at is None:
-            self._side.work(client)
-            client.disconnect(
-                properties=None if self._session.lasting else properties("DISCONNECT", SessionExpiryInterval=0)
-            )
+            self._farewell(client)
+
+    def _farewell(self, client: Any) -> None:
+        """Send what is left and take leave; what still comes is read, for closing over it would undo the last words."""
+        self._side.work(client)
+        lasting, sock = self._session.lasting, client.socket()
+        if sock is None:
+            return
+        with socket.socket(fileno=os.dup(sock.fileno())) as held:
+            client.disconnect(properties=None if lasting else properties("DISCONNECT", SessionExpiryInterval=0))
             client.loop_write()
+            held.settimeout(_PARTING)
+            held.shutdown(socket.SHUT_WR)
+            while held.recv(65_536):
+                pass
 
     def _step(self, client: Any) -> int:
         """One round of reading, writing and work; 0 while the connection lives."""
@@ -174,8 +188,9 @@ class Link:
             rc = client.loop_write()
         return int(rc or client.loop_misc())
 
-    def _connected(self, client: Any, _data: Any, flags: Any, reason: Any, _properties: Any) -> None:
+    def _connected(self, client: Any, _data: Any, flags: Any, reason: Any, told: Any) -> None:
         if not reason.is_failure:
+            self.largest = getattr(told, "MaximumPacketSize", None)
             self._lost_at = None
             self._side.connected(client, flags.session_present)
         elif reason.value in _HOPELESS:
