@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.bench.certifying.asking import asked
+from streamgauge.bench.certifying.asking import Scale, asked
 from streamgauge.bench.certifying.cases import load
 from streamgauge.bench.certifying.certificate import Certificate, Standing, certificate
 from streamgauge.bench.certifying.deviations import read
@@ -61,6 +61,16 @@ def listed() -> list[str]:
     """The engines beside which deviations are listed."""
     homes = {name: folder(load_engine(name)) for name in names()}
     return [name for name, home in homes.items() if home is not None and (home / "deviations.toml").exists()]
+
+
+@pytest.mark.parametrize("name", listed())
+def test_a_list_gives_reasons_and_names_tasks_that_there_are(name):
+    """Also where the engine itself is absent."""
+    module = load_engine(name)
+    found = read((folder(module) or Path()) / "deviations.toml")
+    tasks = {task.name for task in asked(load(), profiles(module), Scale())}
+    assert [case for each in found for case in each.cases if case not in tasks] == []
+    assert [each.name for each in found if not (each.why and each.source and each.findings)] == []
 
 
 def in_real_time(name: str) -> bool:
