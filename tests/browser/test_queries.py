@@ -41,6 +41,8 @@ def publish(service: SimpleNamespace, *times: int) -> None:
 
 
 def test_a_query_is_registered_watched_and_ended(browser: Any, service: SimpleNamespace) -> None:
+    browser.get("about:blank")
+    browser.get_log("browser")
     show(browser, f"{service.url}/")
     assert "No query is registered." in text(browser, "main")
     browser.find_element("id", "query").send_keys("SELECT nothing")
