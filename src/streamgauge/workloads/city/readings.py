@@ -38,13 +38,16 @@ def _readings(
     rows = rows.select((F.col("id") % number + 1).alias("sensor"), F.floor(F.col("id") / number).alias("turn"))
     offset = draws.below(interval, seed, f"{kind} offset", F.col("sensor"))
     rows = rows.select("sensor", "turn", (offset + F.col("turn") * interval).cast("long").alias("time"))
-    seen, where = _SEEN[kind](seed), (F.lit(None).cast("string"), F.lit(None).cast("string"))
-    if kind == "user":
-        where = _walk(seed)
-    latitude, longitude = where
-    values = F.array(*seen).cast("array<string>") if seen else F.array().cast("array<string>")
-    found = rows.select(F.lit(kind).alias("kind"), "sensor", "time", values.alias("seen"),
-                        latitude.alias("Latitude"), longitude.alias("Longitude"))  # fmt: skip
+    nowhere = F.lit(None).cast("string")
+    latitude, longitude = _walk(seed) if kind == "user" else (nowhere, nowhere)
+    found = rows.select(
+        F.lit(kind).alias("kind"),
+        "sensor",
+        "time",
+        F.array(*_SEEN[kind](seed)).cast("array<string>").alias("seen"),
+        latitude.alias("Latitude"),
+        longitude.alias("Longitude"),
+    )
     return found.where(F.col("time") <= duration)
 
 
