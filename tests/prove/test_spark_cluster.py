@@ -12,13 +12,16 @@ from tests.prove.weathered import late_stream
 
 pytestmark = pytest.mark.prove
 
-QUICK = "--conf spark.network.timeout=12s --conf spark.executor.heartbeatInterval=3s --conf spark.executor.memory=700m"
+QUICK = (
+    "--conf spark.network.timeout=12s --conf spark.network.timeoutInterval=4s "
+    "--conf spark.executor.heartbeatInterval=3s --conf spark.executor.memory=700m"
+)
 MORE = ("--watermark", "1s", "--files", "1")
 
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory) -> Path:
-    return late_stream(tmp_path_factory.mktemp("stream"), 30)
+    return late_stream(tmp_path_factory.mktemp("stream"), 15)
 
 
 @pytest.fixture
