@@ -31,6 +31,21 @@ ONE = '"1"^^<http://www.w3.org/2001/XMLSchema#integer>'
         ("SELECT (COUNT(?o + 1) AS ?n) { ?s ?p ?o }", "a p 1. a q b", [(ONE,)]),
         ("SELECT REDUCED ?s { ?s ?p ?o }", "a p b. a q b", [("<urn:a>",), ("<urn:a>",)]),
         ("ASK { ?s ?p ?o FILTER EXISTS { ?s (:p|:q)/:r ?z } }", "a p b. b r c", None),
+        (
+            "SELECT ?o { ?s :p ?o { ?s :r ?z FILTER EXISTS { ?o :q ?k } } }",
+            "a p x. b p y. x q k. a r z. b r z",
+            [("<urn:x>",), ("<urn:y>",)],
+        ),
+        (
+            "SELECT ?o { ?s :p ?o { ?s :r ?z FILTER NOT EXISTS { ?o :q ?k } } UNION { ?s :r ?z } }",
+            "a p x. b p y. x q k. a r z. b r z",
+            [("<urn:x>",), ("<urn:y>",)],
+        ),
+        (
+            "SELECT ?s { ?s :p ?o FILTER EXISTS { ?s :r ?z FILTER NOT EXISTS { ?o :q ?z } } }",
+            "a p x. b p y. x q z. a r z. b r z",
+            [("<urn:b>",)],
+        ),
     ],
 )
 def test_as_sparql_defines_it(text: str, content: str, rows: list[tuple[str, ...]] | None) -> None:

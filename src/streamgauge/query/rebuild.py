@@ -1,13 +1,14 @@
 """A pattern again with its parts replaced: what rewritings of the algebra share."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from typing import TypeAlias
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeAlias, TypeVar
 
 from streamgauge.model import algebra as al
 
 OnPattern: TypeAlias = Callable[[al.Pattern], al.Pattern]
 OnExpression: TypeAlias = Callable[[al.Expression], al.Expression]
+Tree = TypeVar("Tree")
 
 
 def with_pattern(form: al.QueryForm, pattern: al.Pattern) -> al.QueryForm:
@@ -64,6 +65,22 @@ def expression_parts(tree: al.Expression, on_pattern: OnPattern, on_expression: 
             return tree
 
 
+def with_names(tree: Tree, names: Mapping[al.Var, al.Var]) -> Tree:
+    """A pattern or expression with other names for its variables, everywhere in it."""
+
+    def new(part: Any) -> Any:
+        if isinstance(part, al.Var):
+            return names.get(part, part)
+        if isinstance(part, tuple):
+            return tuple(map(new, part))
+        if is_dataclass(part) and not isinstance(part, type):
+            return replace(part, **{each.name: new(getattr(part, each.name)) for each in fields(part)})
+        return part
+
+    renamed: Tree = new(tree)
+    return renamed
+
+
 def expressions(pattern: al.Pattern) -> tuple[al.Expression, ...]:
     """The expressions that stand in a pattern itself, not in its sub-patterns."""
     match pattern:
@@ -114,11 +131,17 @@ def every_expression(tree: al.Expression) -> Iterator[al.Expression]:
 
 def variable_names(form: al.QueryForm) -> frozenset[str]:
     """The names of all variables that occur anywhere in a query form."""
-    found: set[al.Var] = set()
-    for pattern in every_pattern(form.pattern):
-        found.update(al.pattern_variables(pattern))
-        for tree in expressions(pattern):
-            found.update(part for part in every_expression(tree) if isinstance(part, al.Var))
+    found = written_variables(form.pattern)
     if isinstance(form, al.Construct):
         found.update(var for triple in form.template for var in al.triple_variables(triple))
     return frozenset(var.name for var in found)
+
+
+def written_variables(pattern: al.Pattern) -> set[al.Var]:
+    """All variables that occur anywhere in a pattern, in scope or not."""
+    found: set[al.Var] = set()
+    for each in every_pattern(pattern):
+        found.update(al.pattern_variables(each))
+        for tree in expressions(each):
+            found.update(part for part in every_expression(tree) if isinstance(part, al.Var))
+    return found

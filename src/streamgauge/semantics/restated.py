@@ -1,7 +1,8 @@
 """Queries restated where pyoxigraph takes their text otherwise than SPARQL 1.1 does, so that both mean the same.
 
 Alternative paths are unions (18.4; it gives each pair of ends once), COUNT leaves out errors (18.5.1.2; its result is
-an error), REDUCED changes nothing.
+an error), REDUCED changes nothing. Variables of EXISTS that its solutions do not have get names of their own (18.6:
+only a solution's variables are substituted; it takes those that are bound outside of the group too).
 """
 
 from collections.abc import Iterator
@@ -10,25 +11,37 @@ from functools import partial, reduce
 from itertools import count
 
 from streamgauge.model import algebra as al
-from streamgauge.query.rebuild import expression_parts, parts, variable_names, with_pattern
+from streamgauge.query.rebuild import (
+    children,
+    expression_parts,
+    parts,
+    variable_names,
+    with_names,
+    with_pattern,
+    written_variables,
+)
+
+Scope = frozenset[al.Var]
 
 
 def restated(form: al.QueryForm) -> al.QueryForm:
     """The form for pyoxigraph."""
     taken = variable_names(form)
     fresh = (al.Var(name) for number in count() if (name := f"restated{number}") not in taken)
-    return with_pattern(form, _pattern(form.pattern, fresh))
+    return with_pattern(form, _pattern(form.pattern, fresh, frozenset()))
 
 
-def _pattern(pattern: al.Pattern, fresh: Iterator[al.Var]) -> al.Pattern:
-    below = partial(_pattern, fresh=fresh)
+def _pattern(pattern: al.Pattern, fresh: Iterator[al.Var], outer: Scope) -> al.Pattern:
+    """``outer`` are the variables of the solutions for which the pattern stands in EXISTS."""
+    below = partial(_pattern, fresh=fresh, outer=outer)
     match pattern:
         case al.BGP():
             return _block(pattern, fresh)
         case al.Reduced(pattern=inner):
             return below(inner)
         case _:
-            result = parts(pattern, below, partial(_expression, below=below))
+            scope = outer.union(*map(al.pattern_variables, children(pattern)))
+            result = parts(pattern, below, partial(_expression, fresh=fresh, scope=scope))
             return _counting_values(result, fresh) if isinstance(result, al.Group) else result
 
 
@@ -44,8 +57,16 @@ def _counting_values(group: al.Group, fresh: Iterator[al.Var]) -> al.Group:
     return al.Group(pattern, group.keys, tuple(aggregates))
 
 
-def _expression(tree: al.Expression, below: partial[al.Pattern]) -> al.Expression:
-    return expression_parts(tree, below, partial(_expression, below=below))
+def _expression(tree: al.Expression, fresh: Iterator[al.Var], scope: Scope) -> al.Expression:
+    """``scope`` are the variables of the solutions for which the expression is evaluated."""
+    inside = partial(_exists, fresh=fresh, scope=scope)
+    return expression_parts(tree, inside, partial(_expression, fresh=fresh, scope=scope))
+
+
+def _exists(pattern: al.Pattern, fresh: Iterator[al.Var], scope: Scope) -> al.Pattern:
+    own = sorted(written_variables(pattern) - scope, key=lambda var: var.name)
+    names = {var: next(fresh) for var in own if not var.name.startswith("_:")}
+    return _pattern(with_names(pattern, names), fresh, scope)
 
 
 def _block(block: al.BGP, fresh: Iterator[al.Var]) -> al.Pattern:
