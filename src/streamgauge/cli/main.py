@@ -1,31 +1,18 @@
-"""The command ``streamgauge``: groups of commands put together, errors as sentences and exit codes."""
+"""The command ``streamgauge``: every module here that has ``register``; errors as sentences and exit codes."""
 
 import sys
+from importlib import import_module
+from pkgutil import iter_modules
 
 import typer
 
-from streamgauge import __version__
+from streamgauge import __version__, cli
 from streamgauge.bench.certifying.cases import CaseError
 from streamgauge.bench.certifying.deviations import DeviationError
 from streamgauge.bench.expected.background import BackgroundError
 from streamgauge.bench.experiments.experiment import ExperimentError
 from streamgauge.bench.importing import ForeignError
 from streamgauge.bench.rules import UnknownRulesError
-from streamgauge.cli import (
-    capacity,
-    certify,
-    data,
-    explain,
-    importing,
-    judging,
-    query,
-    reproduce,
-    runs,
-    serve,
-    show,
-    stream,
-    translate,
-)
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.spark import SparkUnavailableError
 from streamgauge.engines import EngineError
@@ -73,23 +60,11 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-GROUPS = (
-    capacity,
-    certify,
-    data,
-    explain,
-    importing,
-    judging,
-    query,
-    reproduce,
-    runs,
-    serve,
-    show,
-    stream,
-    translate,
-)
-for group in GROUPS:
-    group.register(app)
+for module in iter_modules(cli.__path__):
+    if module.name != "main":
+        group = import_module(f"{cli.__name__}.{module.name}")
+        if hasattr(group, "register"):
+            group.register(app)
 
 
 def _version(value: bool) -> None:

@@ -5,14 +5,19 @@ of itself: ``EVALUATOR``, which of our evaluators computes its answers, which th
 semantics that it has; ``DIALECT``, the one in which it reads queries; ``command()``, its program on the pipe.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import cast
+from typing import TypeAlias, cast
 
 from streamgauge.model.engine import Emit, Engine, Session
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.semantics import Semantics
+from streamgauge.query import print_query
+from streamgauge.wire.pipe import start_piped
+from streamgauge.wire.task import Task
 
 __all__ = [
     "Emit",
@@ -26,10 +31,15 @@ __all__ = [
     "folder",
     "load",
     "names",
+    "on_the_pipe",
     "profiles",
 ]
 
 GROUP = "streamgauge.engines"
+
+
+Refuse: TypeAlias = Callable[[ContinuousQuery, Semantics], str | None]
+Start: TypeAlias = Callable[[ContinuousQuery, Semantics, Emit], Session]
 
 
 class EngineError(ValueError):
@@ -72,6 +82,17 @@ def command(engine: Engine) -> Sequence[str] | None:
     """Its program on the pipe, ``None`` for one in Python; EngineUnavailableError says what is absent."""
     own = getattr(engine, "command", None)
     return None if own is None else cast(Sequence[str], own())
+
+
+def on_the_pipe(refuse: Refuse, command: Callable[[], Sequence[str]], dialect: str) -> Start:
+    """The ``start`` of an engine that is a program: in a process of its own, ValueError for what is refused."""
+
+    def start(query: ContinuousQuery, semantics: Semantics, emit: Emit) -> Session:
+        if reason := refuse(query, semantics):
+            raise ValueError(reason)
+        return start_piped(command(), Task(print_query(query, dialect), dialect, semantics, query.static), emit)
+
+    return start
 
 
 def folder(engine: Engine) -> Path | None:

@@ -60,7 +60,7 @@ def test_sparqlstream_is_recorded_only():
     assert "streamgauge import" in engine.refuse(asked(), PROFILES["sparqlstream"])
     with pytest.raises(EngineUnavailableError, match="artefact servers"):
         command(engine)
-    with pytest.raises(EngineUnavailableError, match="artefact servers"):
+    with pytest.raises(ValueError, match="artefact servers"):
         engine.start(asked(), PROFILES["sparqlstream"], print)
 
 

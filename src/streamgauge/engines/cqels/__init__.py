@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from streamgauge.engines import Emit, EngineUnavailableError, Session
+from streamgauge.engines import EngineUnavailableError, on_the_pipe
 from streamgauge.model import algebra as al
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
@@ -12,8 +12,6 @@ from streamgauge.query.rebuild import every_expression, every_pattern
 from streamgauge.semantics.profiles import makes_choices_of
 from streamgauge.semantics.refusal import meaningless
 from streamgauge.wire.jvm import JvmError, jars, java_command
-from streamgauge.wire.pipe import start_piped
-from streamgauge.wire.task import Task
 
 DIALECT = "cqels"
 PROFILES = ("cqels-1.x",)
@@ -72,8 +70,4 @@ def command() -> list[str]:
         raise EngineUnavailableError(str(error)) from error
 
 
-def start(query: ContinuousQuery, semantics: Semantics, emit: Emit) -> Session:
-    """Begin to answer in a process of its own; ValueError for what is refused."""
-    if reason := refuse(query, semantics):
-        raise ValueError(reason)
-    return start_piped(command(), Task(print_query(query, DIALECT), DIALECT, semantics, query.static), emit)
+start = on_the_pipe(refuse, command, DIALECT)

@@ -4,7 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
-from streamgauge.engines import Emit, EngineUnavailableError, Session
+from streamgauge.engines import EngineUnavailableError, on_the_pipe
 from streamgauge.model.algebra import Select
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import R2S, Semantics
@@ -12,8 +12,6 @@ from streamgauge.query import print_query
 from streamgauge.query.stamps import uses_timestamp
 from streamgauge.semantics.profiles import RSPJS
 from streamgauge.semantics.refusal import meaningless
-from streamgauge.wire.pipe import start_piped
-from streamgauge.wire.task import Task
 
 DIALECT = "rspql"
 PROFILES = (RSPJS.name,)
@@ -56,8 +54,4 @@ def command() -> list[str]:
     return [node, str(_HERE / "rspjs.js"), str(home)]
 
 
-def start(query: ContinuousQuery, semantics: Semantics, emit: Emit) -> Session:
-    """Begin to answer in a process of its own; ValueError for what is refused."""
-    if reason := refuse(query, semantics):
-        raise ValueError(reason)
-    return start_piped(command(), Task(print_query(query, DIALECT), DIALECT, semantics, query.static), emit)
+start = on_the_pipe(refuse, command, DIALECT)
