@@ -134,7 +134,7 @@ def test_a_misspelled_key(here, run_main):
     code, _, err = run_main("run", here / "experiment.toml", "--out", here / "out")
     assert code == 2
     assert "experiment.toml:8: " in err
-    assert "allowed here: name, semantics" in err
+    assert "allowed here: name, options, semantics, time_unit" in err
 
 
 def test_an_unknown_semantics_lists_the_known_ones(here, run_main):
