@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias
 from streamgauge.sources.address import Address, read_options
 from streamgauge.sources.contract import Delivery, Sink, Source, SourceError
 from streamgauge.sources.pending import Pending
-from streamgauge.sources.reading import MessageOptions, Messages
+from streamgauge.sources.reading import MessageOptions, Messages, Refusing
 from streamgauge.wire.formats import FormatError, Reading
 from streamgauge.wire.lines import Input
 
@@ -74,11 +74,12 @@ def open_sink(address: Address) -> Sink:
     return KafkaSink(address, read_options(KafkaSinkOptions, address))
 
 
-class KafkaSource:
+class KafkaSource(Refusing):
     """A topic's messages; each counts as taken when the next one is asked for."""
 
     def __init__(self, address: Address, options: KafkaSourceOptions, messages: Messages) -> None:
         self._address, self._options, self._messages = address, options, messages
+        self._refusals = messages.refusals
         self._topic = _topic(address)
         self._library = _library(address)
         self._lost_at: float | None = None
@@ -110,16 +111,6 @@ class KafkaSource:
         except SourceError:
             self._consumer.close()
             raise
-
-    @property
-    def refused(self) -> int:
-        """How many messages were refused and passed over."""
-        return self._messages.refusals.count
-
-    @property
-    def reasons(self) -> Sequence[str]:
-        """Why, for the first ten."""
-        return tuple(self._messages.refusals.reasons)
 
     def items(self) -> Iterator[Input]:
         """The elements and advances of the messages, in the order of each partition."""

@@ -5,7 +5,7 @@ was taken before, is told by its packet identifier and passed over. See docs/sou
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
 from queue import Empty, SimpleQueue
@@ -18,7 +18,7 @@ from streamgauge.sources.address import Address, read_options
 from streamgauge.sources.contract import Delivery, Sink, Source, SourceError
 from streamgauge.sources.mqtt_link import Link, Session, client_library, properties
 from streamgauge.sources.pending import Pending
-from streamgauge.sources.reading import MessageOptions, Messages
+from streamgauge.sources.reading import MessageOptions, Messages, Refusing
 from streamgauge.wire.formats import FormatError, Reading
 from streamgauge.wire.lines import Input
 
@@ -85,11 +85,12 @@ class Received:
     taken: bool = False
 
 
-class MqttSource:
+class MqttSource(Refusing):
     """A subscription; a message is acknowledged when the next one is asked for."""
 
     def __init__(self, address: Address, options: MqttSourceOptions, messages: Messages, random: Random) -> None:
         self._address, self._options, self._messages = address, options, messages
+        self._refusals = messages.refusals
         self._topic = _topic(address)
         self._queue: SimpleQueue[Received | FormatError] = SimpleQueue()
         self._done: deque[Received] = deque()
@@ -104,16 +105,6 @@ class MqttSource:
     def open(self) -> None:
         """Subscribe."""
         self._link.open(_FIRST)
-
-    @property
-    def refused(self) -> int:
-        """How many messages were refused and passed over."""
-        return self._messages.refusals.count
-
-    @property
-    def reasons(self) -> Sequence[str]:
-        """Why, for the first ten."""
-        return tuple(self._messages.refusals.reasons)
 
     def items(self) -> Iterator[Input]:
         """The elements and advances of the messages in their order."""

@@ -57,6 +57,22 @@ class Refusals:
             self.reasons.append(str(error))
 
 
+class Refusing:
+    """What a source says of the parts that it passed over."""
+
+    _refusals: Refusals
+
+    @property
+    def refused(self) -> int:
+        """How many parts were refused and passed over."""
+        return self._refusals.count
+
+    @property
+    def reasons(self) -> Sequence[str]:
+        """Why, for the first ten."""
+        return tuple(self._refusals.reasons)
+
+
 class Messages:
     """Turns the messages of a transport into elements and advances."""
 

@@ -2,7 +2,7 @@
 
 import socket
 import ssl
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
@@ -14,7 +14,7 @@ import httpx
 from streamgauge.sources.address import Address
 from streamgauge.sources.backoff import Backoff
 from streamgauge.sources.contract import SourceError
-from streamgauge.sources.reading import MessageOptions, Messages
+from streamgauge.sources.reading import MessageOptions, Messages, Refusing
 from streamgauge.sources.sse_events import END, MISSED, EventParser, ServerEvent
 from streamgauge.wire.formats import FormatError
 from streamgauge.wire.lines import Input
@@ -40,11 +40,12 @@ class SseSourceOptions(MessageOptions):
     patience: int = 600_000
 
 
-class SseSource:
+class SseSource(Refusing):
     """A subscription that is made again when it breaks."""
 
     def __init__(self, address: Address, options: SseSourceOptions, messages: Messages, random: Random) -> None:
         self._address, self._options, self._messages = address, options, messages
+        self._refusals = messages.refusals
         self._last = options.last
         self._backoff = Backoff(random)
         self._trouble = ""
@@ -60,16 +61,6 @@ class SseSource:
         if self._response is None:
             self._client.close()
             raise SourceError(f"{address.text}: {self._trouble}")
-
-    @property
-    def refused(self) -> int:
-        """How many events were refused and passed over."""
-        return self._messages.refusals.count
-
-    @property
-    def reasons(self) -> Sequence[str]:
-        """Why, for the first ten."""
-        return tuple(self._messages.refusals.reasons)
 
     def items(self) -> Iterator[Input]:
         """The elements and advances of the events in their order; ends when the server says that it is the end."""

@@ -1,19 +1,19 @@
 """Sources and sinks over bytes without messages: files, standard input and output."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from threading import Event, Lock
 from typing import Literal
 
 from streamgauge.sources.address import Address
 from streamgauge.sources.contract import Delivery, SourceError
-from streamgauge.sources.reading import Refusals
+from streamgauge.sources.reading import Refusals, Refusing
 from streamgauge.wire.formats import FormatError, Refuse
 from streamgauge.wire.lines import Input
 
 
-class ByteSource:
+class ByteSource(Refusing):
     """The elements that a format reads from bytes; ``closing`` ends the reading."""
 
     def __init__(
@@ -23,16 +23,6 @@ class ByteSource:
         self._closing = closing
         self._refusals = refusals
         self._read = read
-
-    @property
-    def refused(self) -> int:
-        """How many parts were refused and passed over."""
-        return self._refusals.count
-
-    @property
-    def reasons(self) -> Sequence[str]:
-        """Why, for the first ten."""
-        return tuple(self._refusals.reasons)
 
     def items(self) -> Iterator[Input]:
         """The elements and advances in the order of the bytes."""
