@@ -14,6 +14,7 @@ _OPTIONS = (
     "--add-opens=java.base/java.lang=ALL-UNNAMED",  # the class generation of libraries older than Java 9
     "-Dfile.encoding=UTF-8",
     "-XX:MaxRAMPercentage=50",
+    f"-Dlog4j.configuration={(Path(__file__).parent / 'log4j.properties').as_uri()}",  # no log files where it runs
 )
 
 
