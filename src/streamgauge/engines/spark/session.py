@@ -2,12 +2,12 @@
 
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pyarrow.parquet as pq
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from streamgauge.engines import Emit
 from streamgauge.engines.spark.batches import Batches, Done
@@ -33,6 +33,12 @@ SETTINGS = {
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",  # a batch's files are listed without a job
 }
 
+FEW_ROWS = 5_000
+"""Up to so many triples a batch costs less when its plans are interpreted than when they are compiled to bytecode."""
+
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+
 
 class MicroBatches:
     """A session whose elements land as files that one streaming query takes up; ``late`` counts what came too late."""
@@ -50,14 +56,14 @@ class MicroBatches:
         root = Path(self._folder.name)
         self._landing = root / "landing"
         self._landing.mkdir()
-        spark = configured(spark)
-        self._batches = Batches(spark, query, semantics, root / "checkpoint", Emitted(query, semantics, emit))
-        writer = streaming(spark, str(self._landing), 1).writeStream.foreachBatch(self._batches)
+        self._spark = configured(spark)
+        self._batches = Batches(self._spark, query, semantics, root / "checkpoint", Emitted(query, semantics, emit))
+        writer = streaming(self._spark, str(self._landing), 1).writeStream.foreachBatch(self._batch)
         self._running = writer.option("checkpointLocation", str(root / "checkpoint" / "spark")).start()
         self._streams = {each.stream for each in query.windows}
         self._foreign: str | None = None
         self._waiting: list[StreamElement] = []
-        self._rows, self._files = 0, 0
+        self._rows, self._files, self._plans = 0, 0, COMPILED
         self._greatest: int | None = None
         self._closes: Closes | None = None
         self._next, self._ended = 0, clock()
@@ -121,10 +127,17 @@ class MicroBatches:
             unfinished, file = self._landing / f".{self._files:06}", self._landing / f"{self._files:06}.parquet"
             pq.write_table(to_table(self._waiting), unfinished)
             unfinished.rename(file)
+            self._plans = INTERPRETED if self._rows <= FEW_ROWS else COMPILED
             self._waiting, self._rows, self._files = [], 0, self._files + 1
             self._answered()
         self._next = self._closes.after(self._reached)
         self._ended = self._clock()
+
+    def _batch(self, heads: DataFrame, batch: int) -> None:
+        """Do a batch; its heads are read in a session of the streaming query's own."""
+        for own in (heads.sparkSession, self._spark):
+            set_all(own, self._plans)
+        self._batches(heads, batch)
 
     def _answered(self) -> None:
         try:
@@ -156,9 +169,14 @@ class Emitted:
 def configured(spark: SparkSession) -> SparkSession:
     """A session of its own in the same Spark, set for many small jobs; the given one keeps its settings."""
     own = spark.newSession()
-    for key, value in SETTINGS.items():
-        own.conf.set(key, value)
+    set_all(own, SETTINGS)
     return own
+
+
+def set_all(spark: SparkSession, settings: Mapping[str, str]) -> None:
+    """Set a session's settings."""
+    for key, value in settings.items():
+        spark.conf.set(key, value)
 
 
 def kind_of(form: al.QueryForm) -> AnswerKind:
