@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import os
 import subprocess
 import tempfile
 import threading
@@ -14,6 +15,9 @@ from streamgauge.wire.lines import Late, LineError, decode_output, encode_advanc
 from streamgauge.wire.task import Task, TaskRefusedError, encode_task, word
 
 START_LIMIT_S = 60.0
+EXIT_LIMIT_S = 5.0
+"""How long a program that has ended its output may take to exit, before that is told without its exit code."""
+
 END_LIMIT_S = 600.0
 
 
@@ -42,6 +46,9 @@ class PipedSession:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._words, bufsize=0
         )
         self._ready = threading.Event()
+        self._noticing = threading.Lock()
+        self._closing, self._ended = False, ""
+        self._tell: Callable[[str], None] | None = None
         self._reader = threading.Thread(target=self._read, name="engine-answers", daemon=True)
         self._reader.start()
         self._write(encode_task(task))
@@ -61,9 +68,18 @@ class PipedSession:
         """Nothing earlier than ``time`` (ms) will come."""
         self._write(encode_advance(time))
 
+    def on_failure(self, tell: Callable[[str], None]) -> None:
+        """Have it told when the program ends before its input does: a sentence, at once, from a thread of its own."""
+        with self._noticing:
+            self._tell = tell
+            ended = self._ended
+        if ended:
+            tell(ended)
+
     def close(self) -> None:
         """No more input: wait for the last answers."""
         assert self._process.stdin is not None
+        self._closing = True
         with contextlib.suppress(OSError):
             self._process.stdin.close()
         try:
@@ -100,6 +116,20 @@ class PipedSession:
                     self._refused = said.sentence
                     self._ready.set()
         self._ready.set()
+        if not self._closing:
+            self._notice()
+
+    def _notice(self) -> None:
+        """The output has ended while input may still come."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(EXIT_LIMIT_S)
+        code = self._process.returncode
+        how = "ended its output" if code is None else f"ended with exit code {code}"
+        with self._noticing:
+            self._ended = f"the engine {how} before its input did: {self._why()}"
+            tell = self._tell
+        if tell is not None:
+            tell(self._ended)
 
     def _told(self, line: bytes) -> bool:
         try:
@@ -117,12 +147,13 @@ class PipedSession:
     def _why(self) -> str:
         if self._failure:
             return self._failure
-        self._words.seek(0)
-        text = self._words.read()[-2000:].decode(errors="replace").strip()
+        words = self._words.fileno()
+        text = os.pread(words, 2000, max(0, os.fstat(words).st_size - 2000)).decode(errors="replace").strip()
         return f"its last words: {text}" if text else "it said nothing on standard error"
 
     def _end(self) -> None:
         """Leave no process and no pipe behind."""
+        self._closing = True
         if self._process.poll() is None:
             self._process.kill()
             self._process.wait()

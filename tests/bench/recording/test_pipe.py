@@ -1,5 +1,6 @@
 """The pipe contract: several tasks to one process, preloaded input, late elements, a program as a session."""
 
+import queue
 import subprocess
 import sys
 from dataclasses import replace
@@ -90,6 +91,30 @@ def test_a_program_that_fails_says_how(body, words):
 
     with pytest.raises(PipeError, match=words):
         all_of_it()
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_a_program_that_ends_while_nothing_comes_is_told(early):
+    body = "print('{\"ready\":true}', flush=True); input(); input(); raise SystemExit('done')"
+    session = start_piped([sys.executable, "-c", body], task_of(RUN.header), lambda _: None)
+    told: queue.Queue[str] = queue.Queue()
+    if early:
+        session.on_failure(told.put)
+    session.push(ELEMENTS[0])
+    if not early:
+        session._reader.join(20)
+        session.on_failure(told.put)
+    assert told.get(timeout=20) == "the engine ended with exit code 1 before its input did: its last words: done"
+    with pytest.raises(PipeError, match="exit code 1"):
+        session.close()
+    assert told.empty()
+
+
+def test_a_program_that_ends_with_its_input_has_not_failed():
+    session, told = start_piped(LIVE, task_of(RUN.header), lambda _: None), []
+    session.on_failure(told.append)
+    session.close()
+    assert told == []
 
 
 def test_a_task_is_the_same_after_its_line():
