@@ -1,4 +1,4 @@
-"""An engine that is a program of its own, for tests of what runs engines."""
+"""Engines that are programs of their own, for tests of what runs engines."""
 
 import sys
 from types import SimpleNamespace
@@ -8,14 +8,29 @@ from streamgauge.query import print_query
 from streamgauge.wire.pipe import start_piped
 from streamgauge.wire.task import Task
 
+DIES = """
+import sys
+print('{"ready":true}', flush=True)
+sys.stdin.readline()
+sys.stdin.readline()
+sys.exit("out of luck")
+"""
+"""A program that ends after its first element, although more may come."""
+
 
 def command():
     """The live engine as a program of its own."""
     return [sys.executable, "-m", "streamgauge.bench.recording.host", "live"]
 
 
-def piped(query, chosen, emit):
-    return start_piped(command(), Task(print_query(query, "rspql"), "rspql", chosen), emit)
+def program(command):
+    """A program as an engine that takes what live takes."""
+
+    def start(query, chosen, emit):
+        return start_piped(command(), Task(print_query(query, "rspql"), "rspql", chosen), emit)
+
+    return SimpleNamespace(command=command, refuse=load("live").refuse, start=start)
 
 
-PROGRAM = SimpleNamespace(command=command, refuse=load("live").refuse, start=piped)
+PROGRAM = program(command)
+DYING = program(lambda: [sys.executable, "-c", DIES])

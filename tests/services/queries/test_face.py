@@ -22,6 +22,7 @@ from streamgauge.services.queries.registry import Queries
 from streamgauge.services.web.serving import Serving
 from streamgauge.wire.formats import stream_formats
 from streamgauge.wire.lines import encode_advance, encode_element
+from tests.services.programs import DYING
 from tests.services.queries.asks import IN, OUT, construct, element, select
 from tests.services.queries.test_registry import WAIT, Stuck
 
@@ -236,7 +237,7 @@ def test_a_source_is_attached_where_it_is_allowed(tmp_path):
     assert ask("POST", "/streams", json=source).status_code == 201
     until(lambda: ask("GET", "/streams").json()["streams"][0].get("ended"))
     queries.settle(WAIT)
-    assert (queries.query("q1").elements, queries.query("q1").answers.number) == (3, 1)
+    assert (queries.query("q1").work.elements, queries.query("q1").answers.number) == (3, 1)
     assert ask("DELETE", f"/streams/{IN}").status_code == 204
     queries.close("over")
 
@@ -332,6 +333,21 @@ def test_answers_by_websocket(service):
             socket.recv(timeout=WAIT)
     with pytest.raises(InvalidStatus, match="403"):
         connect(url)
+
+
+def test_a_program_that_dies_ends_its_answers_with_an_error():
+    with served(Queries(lambda _name: DYING, ("dying",))) as service:
+        name = registered(service, select())
+        url = f"{service.url}/queries/{name}/answers"
+        with httpx.stream("GET", url) as response, connect(url.replace("http", "ws")) as socket:
+            httpx.post(f"{service.url}/streams/{IN}", content=lines(0), headers=LINES).raise_for_status()
+            (last,) = events(response, 1)
+            with pytest.raises(ConnectionClosed, match="1011") as closed:
+                socket.recv(timeout=WAIT)
+        told = httpx.get(f"{service.url}/queries/{name}").json()
+    assert "exit code 1" in closed.value.rcvd.reason
+    assert (last["event"], json.loads(last["data"])) == ("error", {"error": told["fault"]})
+    assert (told["state"], "out of luck" in told["fault"]) == ("failed", True)
 
 
 def test_a_client_that_takes_nothing_is_left(monkeypatch):

@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 from streamgauge.engines import load
 from streamgauge.query import QueryError, parse
 from streamgauge.semantics.refusal import RefusedError
+from streamgauge.services.queries.answers import End
 from streamgauge.services.queries.limits import BusyError, LimitError, Limits
 from streamgauge.services.queries.registry import ConflictError, Queries, UnknownQueryError
 from streamgauge.services.queries.wishes import Wish, WishError, read_wish
 from streamgauge.watching import watch
 from streamgauge.wire.lines import Advance, decode_answer, encode_answer
-from tests.services.programs import PROGRAM
+from tests.services.programs import DYING, PROGRAM
 from tests.services.queries.asks import IN, OUT, construct, element, select, service
 
 WAIT = 20
@@ -45,9 +46,9 @@ def test_a_query_from_registration_to_its_end(queries):
     assert queries.publish(IN, [element(time) for time in (0, 1000, 2500, 3000, 4000)]) == 1
     assert queries.settle(WAIT)
     assert [(each.instant, len(each.added)) for each in answers(subscription)] == [(2000, 1), (4000, 1)]
-    assert (running.elements, running.late, queries.streams()) == (5, 0, {IN: 5})
+    assert (running.work.elements, running.work.late, queries.streams()) == (5, 0, {IN: 5})
     queries.deregister(running.name)
-    assert (subscription.over, queries.queries()) == ("deregistered", [])
+    assert (subscription.over, queries.queries()) == (End("deregistered"), [])
     with pytest.raises(UnknownQueryError, match="no query q1"):
         queries.query(running.name)
 
@@ -106,7 +107,7 @@ def test_time_passes_where_the_streams_say_so(queries):
     assert both.answers.number == 1
     queries.publish(IN, [element(4500)])
     assert queries.settle(WAIT)
-    assert (both.late, one.late) == (0, 1)
+    assert (both.work.late, one.work.late) == (0, 1)
 
 
 def test_time_passes_by_the_wall_clock():
@@ -126,7 +127,7 @@ def test_an_element_that_goes_back_is_late_and_ends_nothing(queries):
     running = queries.register(Wish(select()))
     queries.publish(IN, [element(3000), element(1000), element(4000)])
     assert queries.settle(WAIT)
-    assert (running.late, running.fault, running.answers.number) == (1, "", 2)
+    assert (running.work.late, running.fault, running.answers.number) == (1, "", 2)
 
 
 @pytest.mark.parametrize(
@@ -184,7 +185,7 @@ def test_limits_on_time_memory_streams_and_rate():
     assert busy.value.after == pytest.approx(0.1)
     now[0] = 1.0
     queries.publish("urn:big", [element(10)])
-    big.settle(WAIT)
+    big.work.settle(WAIT)
     assert "more than 0 MiB" in big.fault
     with pytest.raises(LimitError, match="1 streams"):
         queries.publish(IN, [element(0)])
@@ -222,13 +223,14 @@ def test_a_publisher_is_slowed_and_a_failure_is_told():
     queries = Queries(lambda name: stuck, ("stuck",), Limits(waiting=2))
     running = queries.register(Wish(select()))
     subscription = running.answers.subscribe(None, nothing)
-    while not running.full:
+    while not running.work.full:
         queries.publish(IN, [element(0)])
     with pytest.raises(BusyError, match="q1 cannot keep up"):
         queries.publish(IN, [element(0)])
     stuck.go.set()
-    assert running.settle(WAIT)
-    assert running.fault == subscription.over == "the engine failed: out of luck"
+    assert running.work.settle(WAIT)
+    assert running.fault == "the engine failed: out of luck"
+    assert (running.state, subscription.over) == ("failed", End(running.fault, "error"))
     queries.publish(IN, [element(11)])
     queries.close("over")
 
@@ -243,6 +245,22 @@ def test_a_program_answers_beside_the_service():
         time.sleep(0.02)
     assert [len(each.added) for each in answers(running.answers.subscribe(0, nothing))] == [1]
     queries.deregister(running.name)
+    assert not [thread for thread in threading.enumerate() if thread.name in ("engine-answers", "streamgauge-q1")]
+
+
+def test_a_program_that_dies_while_nothing_comes_is_noticed():
+    queries = Queries(lambda _name: DYING, ("dying",))
+    running = [queries.register(Wish(select())) for _ in range(2)]
+    woken = threading.Event()
+    subscription = running[1].answers.subscribe(None, woken.set)
+    queries.publish(IN, [element(0)])
+    assert woken.wait(WAIT)
+    says = "the engine failed: the engine ended with exit code 1 before its input did: its last words: out of luck"
+    assert subscription.over == End(says, "error")
+    assert [(each.state, each.fault) for each in running] == [("failed", says)] * 2
+    assert queries.publish(IN, [element(1000)]) == 2
+    queries.close("over")
+    assert [each.fault for each in running] == [says] * 2
     assert not [thread for thread in threading.enumerate() if thread.name in ("engine-answers", "streamgauge-q1")]
 
 
@@ -266,7 +284,7 @@ def test_a_slow_subscriber_is_left_and_resumes():
         assert queries.settle(WAIT)
         seen += quick.take()
     assert [each.number for each in seen] == [1, 2, 3, 4, 5]
-    assert (quick.over, slow.over) == ("", "too slow: 4 answers behind, resume from here")
+    assert (quick.over, slow.over) == (None, End("too slow: 4 answers behind, resume from here"))
     slow.close()
     again = running.answers.subscribe(slow.place, nothing)
     assert (again.missed, again.take()) == (0, seen)

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
+from typing import Literal
 
 from streamgauge.services.queries.limits import Limits
 
@@ -17,6 +18,14 @@ class Numbered:
     line: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class End:
+    """Why no more answers will come, a sentence; ``error`` when the engine failed."""
+
+    why: str
+    kind: Literal["over", "error"] = "over"
+
+
 class Subscription:
     """A place in the answers of a query; ``wake`` is called, from any thread, when there is something to take.
 
@@ -24,7 +33,8 @@ class Subscription:
     """
 
     def __init__(self, answers: "Answers", place: int, wake: Callable[[], None]) -> None:
-        self.place, self.wake, self.over = place, wake, ""
+        self.place, self.wake = place, wake
+        self.over: End | None = None
         self._answers = answers
 
     def take(self) -> list[Numbered]:
@@ -48,7 +58,7 @@ class Answers:
         self._limits, self._lock = limits, Lock()
         self._kept: deque[Numbered] = deque()
         self._subscribers: dict[int, Subscription] = {}
-        self._over = ""
+        self._over: End | None = None
         self.number = self.bytes = 0
 
     @property
@@ -102,19 +112,20 @@ class Answers:
         with self._lock:
             self._subscribers.pop(id(subscription), None)
 
-    def end(self, why: str) -> None:
+    def end(self, end: End) -> None:
         """No more answers will come; what is kept can still be taken."""
         with self._lock:
-            self._over = why
+            self._over = end
             woken = list(self._subscribers.values())
             for subscription in woken:
-                subscription.over = subscription.over or why
+                subscription.over = subscription.over or end
         _wake(woken)
 
     def _leave_slow(self) -> None:
         for subscription in self._subscribers.values():
             if not subscription.over and self.number - subscription.place > self._limits.lag:
-                subscription.over = f"too slow: {self.number - subscription.place} answers behind, resume from here"
+                behind = self.number - subscription.place
+                subscription.over = End(f"too slow: {behind} answers behind, resume from here")
 
 
 def _wake(subscriptions: list[Subscription]) -> None:

@@ -34,8 +34,9 @@ class Asking:
     """A session of several queries; it begins with the first element or advance, from where t0 is moved on to.
 
     ``moves`` says how a query begins at a time (ms): ``beginning``, or ``as_declared`` to keep t0. ``late`` counts the
-    elements that came after their time was declared over, or that the engine found late. RefusedError when the engine
-    refuses a query, and for an element that removes triples.
+    elements that came after their time was declared over, or that the engine found late. ``failed`` is told why, from
+    any thread, when an engine that is a program ends by itself. RefusedError when the engine refuses a query, and for
+    an element that removes triples.
     """
 
     def __init__(
@@ -43,11 +44,13 @@ class Asking:
         engine: Engine,
         asked: Sequence[Asked],
         moves: Callable[[ContinuousQuery, Semantics, int], Beginning] | None = None,
+        failed: Callable[[str], None] = lambda _why: None,
     ) -> None:
         for each in asked:
             if reason := engine.refuse(each.query, each.semantics):
                 raise RefusedError(reason)
         self._engine, self._asked, self._moves = engine, tuple(asked), moves or moved
+        self._failed = failed
         self._session: Session | None = None
         self._told: int | None = None
         self._after_told = 0
@@ -79,6 +82,8 @@ class Asking:
     def _begin(self, first: int) -> Session:
         begun = [_begun(each, self._moves(each.query, each.semantics, first)) for each in self._asked]
         self._session = start(self._engine, begun)
+        if (on_failure := getattr(self._session, "on_failure", None)) is not None:
+            on_failure(self._failed)
         return self._session
 
 

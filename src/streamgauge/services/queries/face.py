@@ -237,6 +237,10 @@ class Face:
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; img-src data:"
 
 
+_CODES = {"over": 1000, "error": 1011}
+"""How a WebSocket is closed (RFC 6455, 7.4.1)."""
+
+
 async def _events(subscription: Subscription, signal: events.Signal) -> AsyncIterator[bytes]:
     """Answers as events until the query ends, or its subscriber is too slow; then an event that says why."""
     try:
@@ -247,7 +251,7 @@ async def _events(subscription: Subscription, signal: events.Signal) -> AsyncIte
             for answer in subscription.take():
                 yield events.event(answer.line, answer.number)
             if over:
-                yield events.event(json.dumps({"over": over}).encode(), kind="over")
+                yield events.event(json.dumps({over.kind: over.why}).encode(), kind=over.kind)
                 return
             if not await signal.wait(events.BEAT_S):
                 yield events.BEAT
@@ -265,7 +269,7 @@ async def _converse(websocket: WebSocket, subscription: Subscription, signal: ev
                 line = f'{{"id":{answer.number},"answer":{answer.line.decode()}}}'
                 await events.in_time(websocket.send_text(line))
             if over:
-                await websocket.close(1000, over[:120])
+                await websocket.close(_CODES[over.kind], over.why[:120])
                 break
             await signal.wait(events.BEAT_S)
     except (WebSocketDisconnect, RuntimeError, TimeoutError):

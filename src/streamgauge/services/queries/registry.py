@@ -10,10 +10,12 @@ from streamgauge.model.element import StreamElement
 from streamgauge.model.engine import Engine
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.terms import Triple
+from streamgauge.services.queries.answers import End
 from streamgauge.services.queries.limits import BusyError, LimitError, Limits
 from streamgauge.services.queries.outputs import as_element, makes_triples
-from streamgauge.services.queries.running import Question, Running
+from streamgauge.services.queries.running import Running
 from streamgauge.services.queries.wishes import Wish, WishError, understand
+from streamgauge.services.queries.working import Question, Work
 from streamgauge.services.web.rates import Rate
 from streamgauge.wire.lines import Advance, Input
 
@@ -80,13 +82,27 @@ class Queries:
     def _start(self, name: str, question: Question) -> Running:
         with self._lock:
             self._refuse_output(question)
-        loaded = self._load(question.engine)
-        running = Running(name, question, loaded, self.limits, lambda answer: self._pass(name, answer))
+        running = Running(name, question, self.limits, lambda answer: self._pass(name, answer))
+        if self._join(running):
+            return running
+        running.begin(Work(name, question, self._load(question.engine), self.limits))
         with self._lock:
-            self._running[name], self._since[name] = running, self._steady()
-            if question.output is not None:
-                self._outputs[question.output] = name
+            self._enter(running)
         return running
+
+    def _join(self, running: Running) -> bool:
+        """Whether another asks the same and has seen nothing yet, so that both are answered together."""
+        with self._lock:
+            same = (each.work for each in self._running.values() if each.question == running.question)
+            joined = any(running.begin(work) for work in same)
+            if joined:
+                self._enter(running)
+            return joined
+
+    def _enter(self, running: Running) -> None:
+        self._running[running.name], self._since[running.name] = running, self._steady()
+        if running.question.output is not None:
+            self._outputs[running.question.output] = running.name
 
     def _admit(self) -> None:
         if self._closed:
@@ -116,7 +132,7 @@ class Queries:
             if stream == output:
                 raise ConflictError(f"its output <{output}> would be its own input: register under another name")
             if stream not in seen and stream in self._outputs:
-                open_streams += self._running[self._outputs[stream]].streams
+                open_streams += self._running[self._outputs[stream]].work.streams
             seen.add(stream)
 
     def deregister(self, name: str) -> None:
@@ -144,7 +160,7 @@ class Queries:
     def streams(self) -> dict[str, int]:
         """Every stream that is read, written or was published on: its IRI and how many elements came."""
         with self._lock:
-            read = {stream for running in self._running.values() for stream in running.streams}
+            read = {stream for running in self._running.values() for stream in running.work.streams}
             return {name: self._counts.get(name, 0) for name in sorted(read | set(self._counts) | set(self._outputs))}
 
     def subscribers(self) -> int:
@@ -172,8 +188,9 @@ class Queries:
             if stream not in self._counts and len(self._counts) >= self.limits.streams:
                 raise LimitError(f"{self.limits.streams} streams have been published on already")
             for running in readers:
-                if running.full:
-                    raise BusyError(f"{running.name} cannot keep up: {running.waiting} elements wait for it", RETRY_S)
+                if running.work.full:
+                    waiting = running.work.waiting
+                    raise BusyError(f"{running.name} cannot keep up: {waiting} elements wait for it", RETRY_S)
             if self._rate is not None and (wait := self._rate.take(len(items))):
                 raise BusyError(f"more than {self.limits.elements_per_second:g} elements a second", wait)
             self._hand_out(stream, items, readers)
@@ -184,13 +201,13 @@ class Queries:
             raise ConflictError("the service is ending: publish again when it is back")
 
     def _readers(self, stream: str) -> list[Running]:
-        return [running for running in self._running.values() if stream in running.streams]
+        return [running for running in self._running.values() if stream in running.work.streams]
 
     def _hand_out(self, stream: str, items: Sequence[Input], readers: Sequence[Running]) -> None:
         self._counts[stream] = self._counts.get(stream, 0) + sum(isinstance(item, StreamElement) for item in items)
         numbered = [self._numbered(stream, item) for item in items]
-        for running in readers:
-            running.put([known for item in numbered if (known := _known(running, stream, item)) is not None])
+        for work in _works(readers):
+            work.hear(stream, numbered)
 
     def _numbered(self, stream: str, item: Input) -> Input:
         if isinstance(item, Advance):
@@ -206,7 +223,7 @@ class Queries:
             stream = running.question.output
             readers = self._readers(stream)
         for reader in readers:
-            while not reader.room(PATIENCE_S):
+            while not reader.work.room(PATIENCE_S):
                 if running.fault:
                     return
         with self._lock:
@@ -218,9 +235,10 @@ class Queries:
 
     def tick(self) -> None:
         """To be called now and then: time passes for queries by the wall clock, and old ones end."""
+        for work in _works(self.queries()):
+            if work.question.wall and not work.waiting:
+                work.put([Advance(self._clock() - (work.question.semantics.lateness or 0) - 1)])
         for running in self.queries():
-            if running.question.wall and not running.waiting:
-                running.put([Advance(self._clock() - (running.question.semantics.lateness or 0) - 1)])
             lifetime = self.limits.lifetime
             with self._lock:
                 since = self._since.get(running.name)
@@ -230,26 +248,25 @@ class Queries:
     def settle(self, timeout: float) -> bool:
         """Wait until all that was published has been taken in by all queries."""
         end = self._steady() + timeout
-        known = self.queries()
-        return all(running.settle(max(0.0, end - self._steady())) for running in known for _ in known)
+        known = _works(self.queries())
+        return all(work.settle(max(0.0, end - self._steady())) for work in known for _ in known)
 
     def leave(self) -> None:
         """The service is about to end: nothing is taken any more, subscribers are told."""
         self._closed = True
         for running in self.queries():
-            running.answers.end("the service is ending")
+            running.answers.end(End("the service is ending"))
 
     def close(self, why: str) -> None:
         """End every query; nothing is taken any more."""
         with self._lock:
             self._closed = True
+        for work in _works(self.queries()):
+            work.stop()
         for running in self.queries():
             running.end(why)
 
 
-def _known(running: Running, stream: str, item: Input) -> Input | None:
-    """What an item means for a query: time has come to an advance only when it has on all of its streams."""
-    if isinstance(item, StreamElement):
-        return item
-    told = running.told(stream, item.time)
-    return None if told is None else Advance(told)
+def _works(queries: Sequence[Running]) -> list[Work]:
+    """What answers them, each once."""
+    return list(dict.fromkeys(running.work for running in queries))

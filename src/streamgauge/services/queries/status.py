@@ -12,16 +12,16 @@ def status(running: Running) -> dict[str, object]:
     question = running.question
     return {
         "id": running.name,
-        "state": "ended" if running.fault else "running",
+        "state": running.state,
         "fault": running.fault,
         "query": question.text,
         "engine": question.engine,
         "semantics": question.semantics.name,
-        "streams": list(running.streams),
+        "streams": list(running.work.streams),
         "output": question.output,
-        "elements": running.elements,
-        "late": running.late,
-        "waiting": running.waiting,
+        "elements": running.work.elements,
+        "late": running.work.late,
+        "waiting": running.work.waiting,
         "answers": running.answers.number,
         "subscribers": running.answers.subscribers,
         "memory": running.memory,
@@ -35,10 +35,10 @@ def metrics(queries: Queries) -> Iterator[Metric]:
     elements = tuple(({"stream": name}, float(count)) for name, count in queries.streams().items())
     yield Metric("streamgauge_stream_elements_total", "counter", "Elements that came on a stream.", elements)
     each: tuple[tuple[str, str, Callable[[Running], float]], ...] = (
-        ("elements_total", "Elements that a query has taken in.", lambda one: one.elements),
-        ("late_total", "Elements that came too late to count.", lambda one: one.late),
+        ("elements_total", "Elements that a query has taken in.", lambda one: one.work.elements),
+        ("late_total", "Elements that came too late to count.", lambda one: one.work.late),
         ("answers_total", "Answers that a query has given.", lambda one: one.answers.number),
-        ("waiting", "Elements that wait for a query.", lambda one: one.waiting),
+        ("waiting", "Elements that wait for a query.", lambda one: one.work.waiting),
         ("subscribers", "Who takes a query's answers now.", lambda one: one.answers.subscribers),
         ("memory_bytes", "What a query is estimated to hold.", lambda one: one.memory),
         ("ended", "1 when a query has ended by itself.", lambda one: bool(one.fault)),
