@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import replace
 from types import SimpleNamespace
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from streamgauge.engines import load
@@ -92,9 +92,9 @@ wishes = st.sampled_from(
         asked("RSTREAM", 2, lateness=1500),
     ]
 )
-elements = st.builds(element, st.integers(0, 3000), st.sampled_from(["a p b.", "b p c."]))
-batches = st.lists(elements | st.builds(Advance, st.integers(0, 3000)), min_size=1, max_size=4)
-acts = st.lists(wishes | wishes | batches | st.integers(0, 9), min_size=2, max_size=20)
+elements = st.builds(element, st.integers(0, 1500), st.sampled_from(["a p b.", "b p c."]))
+batches = st.lists(elements | st.builds(Advance, st.integers(0, 1500)), min_size=1, max_size=4)
+acts = st.lists(wishes | batches | batches | st.integers(0, 9), min_size=4, max_size=25)
 
 
 def moved(items, by):
@@ -104,6 +104,7 @@ def moved(items, by):
 
 @settings(max_examples=max(40, settings.default.max_examples // 2))
 @given(acts)
+@example([asked("RSTREAM", 2), [element(0)], asked("RSTREAM", 2), [element(100, "b p c."), element(3000)]])
 def test_however_queries_come_and_go_each_is_answered_as_if_it_were_alone(acts):
     queries, started = counted(load("live"))
     seen, asked, begun = {}, {}, set()
@@ -113,7 +114,7 @@ def test_however_queries_come_and_go_each_is_answered_as_if_it_were_alone(acts):
                 running = queries.register(act)
                 asked[running], seen[running] = act, []
             elif isinstance(act, list):
-                batch = moved(act, place * 1000)
+                batch = moved(act, place * 500)
                 for running in queries.queries():
                     seen[running].append(batch)
                     begun.add(id(running.work))
