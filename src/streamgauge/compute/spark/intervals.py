@@ -95,6 +95,15 @@ def _bounded(frame: DataFrame, bounds: _Bounds) -> tuple[DataFrame, list[Column]
     return frame, [fn.col(name) for name in bounds]
 
 
+def varying(value: int, beside: Column) -> Column:
+    """A constant that changes from batch to batch, ``null`` where the whole number ``beside`` is.
+
+    It is an item of an array at a place that depends on the row (always 0), so that it is in the data and not in the
+    generated code: that stays the same, compiled already.
+    """
+    return fn.get(fn.array(fn.lit(value).cast("long")), beside.cast("long").bitwiseAND(fn.lit(0)).cast("int"))
+
+
 def longest(due: Sequence[DueReport], given: Sequence[Source]) -> int:
     """An upper bound of the number of reports that one arrival is in."""
     return max((_longest([report.views[source.position] for report in due]) for source in given), default=1)
@@ -134,7 +143,7 @@ def _counted(frame: DataFrame, name: str, value: Column, bounds: Sequence[int]) 
     steps = {later - earlier for earlier, later in pairwise(bounds)}
     if len(steps) > 1:
         return frame.withColumn(name, _looked_up(bounds)(value.cast("long")))
-    above = (value - (bounds[0] + 1)).cast("long")
+    above = value.cast("long") - varying(bounds[0] + 1, value)
     count = fn.lit(len(bounds))
     if step := max(steps, default=0):
         count = fn.least(count, fn.floor(above / step) + 1)

@@ -66,5 +66,7 @@ def _settings(memory: str, shuffle: int) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG} -XX:+UseParallelGC",
+        "spark.python.sql.dataFrameDebugging.enabled": "false",  # or every column costs calls to say where it was made
+        "spark.sql.dataFrameQueryContext.enabled": "false",
         "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold": "128m",
     }

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
+from streamgauge.compute.spark.intervals import varying
 from streamgauge.compute.spark.profile import Counts, Profile, counts_for
 from streamgauge.engines.spark.lateness import Heads
 from streamgauge.engines.spark.state import Pane, State
@@ -102,7 +103,8 @@ class Panes:
         files = [file for pane in held for file in pane.files]
         frame = self._read(files) if files else self.spark.createDataFrame([], ROWS)
         known = self._counts.profile(pane.counted for pane in held) if self._counts else None
-        return self._own(frame).filter(fn.col("time").between(first, last)), known
+        time = fn.col("time")
+        return self._own(frame).filter(time.between(varying(first, time), varying(last, time))), known
 
     def delete(self, before: State, after: State) -> None:
         """Remove own files that neither the batch before nor this one needs, so that a batch can be done again."""
