@@ -36,6 +36,7 @@ bench: setup
 	$(RUN)/python -m benchmarks.change
 	$(RUN)/python -m benchmarks.engines --quick
 	$(RUN)/python -m benchmarks.scale
+	$(RUN)/python -m benchmarks.serving
 	$(RUN)/python -m benchmarks.soak
 
 clean:

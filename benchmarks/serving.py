@@ -1,0 +1,71 @@
+"""What queries that ask the same cost the service: answered together, or each by a session of its own.
+
+python -m benchmarks.serving [--stations 200] [--seconds 12] [--queries 1 10 100] [--repeat 3]
+
+Experiment 1's query (select), 5 s/5 s and 5 s/1 s, on the stream of ``benchmarks.live``, through the core of the
+service in this process, without HTTP. Together: all were registered before the first element. Each its own: an element
+lies between any two registrations. CPU time of the process in us, per element that was published after the last one;
+the least of several runs.
+"""
+
+import argparse
+import time
+from collections.abc import Sequence
+
+from benchmarks.live import STREAM, observations
+from streamgauge import workloads
+from streamgauge.engines import load
+from streamgauge.model.element import StreamElement
+from streamgauge.query import fill
+from streamgauge.services.queries.limits import Limits
+from streamgauge.services.queries.registry import Queries
+from streamgauge.services.queries.wishes import Wish
+from streamgauge.workloads import query_text
+
+BATCH = 500
+WAIT_S = 600.0
+SLIDES_S = (5, 1)
+
+
+def microseconds(number: int, slide: int, fed: Sequence[StreamElement], between: Sequence[StreamElement]) -> float:
+    """CPU per element with so many queries; ``between`` are published one by one between their registrations."""
+    queries = Queries(load, ("live",), Limits(waiting=len(fed) + 1))
+    size = {"WSIZE": "5s", "WSLIDE": f"{slide}s", "TEMP": "50"}
+    wish = Wish(fill(query_text(workloads.load("weather"), "select"), size), dialect="rspql")
+    queries.register(wish)
+    for element in between[: number - 1]:
+        queries.publish(STREAM, [element])
+        queries.register(wish)
+    for _ in range(number - 1 - len(between)):
+        queries.register(wish)
+    queries.settle(WAIT_S)
+    began = time.process_time()
+    for at in range(0, len(fed), BATCH):
+        queries.publish(STREAM, fed[at : at + BATCH])
+        queries.settle(WAIT_S)
+    spent = time.process_time() - began
+    queries.close("measured")
+    return spent / len(fed) * 1e6
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--stations", type=int, default=200)
+    parser.add_argument("--seconds", type=int, default=12)
+    parser.add_argument("--queries", type=int, nargs="+", default=[1, 10, 100])
+    parser.add_argument("--repeat", type=int, default=3)
+    given = parser.parse_args()
+    between = list(observations(max(given.queries), 0))
+    fed = [each for second in range(1, given.seconds + 1) for each in observations(given.stations, second)]
+    print("| window | queries | together, us | each its own, us | ratio |\n|---|---|---|---|---|")
+    for slide in SLIDES_S:
+        for number in given.queries:
+            together, own = (
+                min(microseconds(number, slide, fed, each) for _ in range(given.repeat)) for each in ((), between)
+            )
+            ratio = f"{own / together:.1f}x" if number > 1 else ""
+            print(f"| 5 s/{slide} s | {number} | {together:,.1f} | {own:,.1f} | {ratio} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
