@@ -4,6 +4,7 @@ A folder grows by whole part files, so that what was written before a crash or a
 """
 
 import errno
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,14 +20,19 @@ class TableError(ValueError):
 
 
 def files(path: Path) -> list[Path]:
-    """The Parquet files of a table, in name order; TableError when there is none."""
+    """The Parquet files of a table, in name order, 9 before 10; TableError when there is none."""
     if path.is_dir():
-        found = sorted(file for file in path.glob("*.parquet") if not file.name.startswith(("_", ".")))
+        found = sorted((file for file in path.glob("*.parquet") if not file.name.startswith(("_", "."))), key=_order)
     else:
         found = [path] if path.is_file() else []
     if not found:
         raise TableError(f"{path}: missing: a Parquet file or a folder of Parquet files is expected here")
     return found
+
+
+def _order(file: Path) -> list[str]:
+    """A file's name, its numbers by their value."""
+    return [part.zfill(20) if part.isdigit() else part for part in re.split(r"(\d+)", file.name)]
 
 
 def batches(path: Path, schema: pa.Schema) -> Iterator[tuple[Path, pa.RecordBatch]]:

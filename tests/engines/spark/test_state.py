@@ -53,3 +53,12 @@ def test_a_damaged_checkpoint_is_named(tmp_path):
 
 def test_panes_that_are_over_are_forgotten():
     assert [pane.batch for pane in forget(KNOWN, 6001).panes] == [4]
+
+
+def test_numbers_of_batches_may_outgrow_their_places(tmp_path):
+    log = StateLog(tmp_path)
+    for batch in (999_999, 1_000_000):
+        log.commit(State(batch=batch))
+    assert log.latest().batch == 1_000_000
+    log.commit(State(batch=1_000_000, sent=5), "-drained")
+    assert log.latest().sent == 5
