@@ -24,8 +24,12 @@ from streamgauge.model.semantics import Semantics
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.sources import open_sink, open_source
 from streamgauge.sources.address import parse_address
+from streamgauge.wire.formats import Reading
 from streamgauge.wire.run import RunError, read_json, write_json
 from streamgauge.wire.semantics import to_json
+
+ANY_ORDER = Reading(lateness=1 << 62)
+"""How sources are read whose elements land first: what is too late is said by the batches, not by the reader."""
 
 _MESSAGES = ("kafka", "mqtt", "-")
 
@@ -124,7 +128,7 @@ def _landed(job: Job) -> tuple[Path, Landing | None]:
         return Path(address.path), None
     folder = job.checkpoint / "landed"
     anew = address.scheme == "file" or (address.scheme.startswith("kafka") and "group" not in address.options)
-    return folder, Landing(folder, open_source(job.source), anew)
+    return folder, Landing(folder, open_source(job.source, ANY_ORDER), anew)
 
 
 def _is_tables(folder: Path) -> bool:

@@ -1,0 +1,39 @@
+"""The spark engine through the conformance suite: right or refused by name, a part here, all of it by `make prove`."""
+
+import pytest
+
+from streamgauge.bench.certifying.asking import asked
+from streamgauge.bench.certifying.cases import load
+from streamgauge.bench.certifying.running import Kind, certify, engine
+
+PART = 40
+"""Every so manieth task that is not refused before it runs; a first one costs seconds, further ones about one."""
+
+
+def wrong(every: int) -> list[str]:
+    """What is wrong with every so manieth task that the engine does not refuse by itself."""
+    subject = engine("spark")
+    taken = [each for each in asked(load(), subject.profiles, subject.scale) if not refused(subject, each)]
+    outcomes = certify(subject, taken[::every], 1, lambda: pytest.fail("the definition judges"))
+    return [f"{each.name}: {each.sentence}" for each in outcomes if each.kind is not Kind.PASSED]
+
+
+def refused(subject, each) -> str | None:
+    return subject.refuse(each.case.query, each.semantics)
+
+
+def test_a_part_of_the_suite_is_right():
+    assert wrong(PART) == []
+
+
+@pytest.mark.prove
+def test_the_whole_suite_is_right():
+    assert wrong(1) == []
+
+
+def test_what_is_refused_is_named():
+    subject = engine("spark")
+    sentences = {refused(subject, each) for each in asked(load(), subject.profiles, subject.scale)} - {None}
+    words = ("content changes", "due = last", "no clock of its own", "count-based window", "content = bag")
+    assert {word for word in words if any(word in sentence for sentence in sentences)} == set(words)
+    assert all(any(word in sentence for word in words) for sentence in sentences)
