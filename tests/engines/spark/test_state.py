@@ -62,3 +62,9 @@ def test_numbers_of_batches_may_outgrow_their_places(tmp_path):
     assert log.latest().batch == 1_000_000
     log.commit(State(batch=1_000_000, sent=5), "-drained")
     assert log.latest().sent == 5
+
+
+def test_a_drain_before_any_batch_is_known(tmp_path):
+    log = StateLog(tmp_path)
+    log.commit(State(batch=-1, sent=5), "-drained")
+    assert log.latest().sent == 5

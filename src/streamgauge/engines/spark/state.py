@@ -65,7 +65,7 @@ class StateLog:
 
     def latest(self) -> State:
         """What is known now."""
-        numbers = [int(file.stem.partition("-")[0]) for file in self.folder.glob("[-0-9]*.json")]
+        numbers = [int(file.stem.removesuffix("-drained")) for file in self.folder.glob("[-0-9]*.json")]
         return self.before(max(numbers) + 1) if numbers else State()
 
     def commit(self, state: State, name: str = "") -> None:
