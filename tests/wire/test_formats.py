@@ -304,8 +304,8 @@ def test_background_triples(tmp_path):
         read_triples(tmp_path / "s.doc")
 
 
-def test_the_documentation_names_every_format_ending_and_parameter():
+def test_the_documentation_names_every_format_and_ending():
     text = (Path(__file__).resolve().parents[2] / "docs" / "streams.md").read_text(encoding="utf-8")
-    names = [*stream_formats(), *weather.PARAMETERS]
+    names = [*stream_formats()]
     names += [ending for form in stream_formats().values() for ending in form.endings if ending]
     assert [name for name in names if f"`{name}`" not in text] == []

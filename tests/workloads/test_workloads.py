@@ -87,3 +87,9 @@ def test_every_whole_duration_is_read_exactly(number, unit):
 def test_what_is_no_duration_is_refused(text):
     with pytest.raises(ValueError, match="expected a duration"):
         duration(text)
+
+
+@pytest.mark.parametrize("name", workloads.names())
+def test_the_documentation_names_every_parameter(name: str) -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs" / "workloads.md").read_text(encoding="utf-8")
+    assert [each for each in workloads.load(name).PARAMETERS if f"`{each}`" not in text] == []

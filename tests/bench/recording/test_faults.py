@@ -89,7 +89,7 @@ FAULTS = {
         factor=0.01,
     ),
     "closes its input": Fault(
-        READY + "answer(1); os.close(0); time.sleep(600)", "the engine stopped reading its input", 1, SHORT
+        READY + "answer(1); os.close(0); time.sleep(4)", "the engine stopped reading its input", 1, factor=0.02
     ),
     "is never ready": Fault("sys.stdin.read()", "did not say that it is ready within 3 s", 0),
     "refuses": Fault('say(\'{"refused": "not that one"}\'); sys.stdin.read()', "refuses the task: not that one", 0),

@@ -59,18 +59,15 @@ class Side:
 
 OWN = {
     "csparql": ("csparql-0.9.7-wall",),
-    "cqels": ("cqels-1.x-yabench", "cqels-1.x"),
+    "cqels": ("cqels-1.x-yabench",),
     "live": ("yabench", "yabench-change"),
 }
-"""Under what an engine runs: as YABench ran it, the first that it has; `live` under both of its oracle's semantics."""
+"""Under what an engine runs as YABench ran it, `live` under both of its oracle's semantics; others: their first."""
 
 
 def sides(engine: str) -> tuple[Side, ...]:
     """How an engine takes part."""
-    has = profiles(load(engine))
-    names = OWN.get(engine, has or ("rspql",))
-    if engine != "live":
-        names = next(((name,) for name in names if has is None or name in has), (has or names)[:1])
+    names = OWN.get(engine) or (profiles(load(engine)) or ("rspql",))[:1]
     return tuple(Side(engine, name, _beside(name)) for name in names)
 
 
