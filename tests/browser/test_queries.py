@@ -76,6 +76,7 @@ def test_a_service_with_tokens_asks_for_one(browser: Any) -> None:
         until(lambda: not browser.find_element("id", "token").is_displayed())
         press(browser, "Show answers of q1")
         until(lambda: text(browser, "#link") == "live")
+        assert TOKEN not in browser.current_url
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

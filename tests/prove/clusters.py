@@ -1,7 +1,6 @@
 """A standalone Spark cluster of real processes on this machine, one of its workers in a network of its own if asked."""
 
 import os
-import signal
 import socket
 import subprocess
 import time
@@ -11,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyspark
+
+from tests.prove.streamed import kill
 
 HOME = Path(pyspark.__file__).parent
 SPACE, NEAR, FAR = "sgcut", "10.231.7.1", "10.231.7.2"
@@ -48,7 +49,7 @@ class Cluster:
 
     def stop(self) -> None:
         for process in self.running:
-            end(process)
+            kill(process)
 
     def _run(self, inside: tuple[str, ...], name: str, *arguments: str) -> "subprocess.Popen[bytes]":
         words = (self.root / "cluster.txt").open("ab")
@@ -64,16 +65,6 @@ class Cluster:
             if time.monotonic() > end_at:
                 raise TimeoutError(f"the cluster did not say {words!r}: {self.log()[-2000:]}")
             time.sleep(0.1)
-
-
-def end(process: "subprocess.Popen[bytes]") -> None:
-    """kill -9 a worker or master with its executors, if it is there."""
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
-    finally:
-        process.wait()
 
 
 @contextmanager

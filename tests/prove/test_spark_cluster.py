@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.prove.clusters import FAR, NEAR, Cluster, cut, end, network
+from tests.prove.clusters import FAR, NEAR, Cluster, cut, network
 from tests.prove.streamed import Streamed, kill, observed
 from tests.prove.weathered import late_stream
 
@@ -61,7 +61,7 @@ def test_a_worker_is_killed(cluster, source, tmp_path, capsys):
     cluster.work()
     doomed = cluster.work()
     job = job_on(cluster, source, tmp_path)
-    done_right(job, 4, lambda: end(doomed))
+    done_right(job, 4, lambda: kill(doomed))
     said = [line for line in job.words().splitlines() if "Lost executor" in line]
     with capsys.disabled():
         print(f"\nworker killed: {said[:1]}")
