@@ -1,0 +1,52 @@
+"""What the query streamer asks of a source of Linked Data, whatever its interface; a file in ``sources/`` per kind."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from streamgauge.model.algebra import Var
+from streamgauge.model.terms import Term
+from streamgauge.services.fragments.quads import Quad, QuadPattern
+
+Binding = dict[Var, Term]
+"""A solution mapping."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """The quads of a pattern as a source served them.
+
+    ``at`` is the source's time (its Date, ms) when it served the first page, ``until`` when the first of its pages is
+    no longer fresh (ms of the source's clock, ``None`` when it does not say). ``validator`` changes with the quads.
+    """
+
+    quads: tuple[Quad, ...]
+    at: int
+    until: int | None = None
+    validator: str | None = None
+
+
+class Source(Protocol):
+    """One data set behind an address."""
+
+    address: str
+
+    async def count(self, pattern: QuadPattern) -> int:
+        """How many quads match, as the source estimates."""
+        ...
+
+    async def fetch(self, pattern: QuadPattern, seeds: Sequence[Binding] = ()) -> Fetched:
+        """All matching quads; with ``seeds`` at least those that join with one of them.
+
+        Repeated variables are held, pages that straddle a change are read again. SourceError when it cannot be had.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Solved:
+    """The solutions of a basic graph pattern over quads; ``at`` and ``until`` are the earliest of what was fetched."""
+
+    rows: tuple[Binding, ...]
+    at: int
+    until: int | None

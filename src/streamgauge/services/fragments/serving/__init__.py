@@ -1,0 +1,1 @@
+"""The fragments server: pages, metadata, caching, writing, events."""

@@ -1,0 +1,56 @@
+"""Where a data set's quads are kept: the contract, and its implementations, a file each."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from streamgauge.services.fragments.quads import Lasting, Match, Quad
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What a change, or several, made of a data set: quads that are there now and were not, and the reverse."""
+
+    version: int
+    added: tuple[Quad, ...]
+    removed: tuple[Quad, ...]
+
+
+class Store(Protocol):
+    """A set of quads that changes; times are ms. ``version`` grows with each change that changed something."""
+
+    @property
+    def version(self) -> int:
+        """The number of the last change; kept over restarts."""
+        ...
+
+    def change(self, removed: Iterable[Quad], added: Iterable[Lasting]) -> Changes:
+        """Remove, then add, as one: all or nothing, durable when it returns; what really changed.
+
+        Adding a quad that is there changes when it ends.
+        """
+        ...
+
+    def count(self, match: Match) -> int:
+        """How many quads match, exactly, without looking at them one by one."""
+        ...
+
+    def page(self, match: Match, offset: int, limit: int) -> list[Quad]:
+        """Matching quads in an order that is fixed for a version."""
+        ...
+
+    def nearest(self, match: Match, now: int) -> int | None:
+        """The earliest end after ``now`` among the matching quads, or a time before it when that is costly to find."""
+        ...
+
+    def expired(self, now: int, limit: int) -> list[Quad]:
+        """Quads that ended at or before ``now``, those that ended first."""
+        ...
+
+    def changed(self, match: Match, since: int) -> Changes | None:
+        """What changed among the matching quads since a version; ``None`` when that is no longer known."""
+        ...
+
+    def close(self) -> None:
+        """Nothing is read or changed any more."""
+        ...
