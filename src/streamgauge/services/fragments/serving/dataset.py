@@ -1,0 +1,157 @@
+"""A data set as it is served: pages of what is selected, kept until a change or an end of a fact touches them."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from streamgauge.services.fragments.quads import Lasting, Match, Quad
+from streamgauge.services.fragments.serving.selection import Selection, matches_of
+from streamgauge.services.fragments.storing import Changes, Store
+from streamgauge.services.fragments.style import Style
+
+Clock: TypeAlias = Callable[[], int]
+"""The time, ms since 1970."""
+
+Listener: TypeAlias = Callable[[Changes], None]
+"""Is told what each change made."""
+
+KEPT = 20_000
+"""Pages that a data set keeps; what they show is also kept as bodies, by the face."""
+
+SWEEP = 2_000
+"""Quads in a change beyond which all pages are made anew, as looking for those it touches would take longer."""
+
+SCANNED = 200_000
+"""Quads that are looked at for one page when places have to hold the same term."""
+
+
+class TooManyError(ValueError):
+    """What cannot be selected within limits; the sentence says what to do."""
+
+
+@dataclass(slots=True)
+class Page:
+    """What a page shows: its quads, how many the fragment has, when the first of the fragment's facts ends (ms).
+
+    ``changed`` is when what it shows last changed, at the latest; ``current`` until a change touches it.
+    """
+
+    quads: tuple[Quad, ...]
+    total: int
+    until: int | None
+    changed: int
+    current: bool = True
+    bodies: dict[object, object] = field(default_factory=dict)
+    """What a face made of it, by whatever it depends on beside."""
+
+
+class DataSet:
+    """A store under a name; every change goes through ``change``, so that pages and listeners know of it.
+
+    ``clock`` gives ms; ``period`` (ms) is what its publisher promises not to change within, where facts say no end.
+    """
+
+    def __init__(
+        self, name: str, store: Store, style: Style, clock: Clock, page_size: int = 100, *, period: int | None = None
+    ) -> None:
+        self.name, self.store, self.style, self.clock, self.page_size = name, store, style, clock, page_size
+        self.period = period
+        self._version, self._changed = store.version, clock()
+        self._pages: OrderedDict[tuple[Selection, int], Page] = OrderedDict()
+        self._by_match: dict[Match, set[tuple[Selection, int]]] = {}
+        self._listeners: list[Listener] = []
+
+    def change(self, removed: Iterable[Quad], added: Iterable[Lasting]) -> Changes:
+        """Remove, then add, as one; what really changed, which listeners are told too."""
+        gone, come = list(removed), list(added)
+        changes = self.store.change(gone, come)
+        if changes.version != self._version:
+            self._version, self._changed = changes.version, self.clock()
+            self._touch([*gone, *(quad for quad, _ in come)])
+            for listener in tuple(self._listeners):
+                listener(changes)
+        return changes
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Tell a listener of every change from now on; what is returned ends that."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def page(self, selection: Selection, number: int) -> Page:
+        """The page of that number, from 1; TooManyError when it takes too long to find."""
+        if self.store.version != self._version:
+            self._version, self._changed = self.store.version, self.clock()
+            self._forget()
+        key = selection, number
+        page = self._pages.get(key)
+        if page is None:
+            page = self._keep(key, self._make(selection, number))
+        elif page.until is not None and page.until <= self.clock():
+            page.until = self.until(selection)
+        return page
+
+    def until(self, selection: Selection) -> int | None:
+        """When the first of the selected facts ends, ms; ``None`` when none does."""
+        now = self.clock()
+        ends = [self.store.nearest(match, now) for match in selection.matches]
+        return min((end for end in ends if end is not None), default=None)
+
+    def quads(self, selection: Selection, offset: int, limit: int) -> tuple[list[Quad], int]:
+        """Some of the selected quads, in the store's order, and how many there are in all."""
+        if selection.same:
+            found = self._scan(selection)
+            return found[offset : offset + limit], len(found)
+        found, total = [], 0
+        for match in selection.matches:
+            count = self.store.count(match)
+            wanted = limit - len(found)
+            if wanted > 0 and offset < total + count:
+                found += self.store.page(match, max(0, offset - total), wanted)
+            total += count
+        return found, total
+
+    def _scan(self, selection: Selection) -> list[Quad]:
+        total = sum(map(self.store.count, selection.matches))
+        if total > SCANNED:
+            raise TooManyError(
+                f"{total} quads would be compared for a repeated variable, {SCANNED} at most: bind another place"
+            )
+        found = (self.store.page(match, 0, total) for match in selection.matches)
+        return [quad for quads in found for quad in quads if selection.alike(quad)]
+
+    def _make(self, selection: Selection, number: int) -> Page:
+        quads, total = self.quads(selection, (number - 1) * self.page_size, self.page_size)
+        return Page(tuple(quads), total, self.until(selection) if total else None, self._changed)
+
+    def _keep(self, key: tuple[Selection, int], page: Page) -> Page:
+        self._pages[key] = page
+        for match in key[0].matches:
+            self._by_match.setdefault(match, set()).add(key)
+        if len(self._pages) > KEPT:
+            self._drop(next(iter(self._pages)))
+        return page
+
+    def _drop(self, key: tuple[Selection, int]) -> None:
+        page = self._pages.pop(key)
+        page.current = False
+        for match in key[0].matches:
+            keys = self._by_match[match]
+            keys.discard(key)
+            if not keys:
+                del self._by_match[match]
+
+    def _touch(self, quads: list[Quad]) -> None:
+        """Forget the pages that quads are, or were, on."""
+        if len(quads) > SWEEP:
+            self._forget()
+            return
+        for match in {match for quad in quads for match in matches_of(quad)} if self._pages else ():
+            for key in tuple(self._by_match.get(match, ())):
+                self._drop(key)
+
+    def _forget(self) -> None:
+        for page in self._pages.values():
+            page.current = False
+        self._pages.clear()
+        self._by_match.clear()
