@@ -9,6 +9,9 @@ from streamgauge.model.terms import Term
 DEFAULT: Final[Term] = ""
 """The default graph, in a quad's fourth place."""
 
+ANYWHERE: Final = Var("*")
+"""In a pattern's graph place: any graph, the default graph too; it binds nothing."""
+
 Quad: TypeAlias = tuple[Term, Term, Term, Term]
 """Subject, predicate, object, graph."""
 
@@ -36,7 +39,7 @@ class QuadPattern:
     @property
     def variables(self) -> tuple[Var, ...]:
         """Its distinct variables, in order of position."""
-        return tuple(dict.fromkeys(node for node in self.nodes if isinstance(node, Var)))
+        return tuple(dict.fromkeys(node for node in self.nodes if isinstance(node, Var) and node != ANYWHERE))
 
     @property
     def match(self) -> Match:

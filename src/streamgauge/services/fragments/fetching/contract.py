@@ -2,11 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from streamgauge.model.algebra import Var
 from streamgauge.model.terms import Term
 from streamgauge.services.fragments.quads import Quad, QuadPattern
+
+VERSION: Final = "Dataset-Version"
+"""The header that says the version of the whole data set."""
 
 Binding = dict[Var, Term]
 """A solution mapping."""
@@ -17,13 +20,16 @@ class Fetched:
     """The quads of a pattern as a source served them.
 
     ``at`` is the source's time (its Date, ms) when it served the first page, ``until`` when the first of its pages is
-    no longer fresh (ms of the source's clock, ``None`` when it does not say). ``validator`` changes with the quads.
+    no longer fresh (ms of the source's clock, ``None`` when it does not say). ``validator`` changes with the quads,
+    ``version`` with any quad of the data set (the header VERSION of the answer, 304s too; ``None`` where it is absent):
+    what was fetched at one version is a snapshot.
     """
 
     quads: tuple[Quad, ...]
     at: int
     until: int | None = None
     validator: str | None = None
+    version: str | None = None
 
 
 class Source(Protocol):
