@@ -25,6 +25,8 @@ class Canonical:
 
     def term(self, term: ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple) -> Term:
         """The canonical N-Triples string of a pyoxigraph term."""
+        if isinstance(term, ox.Triple):
+            return f"<<( {' '.join(self.triple(term))} )>>"
         text = str(term)
         if text[0] != '"':
             return text

@@ -15,6 +15,13 @@ class Label(StrEnum):
     INSTANT = "instant"  # the one instant at which it held
 
 
+class Border(StrEnum):
+    """Whether the instant that a final time names belongs to the fact; facts themselves are half open, in ms."""
+
+    EXCLUSIVE = "exclusive"
+    INCLUSIVE = "inclusive"  # as the prototype reads it
+
+
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
     """The IRIs (in angle brackets) of labels; ``interval`` is ``None`` where borders are on the subject itself."""
@@ -27,7 +34,10 @@ class Vocabulary:
     instant: Term
     singleton: Term
     datatype: str
-    """The datatype IRI of times, without brackets."""
+    """The datatype IRI of times, without brackets; canonical, so that terms pass through stores unchanged."""
+
+    names: str = "http://example.org/graphs#"
+    """What IRIs of graphs, statements, reifiers, groups and interval nodes begin with; a fresh name follows."""
 
 
 _TMP = "http://example.org/temporal#"
@@ -41,7 +51,7 @@ PAPER: Final = Vocabulary(
     expiration=f"<{_TMP}expiration>",
     instant=f"<{_TMP}instant>",
     singleton="<http://www.w3.org/1999/02/22-rdf-syntax-ns#singletonPropertyOf>",
-    datatype=f"{_XSD}dateTimeStamp",
+    datatype=f"{_XSD}dateTime",
 )
 """As in the paper's listings; it gives no IRI for ``tmp:``, the prototype's is taken."""
 
@@ -53,9 +63,9 @@ PROTOTYPE: Final = Vocabulary(
     expiration=f"<{_TMP}expiration>",
     instant=f"<{_TMP}instant>",
     singleton="<http://example.org/singletonproperties#singletonPropertyOf>",
-    datatype=f"{_XSD}dateTimeStamp",
+    datatype=f"{_XSD}dateTime",
 )
-"""As QueryStreamer.js and its server wrote it (eswc2016)."""
+"""As QueryStreamer.js and its server wrote it (eswc2016), but for the datatype, which they did not expand."""
 
 VOCABULARIES: Final = {each.name: each for each in (PAPER, PROTOTYPE)}
 
@@ -68,3 +78,6 @@ class Style:
     label: Label = Label.EXPIRATION
     vocabulary: Vocabulary = PAPER
     grouped: bool = True
+    border: Border = Border.EXCLUSIVE
+    template: str = "http://localhost:4000/data{?subject,predicate,object}"
+    """Addresses of fragments (RFC 6570, one form-style expression): an implicit graph is named by its triple's."""
