@@ -12,6 +12,24 @@ DEFAULT: Final[Term] = ""
 ANYWHERE: Final = Var("*")
 """In a pattern's graph place: any graph, the default graph too; it binds nothing."""
 
+DEFAULT_IRI: Final[Term] = "<urn:ldf:defaultGraph>"
+"""What a form calls the default graph (``sd:defaultGraph``)."""
+
+VALUES: Final[Term] = "<urn:streamgauge:values>"
+"""The property of a form's variable that takes bindings, as SPARQL's VALUES (Hartig, Buil-Aranda, ODBASE 2016)."""
+
+MOST_VALUES: Final[Term] = "<urn:streamgauge:maximumBindings>"
+"""How many bindings a form takes at most."""
+
+VERSION: Final = "Dataset-Version"
+"""The header of every answer, 304s too, that says the version of the whole data set: it changes with any quad."""
+
+CHANGES: Final[Term] = "<urn:streamgauge:changes>"
+"""Of a data set: the template (a literal) of addresses of what changed in a fragment since a version."""
+
+EVENTS: Final[Term] = "<urn:streamgauge:events>"
+"""Of a data set: the template (a literal) of addresses that send an event whenever a fragment changes."""
+
 Quad: TypeAlias = tuple[Term, Term, Term, Term]
 """Subject, predicate, object, graph."""
 
