@@ -30,6 +30,10 @@ VALUES = {
     "NEAR": "0.01",
     "CONGESTED": "10",
     "TIMES": "1",
+    "TOWN": "2",
+    "PLATFORM": "1",
+    "FROM": "2014-12-06T00:10:00Z",
+    "TO": "2014-12-06T00:20:00Z",
 }
 
 
@@ -59,6 +63,11 @@ SMALL = (
     ),
     Small("weather", {"stations": 4, "duration": "12s"}, ("windows-1", "windows-2", "windows-4")),
     Small("city", {"duration": "12s"}, tuple(f"q{number}" for number in range(1, 14))),
+    Small(
+        "trains",
+        {"update": "2s", "duration": "8s", "delay_changes": 0.3, "head_signs": 2, "platforms": 2},
+        workloads.queries(workloads.load("trains")),
+    ),
 )
 CASES = [(small, name) for small in SMALL for name in small.queries]
 SILENT = frozenset[tuple[str, str]]()
