@@ -6,7 +6,7 @@ from streamgauge.compute.changes.evaluator import refuse as refuse_form
 from streamgauge.compute.drivers.several import drive_all
 from streamgauge.engines import Emit, Session
 from streamgauge.model.query import ContinuousQuery
-from streamgauge.model.semantics import Clock, Counting, Semantics
+from streamgauge.model.semantics import Clock, Counting, Report, Semantics
 from streamgauge.semantics.refusal import meaningless
 
 EVALUATOR = "changes"
@@ -16,6 +16,8 @@ def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
     """``None``, or the sentence why this query cannot be answered under the semantics."""
     if reason := meaningless(query, semantics):
         return reason
+    if Report.EXPIRATION in semantics.report:
+        return "reports at expirations: live has arrivals and clocks, use the engine fragments"
     if semantics.content is Counting.BAG:
         return "a content that is a bag (content = bag): live keeps graphs, which are sets"
     if semantics.clock is not Clock.APPLICATION:

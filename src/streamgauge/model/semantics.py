@@ -12,6 +12,7 @@ class Report(StrEnum):
     CONTENT_CHANGE = "content change"
     NON_EMPTY = "non-empty content"
     PERIODIC = "periodic"
+    EXPIRATION = "expiration"  # when the first fact that the last report held ends (Taelman et al., ESWC 2016)
 
 
 class Tick(StrEnum):
@@ -129,8 +130,10 @@ class Semantics:
     def __post_init__(self) -> None:
         """Refuse values that no window can follow."""
         if self.report <= {Report.NON_EMPTY}:
-            raise ValueError(f"semantics {self.name}: report needs window close, content change or periodic")
-        if (Report.PERIODIC in self.report) != (self.period is not None):
-            raise ValueError(f"semantics {self.name}: period belongs to the periodic report strategy, and to it alone")
+            raise ValueError(f"semantics {self.name}: report needs window close, a change, a period or an expiration")
+        if bool(self.report & {Report.PERIODIC, Report.EXPIRATION}) != (self.period is not None):
+            raise ValueError(f"semantics {self.name}: period belongs to the strategies periodic and expiration")
+        if Report.EXPIRATION in self.report and self.report & {Report.PERIODIC, Report.WINDOW_CLOSE}:
+            raise ValueError(f"semantics {self.name}: expiration is a clock of its own, beside no close and no period")
         if self.time_unit < 1 or (self.period is not None and self.period < 1):
             raise ValueError(f"semantics {self.name}: time_unit and period are at least 1 ms")

@@ -15,7 +15,7 @@ from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import Due, Report, Semantics, Tick
 from streamgauge.semantics.order import Arrivals
 from streamgauge.semantics.refusal import RefusedError
-from streamgauge.semantics.scope import Moment, Scopes, clock_moment, scopes
+from streamgauge.semantics.scope import Moment, Scopes, clock_moment, expired_moment, scopes
 
 MOST_INSTANTS = 5_000_000
 """How many instants of a clock one run may have before it is refused."""
@@ -82,7 +82,9 @@ def _in_period(instant: int, semantics: Semantics, t0: int) -> bool:
 
 
 def _ticks(arrived: Arrivals, semantics: Semantics, t0: int, advanced_to: int) -> Iterator[Moment]:
-    """The periods, the time units, or when arrivals are looked at."""
+    """The ends of what is held, the periods, the time units, or when arrivals are looked at."""
+    if Report.EXPIRATION in semantics.report:
+        return _expirations(arrived, semantics, t0, advanced_to)
     if semantics.period is not None:
         return _clock(range(t0 + semantics.period, advanced_to + 1, semantics.period), arrived, semantics)
     if semantics.tick is Tick.TIME:
@@ -92,6 +94,18 @@ def _ticks(arrived: Arrivals, semantics: Semantics, t0: int, advanced_to: int) -
         for time, seen in zip(arrived.times, _together(arrived, semantics.tick), strict=True)
         if seen and time <= advanced_to
     )
+
+
+def _expirations(arrived: Arrivals, semantics: Semantics, t0: int, advanced_to: int) -> Iterator[Moment]:
+    """t0, then always when the first of what is held ends, or a period later when nothing of it ends."""
+    assert semantics.period is not None
+    instant = t0
+    while instant <= advanced_to:
+        at = expired_moment(instant, arrived, semantics)
+        yield at
+        held = zip(arrived.times[: at.seen], arrived.ends[: at.seen], strict=True)
+        ends = [end for time, end in held if end is not None and time >= t0 and end > instant]
+        instant = min(ends, default=instant + semantics.period)
 
 
 def _clock(instants: Iterable[int], arrived: Arrivals, semantics: Semantics) -> Iterator[Moment]:

@@ -52,7 +52,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """What arrived, by rank in (application time, sequence, position): times in ms, streams, sequence numbers.
+    """What arrived, by rank in (application time, sequence, position): times, streams, sequence numbers, ends (ms).
 
     A rank stands for a triple under a tuple-driven tick and beside a count-based window, else for an element.
     """
@@ -60,6 +60,7 @@ class Arrivals:
     times: tuple[int, ...]
     streams: tuple[str, ...]
     sequences: tuple[int, ...]
+    ends: tuple[int | None, ...] = ()
 
 
 def origins(semantics: Semantics, windows: Sequence[StreamWindow], first: int | None) -> tuple[int, ...]:
@@ -118,6 +119,7 @@ def arrivals(admitted: Sequence[Head], windows: Sequence[StreamWindow], tick: Ti
         tuple(head.time for head in ranked),
         tuple(head.stream for head in ranked),
         tuple(head.sequence for head in ranked),
+        tuple(head.until for head in ranked),
     )
 
 
@@ -128,7 +130,7 @@ def _frontier(semantics: Semantics, windows: Sequence[StreamWindow], t0: int) ->
         if any(each.window.kind == "count" for each in windows):
             return lambda watermark: watermark
         steps = [(t0 + first_close(each, semantics), each.window.slide) for each in windows]
-    elif semantics.period is not None:
+    elif Report.PERIODIC in semantics.report and semantics.period is not None:
         steps = [(t0 + semantics.period, semantics.period)]
     else:
         return lambda watermark: watermark

@@ -27,6 +27,8 @@ _CQELS_1 = "CQELS 1.x (c851d9f), run with CityBench's jar"
 _RSPJS = "rsp-js 1.3.5, read and run"
 _YASPER = "YASPER (RSP4J c46e0f67), read and run"
 _YABENCH = "YABench's oracle (a3acfe2), recomputed from its published files"
+_TPF = "Taelman et al. (ESWC 2016)"
+_STREAMER = "QueryStreamer.js (eswc2016, 75c56c9)"
 _RSPQL = "RSP-QL (Dell'Aglio et al. 2014): the evaluation time instants are the closes, t0 is given"
 
 _CLOSE_NON_EMPTY = frozenset({Report.WINDOW_CLOSE, Report.NON_EMPTY})
@@ -271,6 +273,35 @@ YABENCH_CHANGE = replace(
     },
 )
 
+FRAGMENTS = Semantics(
+    "fragments",
+    report=frozenset({Report.EXPIRATION}),
+    tick=Tick.TIME,
+    r2s=R2S.RSTREAM,
+    notify_empty=True,
+    origin=Origin.FIXED,
+    partial_head=True,
+    period=1000,
+    sources={
+        "report": f"{_TPF}, section 6.1: the minimal expiration time of the results calls the streamer again",
+        "tick": f"{_TPF}, section 6.1: time alone drives the loop",
+        "r2s": f"{_TPF}, section 6.1: the results of one time instant; {_STREAMER}: all rows at each iteration",
+        "notify_empty": "our client says that an answer is empty; the prototype sends rows only",
+        "origin": "the first evaluation is when the query is asked; 0 here",
+        "borders": "model: a fact holds in [initial, final)",
+        "partial_head": "a landmark window is never partial",
+        "period": f"{_STREAMER}: without an expiration to wait for it asks again after 1000 ms",
+        "time_unit": "our clock's resolution",
+    },
+)
+
+FRAGMENTS_PROTOTYPE = replace(
+    FRAGMENTS,
+    name="fragments-prototype",
+    borders=Borders.OPEN_CLOSED,
+    sources={**FRAGMENTS.sources, "borders": f"{_STREAMER}: initial < now && now <= final"},
+)
+
 PROFILES: dict[str, Semantics] = {
     profile.name: profile
     for profile in (
@@ -286,6 +317,8 @@ PROFILES: dict[str, Semantics] = {
         YASPER,
         YABENCH,
         YABENCH_CHANGE,
+        FRAGMENTS,
+        FRAGMENTS_PROTOTYPE,
     )
 }
 

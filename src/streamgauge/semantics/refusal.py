@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from streamgauge.model import algebra as al
 from streamgauge.model.query import ContinuousQuery
-from streamgauge.model.semantics import R2S, Counting, Due, Semantics
+from streamgauge.model.semantics import R2S, Borders, Counting, Due, Report, Semantics
 from streamgauge.query.stamps import stamped, uses_timestamp
 
 
@@ -41,6 +41,8 @@ def meaningless(query: ContinuousQuery, semantics: Semantics) -> str | None:
             "only the last of several due windows together with a lateness bound (due = last, lateness): which are due "
             "at once would depend on when the watermark moves; use due = all or sort the stream"
         )
+    if Report.EXPIRATION in semantics.report and (reason := _no_expiration(query, semantics)):
+        return reason
     if (query.r2s or semantics.r2s) is not R2S.RSTREAM and _makes_blanks(query.form):
         return (
             f"{query.r2s or semantics.r2s} of CONSTRUCT with blank nodes in the template: every instant makes new "
@@ -50,6 +52,17 @@ def meaningless(query: ContinuousQuery, semantics: Semantics) -> str | None:
         stamped(query.form)
     except ValueError as error:
         return str(error)
+    return None
+
+
+def _no_expiration(query: ContinuousQuery, semantics: Semantics) -> str | None:
+    """Why reports cannot go by the ends of facts."""
+    if any(each.window.kind != "landmark" for each in query.windows):
+        return "reports at expirations over a window: facts hold until they end, so use a landmark window"
+    if semantics.borders is Borders.CLOSED:
+        return "reports at expirations with borders [o, c]: facts hold in [initial, final) or (initial, final]"
+    if semantics.lateness is not None:
+        return "reports at expirations with a lateness bound: what a server knew later is staleness, so sort the stream"
     return None
 
 

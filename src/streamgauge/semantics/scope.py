@@ -57,6 +57,12 @@ def clock_moment(instant: int, arrived: Arrivals, semantics: Semantics) -> Momen
     return Moment(instant, bisect_right(arrived.times, last), True, last)
 
 
+def expired_moment(instant: int, arrived: Arrivals, semantics: Semantics) -> Moment:
+    """An instant (ms) at which something has ended: what holds then, [initial, final) or (initial, final]."""
+    last = instant if semantics.borders is Borders.CLOSED_OPEN else instant - 1
+    return Moment(instant, bisect_right(arrived.times, last), True, last)
+
+
 def never(t0: int) -> View:
     """A window that has never closed, or never held a triple: empty, at t0."""
     return View(t0, t0, t0, t0 - 1, 0)

@@ -55,6 +55,8 @@ class Trigger(Enum):
 
 def _trigger(due: DueReport, semantics: Semantics, at_time: Sequence[int]) -> Trigger:
     """``at_time`` are the places of the windows that are measured in time, whose closes wait for the clock."""
+    if Report.EXPIRATION in semantics.report:
+        return Trigger.LATER if semantics.borders is Borders.CLOSED_OPEN else Trigger.SAME
     clocked = bool(semantics.report & {Report.WINDOW_CLOSE, Report.PERIODIC}) or semantics.tick is Tick.TIME
     if Report.WINDOW_CLOSE in semantics.report and len(at_time) < len(due.views):
         clocked = any(due.views[place].end == due.instant for place in at_time)

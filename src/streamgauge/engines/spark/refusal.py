@@ -23,6 +23,8 @@ def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
 def _refuse_semantics(semantics: Semantics) -> str | None:
     if Report.CONTENT_CHANGE in semantics.report:
         return "reports at content changes: spark answers at instants of a clock (window close, periodic), use live"
+    if Report.EXPIRATION in semantics.report:
+        return "reports at expirations: spark answers at instants of a clock, use the engine fragments"
     if semantics.due is Due.LAST:
         return "only the last of several due windows (due = last): which are due at once depends on single arrivals"
     if semantics.content is Counting.BAG:
