@@ -2,7 +2,8 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import TypeAlias
 
 from streamgauge.services.fragments.quads import Lasting, Match, Quad
@@ -17,13 +18,20 @@ Listener: TypeAlias = Callable[[Changes], None]
 """Is told what each change made."""
 
 KEPT = 20_000
-"""Pages that a data set keeps; what they show is also kept as bodies, by the face."""
+"""Pages that a data set keeps."""
 
 SWEEP = 2_000
 """Quads in a change beyond which all pages are made anew, as looking for those it touches would take longer."""
 
-SCANNED = 200_000
-"""Quads that are looked at for one page when places have to hold the same term."""
+SCANNED = 100_000
+"""Quads that are looked at one by one for a page: where places have to hold the same term, or bindings overlap."""
+
+
+class Shape(StrEnum):
+    """What the fragments of a data set are of."""
+
+    TRIPLES = "triples"  # Triple Pattern Fragments of the default graph
+    QUADS = "quads"  # Quad Pattern Fragments
 
 
 class TooManyError(ValueError):
@@ -42,8 +50,6 @@ class Page:
     until: int | None
     changed: int
     current: bool = True
-    bodies: dict[object, object] = field(default_factory=dict)
-    """What a face made of it, by whatever it depends on beside."""
 
 
 class DataSet:
@@ -53,11 +59,20 @@ class DataSet:
     """
 
     def __init__(
-        self, name: str, store: Store, style: Style, clock: Clock, page_size: int = 100, *, period: int | None = None
+        self,
+        name: str,
+        store: Store,
+        style: Style,
+        clock: Clock,
+        page_size: int = 100,
+        *,
+        shape: Shape = Shape.QUADS,
+        period: int | None = None,
     ) -> None:
         self.name, self.store, self.style, self.clock, self.page_size = name, store, style, clock, page_size
-        self.period = period
+        self.shape, self.period = shape, period
         self._version, self._changed = store.version, clock()
+        self._began = self._changed
         self._pages: OrderedDict[tuple[Selection, int], Page] = OrderedDict()
         self._by_match: dict[Match, set[tuple[Selection, int]]] = {}
         self._listeners: list[Listener] = []
@@ -77,6 +92,22 @@ class DataSet:
         """Tell a listener of every change from now on; what is returned ends that."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
+
+    @property
+    def size(self) -> int:
+        """How many quads there are."""
+        return self.store.count((None, None, None, None))
+
+    @property
+    def version(self) -> bytes:
+        """The version of all of it, other after a restart, as the header VERSION says it."""
+        return b"%d.%d" % (self._began, self.store.version)
+
+    def shows(self, page: Page) -> bool:
+        """Whether a page is still what it would be now."""
+        return (
+            page.current and self.store.version == self._version and (page.until is None or page.until > self.clock())
+        )
 
     def page(self, selection: Selection, number: int) -> Page:
         """The page of that number, from 1; TooManyError when it takes too long to find."""
@@ -99,10 +130,11 @@ class DataSet:
 
     def quads(self, selection: Selection, offset: int, limit: int) -> tuple[list[Quad], int]:
         """Some of the selected quads, in the store's order, and how many there are in all."""
-        if selection.same:
-            found = self._scan(selection)
-            return found[offset : offset + limit], len(found)
-        found, total = [], 0
+        if not selection.plain:
+            scanned = self._scan(selection)
+            return scanned[offset : offset + limit], len(scanned)
+        found: list[Quad] = []
+        total = 0
         for match in selection.matches:
             count = self.store.count(match)
             wanted = limit - len(found)
@@ -114,11 +146,9 @@ class DataSet:
     def _scan(self, selection: Selection) -> list[Quad]:
         total = sum(map(self.store.count, selection.matches))
         if total > SCANNED:
-            raise TooManyError(
-                f"{total} quads would be compared for a repeated variable, {SCANNED} at most: bind another place"
-            )
-        found = (self.store.page(match, 0, total) for match in selection.matches)
-        return [quad for quads in found for quad in quads if selection.alike(quad)]
+            raise TooManyError(f"{total} quads would be compared one by one, {SCANNED} at most: bind another place")
+        found = (quad for match in selection.matches for quad in self.store.page(match, 0, total))
+        return list(dict.fromkeys(filter(selection.takes, found)))
 
     def _make(self, selection: Selection, number: int) -> Page:
         quads, total = self.quads(selection, (number - 1) * self.page_size, self.page_size)

@@ -1,32 +1,56 @@
-"""What a fragment selects: disjoint matches, whose places may have to hold the same term."""
+"""What a fragment selects: matches, and places that have to hold the same term."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import combinations, product
 from typing import TypeAlias
 
+from streamgauge.model.algebra import Node, Var
 from streamgauge.services.fragments.quads import Match, Quad
+from streamgauge.services.fragments.serving.bindings import Row
 
 Places: TypeAlias = tuple[tuple[int, int], ...]
 """Pairs of places (0 subject .. 3 graph) that hold the same term."""
 
+Wanted: TypeAlias = tuple[Node | None, Node | None, Node | None, Node | None]
+"""What stands in the places of a request; ``None`` where nothing does."""
+
 
 @dataclass(frozen=True, slots=True)
-class Selection:
-    """Quads of any of ``matches``, no quad of two of them, that hold the same term in each pair of ``same``."""
+class Branch:
+    """Quads of a match that hold the same term in each pair of ``same``."""
 
-    matches: tuple[Match, ...]
+    match: Match
     same: Places = ()
 
     def takes(self, quad: Quad) -> bool:
+        """Whether a quad is one of them."""
+        return fits(quad, self.match) and all(quad[one] == quad[other] for one, other in self.same)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Quads of any of the branches; ``plain`` where each branch is a match and no quad is one of two."""
+
+    branches: tuple[Branch, ...]
+    plain: bool = True
+
+    def takes(self, quad: Quad) -> bool:
         """Whether the quad is selected."""
-        return self.alike(quad) and any(fits(quad, match) for match in self.matches)
+        return any(branch.takes(quad) for branch in self.branches)
 
-    def alike(self, quad: Quad) -> bool:
-        """Whether the places that should hold the same term do."""
-        return all(quad[one] == quad[other] for one, other in self.same)
+    @property
+    def matches(self) -> tuple[Match, ...]:
+        """The matches that all that is selected is among."""
+        return tuple(dict.fromkeys(branch.match for branch in self.branches))
 
 
-EVERYTHING = Selection(((None, None, None, None),))
+def selection(wanted: Wanted, rows: Sequence[Row] | None = None) -> Selection:
+    """What a pattern selects, restricted to quads that are compatible with one of ``rows`` where there are any."""
+    branches = list(dict.fromkeys(_branch(wanted, row) for row in ([{}] if rows is None else rows)))
+    least = [one for one in branches if not any(_within(one, other) for other in branches if other != one)]
+    overlap = any(_overlap(one.match, other.match) for one, other in combinations(least, 2))
+    return Selection(tuple(least), not overlap and not any(branch.same for branch in least))
 
 
 def fits(quad: Quad, match: Match) -> bool:
@@ -36,4 +60,27 @@ def fits(quad: Quad, match: Match) -> bool:
 
 def matches_of(quad: Quad) -> list[Match]:
     """The sixteen matches that select a quad."""
-    return list(product(*((term, None) for term in quad)))
+    s, p, o, g = quad
+    return list(product((s, None), (p, None), (o, None), (g, None)))
+
+
+def _branch(wanted: Wanted, row: Row) -> Branch:
+    nodes = [row.get(node, node) if isinstance(node, Var) else node for node in wanted]
+    subject, predicate, object_, graph = (None if isinstance(node, Var) else node for node in nodes)
+    places = [(one, other) for one, other in combinations(range(4), 2) if isinstance(nodes[one], Var)]
+    return Branch(
+        (subject, predicate, object_, graph), tuple(pair for pair in places if nodes[pair[0]] == nodes[pair[1]])
+    )
+
+
+def _within(one: Branch, other: Branch) -> bool:
+    """Whether all that one selects the other does."""
+    held = all(wide is None or wide == narrow for narrow, wide in zip(one.match, other.match, strict=True))
+    return held and all(
+        pair in one.same or (one.match[pair[0]] is not None and one.match[pair[0]] == one.match[pair[1]])
+        for pair in other.same
+    )
+
+
+def _overlap(one: Match, other: Match) -> bool:
+    return all(a is None or b is None or a == b for a, b in zip(one, other, strict=True))

@@ -1,0 +1,110 @@
+"""What a request for a fragment asks: its address taken apart (Quad Pattern Fragments, 3)."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import quote_from_bytes, unquote_plus
+
+from streamgauge.model.algebra import Node
+from streamgauge.services.fragments.quads import DEFAULT
+from streamgauge.services.fragments.serving.bindings import BindingsError, Row, read_bindings
+from streamgauge.services.fragments.serving.dataset import Shape
+from streamgauge.services.fragments.serving.selection import Selection, Wanted, selection
+from streamgauge.services.fragments.serving.skolem import unnamed
+from streamgauge.services.fragments.serving.terms import TermError, read_graph, read_node
+
+PLACES: Final = {
+    Shape.QUADS: ("subject", "predicate", "object", "graph"),
+    Shape.TRIPLES: ("subject", "predicate", "object"),
+}
+"""The names of a form's places."""
+
+LAST_PAGE: Final = 10**7
+"""The greatest number that a page may have."""
+
+_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
+_SAFE = "!$%&'()*+,-./:;=?@[]_~"
+"""What stays as it is in an IRI made of an address; all else is written in percent signs."""
+
+
+class AskedError(ValueError):
+    """A request that cannot be understood; the sentence says what to write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A page of a fragment: what stands in its places, what it selects, its number, the addresses (path on) of both."""
+
+    wanted: Wanted
+    selection: Selection
+    number: int
+    fragment: str
+    page: str
+
+    def at(self, number: int) -> str:
+        """The address of another page of the fragment."""
+        return f"{self.fragment}{'&' if '?' in self.fragment else '?'}page={number}"
+
+
+def asked(path: bytes, query: bytes, shape: Shape, base: str) -> Asked:
+    """What the address ``path?query`` below ``base`` asks for; AskedError says what is wrong with it."""
+    given = dict(_given(query, shape))
+    try:
+        wanted = _wanted(given, shape, base)
+        rows = read_bindings(given["values"]) if given.get("values") else None
+    except (TermError, BindingsError) as error:
+        raise AskedError(str(error)) from error
+    rest = b"&".join(part for part in query.split(b"&") if not part.startswith(b"page="))
+    chosen = selection(wanted, rows and [_row(row, base) for row in rows])
+    return Asked(wanted, chosen, _number(given.get("page", "1")), _address(path, rest), _address(path, query))
+
+
+def _given(query: bytes, shape: Shape) -> Iterator[tuple[str, str]]:
+    known, seen = {*PLACES[shape], "page", "values"}, set()
+    for part in query.split(b"&") if query else ():
+        raw, _, value = part.partition(b"=")
+        name = _text(raw)
+        if name not in known:
+            raise AskedError(f"{name:.40}: not a parameter of this form, which has {', '.join(sorted(known))}")
+        if name in seen:
+            raise AskedError(f"{name} is given twice: give it once")
+        seen.add(name)
+        yield name, _text(value)
+
+
+def _wanted(given: dict[str, str], shape: Shape, base: str) -> Wanted:
+    subject, predicate, object_ = (_place(name, given.get(name, ""), base) for name in PLACES[Shape.TRIPLES])
+    graph = unnamed(read_graph(given.get("graph", "")), base) if shape is Shape.QUADS else DEFAULT
+    return subject, predicate, object_, graph
+
+
+def _row(row: Row, base: str) -> Row:
+    return {variable: unnamed(term, base) for variable, term in row.items()}
+
+
+def _place(name: str, text: str, base: str) -> Node | None:
+    try:
+        node = read_node(text)
+    except TermError as error:
+        raise TermError(f"{name}: {error}") from error
+    if isinstance(node, str) and not node.startswith("<") and name != "object":
+        raise TermError(f"{name}: {text:.80} is a literal: only an object may be one")
+    return unnamed(node, base)
+
+
+def _number(text: str) -> int:
+    if not _NUMBER.fullmatch(text) or int(text) > LAST_PAGE:
+        raise AskedError(f"page: {text:.20!r} is not the number of a page: write one from 1 to {LAST_PAGE}")
+    return int(text)
+
+
+def _text(raw: bytes) -> str:
+    try:
+        return unquote_plus(raw.decode("latin-1"), errors="strict") if raw.isascii() else raw.decode()
+    except UnicodeDecodeError as error:
+        raise AskedError("the address is not UTF-8 in percent signs") from error
+
+
+def _address(path: bytes, query: bytes) -> str:
+    return quote_from_bytes(path + b"?" + query if query else path, safe=_SAFE)

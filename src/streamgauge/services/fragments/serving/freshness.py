@@ -1,0 +1,49 @@
+"""How long a page is fresh, what version of it was sent, and whether that is still the one (RFC 9110, 9111)."""
+
+from email.utils import formatdate, parsedate_to_datetime
+from functools import lru_cache
+from hashlib import blake2b
+
+from streamgauge.services.fragments.serving.dataset import DataSet, Page
+
+
+def cache_control(dataset: DataSet, page: Page, now: int) -> bytes:
+    """Fresh until the first of its facts ends, in whole seconds; else for the period that its publisher declared.
+
+    Where there is neither, or less than a second, it has to be asked for again each time.
+    """
+    lasting = page.until - now if page.until is not None else dataset.period
+    seconds = (lasting or 0) // 1000
+    return b"max-age=%d" % seconds if seconds > 0 else b"no-cache"
+
+
+def tag(body: bytes, suffix: str) -> bytes:
+    """The strong validator of a representation: its content, and how it is coded."""
+    return b'"%s%s"' % (blake2b(body, digest_size=9).hexdigest().encode(), suffix.encode())
+
+
+@lru_cache(maxsize=64)
+def date(second: int) -> bytes:
+    """A time (s since 1970) as HTTP writes it."""
+    return formatdate(second, usegmt=True).encode()
+
+
+def last_modified(page: Page, now: int) -> bytes | None:
+    """When a page last changed; ``None`` in that same second, as it may change again within it."""
+    return date(page.changed // 1000) if page.changed // 1000 < now // 1000 else None
+
+
+def unchanged(validator: bytes, modified: bytes | None, none_match: bytes | None, since: bytes | None) -> bool:
+    """Whether a client has what would be sent (RFC 9110, 13.1.2 and 13.1.3)."""
+    if none_match is not None:
+        tags = [each.strip().removeprefix(b"W/") for each in none_match.split(b",")]
+        return validator in tags or tags == [b"*"]
+    return since is not None and modified is not None and _time(modified) <= _time(since)
+
+
+def _time(text: bytes) -> float:
+    """Seconds; before all time for what is no date."""
+    try:
+        return parsedate_to_datetime(text.decode("latin-1")).timestamp()
+    except (ValueError, TypeError, OverflowError):
+        return float("-inf")

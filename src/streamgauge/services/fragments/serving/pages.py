@@ -1,0 +1,105 @@
+"""Pages for people: a fragment with its form, the list of data sets."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+from urllib.parse import quote, urlencode
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from streamgauge.model.algebra import Var
+from streamgauge.model.terms import Term
+from streamgauge.services.fragments.quads import DEFAULT, DEFAULT_IRI
+from streamgauge.services.fragments.serving.asked import PLACES
+from streamgauge.services.fragments.serving.dataset import DataSet
+from streamgauge.services.fragments.serving.view import View
+
+POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'self'; base-uri 'none'"
+"""What a browser lets these pages do (Content-Security-Policy)."""
+
+_LITERAL = re.compile(r'("(?:[^"\\]|\\.)*")(.*)', re.DOTALL)
+_ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|.)")
+_PLAIN: Final = {"t": "\t", "n": "\n", "r": "\r", "b": "\b", "f": "\f"}
+_TEMPLATES = Environment(
+    loader=PackageLoader("streamgauge.services.fragments.serving", "."),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A term in a table: its text, muted head and tail of it, and the fragment that it leads to."""
+
+    place: str
+    text: str
+    head: str
+    tail: str
+    link: str
+
+
+def fragment_page(view: View) -> str:
+    """A page of a fragment, with its form."""
+    places, dataset, page = PLACES[view.dataset.shape], view.dataset, view.page
+    first = (view.asked.number - 1) * dataset.page_size
+    return _TEMPLATES.get_template("fragment.html").render(
+        base=view.base,
+        name=dataset.name,
+        address=view.layout.dataset,
+        shape=dataset.shape,
+        places=[(place, _given(view, number)) for number, place in enumerate(places)],
+        total=page.total,
+        first=first + 1 if page.quads else 0,
+        last=first + len(page.quads),
+        until="" if page.until is None else _instant(page.until),
+        period=(dataset.period or 0) // 1000,
+        rows=[[_cell(view, place, term) for place, term in zip(places, quad, strict=False)] for quad in view.quads()],
+        previous=view.address(view.previous),
+        next=view.address(view.next),
+    )
+
+
+def index_page(base: str, datasets: Sequence[DataSet]) -> str:
+    """The list of data sets."""
+    rows: list[Mapping[str, object]] = [
+        {"name": each.name, "address": f"{base}/{quote(each.name)}", "size": each.size} for each in datasets
+    ]
+    return _TEMPLATES.get_template("index.html").render(datasets=rows)
+
+
+def spoken(term: Term) -> str:
+    """A term as a form takes it: an IRI bare, a literal's text without escapes."""
+    if term == DEFAULT:
+        return DEFAULT_IRI[1:-1]
+    if term.startswith("<") and not term.startswith("<<"):
+        return term[1:-1]
+    found = _LITERAL.fullmatch(term)
+    if found is None:
+        return term
+    text, rest = found.groups()
+    return _ESCAPE.sub(_unescaped, text) + rest.replace("<", "").replace(">", "")
+
+
+def _given(view: View, place: int) -> str:
+    """What was asked for in a place, where that is one term."""
+    node = view.asked.wanted[place]
+    return "" if node is None else f"?{node.name}" if isinstance(node, Var) else spoken(node)
+
+
+def _cell(view: View, place: str, term: Term) -> Cell:
+    text = spoken(term)
+    cut = max(text.rfind("/"), text.rfind("#")) + 1 if term.startswith("<") else 0
+    link = f"{view.layout.dataset}?{urlencode({place: text})}" if term != DEFAULT else ""
+    return Cell(place, text, text[:cut], text[cut:], link)
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    escape = found[1]
+    return chr(int(escape[1:], 16)) if escape[0] in "uU" else _PLAIN.get(escape, escape)
+
+
+def _instant(time: int) -> str:
+    return datetime.fromtimestamp(time / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -1,0 +1,125 @@
+"""Representations of pages: those that are kept while they are right, and those that are made."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Final
+
+from starlette.types import Scope
+
+from streamgauge.services.fragments.serving.addresses import Addressing
+from streamgauge.services.fragments.serving.asked import asked
+from streamgauge.services.fragments.serving.bodies import Bodies, Representation
+from streamgauge.services.fragments.serving.coding import CODINGS, NAMES, SMALLEST
+from streamgauge.services.fragments.serving.counting import Counts
+from streamgauge.services.fragments.serving.dataset import DataSet, Page
+from streamgauge.services.fragments.serving.formats import FORMATS
+from streamgauge.services.fragments.serving.freshness import tag
+from streamgauge.services.fragments.serving.limits import Limits
+from streamgauge.services.fragments.serving.listing import listing
+from streamgauge.services.fragments.serving.negotiation import Offer, accepted, coding
+from streamgauge.services.fragments.serving.pages import POLICY
+from streamgauge.services.fragments.serving.replying import Header, Reply
+from streamgauge.services.fragments.serving.view import View
+
+Headers = Mapping[bytes, bytes]
+
+VARY: Final[Header] = (b"vary", b"Accept, Accept-Encoding")
+
+
+class UnacceptableError(ValueError):
+    """A client that accepts nothing that can be sent; the sentence lists what can."""
+
+
+class Reading:
+    """Pages of data sets as they are sent."""
+
+    def __init__(self, datasets: Sequence[DataSet], limits: Limits, addressing: Addressing, counts: Counts) -> None:
+        self._datasets, self._addressing, self._counts = datasets, addressing, counts
+        self._bodies = Bodies(limits.kept)
+
+    @property
+    def held(self) -> int:
+        """The bytes of what is kept."""
+        return self._bodies.bytes
+
+    def kept(self, scope: Scope, headers: Headers) -> Representation | None:
+        """What was sent for the same request, if it is still right."""
+        kept = self._bodies.get(self._key(scope, headers))
+        if kept is None or not kept.dataset.shows(kept.page):
+            return None
+        self._counts.kept += 1
+        return kept
+
+    def made(self, dataset: DataSet, scope: Scope, headers: Headers) -> Representation:
+        """The page that is asked for; UnacceptableError, AskedError and TooManyError say why there is none."""
+        base = self._addressing(scope["scheme"], headers)
+        wish = asked(_path(scope), scope["query_string"], dataset.shape, base)
+        page = dataset.page(wish.selection, wish.number)
+        key = self._key(scope, headers)
+        before = self._bodies.get(key)
+        if before is not None and before.page is page and before.until in (None, page.until):
+            return before
+        self._counts.made += 1
+        made = _represented(View(dataset, base, wish, page), headers)
+        self._bodies.keep(key, made)
+        return made
+
+    def listing(self, scope: Scope, headers: Headers) -> Reply:
+        """The list of data sets."""
+        offer = _offer(headers, None)
+        body = listing(self._addressing(scope["scheme"], headers), self._datasets, offer.format).encode()
+        return Reply(200, [*_typed(offer, None), (b"cache-control", b"no-cache"), VARY], body)
+
+    def _key(self, scope: Scope, headers: Headers) -> Hashable:
+        return (
+            self._addressing(scope["scheme"], headers),
+            scope.get("raw_path") or scope["path"],
+            scope["query_string"],
+            headers.get(b"accept"),
+            headers.get(b"accept-encoding"),
+        )
+
+
+def _represented(view: View, headers: Headers) -> Representation:
+    offer = _offer(headers, view.page)
+    body = offer.format.write(view).encode()
+    coded = coding(headers.get(b"accept-encoding", b"").decode("latin-1"), NAMES) if len(body) >= SMALLEST else ""
+    validator = tag(body, offer.format.name + coded[:1])
+    kept: list[Header] = [(b"etag", validator), VARY]
+    sent = [*kept, *_typed(offer, view.page)]
+    if coded in CODINGS:
+        body = CODINGS[coded](body)
+        sent.append((b"content-encoding", coded.encode()))
+    return Representation(
+        view.dataset, view.page, body, validator, sent, kept, view.page.until if offer.format.timely else None
+    )
+
+
+def _offer(headers: Headers, page: Page | None) -> Offer:
+    """The best of what a client accepts, which can say what a page shows."""
+    needed = page is not None and has_triple_terms(page)
+    for offer in accepted(headers.get(b"accept", b"").decode("latin-1")):
+        if offer.format.triple_terms or not needed:
+            return offer
+    types = [form.types[0] for form in FORMATS if form.triple_terms or not needed]
+    why = "this page has triple terms (RDF 1.2)" if needed else "what Accept names is not there"
+    raise UnacceptableError(f"{why}: it can be had as {', '.join(types)}")
+
+
+def has_triple_terms(page: Page) -> bool:
+    """Whether a page shows what RDF 1.1 cannot say."""
+    return any(quad[2].startswith("<<") for quad in page.quads)
+
+
+def _typed(offer: Offer, page: Page | None) -> list[Header]:
+    """The headers of a format."""
+    parameters = "; charset=utf-8" if offer.type.startswith("text/") else ""
+    if page is not None and offer.format.triple_terms and not offer.format.timely and has_triple_terms(page):
+        parameters += "; version=1.2"
+    typed: list[Header] = [(b"content-type", f"{offer.type}{parameters}".encode())]
+    policy = [(b"content-security-policy", POLICY.encode())] if offer.format.timely else []
+    return typed + policy
+
+
+def _path(scope: Scope) -> bytes:
+    raw: bytes | None = scope.get("raw_path")
+    return raw or str(scope["path"]).encode()
