@@ -4,7 +4,7 @@ A feed says anew what it said before, so an element ends ``interval`` ms after i
 between two feeds. The vocabulary is that of the workload trains. Vehicle positions and alerts are left out.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -29,7 +29,7 @@ _CANONICAL = Canonical()
 
 def read(path: Path, reading: Reading) -> Iterator[StreamElement]:
     """The elements of a file with one FeedMessage, or of a folder's, in name order; FormatError names the file."""
-    decode = decoder(reading)
+    decode = _decoder(reading)
     for file in files(path, (".pb", ".gtfsrt")):
         with open_bytes(file) as opened:
             try:
@@ -43,9 +43,13 @@ def read(path: Path, reading: Reading) -> Iterator[StreamElement]:
 
 def decoder(reading: Reading) -> Decode:
     """The reader of messages that are a FeedMessage each."""
+    return _decoder(reading)
+
+
+def _decoder(reading: Reading) -> Callable[[bytes, str, int | None], list[StreamElement]]:
     numbering = Numbering(reading)
 
-    def decode(payload: bytes, place: str, arrived: int | None) -> Sequence[StreamElement]:
+    def decode(payload: bytes, place: str, arrived: int | None) -> list[StreamElement]:
         feed = _feed(payload, place)
         time = feed.header.timestamp * 1000 if arrived is None else arrived
         if not time:

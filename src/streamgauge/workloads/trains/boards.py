@@ -1,4 +1,4 @@
-"""Which departures are on the boards, and what is said of them at each update; delays and platforms change now and then.
+"""Which departures are on the boards, and what is said of them at each update; now and then that changes.
 
 Each hour of a station is cut into ``per_hour`` slots with a departure in each, at a second that is drawn. Times are
 ms of the stream; ``speedup`` ms of the boards go by in one of them.
@@ -31,9 +31,9 @@ class Size(NamedTuple):
 
 
 def departures(spark: SparkSession, seed: int, size: Size, partitions: int | None) -> DataFrame:
-    """Every departure that is on a board at some update: station, number, leaves (s), late (min), platform, sign, route.
+    """Every departure that is on a board at some update, by station and ``number``, which counts a station's from 0.
 
-    ``number`` counts a station's departures from 0.
+    It ``leaves`` (s), is ``late`` (min), has a ``platform``, a head ``sign`` and a ``route``.
     """
     horizon = size.duration * size.speedup + size.ahead
     each = -(-horizon * size.per_hour // (_HOUR * 1000)) + 1
