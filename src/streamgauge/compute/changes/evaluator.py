@@ -1,9 +1,12 @@
 """A query kept up to date: facts come and go, the change of its solutions is asked for when it is wanted."""
 
 from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 from streamgauge.compute.changes.bags import Bag, Delta, add_all
 from streamgauge.compute.changes.normal import UnsupportedError
+from streamgauge.compute.changes.operators import Take
+from streamgauge.compute.changes.plans import Asked
 from streamgauge.compute.changes.pool import Pool
 from streamgauge.compute.changes.tree import Tree
 from streamgauge.model import algebra as al
@@ -20,6 +23,14 @@ def refuse(form: al.QueryForm, names: Sequence[Term] = ()) -> str | None:
     return None
 
 
+class Patterns(Protocol):
+    """What finds the solutions of basic graph patterns."""
+
+    def leaf(self, asked: Asked) -> Take:
+        """A pattern whose solutions are wanted."""
+        ...
+
+
 class Kept:
     """The answer of a query over the graphs of a pool, which may be those of other queries too.
 
@@ -29,7 +40,7 @@ class Kept:
     def __init__(
         self,
         form: al.QueryForm,
-        pool: Pool,
+        pool: Patterns,
         empty_aggregate: EmptyAggregate = EmptyAggregate.SPARQL,
         names: Sequence[Term] = (),
     ) -> None:

@@ -109,10 +109,10 @@ def write_stream(elements: Iterable[StreamElement], path: str | Path, form: str 
 def read_triples(path: str | Path) -> Iterator[Triple]:
     """The triples of an RDF file by its ending (background data); FormatError names file and line."""
     source = Path(path)
-    syntax = ox.RdfFormat.from_extension(ending(source).removeprefix("."))
+    syntax = ox.RdfFormat.from_extension(ending(source).removeprefix(".").replace("owl", "rdf"))
     if syntax is None:
         raise FormatError(
-            f"{source}: no RDF format has the ending {ending(source)!r}: use .nt, .ttl, .rdf, .nq or .trig"
+            f"{source}: no RDF format has the ending {ending(source)!r}: use .nt, .ttl, .rdf (or .owl), .nq or .trig"
         )
     relabel = Relabel("s", Canonical())
     return map(relabel.triple, parse(source, syntax))

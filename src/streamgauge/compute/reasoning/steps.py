@@ -1,0 +1,122 @@
+"""What one fact brings: hierarchies of classes and properties, inverses, domains and ranges, all steps at once."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from streamgauge.compute.reasoning.rules import Rule, is_class
+from streamgauge.compute.standing.facts import Class, Facts, Property
+from streamgauge.model.algebra import TriplePattern
+from streamgauge.model.terms import RDF_TYPE, Term
+
+Brought = tuple[str, Term]
+"""Of a fact: ``same`` or ``turned`` and a property, ``subject`` or ``object`` and a class that it is a member of."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Link:
+    """A property, and what each of its pairs brings: pairs of others, turned ones, classes of its subject and object.
+
+    ``lone`` is true when nothing is brought and nothing brings it.
+    """
+
+    property: Property
+    same: tuple[Property, ...]
+    turned: tuple[Property, ...]
+    of_subject: tuple[Class, ...]
+    of_object: tuple[Class, ...]
+    lone: bool
+
+
+class Steps:
+    """The rules with one triple in their body, closed under each other."""
+
+    def __init__(self, rules: Iterable[Rule], heads: Iterable[TriplePattern], facts: Facts) -> None:
+        self._facts = facts
+        self._next: dict[Brought, set[Brought]] = {}
+        for rule in rules:
+            for start, end in _step(rule):
+                self._next.setdefault(start, set()).add(end)
+        self._brought = {each for ends in self._next.values() for each in ends} | {_of(head) for head in heads}
+        self._links: dict[Term, Link] = {}
+        self._above: dict[Term, tuple[Class, ...]] = {}
+
+    def link(self, name: Term) -> Link:
+        """What the pairs of a property bring."""
+        found = self._links.get(name)
+        if found is None:
+            found = self._links[name] = self._link(name)
+        return found
+
+    def above(self, name: Term) -> tuple[Class, ...]:
+        """The classes that members of a class are in, itself first."""
+        found = self._above.get(name)
+        if found is None:
+            reached = [term for kind, term in self._reach(("subject", name)) if kind == "subject" and term != name]
+            found = self._above[name] = tuple(map(self._facts.class_of, (name, *sorted(reached))))
+        return found
+
+    def _link(self, name: Term) -> Link:
+        reached = sorted(self._reach(("same", name)) - {("same", name)})
+
+        def properties(kind: str) -> tuple[Property, ...]:
+            return tuple(self._facts.property_of(term) for one, term in reached if one == kind)
+
+        def classes(kind: str) -> tuple[Class, ...]:
+            return tuple(self._facts.class_of(term) for one, term in reached if one == kind)
+
+        lone = not reached and not self._brought & {("same", name), ("turned", name)}
+        return Link(
+            self._facts.property_of(name),
+            properties("same"),
+            properties("turned"),
+            classes("subject"),
+            classes("object"),
+            lone,
+        )
+
+    def _reach(self, start: Brought) -> set[Brought]:
+        reached, waiting = {start}, [start]
+        while waiting:
+            for there in self._from(waiting.pop()):
+                if there not in reached:
+                    reached.add(there)
+                    waiting.append(there)
+        return reached
+
+    def _from(self, brought: Brought) -> Iterable[Brought]:
+        """One step on, with subject and object exchanged where the pair is turned."""
+        kind, term = brought
+        if kind in ("turned", "object"):
+            stem = "same" if kind == "turned" else "subject"
+            return [(_TURN[each], name) for each, name in self._next.get((stem, term), ())]
+        return self._next.get(brought, ())
+
+
+_TURN = {"same": "turned", "turned": "same", "subject": "object", "object": "subject"}
+
+
+def _step(rule: Rule) -> Iterable[tuple[Brought, Brought]]:
+    """A rule as a step: from a pair to a pair or to the class of one of its ends, or from a class to a class."""
+    (body,), head = rule.body, rule.head
+    if is_class(body):
+        yield ("subject", _name(body.object)), ("subject", _name(head.object))
+    elif is_class(head):
+        yield (
+            ("same", _name(body.predicate)),
+            ("subject" if head.subject == body.subject else "object", _name(head.object)),
+        )
+    else:
+        yield (
+            ("same", _name(body.predicate)),
+            ("same" if head.subject == body.subject else "turned", _name(head.predicate)),
+        )
+
+
+def _of(head: TriplePattern) -> Brought:
+    return ("subject", _name(head.object)) if head.predicate == RDF_TYPE else ("same", _name(head.predicate))
+
+
+def _name(node: object) -> Term:
+    if not isinstance(node, str):
+        raise TypeError("a rule names its properties and classes")
+    return node

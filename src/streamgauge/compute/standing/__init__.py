@@ -1,0 +1,1 @@
+"""Facts that stand until they are deleted, kept once for reasoning and for all queries over them."""

@@ -1,0 +1,151 @@
+"""Facts by class and by property, with indexes made when they are first asked for, and who is told of each change.
+
+Readers of a fact that comes are told when it is there, readers of one that goes while it is still there: facts change
+one after the other.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, TypeAlias
+
+from streamgauge.model.terms import RDF_TYPE, Term, Triple
+
+Told: TypeAlias = Callable[..., None]
+Several: TypeAlias = tuple[Term, ...] | set[Term]
+_FEW: Final = 4
+"""The most terms for a key that are kept as a tuple: it is smaller than a set."""
+
+
+class Class:
+    """The members of a class with a number each; ``enter`` and ``leave`` are told of a member."""
+
+    __slots__ = ("enter", "leave", "members", "name")
+
+    def __init__(self, name: Term) -> None:
+        self.name = name
+        self.members: dict[Term, int] = {}
+        self.enter: list[Told] = []
+        self.leave: list[Told] = []
+
+
+class Property:
+    """The pairs of a property, from subjects to objects; ``enter`` and ``leave`` are told of subject and object."""
+
+    __slots__ = ("enter", "into", "leave", "name", "out")
+
+    def __init__(self, name: Term) -> None:
+        self.name = name
+        self.out: dict[Term, Several] = {}
+        self.into: dict[Term, Several] | None = None
+        self.enter: list[Told] = []
+        self.leave: list[Told] = []
+
+    def has(self, subject: Term, end: Term) -> bool:
+        """Whether it holds between two terms."""
+        return end in self.out.get(subject, ())
+
+    def add(self, subject: Term, end: Term) -> None:
+        """It holds now, and did not; nobody is told."""
+        _add(self.out, subject, end)
+        if self.into is not None:
+            _add(self.into, end, subject)
+
+    def remove(self, subject: Term, end: Term) -> None:
+        """It held, and does no more; nobody is told."""
+        _remove(self.out, subject, end)
+        if self.into is not None:
+            _remove(self.into, end, subject)
+
+    def backward(self) -> dict[Term, Several]:
+        """From objects to subjects: made once, kept from then on."""
+        if self.into is None:
+            self.into = {}
+            for subject, ends in self.out.items():
+                for end in ends:
+                    _add(self.into, end, subject)
+        return self.into
+
+    def pairs(self) -> Iterator[tuple[Term, Term]]:
+        """All pairs."""
+        return ((subject, end) for subject, ends in self.out.items() for end in ends)
+
+
+class Facts:
+    """Classes and properties by name; ``enter`` and ``leave`` are told of every triple."""
+
+    def __init__(self) -> None:
+        self.classes: dict[Term, Class] = {}
+        self.properties: dict[Term, Property] = {}
+        self.enter: list[Told] = []
+        self.leave: list[Told] = []
+
+    def class_of(self, name: Term) -> Class:
+        """A class, empty when it is new."""
+        found = self.classes.get(name)
+        if found is None:
+            found = self.classes[name] = Class(name)
+        return found
+
+    def property_of(self, name: Term) -> Property:
+        """A property other than rdf:type, empty when it is new."""
+        found = self.properties.get(name)
+        if found is None:
+            found = self.properties[name] = Property(name)
+        return found
+
+    def __len__(self) -> int:
+        pairs = sum(len(ends) for each in self.properties.values() for ends in each.out.values())
+        return pairs + sum(len(each.members) for each in self.classes.values())
+
+    def __contains__(self, triple: Triple) -> bool:
+        return any(True for _ in self.match(*triple))
+
+    def match(self, subject: Term | None, predicate: Term | None, end: Term | None) -> Iterator[Triple]:
+        """All triples with these terms where one is given."""
+        if predicate is None or predicate == RDF_TYPE:
+            yield from self._typed(subject, end)
+        if predicate is None:
+            for each in self.properties.values():
+                yield from _pairs(each, subject, end)
+        elif predicate in self.properties:
+            yield from _pairs(self.properties[predicate], subject, end)
+
+    def _typed(self, subject: Term | None, end: Term | None) -> Iterator[Triple]:
+        known = self.classes
+        classes: Any = known.values() if end is None else (known[end],) if end in known else ()
+        for each in classes:
+            if subject is None:
+                yield from ((member, RDF_TYPE, each.name) for member in each.members)
+            elif subject in each.members:
+                yield subject, RDF_TYPE, each.name
+
+
+def _pairs(of: Property, subject: Term | None, end: Term | None) -> Iterator[Triple]:
+    if subject is not None:
+        found = of.out.get(subject, ())
+        yield from ((subject, of.name, other) for other in found if end is None or other == end)
+    elif end is not None:
+        yield from ((other, of.name, end) for other in of.backward().get(end, ()))
+    else:
+        yield from ((one, of.name, two) for one, two in of.pairs())
+
+
+def _add(index: dict[Term, Several], key: Term, term: Term) -> None:
+    before = index.get(key)
+    if before is None:
+        index[key] = (term,)
+    elif before.__class__ is set:
+        before.add(term)  # type: ignore[union-attr]
+    elif len(before) < _FEW:
+        index[key] = (*before, term)
+    else:
+        index[key] = {*before, term}
+
+
+def _remove(index: dict[Term, Several], key: Term, term: Term) -> None:
+    before = index[key]
+    if len(before) == 1:
+        del index[key]
+    elif before.__class__ is set:
+        before.remove(term)  # type: ignore[union-attr]
+    else:
+        index[key] = tuple([other for other in before if other != term])

@@ -1,0 +1,82 @@
+"""Queries over standing facts that come and go while facts do."""
+
+from collections.abc import Iterable
+from functools import partial
+
+from streamgauge.compute.changes.bags import Bag
+from streamgauge.compute.changes.evaluator import Kept
+from streamgauge.compute.changes.normal import UnsupportedError
+from streamgauge.compute.changes.operators import Take
+from streamgauge.compute.changes.plans import Asked
+from streamgauge.compute.standing.facts import Facts
+from streamgauge.compute.standing.shapes import Running, Shape, Taker, shape
+from streamgauge.model.algebra import QueryForm
+from streamgauge.model.terms import Term
+
+
+class Standing:
+    """A query over standing facts; ``kept`` is its answer."""
+
+    def __init__(self, form: QueryForm, pool: "Queries") -> None:
+        self.form, self._pool = form, pool
+        self._asked: list[tuple[Running, Taker, tuple[Term, ...]]] = []
+        try:
+            self.kept = Kept(form, self)
+        except BaseException:
+            self.end()
+            raise
+
+    def leaf(self, asked: Asked) -> Take:
+        """A pattern whose solutions are wanted."""
+        if asked.graph is not None:
+            raise UnsupportedError(f"GRAPH {asked.graph}: facts stand in the default graph")
+        found: Bag = {}
+        taker = Taker(found, self)
+        self._asked.append(self._pool.enter(taker, asked))
+        return partial(_taken, found)
+
+    def end(self) -> None:
+        """It is asked no more."""
+        for running, taker, constants in self._asked:
+            self._pool.leave(running, taker, constants)
+        self._asked.clear()
+
+
+def _taken(found: Bag) -> Bag:
+    change = found.copy()
+    found.clear()
+    return change
+
+
+class Queries:
+    """What is asked of facts, by shape; ``touched`` gives those whose patterns found something since it was called."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+        self._shapes: dict[Shape, Running] = {}
+        self._touched: list[object] = []
+
+    def ask(self, form: QueryForm) -> Standing:
+        """A query, answered at once; UnsupportedError names what of it is not kept incrementally."""
+        return Standing(form, self)
+
+    def touched(self) -> Iterable[Standing]:
+        """Queries whose answers may have changed, each once."""
+        found = dict.fromkeys(each for each in self._touched if isinstance(each, Standing))
+        self._touched.clear()
+        return found
+
+    def enter(self, taker: Taker, asked: Asked) -> tuple[Running, Taker, tuple[Term, ...]]:
+        """A pattern is asked for."""
+        kind, constants = shape(asked)
+        running = self._shapes.get(kind)
+        if running is None:
+            running = self._shapes[kind] = Running(kind, self._facts, self._touched.append)
+        running.enter(taker, constants)
+        return running, taker, constants
+
+    def leave(self, running: Running, taker: Taker, constants: tuple[Term, ...]) -> None:
+        """It is no more."""
+        if running.leave(taker, constants):
+            running.stop()
+            del self._shapes[running.shape]

@@ -1,0 +1,147 @@
+"""Basic graph patterns with the same shape: alike but for variables' names and the constants at subjects and objects.
+
+All queries with patterns of a shape share its joins; what is found goes to those that ask with its constants.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from streamgauge.compute.changes.bags import Bag
+from streamgauge.compute.changes.plans import Asked
+from streamgauge.compute.standing.facts import Facts
+from streamgauge.compute.standing.joins import Joined, Local, Text, joined, tell, untell
+from streamgauge.model.algebra import Call, Expression, Node, TriplePattern, Var
+from streamgauge.model.terms import RDF_TYPE, Term
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Patterns over variables ``v0``, ``v1`` ... and, for constants, ``c0``, ``c1`` ...; rows are over ``output``."""
+
+    patterns: tuple[TriplePattern, ...]
+    conditions: tuple[Expression, ...]
+    output: tuple[str, ...]
+    keys: tuple[str, ...]
+
+
+@dataclass
+class _Naming:
+    """The new names of variables and constants, in order of first appearance."""
+
+    variables: dict[str, str] = field(default_factory=dict)
+    constants: dict[Term, str] = field(default_factory=dict)
+
+    def node(self, node: Node) -> Var:
+        if isinstance(node, Var):
+            return Var(self.variables.setdefault(node.name, f"v{len(self.variables)}"))
+        return Var(self.constants.setdefault(node, f"c{len(self.constants)}"))
+
+    def pattern(self, pattern: TriplePattern) -> TriplePattern:
+        """A predicate and a class stay: they say which facts are of concern at all."""
+        predicate = pattern.predicate
+        if not isinstance(predicate, Var | str):
+            raise TypeError("a property path is not a triple pattern: normalise the query first")
+        named = predicate == RDF_TYPE and isinstance(pattern.object, str)
+        subject = self.node(pattern.subject)
+        kept = self.node(predicate) if isinstance(predicate, Var) else predicate
+        return TriplePattern(subject, kept, pattern.object if named else self.node(pattern.object))
+
+    def condition(self, condition: Expression) -> Expression:
+        if isinstance(condition, Var):
+            return Var(self.variables[condition.name])
+        if isinstance(condition, Call):
+            return Call(condition.operator, tuple(map(self.condition, condition.arguments)))
+        return condition
+
+
+def shape(asked: Asked) -> tuple[Shape, tuple[Term, ...]]:
+    """The shape of what is asked, and the constants with which it is."""
+    naming = _Naming()
+    patterns = tuple(map(naming.pattern, asked.bgp.patterns))
+    conditions = tuple(map(naming.condition, asked.conditions))
+    output = tuple(naming.variables[name] for name in asked.output)
+    return Shape(patterns, conditions, output, tuple(naming.constants.values())), tuple(naming.constants)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Taker:
+    """Where the solutions for some constants go; ``owner`` is touched when the first one comes."""
+
+    found: Bag
+    owner: object
+
+
+class Running:
+    """A shape over facts: its takers by their constants."""
+
+    def __init__(self, shape: Shape, facts: Facts, touch: Callable[[object], None]) -> None:
+        self.shape = shape
+        self._facts = facts
+        self._takers: dict[object, list[tuple[Bag, object]]] = {}
+        self._known: list[dict[Term, int]] = [{} for _ in shape.keys]
+        finish = _Routed(shape, self._takers, self._known, touch)
+        self._joined: Joined = joined(facts, shape.patterns, shape.conditions, finish)
+        for reader in self._joined.readers:
+            tell(facts, reader)
+
+    def enter(self, taker: Taker, constants: Sequence[Term]) -> None:
+        """A taker asks with these constants; it has all solutions there are at once."""
+        key = _key(constants)
+        before, self._takers[key] = self._takers.get(key, []), [(taker.found, taker.owner)]
+        for known, term in zip(self._known, constants, strict=True):
+            known[term] = known.get(term, 0) + 1
+        self._joined.begin(*constants)
+        self._takers[key] = [*before, *self._takers[key]]
+
+    def leave(self, taker: Taker, constants: Sequence[Term]) -> bool:
+        """A taker asks no more; whether nobody does."""
+        key = _key(constants)
+        left = [each for each in self._takers[key] if each[0] is not taker.found]
+        if left:
+            self._takers[key] = left
+        else:
+            del self._takers[key]
+        for known, term in zip(self._known, constants, strict=True):
+            known[term] -= 1
+            if not known[term]:
+                del known[term]
+        return not self._takers
+
+    def stop(self) -> None:
+        """Facts are told no more."""
+        for reader in self._joined.readers:
+            untell(self._facts, reader)
+
+
+def _key(constants: Sequence[Term]) -> object:
+    return constants[0] if len(constants) == 1 else tuple(constants)
+
+
+@dataclass(frozen=True)
+class _Routed:
+    """Solutions go to those that ask with their constants; where nobody does, the rest is not joined."""
+
+    shape: Shape
+    takers: dict[object, list[tuple[Bag, object]]]
+    known: list[dict[Term, int]]
+    touch: Callable[[object], None]
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return self.shape.keys
+
+    def bound(self, text: Text, where: Local) -> None:
+        """Go on where somebody asks."""
+        names = [where[name] for name in self.shape.keys]
+        key = names[0] if len(names) == 1 else f"({', '.join(names)})"
+        text.add(f"takers = {text.use(self.takers)}.get({key})")
+        text.open("if takers is not None:")
+
+    def found(self, text: Text, where: Local, sign: str) -> None:
+        """Count the row for every taker."""
+        text.add(f"row = ({''.join(where[name] + ', ' for name in self.shape.output)})")
+        text.open("for found, owner in takers:")
+        text.add(f"if not found: {text.use(self.touch)}(owner)")
+        text.add(f"n = found.get(row, 0) {sign} 1")
+        text.add("if n: found[row] = n")
+        text.add("else: del found[row]")

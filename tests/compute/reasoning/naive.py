@@ -1,0 +1,21 @@
+"""The closure by its definition: every rule on everything, again and again, until nothing is new."""
+
+from collections.abc import Iterable, Iterator
+
+from streamgauge.compute.reasoning.rules import Rule, Rules, bindings, instance
+from streamgauge.model.terms import Triple
+
+
+def closure(rules: Rules, facts: Iterable[Triple]) -> set[Triple]:
+    """All that follows from the facts, them included."""
+    found = set(facts)
+    while new := {triple for rule in rules.rules for triple in _heads(rule, found)} - found:
+        found |= new
+    return found
+
+
+def _heads(rule: Rule, facts: set[Triple]) -> Iterator[Triple]:
+    open_: list[dict] = [{}]
+    for pattern in rule.body:
+        open_ = [found for bound in open_ for fact in facts if (found := bindings(pattern, fact, bound)) is not None]
+    return (head for bound in open_ if (head := instance(rule.head, bound)) is not None)

@@ -1,0 +1,84 @@
+"""The closure after any changes is the one that its definition gives of the explicit facts."""
+
+import json
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamgauge.compute.reasoning import Closure, Rules, read_rules
+from streamgauge.model.terms import RDF_TYPE
+from streamgauge.wire.formats import read_triples
+from tests.compute.reasoning.naive import closure
+from tests.compute.reasoning.ontology import AXIOMS, triples
+
+THINGS = [f"<urn:t:{name}>" for name in "uvwx"]
+FACTS = [
+    *((one, f"<urn:t:{of}>", two) for one in THINGS for of in "pqr" for two in THINGS),
+    *((one, RDF_TYPE, f"<urn:t:{of}>") for one in THINGS for of in "ABCD"),
+    *((one, "<urn:t:p>", '"text"') for one in THINGS),
+]
+drawn_facts = st.lists(st.sampled_from(FACTS), max_size=8)
+changes = st.lists(st.tuples(drawn_facts, drawn_facts), min_size=1, max_size=8)
+
+
+@given(st.sets(st.sampled_from(AXIOMS), max_size=7), changes, st.sampled_from(["named", "full"]))
+def test_it_equals_its_definition_after_every_change(axioms, changes, extent):
+    rules = read_rules(triples("\n".join(sorted(axioms))), extent)
+    kept = Closure(rules)
+    explicit: set = set()
+    shown: set = set()
+    for added, removed in changes:
+        came, went = kept.change(added, removed)
+        explicit = (explicit - set(removed)) | set(added)
+        expected = closure(rules, explicit)
+        assert set(kept.facts.match(None, None, None)) == expected
+        assert (len(came), len(went)) == (len(set(came)), len(set(went)))
+        assert set(came) == expected - shown
+        assert set(went) == shown - expected
+        assert kept.explicit == len(explicit)
+        assert all(kept.is_explicit(fact) == (fact in explicit) for fact in FACTS)
+        shown = expected
+
+
+@settings(max_examples=20)
+@given(st.sets(st.sampled_from(AXIOMS), max_size=7), drawn_facts)
+def test_nothing_is_left_when_all_is_removed(axioms, facts):
+    kept = Closure(read_rules(triples("\n".join(sorted(axioms)))))
+    came, _ = kept.change(facts, ())
+    _, went = kept.change((), facts)
+    assert set(came) == set(went)
+    assert len(kept.facts) == 0
+
+
+def test_adding_what_is_there_and_removing_what_is_not_changes_nothing():
+    kept = Closure(read_rules(triples(":A rdfs:subClassOf :B .")))
+    fact = ("<urn:t:u>", RDF_TYPE, "<urn:t:A>")
+    derived = ("<urn:t:u>", RDF_TYPE, "<urn:t:B>")
+    assert kept.change([fact, fact], ()) == ([fact, derived], [])
+    assert kept.change([fact], ()) == ([], [])
+    assert kept.change((), [derived]) == ([], [])
+    assert kept.change([fact], [fact]) == ([], [])
+    assert kept.change([derived], ()) == ([], [])
+    assert kept.change((), [fact]) == ([], [fact])
+
+
+def test_a_circle_does_not_hold_itself_up():
+    kept = Closure(read_rules(triples(":p a owl:TransitiveProperty, owl:SymmetricProperty .")))
+    ring = [(f"<urn:t:{n}>", "<urn:t:p>", f"<urn:t:{(n + 1) % 5}>") for n in range(5)]
+    assert len(kept.change(ring, ())[0]) == 25
+    assert kept.change((), ring[:1]) == ([], [])
+    assert len(kept.change((), ring[1:2])[1]) == 25 - 16
+
+
+def test_a_closure_without_rules_is_the_facts():
+    kept = Closure(Rules())
+    assert kept.change(FACTS[:3], ()) == (FACTS[:3], [])
+    assert set(kept.facts.match(None, None, None)) == set(FACTS[:3])
+
+
+def test_the_closure_of_lubm_1_has_the_published_size(shared_data: Path):
+    lubm = shared_data / "lubm"
+    kept = Closure(read_rules(read_triples(lubm / "univ-bench.owl")))
+    kept.load(read_triples(lubm / "lubm-1-0.nt.gz"))
+    assert len(kept.facts) == json.loads((lubm / "counts.json").read_text())["LUBM(1,0)"]["closure"] == 137_931
