@@ -2,17 +2,26 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Protocol
 
 from streamgauge.model.algebra import Var
 from streamgauge.model.terms import Term
 from streamgauge.services.fragments.quads import Quad, QuadPattern
 
-VERSION: Final = "Dataset-Version"
-"""The header that says the version of the whole data set."""
-
 Binding = dict[Var, Term]
 """A solution mapping."""
+
+
+class SourceError(Exception):
+    """Why a source cannot be read; the sentence says what and where, ``address`` of which response."""
+
+    def __init__(self, address: str, what: str) -> None:
+        super().__init__(f"{address:.300}: {what}")
+        self.address = address
+
+
+class UnavailableError(SourceError):
+    """A source that does not answer now, after retries: it may later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +30,8 @@ class Fetched:
 
     ``at`` is the source's time (its Date, ms) when it served the first page, ``until`` when the first of its pages is
     no longer fresh (ms of the source's clock, ``None`` when it does not say). ``validator`` changes with the quads,
-    ``version`` with any quad of the data set (the header VERSION of the answer, 304s too; ``None`` where it is absent):
-    what was fetched at one version is a snapshot.
+    ``version`` with any quad of the data set (the header quads.VERSION, ``None`` where it is absent): what was fetched
+    at one version is a snapshot.
     """
 
     quads: tuple[Quad, ...]
@@ -35,10 +44,13 @@ class Fetched:
 class Source(Protocol):
     """One data set behind an address."""
 
-    address: str
+    @property
+    def address(self) -> str:
+        """Its start address."""
+        ...
 
     async def count(self, pattern: QuadPattern) -> int:
-        """How many quads match, as the source estimates."""
+        """How many quads match, as the source estimates; 0 only when none does."""
         ...
 
     async def fetch(self, pattern: QuadPattern, seeds: Sequence[Binding] = ()) -> Fetched:
@@ -51,8 +63,13 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Solved:
-    """The solutions of a basic graph pattern over quads; ``at`` and ``until`` are the earliest of what was fetched."""
+    """The solutions of a basic graph pattern over quads; ``at`` and ``until`` are the earliest of what was fetched.
+
+    ``versions`` are those of the data sets in the order of the sources, ``None`` for one that does not say or changed
+    between what was fetched.
+    """
 
     rows: tuple[Binding, ...]
     at: int
     until: int | None
+    versions: tuple[str | None, ...] = ()

@@ -1,0 +1,115 @@
+"""Basic graph patterns over sources, by few requests."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from streamgauge.model.algebra import Var
+from streamgauge.model.terms import Term
+from streamgauge.services.fragments.fetching.contract import Binding, Fetched, Solved, Source, SourceError
+from streamgauge.services.fragments.fetching.matching import binding, restrictions, substituted
+from streamgauge.services.fragments.fetching.together import together
+from streamgauge.services.fragments.fetching.web import Web
+from streamgauge.services.fragments.quads import QuadPattern
+
+
+async def solve(
+    patterns: Sequence[QuadPattern], sources: Sequence[Source], web: Web, seeds: Sequence[Binding] = ()
+) -> Solved:
+    """The solutions of the patterns over the union of the sources' quads, all in one round of the web.
+
+    With seeds, each solution that joins with one of them, merged with it. SourceError when a source fails, or when
+    there are more rows than the limit. The least pattern by its counts comes first, then of those that share a
+    variable with what is bound the least; sources decide by their pages whether to send all or what joins.
+    """
+    with web.round():
+        if len(seeds) == 1:
+            patterns = [substituted(pattern, restrictions(pattern, seeds)[0]) for pattern in patterns]
+        return await _Solving(list(dict.fromkeys(patterns)), sources, web).solve(list(seeds) or [{}])
+
+
+@dataclass(slots=True)
+class _Solving:
+    """One basic graph pattern on its way; ``left`` patterns are still to be joined."""
+
+    left: list[QuadPattern]
+    sources: Sequence[Source]
+    web: Web
+    fetched: list[list[Fetched]] = field(default_factory=list)
+    """By pattern, what each source had."""
+
+    async def solve(self, rows: list[Binding]) -> Solved:
+        """The rows joined with all patterns."""
+        counts = await self._counts()
+        bound = {variable for row in rows for variable in row}
+        while self.left and rows:
+            pattern = self._next(counts, bound)
+            self.left.remove(pattern)
+            rows = await self._join(rows, pattern)
+            bound.update(pattern.variables)
+        found = [each for parts in self.fetched for each in parts]
+        return Solved(
+            tuple(rows),
+            min((each.at for each in found), default=self.web.clock()),
+            min((each.until for each in found if each.until is not None), default=None),
+            tuple(map(_version, zip(*self.fetched, strict=True))),
+        )
+
+    async def _counts(self) -> dict[QuadPattern, list[int]]:
+        """By pattern, how many quads each source has."""
+        asked = [(pattern, source) for pattern in self.left for source in self.sources]
+        found = await together(source.count(pattern) for pattern, source in asked)
+        size = len(self.sources)
+        return {pattern: found[number * size : (number + 1) * size] for number, pattern in enumerate(self.left)}
+
+    def _next(self, counts: dict[QuadPattern, list[int]], bound: set[Var]) -> QuadPattern:
+        """The cheapest pattern: one that has nothing, then connected ones, then by count."""
+
+        def cost(pattern: QuadPattern) -> tuple[bool, bool, int]:
+            total = sum(counts[pattern])
+            return total > 0, bool(bound) and not bound.intersection(pattern.variables), total
+
+        return min(self.left, key=cost)
+
+    async def _join(self, rows: list[Binding], pattern: QuadPattern) -> list[Binding]:
+        """The rows joined with a pattern; a source that has none of it said all with its count."""
+        seeds = rows if rows != [{}] else ()
+        found = await together(source.fetch(pattern, seeds) for source in self.sources)
+        self.fetched.append(found)
+        quads = dict.fromkeys(quad for each in found for quad in each.quads)
+        matched = [each for each in (binding(pattern, quad) for quad in quads) if each is not None]
+        return _joined(rows, _distinct(matched), self.web.limits.rows)
+
+
+def _version(parts: Sequence[Fetched]) -> str | None:
+    """The version that all parts are of."""
+    versions = {each.version for each in parts}
+    return versions.pop() if len(versions) == 1 else None
+
+
+def _distinct(rows: list[Binding]) -> list[Binding]:
+    """Once each: quads that differ only in what a pattern does not bind are one solution."""
+    return list({tuple(row.items()): row for row in rows}.values())
+
+
+def _joined(left: list[Binding], right: list[Binding], limit: int) -> list[Binding]:
+    """The natural join; a hash of what both sides bind, a scan for rows that bind less."""
+    shared = _shared(left, right)
+    table: dict[tuple[Term, ...], list[Binding]] = {}
+    for row in right:
+        table.setdefault(tuple(row[variable] for variable in shared), []).append(row)
+    joined: list[Binding] = []
+    for row in left:
+        candidates = table.get(tuple(row[variable] for variable in shared), ())
+        joined += [
+            {**row, **other} for other in candidates if all(row.get(v, term) == term for v, term in other.items())
+        ]
+        if len(joined) > limit:
+            raise SourceError("join", f"has more than {limit} rows: connect its patterns, or raise the limit `rows`")
+    return joined
+
+
+def _shared(left: list[Binding], right: list[Binding]) -> list[Var]:
+    """The variables that every row on both sides binds."""
+    if not left or not right:
+        return []
+    return [variable for variable in right[0] if all(variable in row for row in left)]

@@ -1,0 +1,104 @@
+"""How long responses may be used: HTTP Caching (RFC 9111), a private cache's side; and how far clocks are apart."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+
+SECOND = 1000
+_FOREVER = 10 * 365 * 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Lifetime:
+    """Of a response: ``at`` when its origin made it, ``until`` when it is no longer fresh (``None``: not said).
+
+    Both in ms of the server's clock, ``now`` what that showed when the response came; ``kept``: whether it may be.
+    """
+
+    at: int
+    now: int
+    until: int | None
+    kept: bool
+
+
+def lifetime(headers: Mapping[str, str], came: int) -> Lifetime:
+    """What headers say; ``came`` is when the response came, used where the server shows no clock (ms).
+
+    The earlier of max-age and Expires: a shared cache that hides its Age still leaves Expires as it was.
+    """
+    date = http_date(headers.get("date"))
+    at = came if date is None else date
+    directives = cache_control(headers.get("cache-control", ""))
+    ends = [end for end in (_max_age(directives, at), _expires(headers, at)) if end is not None]
+    if "no-cache" in directives or headers.get("vary", "").strip() == "*":
+        ends = [at]
+    return Lifetime(at, at + _age(headers) * SECOND, min(ends, default=None), "no-store" not in directives)
+
+
+def cache_control(value: str) -> dict[str, str]:
+    """Directives in lower case with their arguments; the first of several with one name."""
+    directives: dict[str, str] = {}
+    for part in value.split(","):
+        name, _, argument = part.strip().partition("=")
+        directives.setdefault(name.strip().lower(), argument.strip().strip('"'))
+    return directives
+
+
+def http_date(value: str | None) -> int | None:
+    """A date of a header, ms since 1970; ``None`` for what is none."""
+    if value is None:
+        return None
+    try:
+        return int(parsedate_to_datetime(value).timestamp() * SECOND)
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+def retry_after(headers: Mapping[str, str], now: int) -> float | None:
+    """The seconds that Retry-After asks to wait; ``None`` when it does not."""
+    value = headers.get("retry-after", "").strip()
+    if value.isascii() and value.isdigit():
+        return float(value[:9])
+    date = http_date(value)
+    return None if date is None else max(0.0, (date - now) / SECOND)
+
+
+def _max_age(directives: Mapping[str, str], at: int) -> int | None:
+    """Its end; an argument that is no number makes it stale (RFC 9111, 4.2.1)."""
+    if "max-age" not in directives:
+        return None
+    return at + min(_seconds(directives["max-age"]), _FOREVER) * SECOND
+
+
+def _expires(headers: Mapping[str, str], at: int) -> int | None:
+    if "expires" not in headers:
+        return None
+    date = http_date(headers["expires"])
+    return at if date is None else date
+
+
+def _age(headers: Mapping[str, str]) -> int:
+    return min(_seconds(headers.get("age", "")), _FOREVER)
+
+
+def _seconds(value: str) -> int:
+    return int(value[:12]) if value.isascii() and value.isdigit() else 0
+
+
+class Skew:
+    """By how much a server's clock is ahead (ms), as narrow as its Dates, whole seconds, have shown."""
+
+    def __init__(self) -> None:
+        self._low, self._high = -float("inf"), float("inf")
+
+    def seen(self, shown: int, asked: int, came: int) -> None:
+        """The server's clock showed this second at some instant between asking and the answer's coming."""
+        low, high = float(shown - came), float(shown + SECOND - 1 - asked)
+        self._low, self._high = max(self._low, low), min(self._high, high)
+        if self._low > self._high:
+            self._low, self._high = low, high
+
+    @property
+    def ahead(self) -> int:
+        """The smallest difference that agrees with all that was seen."""
+        return int(min(max(0.0, self._low), self._high)) if self._low <= self._high else 0

@@ -1,0 +1,124 @@
+"""Where requests may go: what a start address, a redirect or a link leads to (OWASP, server-side request forgery).
+
+Only http and https, no credentials in addresses, no way from https to http. Addresses that are not of the public
+Internet only at the origin of a start address that names one itself, or at hosts that are allowed by name. Redirects
+may lead to other public origins, links only to the origins of the start and of where it was redirected to.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import TypeAlias
+
+import httpx
+
+from streamgauge.services.fragments.fetching.contract import SourceError
+
+Origin: TypeAlias = tuple[str, str, int]
+"""Scheme, host, port."""
+
+_PORTS = {"http": 80, "https": 443}
+_NAT64 = ip_network("64:ff9b::/96")
+
+
+class RefusedError(SourceError):
+    """An address that the rules do not allow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What one source may lead to: ``origins`` of links, origins that may be ``private``, hosts ``allowed`` by name."""
+
+    origins: frozenset[Origin]
+    private: frozenset[Origin]
+    allowed: frozenset[str]
+
+    def check(self, address: str) -> httpx.URL:
+        """The address, when a request may go there; RefusedError says why it may not."""
+        url = parsed(address)
+        if names_private(url.host) and not self.takes_private(url):
+            raise RefusedError(address, f"{url.host} is no public host: allow it by name to ask it")
+        return url
+
+    def takes_private(self, url: httpx.URL) -> bool:
+        """Whether the host may have an address that is not public."""
+        return url.host in self.allowed or origin(url) in self.private
+
+    def redirect(self, base: str, location: str) -> str:
+        """Where a redirect leads; RefusedError when it may not."""
+        target = joined(base, location)
+        if base.startswith("https:") and target.startswith("http:"):
+            raise RefusedError(base, f"redirects from https to {target:.300}")
+        self.check(target)
+        return target
+
+    def link(self, base: str, target: str) -> str:
+        """Where a link in a document leads; RefusedError when it is of another origin that is not allowed."""
+        address = joined(base, target)
+        url = self.check(address)
+        if origin(url) not in self.origins and url.host not in self.allowed:
+            raise RefusedError(base, f"links to another origin, {address:.300}: allow {url.host} to follow it")
+        return address
+
+    def moved(self, address: str) -> "Reach":
+        """The same, links to the origin of an address allowed too: where the start was redirected to."""
+        return replace(self, origins=self.origins | {origin(parsed(address))})
+
+
+def reach(start: str, allowed: Collection[str] = ()) -> Reach:
+    """What may be asked of a source that was named by its start address; RefusedError for what is no web address."""
+    url = parsed(start)
+    own = frozenset((origin(url),))
+    return Reach(own, own if names_private(url.host) else frozenset(), frozenset(host.lower() for host in allowed))
+
+
+def parsed(address: str) -> httpx.URL:
+    """An address as requests are made of it; RefusedError when it is not http or https, or has credentials."""
+    try:
+        url = httpx.URL(address)
+    except (httpx.InvalidURL, ValueError, TypeError) as error:
+        raise RefusedError(address, f"no web address: {error}") from error
+    if url.scheme not in _PORTS or not url.host:
+        raise RefusedError(address, "no web address: it begins with http:// or https:// and names a host")
+    if url.userinfo:
+        raise RefusedError(f"{url.scheme}://{url.host}", "addresses with credentials are not asked")
+    return url
+
+
+def joined(base: str, target: str) -> str:
+    """A reference resolved against an address, without its fragment; RefusedError when it is none."""
+    try:
+        return str(httpx.URL(base).join(target).copy_with(fragment=None))
+    except (httpx.InvalidURL, ValueError) as error:
+        raise RefusedError(base, f"leads to {target!r:.300}, which is no web address: {error}") from error
+
+
+def origin(url: httpx.URL) -> Origin:
+    """Its scheme, host and port."""
+    return url.scheme, url.host, url.port or _PORTS[url.scheme]
+
+
+def names_private(host: str) -> bool:
+    """Whether a host is an address that is not public, or this machine by name."""
+    name = host.rstrip(".").lower()
+    return name == "localhost" or name.endswith(".localhost") or is_private(name)
+
+
+def is_private(host: str) -> bool:
+    """Whether text is an IP address that is not of the public Internet, also one wrapped in another."""
+    try:
+        address = ip_address(host.partition("%")[0])
+    except ValueError:
+        return False
+    return any(not each.is_global or each.is_multicast for each in _unwrapped(address))
+
+
+def _unwrapped(address: IPv4Address | IPv6Address) -> list[IPv4Address | IPv6Address]:
+    """The address, or the IPv4 address in it (mapped, 6to4, Teredo, NAT64)."""
+    if isinstance(address, IPv4Address):
+        return [address]
+    if address.ipv4_mapped is not None:
+        return [address.ipv4_mapped]
+    if address in _NAT64:
+        return [IPv4Address(int(address) & 0xFFFFFFFF)]
+    return [address, *(each for each in (address.sixtofour, *(address.teredo or ())) if each is not None)]

@@ -1,0 +1,108 @@
+"""Triple and Quad Pattern Fragments, with bindings where their form takes some (brTPF)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import Final
+
+from streamgauge.services.fragments.fetching.asking import Asking, asking
+from streamgauge.services.fragments.fetching.contract import Binding, Fetched, Source, SourceError
+from streamgauge.services.fragments.fetching.documents import syntax
+from streamgauge.services.fragments.fetching.gathering import gathered
+from streamgauge.services.fragments.fetching.matching import matching, restrictions
+from streamgauge.services.fragments.fetching.pages import Leaf, Pages
+from streamgauge.services.fragments.fetching.sources import First
+from streamgauge.services.fragments.fetching.template import TemplateError, expand
+from streamgauge.services.fragments.fetching.together import together
+from streamgauge.services.fragments.quads import DEFAULT, Quad, QuadPattern
+
+RANK: Final = 20
+
+_PAGE: Final = 100
+"""Quads on a page where it does not say."""
+
+_UNKNOWN: Final = 100
+"""Pages that a fragment without a count is taken to have, when it has more than one."""
+
+
+async def recognise(first: First) -> Source | None:
+    """A source whose first response has a form that asks by subject, predicate and object."""
+    if first.response is None or syntax(first.response) is None:
+        return None
+    pages = Pages(first.web, first.reach)
+    with first.web.round():
+        leaf = await pages.of(first.response, first.address)
+    forms = asking(leaf.page.forms, leaf.page.default, first.web.limits.address) if leaf.page.forms else None
+    if forms is None:
+        return None
+    try:
+        expand(forms.plain.template, {})
+    except TemplateError as error:
+        raise SourceError(first.address, f"has a form that is not understood: {error}") from error
+    return Fragments(first.address, pages, forms)
+
+
+@dataclass(frozen=True, slots=True)
+class Fragments:
+    """A data set behind a form; requests are the first page of each fragment, further ones only as they are needed."""
+
+    address: str
+    pages: Pages
+    asking: Asking
+
+    async def count(self, pattern: QuadPattern) -> int:
+        """How many quads its fragment states; what the first page shows where it is all, or more than stated."""
+        if not self.asking.has(pattern):
+            return 0
+        leaf = await self._first(pattern)
+        shown = len(matching(pattern, self._quads((leaf,))))
+        if leaf.page.following is None:
+            return shown
+        return max(shown, 1, leaf.page.count if leaf.page.count is not None else len(leaf.page.data) * _UNKNOWN)
+
+    async def fetch(self, pattern: QuadPattern, seeds: Sequence[Binding] = ()) -> Fetched:
+        """The fragment's quads; with seeds those of narrower fragments where that takes fewer requests."""
+        if not self.asking.has(pattern):
+            leaf = await self.pages.leaf(self.address)
+            return gathered(pattern, (), (leaf.response,))
+        addresses = await self._addresses(pattern, seeds)
+        leaves = tuple(leaf for each in await together(map(self.pages.all, addresses)) for leaf in each)
+        return gathered(pattern, self._quads(leaves), [leaf.response for leaf in leaves])
+
+    async def _addresses(self, pattern: QuadPattern, seeds: Sequence[Binding]) -> list[str]:
+        """Of the fragments to read: requests count, the first page of the whole is there from its count."""
+        whole = self._link(self.asking.whole(pattern))
+        narrow = restrictions(pattern, seeds)
+        if not narrow or not all(narrow):
+            return [whole]
+        left = _left(await self.pages.leaf(whole))
+        if not left:
+            return [whole]
+        narrowed = [self._link(each) for each in self.asking.narrowed(pattern, narrow)]
+        return narrowed if len(narrowed) < left else [whole]
+
+    async def _first(self, pattern: QuadPattern) -> Leaf:
+        return await self.pages.leaf(self._link(self.asking.whole(pattern)))
+
+    def _link(self, reference: str) -> str:
+        return self.pages.reach.link(self.address, reference)
+
+    def _quads(self, leaves: Sequence[Leaf]) -> list[Quad]:
+        """Their data, the default graph under its own name; fragments of triples have no other."""
+        quads = [quad for leaf in leaves for quad in leaf.page.data]
+        default = self.asking.default
+        if not self.asking.graphs:
+            return [quad for quad in quads if quad[3] == DEFAULT]
+        if default is None:
+            return quads
+        return [(*quad[:3], DEFAULT) if quad[3] == default else quad for quad in quads]
+
+
+def _left(leaf: Leaf) -> int:
+    """Requests to read the rest of a fragment, as its first page states."""
+    if leaf.page.following is None:
+        return 0
+    size = leaf.page.size or len(leaf.page.data) or _PAGE
+    if leaf.page.count is None:
+        return _UNKNOWN
+    return max(1, ceil((leaf.page.count - len(leaf.page.data)) / size))

@@ -1,0 +1,221 @@
+"""All requests of a client in one place: cached, coalesced, retried, bounded, counted."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from enum import Enum
+from itertools import count
+from random import Random
+from typing import Final
+
+import httpx
+
+from streamgauge.services.fragments.fetching.cache import Cache, Kept, Key, Response
+from streamgauge.services.fragments.fetching.contract import SourceError
+from streamgauge.services.fragments.fetching.lifetimes import Lifetime, Skew, http_date, lifetime
+from streamgauge.services.fragments.fetching.limits import Limits
+from streamgauge.services.fragments.fetching.reach import Reach, origin, parsed, reach
+from streamgauge.services.fragments.fetching.sending import Answer, Asked, Counters, Sender
+from streamgauge.services.fragments.quads import VERSION
+
+RDF: Final = (
+    "application/trig,application/n-quads;q=0.9,text/turtle;q=0.8,application/n-triples;q=0.7,"
+    "application/ld+json;q=0.6,application/rdf+xml;q=0.5"
+)
+"""What is accepted: first formats that keep data and metadata apart."""
+
+_CLOCKS = 1000
+"""Origins whose clocks are remembered."""
+
+_NUMBERS = count(1)
+"""Of all responses of all clients, as caches may be shared."""
+
+
+class Use(Enum):
+    """What a response may be taken from."""
+
+    KEPT = "the cache, where it is fresh or of this round"
+    ASKED = "the server, if only to say that nothing has changed"
+
+
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """A poll: the number that it began with, and where from what came before it may be taken."""
+
+    begun: int
+    use: Use
+
+
+_ROUND: ContextVar[_Round | None] = ContextVar("round", default=None)
+
+
+@dataclass(slots=True)
+class _Flight:
+    task: asyncio.Task[Response]
+    waiting: int = 0
+
+
+@dataclass(slots=True)
+class Web:
+    """Requests through one client, for any number of queries of one event loop.
+
+    ``clock`` gives ms since 1970, ``sleep`` waits seconds of it. ``allowed`` are hosts that may be asked whatever
+    their address, and that links may lead to. The cache may be shared with other clients.
+    """
+
+    client: httpx.AsyncClient
+    clock: Callable[[], int]
+    sleep: Callable[[float], Awaitable[None]]
+    limits: Limits = field(default_factory=Limits)
+    cache: Cache = field(default_factory=Cache)
+    allowed: Collection[str] = ()
+    random: Random = field(default_factory=Random)
+    counters: Counters = field(default_factory=Counters)
+    _sender: Sender = field(init=False)
+    _flights: dict[tuple[Key, Use], _Flight] = field(default_factory=dict, init=False)
+    _skews: dict[str, Skew] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self._sender = Sender(self.client, self.clock, self.sleep, self.limits, self.random, self.counters)
+
+    def reach(self, start: str) -> Reach:
+        """What a source that was named by its start address may lead to."""
+        return reach(start, self.allowed)
+
+    @contextmanager
+    def round(self, use: Use = Use.KEPT) -> Iterator[None]:
+        """What comes in a round is used again in it, fresh or not, so that one poll sees one state of a page.
+
+        ``Use.ASKED``: nothing that came before is used unasked. A round in a round is the same one but for that.
+        """
+        token = _ROUND.set(_Round(next(_NUMBERS), use)) if _ROUND.get() is None or use is Use.ASKED else None
+        try:
+            yield
+        finally:
+            if token is not None:
+                _ROUND.reset(token)
+
+    async def get(self, address: str, within: Reach, accept: str = RDF, use: Use = Use.KEPT) -> Response:
+        """What an address has; SourceError when it cannot be had or may not be asked."""
+        within.check(address)
+        key = address, accept
+        kept = self.cache.get(key)
+        if use is Use.KEPT and kept is not None and self._usable(kept):
+            self.counters.hits += 1
+            return kept.response
+        return await self._joined((key, use), lambda: self._fetch(key, within, kept))
+
+    async def post(self, address: str, within: Reach, content: bytes, headers: Mapping[str, str]) -> Response:
+        """The answer to what is posted, which is not cached."""
+        answer = await self._sender.send(Asked(address, within, {"accept-encoding": "gzip", **headers}, content))
+        return self._response(answer, self._lived(answer))
+
+    def skew(self, address: str) -> int:
+        """By how many ms the clock of an address's server is ahead of the own, as its Dates show; 0 when unknown."""
+        skew = self._skews.get(_host(address))
+        return 0 if skew is None else skew.ahead
+
+    def forget(self, address: str, accept: str = RDF) -> None:
+        """Ask anew for an address next time, as something said that it has changed."""
+        self.cache.drop((address, accept))
+
+    async def aclose(self) -> None:
+        """Leave what is under way, close the client."""
+        for flight in tuple(self._flights.values()):
+            flight.task.cancel()
+        await asyncio.gather(*(flight.task for flight in tuple(self._flights.values())), return_exceptions=True)
+        await self.client.aclose()
+
+    def _usable(self, kept: Kept) -> bool:
+        round_ = _ROUND.get()
+        if round_ is not None and kept.number > round_.begun:
+            return True
+        return self.clock() < kept.fresh and (round_ is None or round_.use is Use.KEPT)
+
+    async def _joined(self, key: tuple[Key, Use], work: Callable[[], Coroutine[None, None, Response]]) -> Response:
+        """What the work gives; the same request is under way once, and ends when nobody waits for it."""
+        flight = self._flights.get(key)
+        if flight is None:
+            flight = self._flights[key] = _Flight(asyncio.create_task(work()))
+            flight.task.add_done_callback(_looked_at)
+        else:
+            self.counters.coalesced += 1
+        flight.waiting += 1
+        try:
+            return await asyncio.shield(flight.task)
+        finally:
+            flight.waiting -= 1
+            if not flight.waiting:
+                self._end(key, flight)
+
+    def _end(self, key: tuple[Key, Use], flight: _Flight) -> None:
+        if self._flights.get(key) is flight:
+            del self._flights[key]
+        flight.task.cancel()
+
+    async def _fetch(self, key: Key, within: Reach, kept: Kept | None) -> Response:
+        address, accept = key
+        condition = kept.condition if kept is not None else {}
+        headers = {"accept": accept, "accept-encoding": "gzip", **condition}
+        answer = await self._sender.send(Asked(address, within, headers))
+        lived = self._lived(answer)
+        number, fresh = next(_NUMBERS), _fresh(lived, answer)
+        if answer.status == 304 and kept is not None:
+            self.counters.not_modified += 1
+            return self._keep(key, kept.again(lived, answer.headers.get(VERSION), fresh, number), lived)
+        return self._keep(key, Kept(self._response(answer, lived), _condition(answer), fresh, number), lived)
+
+    def _keep(self, key: Key, kept: Kept, lived: Lifetime) -> Response:
+        if lived.kept:
+            self.cache.put(key, kept)
+        else:
+            self.cache.drop(key)
+        return kept.response
+
+    def _lived(self, answer: Answer) -> Lifetime:
+        lived = lifetime(answer.headers, answer.came + self.skew(answer.address))
+        if "date" in answer.headers and "age" not in answer.headers:
+            if len(self._skews) >= _CLOCKS:
+                self._skews.clear()
+            self._skews.setdefault(_host(answer.address), Skew()).seen(lived.now, answer.asked, answer.came)
+        return lived
+
+    def _response(self, answer: Answer, lived: Lifetime) -> Response:
+        if answer.status != 200:
+            raise SourceError(answer.address, f"answers {answer.status}{_excerpt(answer)}")
+        headers = answer.headers
+        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+        validator = headers.get("etag") or headers.get("last-modified")
+        changed, version = http_date(headers.get("last-modified")), headers.get(VERSION)
+        return Response(answer.address, kind, answer.body, lived.at, lived.until, validator, changed, version)
+
+
+def _looked_at(task: asyncio.Task[Response]) -> None:
+    """So that a failure that nobody waited for is no warning."""
+    if not task.cancelled():
+        task.exception()
+
+
+def _fresh(lived: Lifetime, answer: Answer) -> float:
+    """Until when it may be used unasked, ms of the own clock: what is left of its life, from when it was asked for."""
+    return float("-inf") if lived.until is None else answer.asked + lived.until - lived.now
+
+
+def _condition(answer: Answer) -> dict[str, str]:
+    """What asks whether it has changed (RFC 9110, 13.1)."""
+    headers = answer.headers
+    if "etag" in headers:
+        return {"if-none-match": headers["etag"]}
+    return {"if-modified-since": headers["last-modified"]} if "last-modified" in headers else {}
+
+
+def _excerpt(answer: Answer) -> str:
+    """The beginning of what an error's body says."""
+    text = " ".join(answer.body[:300].decode(errors="replace").split())
+    return f": {text}" if text and "<" not in text[:5] else ""
+
+
+def _host(address: str) -> str:
+    return "{}://{}:{}".format(*origin(parsed(address)))
