@@ -57,7 +57,7 @@ def told(draw, label: Label) -> list[Fact]:
 
 def names():
     numbers = count(1)
-    return lambda: f"n{next(numbers)}"
+    return lambda _facts: f"n{next(numbers)}"
 
 
 def annotated(facts: list[Fact], style: Style) -> list[Quad]:

@@ -4,13 +4,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Protocol, cast
+from typing import Protocol, TypeAlias, cast
 
 from streamgauge.model.algebra import Node, TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term, Triple
 from streamgauge.services.fragments.quads import Lasting, Quad, QuadPattern
 from streamgauge.services.fragments.style import Style
+
+
+Namer: TypeAlias = Callable[[Sequence[Fact]], str]
+"""Gives the name (text for an IRI's end) of what facts with one label share; one that nothing else has."""
 
 
 class PathError(ValueError):
@@ -61,8 +65,8 @@ class Form:
 class Method(Protocol):
     """What a module in this folder has."""
 
-    def annotate(self, facts: Sequence[Fact], style: Style, fresh: Callable[[], str]) -> list[Lasting]:
-        """Quads that say facts and their times; ``fresh`` gives a name (text for an IRI's end) that was never used.
+    def annotate(self, facts: Sequence[Fact], style: Style, fresh: Namer) -> list[Lasting]:
+        """Quads that say facts and their times.
 
         Static facts are triples of the default graph. Each quad ends when its fact does, one of several with the last.
         LabelError for a fact that the label can't say.

@@ -1,21 +1,21 @@
 """Graphs: a named graph for facts with equal labels, and the label on its name (Taelman et al., ESWC 2016, 5.2)."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.fact import Fact
-from streamgauge.services.fragments.annotations import Form, places
+from streamgauge.services.fragments.annotations import Form, Namer, places
 from streamgauge.services.fragments.labelling import asked, groups, labelled, labels, lasting, named, node
 from streamgauge.services.fragments.quads import DEFAULT, Lasting, Quad, QuadPattern
 from streamgauge.services.fragments.style import Style
 
 
-def annotate(facts: Sequence[Fact], style: Style, fresh: Callable[[], str]) -> list[Lasting]:
+def annotate(facts: Sequence[Fact], style: Style, fresh: Namer) -> list[Lasting]:
     """A graph per group: a quad for each fact, and those of one label."""
     still, timed = groups(facts, style)
     quads: list[Lasting] = [((*fact.triple, DEFAULT), None) for fact in still]
     for group in timed:
-        name = fresh()
+        name = fresh(group)
         graph = named(style, name)
         quads += [((*fact.triple, graph), fact.final) for fact in group]
         quads += [(quad, group[0].final) for quad in labelled(graph, group[0], style, node(style, name))]

@@ -5,14 +5,14 @@ saves its own label (an interval with a node: three quads; an expiration: one, s
 are always behind such a name, as those of a triple that held twice could not be told apart on its address.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from urllib.parse import quote
 
 from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term, Triple, datatype, is_literal
-from streamgauge.services.fragments.annotations import Form, Link, places
+from streamgauge.services.fragments.annotations import Form, Link, Namer, places
 from streamgauge.services.fragments.labelling import Labels, asked, groups, labelled, labels, lasting, named, node
 from streamgauge.services.fragments.quads import DEFAULT, Lasting, Quad, QuadPattern
 from streamgauge.services.fragments.style import Label, Style
@@ -43,13 +43,13 @@ def _parameter(term: Term) -> str:
     return f"{term[: term.rindex('^^')]}^^{datatype(term)}"
 
 
-def annotate(facts: Sequence[Fact], style: Style, fresh: Callable[[], str]) -> list[Lasting]:
+def annotate(facts: Sequence[Fact], style: Style, fresh: Namer) -> list[Lasting]:
     """Triples of the default graph, and a label for each or, through owl:sameAs, for each group."""
     still, timed = groups(facts, style)
     quads: list[Lasting] = [((*fact.triple, DEFAULT), None) for fact in still]
     for group in timed:
         quads += [((*fact.triple, DEFAULT), fact.final) for fact in group]
-        quads += _labels(group, style, fresh())
+        quads += _labels(group, style, fresh(group))
     return lasting(quads)
 
 

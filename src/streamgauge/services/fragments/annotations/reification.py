@@ -1,6 +1,6 @@
 """Reification: an rdf:Statement for each fact, which has its label (RDF Schema, 5.3). Statements share nothing."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Final
@@ -8,7 +8,7 @@ from typing import Final
 from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import RDF_TYPE, Term
-from streamgauge.services.fragments.annotations import Form, places
+from streamgauge.services.fragments.annotations import Form, Namer, places
 from streamgauge.services.fragments.labelling import asked, groups, labelled, labels, lasting, named, node
 from streamgauge.services.fragments.quads import DEFAULT, Lasting, Quad, QuadPattern
 from streamgauge.services.fragments.style import Style
@@ -18,12 +18,12 @@ STATEMENT: Final = f"<{_RDF}Statement>"
 PARTS: Final = (f"<{_RDF}subject>", f"<{_RDF}predicate>", f"<{_RDF}object>")
 
 
-def annotate(facts: Sequence[Fact], style: Style, fresh: Callable[[], str]) -> list[Lasting]:
+def annotate(facts: Sequence[Fact], style: Style, fresh: Namer) -> list[Lasting]:
     """A statement for each fact: its type, its three parts, its label."""
     still, timed = groups(facts, replace(style, grouped=False))
     quads: list[Lasting] = [((*fact.triple, DEFAULT), None) for fact in still]
     for fact in (fact for group in timed for fact in group):
-        name = fresh()
+        name = fresh([fact])
         statement = named(style, name)
         quads.append(((statement, RDF_TYPE, STATEMENT, DEFAULT), fact.final))
         quads += [((statement, part, term, DEFAULT), fact.final) for part, term in zip(PARTS, fact.triple, strict=True)]

@@ -3,13 +3,13 @@
 It is what Turtle's ``s p o {| label |}`` says: the triple is asserted, so that it is found by its parts.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term, Triple
-from streamgauge.services.fragments.annotations import Form, Link, places
+from streamgauge.services.fragments.annotations import Form, Link, Namer, places
 from streamgauge.services.fragments.labelling import asked, groups, labelled, labels, lasting, named, node
 from streamgauge.services.fragments.quads import DEFAULT, Lasting, Quad, QuadPattern
 from streamgauge.services.fragments.style import Style
@@ -22,12 +22,12 @@ def triple_term(triple: Triple) -> Term:
     return f"<<( {' '.join(triple)} )>>"
 
 
-def annotate(facts: Sequence[Fact], style: Style, fresh: Callable[[], str]) -> list[Lasting]:
+def annotate(facts: Sequence[Fact], style: Style, fresh: Namer) -> list[Lasting]:
     """Triples of the default graph, and a reifier for each group, which has its label."""
     still, timed = groups(facts, style)
     quads: list[Lasting] = [((*fact.triple, DEFAULT), None) for fact in still]
     for group in timed:
-        name = fresh()
+        name = fresh(group)
         reifier = named(style, name)
         quads += [((*fact.triple, DEFAULT), fact.final) for fact in group]
         quads += [((reifier, REIFIES, triple_term(fact.triple), DEFAULT), fact.final) for fact in group]

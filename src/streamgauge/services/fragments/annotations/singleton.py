@@ -1,23 +1,23 @@
 """Singleton properties: a property of their own for facts with equal labels (Taelman et al., ESWC 2016, 5.2)."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term
-from streamgauge.services.fragments.annotations import Form, places
+from streamgauge.services.fragments.annotations import Form, Namer, places
 from streamgauge.services.fragments.labelling import Labels, asked, groups, labelled, labels, lasting, node
 from streamgauge.services.fragments.quads import DEFAULT, Lasting, Quad, QuadPattern
 from streamgauge.services.fragments.style import Style
 
 
-def annotate(facts: Sequence[Fact], style: Style, fresh: Callable[[], str]) -> list[Lasting]:
+def annotate(facts: Sequence[Fact], style: Style, fresh: Namer) -> list[Lasting]:
     """A property for each group and predicate: what it stands for, its label, and a triple for each fact."""
     still, timed = groups(facts, style)
     quads: list[Lasting] = [((*fact.triple, DEFAULT), None) for fact in still]
     for group in timed:
         for predicate, members in _by_predicate(group).items():
-            quads += _singleton(predicate, members, style, fresh())
+            quads += _singleton(predicate, members, style, fresh(members))
     return lasting(quads)
 
 
