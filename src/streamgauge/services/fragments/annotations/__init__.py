@@ -12,7 +12,6 @@ from streamgauge.model.terms import Term, Triple
 from streamgauge.services.fragments.quads import Lasting, Quad, QuadPattern
 from streamgauge.services.fragments.style import Style
 
-
 Namer: TypeAlias = Callable[[Sequence[Fact]], str]
 """Gives the name (text for an IRI's end) of what facts with one label share; one that nothing else has."""
 
