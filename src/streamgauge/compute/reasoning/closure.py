@@ -148,26 +148,28 @@ class Closure:
 
     def _spread(self, link: Link, subject: Term, end: Term, by: int) -> None:
         """What a pair brings beside itself is brought once more."""
+        if end[0] == '"' and link.literal is not None:
+            link = link.literal
         for of in link.same:
             self._link(of, subject, end, by)
         for of in link.turned:
             self._link(of, end, subject, by)
         for each in link.of_subject:
             self._join(each, subject, by)
-        if end[0] != '"':
-            for each in link.of_object:
-                self._join(each, end, by)
+        for each in link.of_object:
+            self._join(each, end, by)
 
     def _unspread(self, link: Link, subject: Term, end: Term, by: int) -> None:
+        if end[0] == '"' and link.literal is not None:
+            link = link.literal
         for of in link.same:
             self._unlink(of, subject, end, by)
         for of in link.turned:
             self._unlink(of, end, subject, by)
         for each in link.of_subject:
             self._withdraw(each, subject, by)
-        if end[0] != '"':
-            for each in link.of_object:
-                self._withdraw(each, end, by)
+        for each in link.of_object:
+            self._withdraw(each, end, by)
 
     def _join(self, of: Class, member: Term, by: int) -> None:
         """A membership is brought once more; it comes with the first time."""
@@ -200,16 +202,12 @@ class Closure:
 
     def _link(self, of: Property, subject: Term, end: Term, by: int) -> None:
         """A pair is brought once more, or becomes explicit."""
-        if subject[0] == '"':
-            return
         state = self._state(of, subject, end)
         self._keep(of, subject, end, state + by)
         if not state:
             self._appear(of, subject, end)
 
     def _unlink(self, of: Property, subject: Term, end: Term, by: int) -> None:
-        if subject[0] == '"':
-            return
         state = self._state(of, subject, end)
         if not state:
             self._doubtful[of, subject, end] -= by

@@ -16,7 +16,8 @@ Brought = tuple[str, Term]
 class Link:
     """A property, and what each of its pairs brings: pairs of others, turned ones, classes of its subject and object.
 
-    ``lone`` is true when nothing is brought and nothing brings it.
+    ``lone`` is true when nothing is brought and nothing brings it; ``literal`` is what a pair with a literal brings,
+    which is the subject of nothing on the way.
     """
 
     property: Property
@@ -25,6 +26,7 @@ class Link:
     of_subject: tuple[Class, ...]
     of_object: tuple[Class, ...]
     lone: bool
+    literal: "Link | None" = None
 
 
 class Steps:
@@ -44,7 +46,8 @@ class Steps:
         """What the pairs of a property bring."""
         found = self._links.get(name)
         if found is None:
-            found = self._links[name] = self._link(name)
+            literal = self._link(name, ("same", "subject"), None)
+            found = self._links[name] = self._link(name, tuple(_TURN), literal)
         return found
 
     def above(self, name: Term) -> tuple[Class, ...]:
@@ -55,8 +58,9 @@ class Steps:
             found = self._above[name] = tuple(map(self._facts.class_of, (name, *sorted(reached))))
         return found
 
-    def _link(self, name: Term) -> Link:
-        reached = sorted(self._reach(("same", name)) - {("same", name)})
+    def _link(self, name: Term, kinds: tuple[str, ...], literal: Link | None) -> Link:
+        start = ("same", name)
+        reached = sorted(self._reach(start, kinds) - {start})
 
         def properties(kind: str) -> tuple[Property, ...]:
             return tuple(self._facts.property_of(term) for one, term in reached if one == kind)
@@ -64,21 +68,16 @@ class Steps:
         def classes(kind: str) -> tuple[Class, ...]:
             return tuple(self._facts.class_of(term) for one, term in reached if one == kind)
 
-        lone = not reached and not self._brought & {("same", name), ("turned", name)}
-        return Link(
-            self._facts.property_of(name),
-            properties("same"),
-            properties("turned"),
-            classes("subject"),
-            classes("object"),
-            lone,
-        )
+        lone = not reached and not self._brought & {start, ("turned", name)}
+        own, brought = self._facts.property_of(name), (properties("same"), properties("turned"))
+        return Link(own, *brought, classes("subject"), classes("object"), lone, literal)
 
-    def _reach(self, start: Brought) -> set[Brought]:
+    def _reach(self, start: Brought, kinds: Iterable[str] = ("subject",)) -> set[Brought]:
+        """All that follows by steps, on the way through these kinds only."""
         reached, waiting = {start}, [start]
         while waiting:
             for there in self._from(waiting.pop()):
-                if there not in reached:
+                if there not in reached and there[0] in kinds:
                     reached.add(there)
                     waiting.append(there)
         return reached

@@ -134,7 +134,7 @@ def _add(index: dict[Term, Several], key: Term, term: Term) -> None:
     if before is None:
         index[key] = (term,)
     elif before.__class__ is set:
-        before.add(term)  # type: ignore[union-attr]
+        before.add(term)
     elif len(before) < _FEW:
         index[key] = (*before, term)
     else:
@@ -146,6 +146,6 @@ def _remove(index: dict[Term, Several], key: Term, term: Term) -> None:
     if len(before) == 1:
         del index[key]
     elif before.__class__ is set:
-        before.remove(term)  # type: ignore[union-attr]
+        before.remove(term)
     else:
         index[key] = tuple([other for other in before if other != term])
