@@ -1,0 +1,70 @@
+"""When quads end: by quad, and the nearest first."""
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from typing import Final
+
+from streamgauge.services.fragments.storing.order import Edit, Order
+from streamgauge.services.fragments.storing.shelf import Shelf
+
+_TIME: Final = 8
+_ZERO: Final = 1 << 63
+
+
+class Endings:
+    """Ends (ms) of keys of ``width`` bytes on a shelf; a key has one or none.
+
+    ``few`` ends at most are looked at for the nearest.
+    """
+
+    few: Final = 256
+
+    def __init__(self, width: int, shelf: Shelf) -> None:
+        self._width = width
+        self._by_key, self._by_end = Order(b"k", width + _TIME, shelf), Order(b"e", _TIME + width, shelf)
+
+    def end(self, key: bytes) -> int | None:
+        """When a key ends."""
+        found = self._by_key.read(key, 0, 1)
+        return _time(found[self._width :]) if found else None
+
+    def nearest(self, wanted: Callable[[bytes], bool], now: int) -> int | None:
+        """The earliest end after ``now`` of a wanted key, or that of the last that was looked at, which is before."""
+        last = None
+        for entry in islice(self._by_end.above(_bytes(now + 1)), self.few):
+            last = _time(entry[:_TIME])
+            if wanted(entry[_TIME:]):
+                return last
+        return last if self._longer(now) else None
+
+    def until(self, now: int, limit: int) -> Iterator[bytes]:
+        """Keys that ended at or before ``now``, those that ended first, at most ``limit``."""
+        entries = self._by_end.below(_bytes(now + 1), limit)
+        width = _TIME + self._width
+        return (entries[at + _TIME : at + width] for at in range(0, len(entries), width))
+
+    def edit(self, ended: Mapping[bytes, int | None], ends: Mapping[bytes, int | None]) -> list[tuple[Order, Edit]]:
+        """What other ends make, ``ended`` being those there are; nothing when they are the same."""
+        gone = [(key, end) for key, end in ended.items() if end is not None and ends.get(key) != end]
+        come = [(key, end) for key, end in ends.items() if end is not None and ended.get(key) != end]
+        if not (gone or come):
+            return []
+        by_key = self._by_key.edit(
+            sorted(key + _bytes(end) for key, end in gone), sorted(key + _bytes(end) for key, end in come)
+        )
+        by_end = self._by_end.edit(
+            sorted(_bytes(end) + key for key, end in gone), sorted(_bytes(end) + key for key, end in come)
+        )
+        return [(self._by_key, by_key), (self._by_end, by_end)]
+
+    def _longer(self, now: int) -> bool:
+        """Whether more keys end after ``now`` than are looked at."""
+        return next(islice(self._by_end.above(_bytes(now + 1)), self.few, None), None) is not None
+
+
+def _bytes(time: int) -> bytes:
+    return (time + _ZERO).to_bytes(_TIME)
+
+
+def _time(end: bytes) -> int:
+    return int.from_bytes(end) - _ZERO

@@ -1,0 +1,221 @@
+"""A store over a shelf: quads in six orders, so that what any match selects is one range of one of them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from struct import iter_unpack
+from threading import Lock
+from typing import Final, TypeAlias
+
+from streamgauge.services.fragments.quads import Lasting, Match, Quad
+from streamgauge.services.fragments.storing import Changes
+from streamgauge.services.fragments.storing.endings import Endings
+from streamgauge.services.fragments.storing.log import Log
+from streamgauge.services.fragments.storing.order import Edit, Order
+from streamgauge.services.fragments.storing.shelf import Shelf
+from streamgauge.services.fragments.storing.terms import WIDTH, Terms
+
+KEY: Final = 4 * WIDTH
+"""Bytes of a quad's key: the numbers of its terms."""
+
+_PLACES = f"{WIDTH}s" * 4
+_VERSION = b"m:version"
+_REMEMBERED: Final = 10_000
+
+Turn: TypeAlias = tuple[int, int, int, int]
+"""The places of a quad (subject, predicate, object, graph by number) in the sequence in which an order has them."""
+
+ORDERS: Final[tuple[Turn, ...]] = ((0, 1, 2, 3), (1, 2, 3, 0), (2, 3, 0, 1), (3, 0, 1, 2), (0, 2, 1, 3), (1, 3, 0, 2))
+"""Every set of places begins one of these; the first is that of keys."""
+
+_WAYS: Final = {
+    frozenset(turn[:given]): number for number, turn in reversed(list(enumerate(ORDERS))) for given in range(5)
+}
+"""The order that a set of given places begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A change that is worked out and not yet made."""
+
+    version: int
+    writes: dict[bytes, bytes | None]
+    edits: list[tuple[Order, Edit]]
+    logged: tuple[bytes, bytes]
+    added: tuple[Quad, ...]
+    removed: tuple[Quad, ...]
+
+
+class IndexedStore:
+    """The contract's store; one thread changes it at a time, any number read it, each call one state of it."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf = shelf
+        self._orders = [Order(str(number).encode(), KEY, shelf) for number in range(len(ORDERS))]
+        self._endings = Endings(KEY, shelf)
+        self._terms = Terms(shelf)
+        self._log = Log(KEY, shelf)
+        self._version = int.from_bytes(shelf.get(_VERSION) or b"")
+        self._nearest: dict[Match, tuple[int, int | None]] = {}
+        self._lock, self._changing = Lock(), Lock()
+
+    @property
+    def version(self) -> int:
+        """The number of the last change; kept over restarts."""
+        return self._version
+
+    def change(self, removed: Iterable[Quad], added: Iterable[Lasting]) -> Changes:
+        """Remove, then add, as one: all or nothing, durable when it returns; what really changed.
+
+        Adding a quad that is there changes when it ends. FullError when there is no room.
+        """
+        gone, come = dict.fromkeys(removed), dict(added)
+        with self._changing:
+            draft = self._draft(gone, come)
+            if draft is None:
+                return Changes(self._version, (), ())
+            self._shelf.commit(draft.writes)
+            with self._lock:
+                self._apply(draft)
+        return Changes(draft.version, draft.added, draft.removed)
+
+    def count(self, match: Match) -> int:
+        """How many quads match, exactly, without looking at them one by one."""
+        with self._lock:
+            prefix = self._prefix(match)
+            return 0 if prefix is None else self._orders[_way(match)].count(prefix)
+
+    def page(self, match: Match, offset: int, limit: int) -> list[Quad]:
+        """Matching quads in an order that is fixed for a version: that of the numbers of their terms."""
+        with self._lock:
+            prefix = self._prefix(match)
+            if prefix is None:
+                return []
+            way = _way(match)
+            rows = iter_unpack(_PLACES, self._orders[way].read(prefix, offset, limit))
+            s, p, o, g = map(ORDERS[way].index, range(4))
+            term = self._terms.texts
+            return [(term[row[s]], term[row[p]], term[row[o]], term[row[g]]) for row in rows]
+
+    def nearest(self, match: Match, now: int) -> int | None:
+        """The earliest end after ``now`` among the matching quads, or a time before it when that is costly to find."""
+        with self._lock:
+            known = self._nearest.get(match)
+            if known is not None and known[0] <= now and (known[1] is None or now < known[1]):
+                return known[1]
+            if len(self._nearest) >= _REMEMBERED:
+                self._nearest.clear()
+            end = self._find_nearest(match, now)
+            self._nearest[match] = now, end
+            return end
+
+    def expired(self, now: int, limit: int) -> list[Quad]:
+        """Quads that ended at or before ``now``, those that ended first."""
+        with self._lock:
+            return self._quads(self._endings.until(now, limit))
+
+    def changed(self, match: Match, since: int) -> Changes | None:
+        """What changed among the matching quads since a version; ``None`` when that is no longer known."""
+        with self._lock:
+            changes = self._log.since(since, self._version)
+            if changes is None:
+                return None
+            places = self._places(match)
+            if places is None:
+                return Changes(self._version, (), ())
+            there: dict[bytes, bool] = {}
+            for removed, added in changes:
+                for keys, state in ((removed, False), (added, True)):
+                    for key in _cut(keys):
+                        if _matches(key, places) and there.setdefault(key, state) is not state:
+                            del there[key]
+            added_keys = [key for key, state in there.items() if state]
+            removed_keys = [key for key, state in there.items() if not state]
+            return Changes(self._version, tuple(self._quads(added_keys)), tuple(self._quads(removed_keys)))
+
+    def close(self) -> None:
+        """Nothing is read or changed any more."""
+        with self._changing, self._lock:
+            self._shelf.close()
+
+    def _draft(self, gone: dict[Quad, None], come: dict[Quad, int | None]) -> Draft | None:
+        """What a change would make; ``None`` when nothing."""
+        numbers, writes = self._terms.give(term for quad in come for term in quad)
+        keys = {b"".join([numbers[term] for term in quad]): quad for quad in come}
+        there = {key for key in keys if key in self._orders[0]}
+        leaving = {key: quad for quad in gone if quad not in come and (key := self._terms.key(quad)) is not None}
+        removed = {key: quad for key, quad in leaving.items() if key in self._orders[0]}
+        added = {key: quad for key, quad in keys.items() if key not in there}
+        ended = {key: self._endings.end(key) for key in (*removed, *there)}
+        ends = {key: come[quad] for key, quad in keys.items()}
+        edits = self._endings.edit(ended, ends)
+        if not (removed or added or edits):
+            return None
+        edits += (
+            [
+                (order, order.edit(turned(removed, turn), turned(added, turn)))
+                for order, turn in zip(self._orders, ORDERS, strict=True)
+            ]
+            if removed or added
+            else []
+        )
+        logged = b"".join(removed), b"".join(added)
+        version = self._version + 1
+        for _, edit in edits:
+            writes |= edit.writes
+        writes |= {**self._log.writes(version, logged), _VERSION: version.to_bytes(8)}
+        return Draft(version, writes, edits, logged, tuple(added.values()), tuple(removed.values()))
+
+    def _apply(self, draft: Draft) -> None:
+        self._shelf.show()
+        for order, edit in draft.edits:
+            order.apply(edit)
+        self._log.apply(draft.version, draft.logged)
+        self._nearest.clear()
+        self._version = draft.version
+
+    def _find_nearest(self, match: Match, now: int) -> int | None:
+        prefix, places = self._prefix(match), self._places(match)
+        if prefix is None or places is None:
+            return None
+        way = _way(match)
+        order = self._orders[way]
+        if order.count(prefix) > self._endings.few:
+            return self._endings.nearest(lambda key: _matches(key, places), now)
+        rows = iter_unpack(_PLACES, order.read(prefix, 0, self._endings.few))
+        s, p, o, g = map(ORDERS[way].index, range(4))
+        ends = (self._endings.end(row[s] + row[p] + row[o] + row[g]) for row in rows)
+        return min((end for end in ends if end is not None and end > now), default=None)
+
+    def _prefix(self, match: Match) -> bytes | None:
+        """What the keys of matching quads begin with in their order; ``None`` when a term is not in any quad."""
+        numbers = [self._terms.number(term) for place in ORDERS[_way(match)] if (term := match[place]) is not None]
+        return None if None in numbers else b"".join(number for number in numbers if number is not None)
+
+    def _places(self, match: Match) -> list[tuple[int, bytes]] | None:
+        """Where in a key which numbers are to be found; ``None`` when a term has none."""
+        wanted = [(place * WIDTH, self._terms.number(term)) for place, term in enumerate(match) if term is not None]
+        found = [(at, number) for at, number in wanted if number is not None]
+        return found if len(found) == len(wanted) else None
+
+    def _quads(self, keys: Iterable[bytes]) -> list[Quad]:
+        term = self._terms.texts
+        rows = iter_unpack(_PLACES, b"".join(keys))
+        return [(term[s], term[p], term[o], term[g]) for s, p, o, g in rows]
+
+
+def turned(keys: Iterable[bytes], turn: Turn) -> list[bytes]:
+    """Keys with their numbers in another sequence, sorted."""
+    a, b, c, d = (place * WIDTH for place in turn)
+    return sorted(key[a : a + WIDTH] + key[b : b + WIDTH] + key[c : c + WIDTH] + key[d : d + WIDTH] for key in keys)
+
+
+def _way(match: Match) -> int:
+    return _WAYS[frozenset(place for place, term in enumerate(match) if term is not None)]
+
+
+def _matches(key: bytes, places: list[tuple[int, bytes]]) -> bool:
+    return all(key[at : at + WIDTH] == number for at, number in places)
+
+
+def _cut(keys: bytes) -> Iterable[bytes]:
+    return (keys[at : at + KEY] for at in range(0, len(keys), KEY))

@@ -1,0 +1,184 @@
+"""Sorted keys in counted blocks: a range is counted, and read from anywhere in it, without walking through it."""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from streamgauge.services.fragments.storing.shelf import Shelf, Writes
+
+FULL: Final = 4000
+"""Bytes of a full block: with what a page of 4096 bytes says of itself, one page."""
+
+Pieces: TypeAlias = list[tuple[bytes, bytes]]
+"""Blocks in order: the border from which on keys are in it, and its keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """What a change makes of an order: by the number of a block, the blocks that take its place."""
+
+    blocks: dict[int, Pieces]
+    writes: Writes
+    growth: int
+
+
+class Order:
+    """A set of keys of ``width`` bytes, blocks of them on a shelf under ``name`` and the block's border.
+
+    Borders and counts of blocks are in memory (about 60 bytes for 100 keys). One writer: edits are made of the state
+    that is there, written, and then applied.
+    """
+
+    def __init__(self, name: bytes, width: int, shelf: Shelf) -> None:
+        self.name, self.width, self._shelf = name, width, shelf
+        stored = [(key[len(name) :], size // width) for key, size in shelf.sizes(name)] or [(bytes(width), 0)]
+        self._borders = [border for border, _ in stored]
+        self._counts = np.array([count for _, count in stored], dtype=np.int64)
+        self._size = int(self._counts.sum())
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __contains__(self, key: bytes) -> bool:
+        body, at = self._find(key)
+        return body[at : at + self.width] == key
+
+    def count(self, prefix: bytes) -> int:
+        """How many keys begin so."""
+        if not prefix:
+            return self._size
+        first = self._place(prefix.ljust(self.width, b"\0"))
+        last = self._place(prefix + b"\xff" * (self.width - len(prefix) + 1))
+        between = int(self._counts[first[0] : last[0]].sum()) if first[0] < last[0] else 0
+        return between + last[1] - first[1]
+
+    def read(self, prefix: bytes, offset: int, limit: int) -> bytes:
+        """Keys that begin so, one after the other, from the ``offset``-th on, at most ``limit``."""
+        wanted = min(limit, self.count(prefix) - offset)
+        block, at = self._place(prefix.ljust(self.width, b"\0"))
+        return self._take(block, at + offset, wanted)
+
+    def below(self, key: bytes, limit: int) -> bytes:
+        """Keys smaller than a key, the smallest first, at most ``limit``."""
+        block, at = self._place(key)
+        return self._take(0, 0, min(limit, int(self._counts[:block].sum()) + at))
+
+    def above(self, key: bytes) -> Iterator[bytes]:
+        """Keys from a key on."""
+        block, at = self._place(key)
+        while block < len(self._borders):
+            body = self._body(block)
+            yield from (body[place : place + self.width] for place in range(at * self.width, len(body), self.width))
+            block, at = block + 1, 0
+
+    def edit(self, removed: Iterable[bytes], added: Iterable[bytes]) -> Edit:
+        """What taking out keys that are there, and putting in others that are not, would make of it."""
+        bodies: dict[int, bytes] = {}
+        growth = 0
+        for key in removed:
+            block, body, at = self._touched(bodies, key)
+            bodies[block] = body[:at] + body[at + self.width :]
+            growth -= 1
+        for key in added:
+            block, body, at = self._touched(bodies, key)
+            bodies[block] = body[:at] + key + body[at:]
+            growth += 1
+        blocks = self._settled(bodies)
+        return Edit(blocks, dict(self._writes(blocks)), growth)
+
+    def apply(self, edit: Edit) -> None:
+        """Hold what an edit made, once its writes are shown."""
+        for block in sorted(edit.blocks, reverse=True):
+            pieces = edit.blocks[block]
+            self._borders[block : block + 1] = [border for border, _ in pieces]
+            counts = [len(body) // self.width for _, body in pieces]
+            if len(counts) == 1:
+                self._counts[block] = counts[0]
+            else:
+                around = self._counts[:block], np.array(counts, dtype=np.int64), self._counts[block + 1 :]
+                self._counts = np.concatenate(around)
+        self._size += edit.growth
+
+    def _take(self, block: int, at: int, wanted: int) -> bytes:
+        """``wanted`` keys, which are there, from the ``at``-th after a block's beginning on."""
+        if wanted <= 0:
+            return b""
+        span = 1
+        while at >= (passed := int(self._counts[block : block + span].sum())):
+            block, at, span = block + span, at - passed, span * 2
+        ends = np.cumsum(self._counts[block : block + span])
+        ahead = int(np.searchsorted(ends, at, side="right"))
+        block, at = block + ahead, at - (int(ends[ahead - 1]) if ahead else 0)
+        taken = self._body(block)[at * self.width : (at + wanted) * self.width]
+        while len(taken) < wanted * self.width:
+            block += 1
+            taken += self._body(block)[: wanted * self.width - len(taken)]
+        return taken
+
+    def _body(self, block: int) -> bytes:
+        return self._shelf.get(self.name + self._borders[block]) or b""
+
+    def _block(self, key: bytes) -> int:
+        return bisect_right(self._borders, key) - 1
+
+    def _find(self, key: bytes) -> tuple[bytes, int]:
+        body = self._body(self._block(key))
+        return body, _first(body, key, self.width) * self.width
+
+    def _place(self, key: bytes) -> tuple[int, int]:
+        """The block of the first key that is not smaller, and how many of the block's keys are before it."""
+        block = self._block(key)
+        return block, _first(self._body(block), key, self.width)
+
+    def _touched(self, bodies: dict[int, bytes], key: bytes) -> tuple[int, bytes, int]:
+        block = self._block(key)
+        body = bodies.get(block)
+        if body is None:
+            body = self._body(block)
+        return block, body, _first(body, key, self.width) * self.width
+
+    def _settled(self, bodies: dict[int, bytes]) -> dict[int, Pieces]:
+        """Blocks that are too large split, those that are nearly empty joined with the next where that is untouched."""
+        settled: dict[int, Pieces] = {}
+        for block, body in bodies.items():
+            after = block + 1
+            if (
+                0 < len(body) < FULL // 4
+                and after < len(self._borders)
+                and after not in bodies
+                and after not in settled
+            ):
+                body += self._body(after)
+                settled[after] = []
+            settled[block] = self._split(block, body)
+        return settled
+
+    def _split(self, block: int, body: bytes) -> Pieces:
+        border = self._borders[block]
+        if len(body) <= FULL:
+            return [(border, body)] if body or block == 0 else []
+        size = FULL * 3 // 4 // self.width * self.width
+        pieces = [body[at : at + size] for at in range(0, len(body), size)]
+        return [(border if number == 0 else piece[: self.width], piece) for number, piece in enumerate(pieces)]
+
+    def _writes(self, blocks: dict[int, Pieces]) -> Iterator[tuple[bytes, bytes | None]]:
+        for block, pieces in blocks.items():
+            if not pieces:
+                yield self.name + self._borders[block], None
+            yield from ((self.name + border, body) for border, body in pieces)
+
+
+def _first(body: bytes, key: bytes, width: int) -> int:
+    """How many keys of a block are smaller than a key."""
+    low, high = 0, len(body) // width
+    while low < high:
+        middle = (low + high) // 2
+        at = middle * width
+        if body[at : at + width] < key:
+            low = middle + 1
+        else:
+            high = middle
+    return low

@@ -1,0 +1,35 @@
+"""What a store keeps its bytes on: keys with values, changed as one; ``memory`` and ``disk`` each have one."""
+
+from collections.abc import Iterator, Mapping
+from typing import Protocol, TypeAlias
+
+Writes: TypeAlias = Mapping[bytes, bytes | None]
+"""New values by key; ``None`` drops the key."""
+
+
+class FullError(RuntimeError):
+    """There is no room for a change; nothing of it was made."""
+
+
+class Shelf(Protocol):
+    """Keys with values, in order; what was committed is read only once it is shown."""
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value shown."""
+        ...
+
+    def sizes(self, prefix: bytes) -> Iterator[tuple[bytes, int]]:
+        """Keys that begin so, in order, with the number of bytes of each value."""
+        ...
+
+    def commit(self, writes: Writes) -> None:
+        """All or nothing; kept when it returns, not yet shown. FullError when there is no room."""
+        ...
+
+    def show(self) -> None:
+        """From now on what was committed is read."""
+        ...
+
+    def close(self) -> None:
+        """Nothing is read or written any more."""
+        ...
