@@ -24,6 +24,14 @@ class UnavailableError(SourceError):
     """A source that does not answer now, after retries: it may later."""
 
 
+class StatusError(SourceError):
+    """A response of a status other than 200; ``status`` is it."""
+
+    def __init__(self, address: str, status: int, said: str) -> None:
+        super().__init__(address, f"answers {status}{said}")
+        self.status = status
+
+
 @dataclass(frozen=True, slots=True)
 class Fetched:
     """The quads of a pattern as a source served them.

@@ -63,7 +63,7 @@ def _parsed(response: Response, limit: int) -> list[Quad]:
         raise SourceError(
             response.address, f"is {response.kind or 'of no stated media type'!r}, which is no RDF syntax"
         )
-    naming = _Naming(response.address)
+    naming = Naming(response.address)
     found: list[Quad] = []
     try:
         for quad in ox.parse(response.body, format=form, base_iri=response.address):
@@ -77,7 +77,7 @@ def _parsed(response: Response, limit: int) -> list[Quad]:
     return found
 
 
-class _Naming:
+class Naming:
     """Canonical terms of one document."""
 
     def __init__(self, address: str) -> None:
@@ -85,15 +85,17 @@ class _Naming:
         self._known: dict[str, Term] = {}
 
     def quad(self, quad: ox.Quad) -> Quad:
+        """A quad of it."""
         graph = quad.graph_name
         return (
-            self._term(quad.subject),
+            self.term(quad.subject),
             str(quad.predicate),
-            self._term(quad.object),
-            DEFAULT if isinstance(graph, ox.DefaultGraph) else self._term(graph),
+            self.term(quad.object),
+            DEFAULT if isinstance(graph, ox.DefaultGraph) else self.term(graph),
         )
 
-    def _term(self, term: ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple) -> Term:
+    def term(self, term: ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple) -> Term:
+        """A term of it."""
         if isinstance(term, ox.BlankNode):
             return self._known.setdefault(str(term), f"{self._prefix}{len(self._known)}")
         return _CANONICAL.term(term)

@@ -13,7 +13,7 @@ from typing import Final
 import httpx
 
 from streamgauge.services.fragments.fetching.cache import Cache, Kept, Key, Response
-from streamgauge.services.fragments.fetching.contract import SourceError
+from streamgauge.services.fragments.fetching.contract import StatusError
 from streamgauge.services.fragments.fetching.lifetimes import Lifetime, Skew, http_date, lifetime
 from streamgauge.services.fragments.fetching.limits import Limits
 from streamgauge.services.fragments.fetching.reach import Reach, origin, parsed, reach
@@ -184,7 +184,7 @@ class Web:
 
     def _response(self, answer: Answer, lived: Lifetime) -> Response:
         if answer.status != 200:
-            raise SourceError(answer.address, f"answers {answer.status}{_excerpt(answer)}")
+            raise StatusError(answer.address, answer.status, _excerpt(answer))
         headers = answer.headers
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         validator = headers.get("etag") or headers.get("last-modified")

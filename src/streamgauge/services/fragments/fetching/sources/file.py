@@ -1,0 +1,42 @@
+"""A document of RDF, read whole: the last resort."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from streamgauge.services.fragments.fetching.contract import Binding, Fetched, Source
+from streamgauge.services.fragments.fetching.documents import quads, syntax
+from streamgauge.services.fragments.fetching.gathering import gathered
+from streamgauge.services.fragments.fetching.matching import matching
+from streamgauge.services.fragments.fetching.reach import Reach
+from streamgauge.services.fragments.fetching.sources import First
+from streamgauge.services.fragments.fetching.web import Web
+from streamgauge.services.fragments.quads import QuadPattern
+
+RANK: Final = 50
+
+
+async def recognise(first: First) -> Source | None:
+    """A source whose first response is of an RDF media type."""
+    if first.response is None or syntax(first.response) is None:
+        return None
+    quads(first.response, first.web.limits.quads)
+    return File(first.address, first.web, first.reach)
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A document; every question is answered from its one response, for as long as that may be used."""
+
+    address: str
+    web: Web
+    reach: Reach
+
+    async def count(self, pattern: QuadPattern) -> int:
+        """How many quads match."""
+        return len((await self.fetch(pattern)).quads)
+
+    async def fetch(self, pattern: QuadPattern, seeds: Sequence[Binding] = ()) -> Fetched:  # noqa: ARG002
+        """All quads that match."""
+        response = await self.web.get(self.address, self.reach)
+        return gathered(pattern, matching(pattern, quads(response, self.web.limits.quads)), (response,))

@@ -1,0 +1,181 @@
+"""SPARQL endpoints, polled: a query per pattern (SPARQL 1.1 Protocol)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import quote, urlencode
+
+import pyoxigraph as ox
+
+from streamgauge.model.algebra import Node, Var
+from streamgauge.model.terms import Term, is_blank
+from streamgauge.services.fragments.fetching.cache import Response
+from streamgauge.services.fragments.fetching.contract import Binding, Fetched, Source, SourceError, UnavailableError
+from streamgauge.services.fragments.fetching.controls import text
+from streamgauge.services.fragments.fetching.documents import Naming, quads, syntax
+from streamgauge.services.fragments.fetching.gathering import gathered
+from streamgauge.services.fragments.fetching.matching import restrictions
+from streamgauge.services.fragments.fetching.reach import Reach, RefusedError
+from streamgauge.services.fragments.fetching.sources import First
+from streamgauge.services.fragments.fetching.together import together
+from streamgauge.services.fragments.fetching.web import Web
+from streamgauge.services.fragments.quads import ANYWHERE, DEFAULT, Quad, QuadPattern
+
+RANK: Final = 40
+
+_RESULTS: Final = {
+    "application/sparql-results+json": ox.QueryResultsFormat.JSON,
+    "application/json": ox.QueryResultsFormat.JSON,
+    "application/sparql-results+xml": ox.QueryResultsFormat.XML,
+    "application/xml": ox.QueryResultsFormat.XML,
+}
+_ACCEPT: Final = "application/sparql-results+json,application/sparql-results+xml;q=0.8"
+_SERVICE: Final = "http://www.w3.org/ns/sparql-service-description#"
+_REQUEST: Final = 500
+"""Rows that cost as much as a request."""
+
+_ROWS: Final = 200
+"""Solution mappings in a request."""
+
+
+async def recognise(first: First) -> Source | None:
+    """An endpoint that describes itself, or that answers ASK {} where its bare address has no RDF."""
+    described = _described(first)
+    if described is None and (_is_rdf(first) or isinstance(first.refused, (RefusedError, UnavailableError))):
+        return None
+    endpoint = Endpoint(described or first.address, first.web, first.reach)
+    if described is not None:
+        return endpoint
+    try:
+        response = await endpoint.ask("ASK {}")
+        solutions = _read(response)
+    except SourceError:
+        return None
+    return endpoint if isinstance(solutions, ox.QueryBoolean) else None
+
+
+def _is_rdf(first: First) -> bool:
+    return first.response is not None and syntax(first.response) is not None
+
+
+def _described(first: First) -> str | None:
+    """Where a service description (SPARQL 1.1 Service Description) says that its endpoint is."""
+    if first.response is None or not _is_rdf(first):
+        return None
+    said = quads(first.response, first.web.limits.quads)
+    services = [s for s, p, o, _ in said if p.endswith("#type>") and o == f"<{_SERVICE}Service>"]
+    if not services:
+        return None
+    ends = [text(o) for s, p, o, _ in said if s in services and p == f"<{_SERVICE}endpoint>"]
+    return first.reach.link(first.response.address, ends[0]) if ends else first.response.address
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """An endpoint; its default graph is what it takes for one."""
+
+    address: str
+    web: Web
+    reach: Reach
+
+    async def count(self, pattern: QuadPattern) -> int:
+        """How many solutions the pattern has."""
+        return (await self._counted(pattern))[0]
+
+    async def fetch(self, pattern: QuadPattern, seeds: Sequence[Binding] = ()) -> Fetched:
+        """The quads of its solutions; with seeds those that join with VALUES where that takes less."""
+        count, response = await self._counted(pattern)
+        if not count:
+            return gathered(pattern, (), (response,))
+        narrow = restrictions(pattern, seeds)
+        parts = [narrow[begin : begin + _ROWS] for begin in range(0, len(narrow), _ROWS)] if all(narrow) else []
+        if not parts or len(parts) * _REQUEST + len(narrow) >= _REQUEST + count:
+            parts = [()]
+        responses = await together(self.ask(_select(pattern, part)) for part in parts)
+        found = [quad for each in responses for quad in _quads(pattern, each, self.web.limits.quads)]
+        if parts == [()] and len(found) < count:
+            raise SourceError(
+                self.address, f"gives {len(found)} of {count} solutions: it cuts answers; ask it for less"
+            )
+        return gathered(pattern, found, responses)
+
+    async def ask(self, query: str) -> Response:
+        """The answer to a query: by GET, which caches know, as long as the address is not too long."""
+        mark = "&" if "?" in self.address else "?"
+        address = f"{self.address}{mark}query={quote(query, safe='')}"
+        if len(address) <= self.web.limits.address:
+            return await self.web.get(address, self.reach, _ACCEPT)
+        form = {"content-type": "application/x-www-form-urlencoded", "accept": _ACCEPT}
+        return await self.web.post(self.address, self.reach, urlencode({"query": query}).encode(), form)
+
+    async def _counted(self, pattern: QuadPattern) -> tuple[int, Response]:
+        response = await self.ask(f"SELECT (COUNT(*) AS ?n) WHERE {{ {_where(pattern)} }}")
+        solutions = _read(response)
+        rows = list(solutions) if isinstance(solutions, ox.QuerySolutions) else []
+        number = text(str(rows[0]["n"])) if rows else ""
+        if not number.isdigit():
+            raise SourceError(self.address, "answers a query for a count without a number")
+        return int(number), response
+
+
+def _select(pattern: QuadPattern, seeds: Sequence[Binding]) -> str:
+    return f"SELECT * WHERE {{ {_values(pattern, seeds)}{_where(pattern)} }}"
+
+
+def _where(pattern: QuadPattern) -> str:
+    subject, predicate, object_, graph = (_node(pattern, node) for node in pattern.nodes)
+    triple = f"{subject} {predicate} {object_} ."
+    if pattern.graph == DEFAULT:
+        return triple
+    named = f"GRAPH {graph} {{ {triple} }}"
+    return f"{{ {triple} }} UNION {{ {named} }}" if pattern.graph == ANYWHERE else named
+
+
+def _values(pattern: QuadPattern, seeds: Sequence[Binding]) -> str:
+    used = [variable for variable in pattern.variables if any(variable in seed for seed in seeds)]
+    rows = " ".join(f"({' '.join(seed.get(variable, 'UNDEF') for variable in used)})" for seed in seeds)
+    return f"VALUES ({' '.join(_node(pattern, each) for each in used)}) {{ {rows} }} " if seeds else ""
+
+
+def _node(pattern: QuadPattern, node: Node) -> str:
+    """A place in a query: variables by number, as their own names may be none that SPARQL has."""
+    if isinstance(node, Var):
+        return "?g" if node == ANYWHERE else f"?v{pattern.variables.index(node)}"
+    return f"?none{pattern.nodes.index(node)}" if is_blank(node) else node
+
+
+def _quads(pattern: QuadPattern, response: Response, limit: int) -> list[Quad]:
+    naming = Naming(response.address)
+    solutions = _read(response)
+    if not isinstance(solutions, ox.QuerySolutions):
+        raise SourceError(response.address, "answers a SELECT query without solutions")
+    names = {each.value for each in solutions.variables}
+    found: list[Quad] = []
+    try:
+        for solution in solutions:
+            if len(found) >= limit:
+                raise SourceError(response.address, f"has more than {limit} solutions: raise the limit `quads`")
+            values = {name: solution[name] for name in names}
+            found.append(_quad(pattern, {name: naming.term(term) for name, term in values.items() if term is not None}))
+    except (SyntaxError, ValueError) as error:
+        raise SourceError(response.address, f"cannot be read as solutions: {error}") from error
+    return found
+
+
+def _quad(pattern: QuadPattern, row: dict[str, Term]) -> Quad:
+    def place(node: Node) -> Term:
+        written = _node(pattern, node)
+        return row.get(written[1:], DEFAULT) if written.startswith("?") else written
+
+    subject, predicate, object_, graph = map(place, pattern.nodes)
+    return subject, predicate, object_, graph
+
+
+def _read(response: Response) -> ox.QuerySolutions | ox.QueryBoolean:
+    form = _RESULTS.get(response.kind)
+    if form is None:
+        raise SourceError(response.address, f"is {response.kind!r}: solutions are read as SPARQL's JSON or XML")
+    try:
+        return ox.parse_query_results(response.body, format=form)
+    except (SyntaxError, ValueError) as error:
+        raise SourceError(response.address, f"cannot be read as solutions: {error}") from error
