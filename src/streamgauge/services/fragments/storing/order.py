@@ -12,6 +12,9 @@ from streamgauge.services.fragments.storing.shelf import Shelf, Writes
 FULL: Final = 4000
 """Bytes of a full block: with what a page of 4096 bytes says of itself, one page."""
 
+_SPLICED: Final = 8
+"""Changes of a block beyond which it is sorted anew."""
+
 Pieces: TypeAlias = list[tuple[bytes, bytes]]
 """Blocks in order: the border from which on keys are in it, and its keys."""
 
@@ -70,22 +73,20 @@ class Order:
         """Keys from a key on."""
         block, at = self._place(key)
         while block < len(self._borders):
-            body = self._body(block)
-            yield from (body[place : place + self.width] for place in range(at * self.width, len(body), self.width))
+            yield from self._cut(self._body(block), at)
             block, at = block + 1, 0
 
     def edit(self, removed: Iterable[bytes], added: Iterable[bytes]) -> Edit:
         """What taking out keys that are there, and putting in others that are not, would make of it."""
-        bodies: dict[int, bytes] = {}
+        changes: dict[int, tuple[list[bytes], list[bytes]]] = {}
         growth = 0
         for key in removed:
-            block, body, at = self._touched(bodies, key)
-            bodies[block] = body[:at] + body[at + self.width :]
+            changes.setdefault(self._block(key), ([], []))[0].append(key)
             growth -= 1
         for key in added:
-            block, body, at = self._touched(bodies, key)
-            bodies[block] = body[:at] + key + body[at:]
+            changes.setdefault(self._block(key), ([], []))[1].append(key)
             growth += 1
+        bodies = {block: self._changed(self._body(block), *keys) for block, keys in changes.items()}
         blocks = self._settled(bodies)
         return Edit(blocks, dict(self._writes(blocks)), growth)
 
@@ -133,12 +134,20 @@ class Order:
         block = self._block(key)
         return block, _first(self._body(block), key, self.width)
 
-    def _touched(self, bodies: dict[int, bytes], key: bytes) -> tuple[int, bytes, int]:
-        block = self._block(key)
-        body = bodies.get(block)
-        if body is None:
-            body = self._body(block)
-        return block, body, _first(body, key, self.width) * self.width
+    def _changed(self, body: bytes, removed: list[bytes], added: list[bytes]) -> bytes:
+        if len(removed) + len(added) > _SPLICED:
+            return b"".join(sorted({*self._cut(body)}.difference(removed).union(added)))
+        for key in removed:
+            at = _first(body, key, self.width) * self.width
+            body = body[:at] + body[at + self.width :]
+        for key in added:
+            at = _first(body, key, self.width) * self.width
+            body = body[:at] + key + body[at:]
+        return body
+
+    def _cut(self, body: bytes, first: int = 0) -> Iterator[bytes]:
+        """Keys one by one, from the ``first``-th on."""
+        return (body[at : at + self.width] for at in range(first * self.width, len(body), self.width))
 
     def _settled(self, bodies: dict[int, bytes]) -> dict[int, Pieces]:
         """Blocks that are too large split, those that are nearly empty joined with the next where that is untouched."""
