@@ -1,9 +1,10 @@
 """Serving an application until it is told to stop, and leaving in good order."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from socket import socket
 from threading import Thread
 from types import FrameType
+from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -15,7 +16,8 @@ GRACE_S = 10
 class Serving(uvicorn.Server):
     """A server that calls ``leave`` as soon as it is told to stop, so that long responses end.
 
-    ``say`` is told each address that is served, ``connections`` bounds how many there are at once.
+    ``say`` is told each address that is served, ``connections`` bounds how many there are at once, ``settings`` are
+    more of uvicorn's.
     """
 
     def __init__(
@@ -26,6 +28,7 @@ class Serving(uvicorn.Server):
         leave: Callable[[], None],
         say: Callable[[str], None] = lambda _address: None,
         connections: int = 2000,
+        settings: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(
             uvicorn.Config(
@@ -38,6 +41,7 @@ class Serving(uvicorn.Server):
                 timeout_graceful_shutdown=GRACE_S,
                 ws="websockets-sansio",
                 ws_max_size=2**16,
+                **(settings or {}),
             )
         )
         self._leave, self._say = leave, say

@@ -218,9 +218,10 @@ class Relabel:
 
     def triple(self, quad: ox.Triple | ox.Quad) -> Triple:
         """The canonical triple of a quad."""
-        return self._term(quad.subject), str(quad.predicate), self._term(quad.object)
+        return self.term(quad.subject), str(quad.predicate), self.term(quad.object)
 
-    def _term(self, term: ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple) -> Term:
+    def term(self, term: ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple) -> Term:
+        """The canonical term."""
         if isinstance(term, ox.BlankNode):
             return self._known.setdefault(str(term), f"_:{self._prefix}b{len(self._known)}")
         return self._canonical.term(term)

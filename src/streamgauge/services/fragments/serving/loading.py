@@ -1,0 +1,91 @@
+"""Files as data sets: their quads, and when each ends where annotations in them say so."""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+import pyoxigraph as ox
+
+from streamgauge.model.terms import Term
+from streamgauge.services.fragments.annotations import method
+from streamgauge.services.fragments.annotations.implicit import SAME_AS
+from streamgauge.services.fragments.labelling import labels, lasting, reserved
+from streamgauge.services.fragments.quads import DEFAULT, Lasting, Quad
+from streamgauge.services.fragments.storing import Store
+from streamgauge.services.fragments.style import Style
+from streamgauge.wire.canonical import Canonical
+from streamgauge.wire.formats.format import FormatError, Relabel, ending, parse
+
+BATCH: Final = 50_000
+"""Quads that are stored at once."""
+
+RESERVED: Final = frozenset({"health", "metrics", "."})
+"""Names that no data set may have, as something else is there."""
+
+
+def name_of(path: Path) -> str:
+    """The name of a file's data set: what is before its first ending."""
+    name = path.name.split(".")[0]
+    if not name or name in RESERVED:
+        raise FormatError(f"{path}: a data set cannot be named {name!r}: rename the file")
+    return name
+
+
+def read_quads(path: Path) -> Iterator[Quad]:
+    """The quads of an RDF file by its ending, canonical; FormatError names file and line."""
+    syntax = ox.RdfFormat.from_extension(ending(path).removeprefix(".").replace("owl", "rdf"))
+    if syntax is None:
+        raise FormatError(
+            f"{path}: no RDF format has the ending {ending(path)!r}: use .nq, .trig, .nt, .ttl, .jsonld or .rdf"
+        )
+    relabel = Relabel("s", Canonical())
+    for quad in parse(path, syntax):
+        graph = DEFAULT if isinstance(quad.graph_name, ox.DefaultGraph) else relabel.term(quad.graph_name)
+        yield (*relabel.triple(quad), graph)
+
+
+def load(path: Path, store: Store, style: Style) -> int:
+    """Put a file's quads into a store; how many were new.
+
+    Where no quad says a time they are stored as they come, else the file is held in memory once, to tell which quads
+    end with which label.
+    """
+    own, added = reserved(style.vocabulary), 0
+    timed = any(quad[1] in own for quad in read_quads(path))
+    quads: Iterator[Lasting] = iter(ending_quads(list(read_quads(path)), style)) if timed else _endless(path)
+    while batch := list(islice(quads, BATCH)):
+        added += len(store.change((), batch).added)
+    return added
+
+
+def _endless(path: Path) -> Iterator[Lasting]:
+    return ((quad, None) for quad in read_quads(path))
+
+
+def ending_quads(quads: Sequence[Quad], style: Style) -> list[Lasting]:
+    """Each quad once, with when it ends: with the label of its graph, subject or predicate, else with its fact."""
+    ends = _labelled(quads, style)
+    facts = method(style.method).facts(quads, style)
+    said = dict(lasting(((*fact.triple, DEFAULT), fact.final) for fact in facts))
+    return [(quad, _end(quad, ends, said)) for quad in dict.fromkeys(quads)]
+
+
+def _end(quad: Quad, ends: dict[Term, int | None], said: dict[Quad, int | None]) -> int | None:
+    named = next((term for term in (quad[3], quad[0], quad[1]) if term in ends), None)
+    return said.get(quad) if named is None else ends[named]
+
+
+def _labelled(quads: Sequence[Quad], style: Style) -> dict[Term, int | None]:
+    """What has a label, an interval's node included, or is owl:sameAs what has one; and when its last label ends."""
+    read, vocabulary = labels(quads, style), style.vocabulary
+    subjects = dict.fromkeys(quad[0] for quad in quads if quad[1] in reserved(vocabulary))
+    ends = {subject: _latest([final for _, final in read.of(subject)]) for subject in subjects if read.of(subject)}
+    nodes = {o: ends[s] for s, p, o, _ in quads if p == vocabulary.interval and s in ends}
+    same = {s: ends[o] for s, p, o, _ in quads if p == SAME_AS and o in ends}
+    return {**ends, **nodes, **same}
+
+
+def _latest(finals: Sequence[int | None]) -> int | None:
+    known = [final for final in finals if final is not None]
+    return max(known) if len(known) == len(finals) else None
