@@ -7,7 +7,13 @@ from typing import Final
 from streamgauge.services.fragments.storing.order import Edit, Order
 from streamgauge.services.fragments.storing.shelf import Shelf
 
-_TIME: Final = 8
+TIME: Final = 8
+"""Bytes of a time."""
+
+BY_KEY: Final = b"k"
+BY_END: Final = b"e"
+"""The names of the two orders of ends."""
+
 _ZERO: Final = 1 << 63
 
 
@@ -21,7 +27,7 @@ class Endings:
 
     def __init__(self, width: int, shelf: Shelf) -> None:
         self._width = width
-        self._by_key, self._by_end = Order(b"k", width + _TIME, shelf), Order(b"e", _TIME + width, shelf)
+        self._by_key, self._by_end = Order(BY_KEY, width + TIME, shelf), Order(BY_END, TIME + width, shelf)
 
     def end(self, key: bytes) -> int | None:
         """When a key ends."""
@@ -31,17 +37,17 @@ class Endings:
     def nearest(self, wanted: Callable[[bytes], bool], now: int) -> int | None:
         """The earliest end after ``now`` of a wanted key, or that of the last that was looked at, which is before."""
         last = None
-        for entry in islice(self._by_end.above(_bytes(now + 1)), self.few):
-            last = _time(entry[:_TIME])
-            if wanted(entry[_TIME:]):
+        for entry in islice(self._by_end.above(stamped(now + 1)), self.few):
+            last = _time(entry[:TIME])
+            if wanted(entry[TIME:]):
                 return last
         return last if self._longer(now) else None
 
     def until(self, now: int, limit: int) -> Iterator[bytes]:
         """Keys that ended at or before ``now``, those that ended first, at most ``limit``."""
-        entries = self._by_end.below(_bytes(now + 1), limit)
-        width = _TIME + self._width
-        return (entries[at + _TIME : at + width] for at in range(0, len(entries), width))
+        entries = self._by_end.below(stamped(now + 1), limit)
+        width = TIME + self._width
+        return (entries[at + TIME : at + width] for at in range(0, len(entries), width))
 
     def edit(self, ended: Mapping[bytes, int | None], ends: Mapping[bytes, int | None]) -> list[tuple[Order, Edit]]:
         """What other ends make, ``ended`` being those there are; nothing when they are the same."""
@@ -50,20 +56,21 @@ class Endings:
         if not (gone or come):
             return []
         by_key = self._by_key.edit(
-            sorted(key + _bytes(end) for key, end in gone), sorted(key + _bytes(end) for key, end in come)
+            sorted(key + stamped(end) for key, end in gone), sorted(key + stamped(end) for key, end in come)
         )
         by_end = self._by_end.edit(
-            sorted(_bytes(end) + key for key, end in gone), sorted(_bytes(end) + key for key, end in come)
+            sorted(stamped(end) + key for key, end in gone), sorted(stamped(end) + key for key, end in come)
         )
         return [(self._by_key, by_key), (self._by_end, by_end)]
 
     def _longer(self, now: int) -> bool:
         """Whether more keys end after ``now`` than are looked at."""
-        return next(islice(self._by_end.above(_bytes(now + 1)), self.few, None), None) is not None
+        return next(islice(self._by_end.above(stamped(now + 1)), self.few, None), None) is not None
 
 
-def _bytes(time: int) -> bytes:
-    return (time + _ZERO).to_bytes(_TIME)
+def stamped(time: int) -> bytes:
+    """A time (ms) as bytes that sort as times do."""
+    return (time + _ZERO).to_bytes(TIME)
 
 
 def _time(end: bytes) -> int:

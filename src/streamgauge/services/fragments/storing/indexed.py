@@ -8,7 +8,8 @@ from typing import Final, TypeAlias
 
 from streamgauge.services.fragments.quads import Lasting, Match, Quad
 from streamgauge.services.fragments.storing import Changes
-from streamgauge.services.fragments.storing.endings import Endings
+from streamgauge.services.fragments.storing.endings import BY_END, BY_KEY, Endings
+from streamgauge.services.fragments.storing.loading import by_end, fill, latest, numbered, turned
 from streamgauge.services.fragments.storing.log import Log
 from streamgauge.services.fragments.storing.order import Edit, Order
 from streamgauge.services.fragments.storing.shelf import Shelf
@@ -26,6 +27,8 @@ Turn: TypeAlias = tuple[int, int, int, int]
 
 ORDERS: Final[tuple[Turn, ...]] = ((0, 1, 2, 3), (1, 2, 3, 0), (2, 3, 0, 1), (3, 0, 1, 2), (0, 2, 1, 3), (1, 3, 0, 2))
 """Every set of places begins one of these; the first is that of keys."""
+
+_NAMES: Final = tuple(str(number).encode() for number in range(len(ORDERS)))
 
 _WAYS: Final = {
     frozenset(turn[:given]): number for number, turn in reversed(list(enumerate(ORDERS))) for given in range(5)
@@ -50,13 +53,24 @@ class IndexedStore:
 
     def __init__(self, shelf: Shelf) -> None:
         self._shelf = shelf
-        self._orders = [Order(str(number).encode(), KEY, shelf) for number in range(len(ORDERS))]
-        self._endings = Endings(KEY, shelf)
         self._terms = Terms(shelf)
-        self._log = Log(KEY, shelf)
-        self._version = int.from_bytes(shelf.get(_VERSION) or b"")
-        self._nearest: dict[Match, tuple[int, int | None]] = {}
         self._lock, self._changing = Lock(), Lock()
+        self._open()
+
+    def _open(self) -> None:
+        self._version = int.from_bytes(self._shelf.get(_VERSION) or b"")
+        if self._version == 0:
+            self._drop_blocks()
+        self._orders = [Order(name, KEY, self._shelf) for name in _NAMES]
+        self._endings = Endings(KEY, self._shelf)
+        self._log = Log(KEY, self._shelf)
+        self._nearest: dict[Match, tuple[int, int | None]] = {}
+
+    def _drop_blocks(self) -> None:
+        """Forget what a load that did not end wrote."""
+        stray = [key for name in (*_NAMES, BY_KEY, BY_END) for key, _ in self._shelf.sizes(name)]
+        self._shelf.commit(dict.fromkeys(stray))
+        self._shelf.show()
 
     @property
     def version(self) -> int:
@@ -77,6 +91,25 @@ class IndexedStore:
             with self._lock:
                 self._apply(draft)
         return Changes(draft.version, draft.added, draft.removed)
+
+    def load(self, quads: Iterable[Lasting]) -> int:
+        """Fill an empty store, as one change that ``changed`` does not tell; how many quads there are.
+
+        Of a quad that comes twice the last end counts. ValueError when something is there, or was.
+        """
+        with self._changing, self._lock:
+            if self._version:
+                raise ValueError("only a store that was never changed can be loaded: use change, or another folder")
+            self._drop_blocks()
+            keys, ends = numbered(quads, self._terms, self._shelf)
+            for name, turn in zip(_NAMES, ORDERS, strict=True):
+                fill(name, turned(keys, turn), self._shelf)
+            fill(BY_KEY, ended := latest(ends), self._shelf)
+            fill(BY_END, by_end(ended), self._shelf)
+            self._shelf.commit({_VERSION: (1).to_bytes(8)})
+            self._shelf.show()
+            self._open()
+            return len(self._orders[0])
 
     def count(self, match: Match) -> int:
         """How many quads match, exactly, without looking at them one by one."""
@@ -152,7 +185,7 @@ class IndexedStore:
             return None
         edits += (
             [
-                (order, order.edit(turned(removed, turn), turned(added, turn)))
+                (order, order.edit(_turned(removed, turn), _turned(added, turn)))
                 for order, turn in zip(self._orders, ORDERS, strict=True)
             ]
             if removed or added
@@ -203,8 +236,7 @@ class IndexedStore:
         return [(term[s], term[p], term[o], term[g]) for s, p, o, g in rows]
 
 
-def turned(keys: Iterable[bytes], turn: Turn) -> list[bytes]:
-    """Keys with their numbers in another sequence, sorted."""
+def _turned(keys: Iterable[bytes], turn: Turn) -> list[bytes]:
     a, b, c, d = (place * WIDTH for place in turn)
     return sorted(key[a : a + WIDTH] + key[b : b + WIDTH] + key[c : c + WIDTH] + key[d : d + WIDTH] for key in keys)
 
