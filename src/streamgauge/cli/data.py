@@ -1,17 +1,28 @@
 """Commands about streams: ``generate`` and ``workloads``."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from streamgauge import workloads as registry
+from streamgauge.cli.annotated import styles, write
 from streamgauge.cli.spark import spark
+from streamgauge.model.terms import Triple
+from streamgauge.services.fragments.annotations import UnknownMethodError
+from streamgauge.services.fragments.style import Style
 from streamgauge.wire.formats import FormatError, stream_formats, write_stream
 from streamgauge.wire.stream import elements
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_DAY = datetime(2014, 12, 6)
+"""The day of the recorded trains, which departures' times are of."""
 
 
 def register(app: typer.Typer) -> None:
@@ -26,6 +37,10 @@ def generate(
     out: Annotated[Path, typer.Option(help="The file, or the folder for Parquet, to write.")],
     format: Annotated[str, typer.Option(help="parquet (the stream table), yabench, nquads, ...")] = "parquet",  # noqa: A002
     seed: Annotated[int, typer.Option(help="The same seed gives the same stream.")] = 0,
+    annotated: Annotated[
+        str | None, typer.Option(help="Methods of time annotation, or all: data sets in a folder.")
+    ] = None,
+    begins: Annotated[datetime, typer.Option(help="When the stream's time 0 is, for annotations (UTC).")] = _DAY,
     master: Annotated[str | None, typer.Option(help="Spark master, local[*] unless given.")] = None,
 ) -> None:
     """Make a workload's stream; its parameters are options, as in --stations 50 --interval 1s."""
@@ -33,15 +48,33 @@ def generate(
     given = registry.parameters(module, _options(context.args))
     if format != "parquet" and format not in stream_formats():
         raise typer.BadParameter(f"no stream format {format!r}: there are parquet, {', '.join(stream_formats())}")
+    wanted = None if annotated is None else _styles(annotated)
     if out.exists():
         raise FormatError(f"{out} is there already: remove it or name another place")
     table = module.generate(spark(master), seed, partitions=None, **given)
     console = Console(stderr=True)
     with console.status(f"generating {workload}"):
-        if format == "parquet":
+        if wanted is None and format == "parquet":
             table.write.mode("error").parquet(str(out))
             return
-        write_stream(elements(table.orderBy("sequence", "position").toArrow()), out, format)
+        found = elements(table.orderBy("sequence", "position").toArrow())
+        if wanted is None:
+            write_stream(found, out, format)
+            return
+        make = getattr(module, "static", None)
+        still = _triples(make(spark(master), seed, partitions=None, **given)) if make is not None else []
+        write(found, still, out, wanted, int(begins.replace(tzinfo=UTC).timestamp() * 1000))
+
+
+def _styles(named: str) -> list[Style]:
+    try:
+        return styles(named)
+    except UnknownMethodError as error:
+        raise typer.BadParameter(str(error), param_hint="--annotated") from error
+
+
+def _triples(table: "DataFrame | None") -> list[Triple]:
+    return [] if table is None else list(zip(*table.toArrow().to_pydict().values(), strict=True))
 
 
 def _options(words: list[str]) -> dict[str, str]:

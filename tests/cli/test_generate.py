@@ -1,0 +1,50 @@
+"""generate --annotated: every method's data set says the facts of the stream."""
+
+from datetime import UTC, datetime
+
+import typer
+from typer.testing import CliRunner
+
+from streamgauge.cli import data
+from streamgauge.cli.annotated import held, latest, styles
+from streamgauge.services.fragments.annotations import method, methods
+from streamgauge.services.fragments.serving.loading import read_quads
+from streamgauge.wire.stream import elements
+from streamgauge.workloads import load
+
+SMALL = {"per_hour": 20, "ahead": "20m", "duration": "20s", "delay_changes": 0.5}
+OPTIONS = [word for name, value in SMALL.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+
+
+def run(*words):
+    app = typer.Typer()
+    data.register(app)
+    done = CliRunner().invoke(app, list(map(str, words)))
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done.exit_code, done.output
+
+
+def test_every_methods_file_says_the_streams_facts(spark, tmp_path):
+    out = tmp_path / "sets"
+    assert run("generate", "trains", "--out", out, "--annotated", "all", *OPTIONS)[0] == 0
+    begins = int(datetime(2014, 12, 6, tzinfo=UTC).timestamp() * 1000)
+    stream = elements(load("trains").generate(spark, 0, **SMALL).toArrow())
+    said = [fact for element in stream for fact in held(element, begins)]
+    assert len(said) > len(latest(said)) > 5
+    assert {path.name for path in out.iterdir()} == {f"{each.method}-{each.label}.nq" for each in styles("all")}
+    for style in styles("all"):
+        found = method(style.method).facts(list(read_quads(out / f"{style.method}-{style.label}.nq")), style)
+        timed = {(fact.triple, fact.initial, fact.final) for fact in found if not fact.static}
+        if style.label == "interval":
+            assert timed == {(fact.triple, fact.initial, fact.final) for fact in said}
+        else:
+            assert timed == {(fact.triple, None, fact.final) for fact in latest(said)}
+        assert sum("headSign" in fact.triple[1] for fact in found if fact.static) > 5
+
+
+def test_an_unknown_method_is_refused_with_those_there_are(tmp_path):
+    code, said = run("generate", "trains", "--out", tmp_path / "x", "--annotated", "graphs,colours")
+    assert code == 2
+    assert "'colours'" in said
+    assert all(name in said for name in methods())
