@@ -1,0 +1,77 @@
+"""Facts that stand from when they are published until they are deleted, and what each change does to answers."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from streamgauge.compute.changes.bags import Delta
+from streamgauge.compute.reasoning.closure import NO_RULES, Closure
+from streamgauge.compute.reasoning.rules import Rules
+from streamgauge.compute.standing.pool import Queries, Standing
+from streamgauge.model.algebra import QueryForm
+from streamgauge.model.terms import Row, Triple
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What a change made of a set of rows."""
+
+    added: tuple[Row, ...]
+    removed: tuple[Row, ...]
+
+
+class Landmark:
+    """A knowledge base under rules, and the answers of queries on it as sets of rows."""
+
+    def __init__(self, rules: Rules = NO_RULES) -> None:
+        self.closure = Closure(rules)
+        self._queries = Queries(self.closure.facts)
+        self._asked: dict[QueryForm, Standing] = {}
+        self._askers: dict[QueryForm, int] = {}
+
+    def ask(self, form: QueryForm) -> Standing:
+        """A query, answered at once; those that are the same are answered as one.
+
+        UnsupportedError names what of it is not kept incrementally.
+        """
+        standing = self._asked.get(form)
+        if standing is None:
+            standing = self._asked[form] = self._queries.ask(form)
+            standing.kept.settle()
+        self._askers[form] = self._askers.get(form, 0) + 1
+        return standing
+
+    def end(self, standing: Standing) -> None:
+        """One asker less."""
+        form = standing.form
+        self._askers[form] -= 1
+        if not self._askers[form]:
+            del self._askers[form]
+            self._asked.pop(form).end()
+
+    def load(self, triples: Iterable[Triple]) -> None:
+        """Many facts are published, before anything is asked or without anybody being told."""
+        self.closure.load(triples)
+        for standing in self._queries.touched():
+            standing.kept.settle()
+
+    def change(self, added: Iterable[Triple], removed: Iterable[Triple]) -> list[tuple[Standing, Difference]]:
+        """Facts are deleted, then published: the queries whose answers changed, and how.
+
+        Publishing what is there, and deleting what is not, changes nothing.
+        """
+        self.closure.change(added, removed)
+        touched = ((each, difference(each.kept.settle(), each.kept.solutions())) for each in self._queries.touched())
+        return [(each, found) for each, found in touched if found.added or found.removed]
+
+
+def difference(change: Delta, now: Delta) -> Difference:
+    """The change of a bag, which is now ``now``, as one of the set of its rows."""
+    added, removed = [], []
+    for row, count in change.items():
+        copies = now.get(row, 0)
+        if copies > 0:
+            if copies <= count:
+                added.append(row)
+        elif copies - count > 0:
+            removed.append(row)
+    return Difference(tuple(added), tuple(removed))
