@@ -17,7 +17,12 @@ from streamgauge.wire.canonical import Canonical, parse_term
 HOST = "http://data.example"
 HYDRA, VOID = "http://www.w3.org/ns/hydra/core#", "http://rdfs.org/ns/void#"
 SD, RDF = "http://www.w3.org/ns/sparql-service-description#", "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
-PROPERTIES = {"subject": f"{RDF}subject", "predicate": f"{RDF}predicate", "object": f"{RDF}object", "graph": f"{SD}graph"}
+PROPERTIES = {
+    "subject": f"{RDF}subject",
+    "predicate": f"{RDF}predicate",
+    "object": f"{RDF}object",
+    "graph": f"{SD}graph",
+}
 DEFAULT_GRAPH = "urn:ldf:defaultGraph"
 
 
@@ -102,7 +107,7 @@ class FakeServer:
             return False
         if "values" not in given:
             return True
-        names = [value for value in wanted.values()]
+        names = list(wanted.values())
         bound = {name: term for name, term in zip(names, quad, strict=True) if name.startswith("?")}
         return any(all(bound.get(v) == t for v, t in row.items()) for row in rows(given["values"]))
 
@@ -113,7 +118,9 @@ class FakeServer:
         lines = self.alter(address, self._metadata(fragment, address, number, len(found)))
         if self.kind == "text/turtle":
             return "".join(f"{s} {p} {o} .\n" for s, p, o, _ in shown) + "\n".join(lines)
-        data = "".join(f"{s} {p} {o} .\n" if self.triples or not g else f"{g} {{ {s} {p} {o} . }}\n" for s, p, o, g in shown)
+        data = "".join(
+            f"{s} {p} {o} .\n" if self.triples or not g else f"{g} {{ {s} {p} {o} . }}\n" for s, p, o, g in shown
+        )
         return f"{data}<{fragment}#metadata> {{\n" + "\n".join(lines) + "\n}\n"
 
     def fragment(self, given: dict[str, str]) -> str:
@@ -144,10 +151,12 @@ class FakeServer:
         kind = "Basic" if self.bare else "Explicit"
         properties = {**PROPERTIES, "values": "urn:streamgauge:values"}
         maps = " ".join(
-            f'<{HYDRA}mapping> [ <{HYDRA}variable> "{place}"; <{HYDRA}property> <{properties[place]}> ];' for place in places
+            f'<{HYDRA}mapping> [ <{HYDRA}variable> "{place}"; <{HYDRA}property> <{properties[place]}> ];'
+            for place in places
         )
         return [
-            f'<{self.base}/d#dataset> <{HYDRA}search> [ <{HYDRA}template> "{self.base}/d{{?{",".join(places)}}}"; {maps}'
+            f"<{self.base}/d#dataset> <{HYDRA}search> ["
+            f' <{HYDRA}template> "{self.base}/d{{?{",".join(places)}}}"; {maps}'
             f" <{HYDRA}variableRepresentation> <{HYDRA}{kind}Representation> ] ."
         ]
 

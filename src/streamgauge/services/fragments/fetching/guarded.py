@@ -57,8 +57,8 @@ class Guarded(httpx.AsyncBaseTransport):
     async def _addresses(self, url: httpx.URL, private: bool) -> Sequence[str]:
         try:
             found = await self._resolve(url.host, origin(url)[2])
-        except OSError as error:
-            raise httpx.ConnectError(f"{url.host} is not found: {error.strerror or error}") from error
+        except (OSError, UnicodeError) as error:
+            raise httpx.ConnectError(f"{url.host} is not found: {error}") from error
         if not found:
             raise httpx.ConnectError(f"{url.host} has no address")
         hidden = [address for address in found if is_private(address)]

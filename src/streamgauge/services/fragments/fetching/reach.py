@@ -78,8 +78,10 @@ def parsed(address: str) -> httpx.URL:
         url = httpx.URL(address)
     except (httpx.InvalidURL, ValueError, TypeError) as error:
         raise RefusedError(address, f"no web address: {error}") from error
-    if url.scheme not in _PORTS or not url.host:
-        raise RefusedError(address, "no web address: it begins with http:// or https:// and names a host")
+    if url.scheme not in _PORTS or not url.host or (url.port or 1) not in range(1, 2**16):
+        raise RefusedError(
+            address, "no web address: it begins with http:// or https:// and names a host, its port is below 65536"
+        )
     if url.userinfo:
         raise RefusedError(f"{url.scheme}://{url.host}", "addresses with credentials are not asked")
     return url
