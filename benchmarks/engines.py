@@ -36,6 +36,7 @@ from streamgauge.query import fill, parse
 from streamgauge.semantics.profiles import profile
 from streamgauge.wire.run import RunError, read_run, write_run
 from streamgauge.wire.stream import elements
+from streamgauge.wire.written import read_written
 from streamgauge.workloads import load as load_workload
 from streamgauge.workloads import query_text
 
@@ -181,7 +182,7 @@ def measure(case: Case, stream: Path, seconds: int, out: Path) -> Run | str:
     except EngineError as error:
         return f"absent: {error}"
     task = task_of(header, dialect(load(case.engine)))
-    run = record(header, command, elements(stream), Limits(LIMIT_S), task=task)
+    run = record(header, command, read_written(stream), Limits(LIMIT_S), task=task)
     write_run(folder, run)
     link(stream, folder / "stream")
     return run

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from json.encoder import encode_basestring_ascii
 from typing import Any, TypeAlias, TypeGuard, get_args
 
+import msgspec
 import pyoxigraph as ox
 
 from streamgauge.model.answer import Answer, AnswerKind
@@ -22,6 +23,7 @@ _KINDS = get_args(AnswerKind)
 _CANONICAL = Canonical()
 _RESOURCE = frozenset("<_")
 _TERM = frozenset('<_"')
+_DOTS = ["."]
 _ENDS = frozenset(("\n", "\r\n", ""))
 _raw = json.JSONDecoder().raw_decode
 
@@ -62,8 +64,37 @@ def encode_advance(time: int) -> bytes:
     return b'{"advance":%d}\n' % time
 
 
+class _Line(msgspec.Struct, gc=False):
+    """A line as most are: an element, or an advance."""
+
+    t: int | None = None
+    n: int | None = None
+    stream: str | None = None
+    add: str = ""
+    remove: str = ""
+    until: int | None = None
+    advance: int | None = None
+
+
+_line = msgspec.json.Decoder(_Line).decode
+
+
 def decode_input(line: bytes | str) -> Input:
     """The element or advance of a line; triples are taken as written when they look canonical. LineError otherwise."""
+    try:
+        read = _line(line)
+    except (msgspec.MsgspecError, UnicodeError):
+        return _decoded(line)
+    if read.advance is not None:
+        return Advance(read.advance)
+    time, until = read.t, read.until
+    if time is None or read.n is None or read.stream is None or (until is not None and until <= time):
+        return _decoded(line)
+    return StreamElement(read.stream, time, read.n, _triples(read.add, "add"), _triples(read.remove, "remove"), until)
+
+
+def _decoded(line: bytes | str) -> Input:
+    """The same, field by field: it knows what is wrong, and what is unusual."""
     data = _object(line)
     if "advance" in data:
         return Advance(_whole(data, "advance"))
@@ -74,7 +105,7 @@ def decode_input(line: bytes | str) -> Input:
     until = _whole(data, "until") if data.get("until") is not None else None
     if until is not None and until <= time:
         raise LineError(f"field until is {until}: an element ends after its time, {time} ms")
-    added, removed = _triples(data, "add"), _triples(data, "remove")
+    added, removed = _triples(data.get("add"), "add"), _triples(data.get("remove"), "remove")
     return StreamElement(stream, time, _whole(data, "n"), added, removed, until)
 
 
@@ -155,13 +186,22 @@ def _text(triples: Sequence[Triple]) -> str:
     return text
 
 
-def _triples(data: dict[str, Any], name: str) -> tuple[Triple, ...]:
+def _triples(text: Any, name: str) -> tuple[Triple, ...]:
     """N-Triples text split at its blanks; text that is not in canonical layout is parsed in full."""
-    text = data.get(name)
     if not text and text in (None, ""):
         return ()
     if not isinstance(text, str):
         raise LineError(f"field {name} is {_short(text)}: expected N-Triples text")
+    count = text.count("\n")
+    parts = text.replace(" .\n", " . ").split(" ")
+    if len(parts) != 4 * count + 1 or parts[-1] or parts[3::4] != _DOTS * count:
+        return _spaced(text, name)
+    triples = tuple(zip(parts[0::4], parts[1::4], parts[2::4], strict=False))
+    return triples if _laid_out(triples) else _parsed(text, name)
+
+
+def _spaced(text: str, name: str) -> tuple[Triple, ...]:
+    """The same for text whose literals have blanks."""
     lines = text.split(" .\n")
     if lines.pop() or text.count("\n") != len(lines):
         return _parsed(text, name)

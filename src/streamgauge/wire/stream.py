@@ -9,6 +9,7 @@ from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -47,19 +48,41 @@ def elements(source: pa.Table | str | Path) -> Iterator[StreamElement]:
     StreamError names the file and column when a column is missing, mistyped or holds nulls, and the sequence
     number where rows are out of order.
     """
-    carry: list[Any] = [[] for _ in _WITH_UNTIL]
     last = -1
-    where: str | Path = "the stream table"
-    for where, batch in _batches(source):
-        columns = [kept + column for kept, column in zip(carry, _lists(batch), strict=True)]
-        starts = _starts(columns[2])
-        for begin, end in pairwise(starts):
-            element = _element(columns, begin, end, last, where)
+    for where, batch in whole(source):
+        for element in elements_of(batch, last, where):
             last = element.sequence
             yield element
-        carry = [column[starts[-1] :] for column in columns] if starts else columns
-    if carry[2]:
-        yield _element(carry, 0, len(carry[2]), last, where)
+
+
+def whole(source: pa.Table | str | Path) -> Iterator[tuple[str | Path, pa.RecordBatch]]:
+    """The rows of a stream in batches that no element straddles, with ``until``, each with where it comes from."""
+    carry: pa.RecordBatch | None = None
+    where: str | Path = "the stream table"
+    for where, rows in _batches(source):
+        batch = rows if carry is None else pa.concat_batches([carry, rows])
+        last = _last_start(batch)
+        if last:
+            yield where, batch.slice(0, last)
+        carry = batch.slice(last)
+    if carry is not None and len(carry):
+        yield where, carry
+
+
+def elements_of(batch: pa.RecordBatch, last: int, where: str | Path) -> Iterator[StreamElement]:
+    """The elements of a batch of ``whole``, the one before which has the sequence ``last``; StreamError as above."""
+    columns = _lists(batch)
+    for begin, end in pairwise([*_starts(columns[2]), len(batch)]):
+        element = _element(columns, begin, end, last, where)
+        last = element.sequence
+        yield element
+
+
+def _last_start(batch: pa.RecordBatch) -> int:
+    """The row at which the last element of a batch begins."""
+    sequence = batch.column("sequence").to_numpy()
+    changes = np.flatnonzero(sequence[1:] != sequence[:-1])
+    return int(changes[-1]) + 1 if len(changes) else 0
 
 
 def read_table(path: str | Path) -> pa.Table:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import psutil
 import pyarrow.compute as pc
@@ -25,7 +25,6 @@ from streamgauge.bench.judging.judge import Means, judge_run
 from streamgauge.bench.recording.record import Limits, program, record, task_of
 from streamgauge.engines import dialect, evaluator
 from streamgauge.engines import load as load_engine
-from streamgauge.model.element import StreamElement
 from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.verdict import Verdict
 from streamgauge.query import parse
@@ -33,8 +32,9 @@ from streamgauge.semantics.due import refuse_clock
 from streamgauge.semantics.order import origins
 from streamgauge.wire.formats import read_stream
 from streamgauge.wire.run import RunError, read_run, write_run
-from streamgauge.wire.stream import elements, files, write
+from streamgauge.wire.stream import files, write
 from streamgauge.wire.verdict import read_verdict, write_verdict
+from streamgauge.wire.written import read_written
 from streamgauge.workloads import load as load_workload
 from streamgauge.workloads import parameters as check_parameters
 
@@ -198,7 +198,7 @@ def _do(
     )
     limits = Limits(experiment.feed.time_limit / 1000, experiment.feed.output_limit_mb << 20)
     task = task_of(header, dialect(load_engine(plan.engine)))
-    with ahead(elements(stream), header.factor) as fed:
+    with ahead(read_written(stream), header.factor) as fed:
         run = record(header, program(plan.engine), fed, limits, task=task)
     write_run(making, run)
     link(stream, making / STREAM)
@@ -215,12 +215,14 @@ def _do(
     return run, verdict
 
 
+T = TypeVar("T")
+
 AHEAD = 300_000
 """How many elements are read before a paced run begins: reading would hold up the feeder for 0.1 s at a time."""
 
 
 @contextmanager
-def ahead(stream: Iterator[StreamElement], factor: float | None) -> Iterator[Iterator[StreamElement]]:
+def ahead(stream: Iterator[T], factor: float | None) -> Iterator[Iterator[T]]:
     """The same elements, the first of them in memory and out of the garbage collector's way when the run is paced."""
     if factor is None:
         yield stream

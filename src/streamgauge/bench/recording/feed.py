@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from queue import SimpleQueue
 
@@ -10,10 +10,14 @@ from streamgauge.bench.judging.clock import ADVANCE
 from streamgauge.model.element import StreamElement
 from streamgauge.model.run import Fed
 from streamgauge.model.semantics import Due
-from streamgauge.wire.lines import encode_advance, encode_element
+from streamgauge.wire.lines import encode_advance
+from streamgauge.wire.written import Written, written
 
 HEARTBEAT_MS = 10
 """While a paced feeder waits, it tells the engine how far time has come this often (wall ms)."""
+
+CHUNK = 2**15
+"""Bytes that are written in one go without a pace, half of what a pipe holds."""
 
 Clock = Callable[[], int]
 Sleep = Callable[[float], None]
@@ -48,20 +52,38 @@ class StoppedError(Exception):
         self.fed = fed
 
 
-def feed_fast(stream: Iterable[StreamElement], pace: Pace, write: Write, clock: Clock) -> list[Fed]:
-    """Hand over everything as fast as the engine takes it (writing blocks), then advance; one record each."""
+def feed_fast(stream: Iterable[StreamElement | Written], pace: Pace, write: Write, clock: Clock) -> list[Fed]:
+    """Hand over everything as fast as the engine takes it (writing blocks), then advance; one record each.
+
+    What is written in one go was handed over when all of it was.
+    """
     fed: list[Fed] = []
     try:
-        for element in stream:
+        for together in _chunks(written(stream)):
             before = clock()
-            write(encode_element(element))
-            fed.append(Fed(element.sequence, element.time, before, clock(), len(element.added)))
+            write(b"".join([each.line for each in together]))
+            handed = clock()
+            fed.extend([Fed(each.sequence, each.time, before, handed, each.size) for each in together])
         before = clock()
         write(encode_advance(pace.advance_to))
     except OSError as error:
         raise StoppedError(fed) from error
     fed.append(Fed(ADVANCE, pace.advance_to, before, clock()))
     return fed
+
+
+def _chunks(stream: Iterable[Written]) -> Iterator[list[Written]]:
+    """As many elements as are written in one go."""
+    together: list[Written] = []
+    room = CHUNK
+    for each in stream:
+        together.append(each)
+        room -= len(each.line)
+        if room <= 0:
+            yield together
+            together, room = [], CHUNK
+    if together:
+        yield together
 
 
 class PacedFeeder:
@@ -78,21 +100,18 @@ class PacedFeeder:
         self._fed: list[Fed] = []
         self._start = 0
 
-    def feed(self, stream: Iterable[StreamElement], start: int) -> list[Fed]:
+    def feed(self, stream: Iterable[StreamElement | Written], start: int) -> list[Fed]:
         """Hand over the stream, whose time ``begin`` is the monotonic ``start`` (ns); ends with the last advance."""
         self._start = start
         writer = threading.Thread(target=self._drain, name="feed-writer", daemon=True)
         writer.start()
         told = self._pace.begin - 1
         last = told
-        for element in stream:
-            if element.time > last:
-                told = self._wait(element.time, self._tell(last, told))
-            last = max(last, element.time)
-            self._put(
-                encode_element(element),
-                Fed(element.sequence, element.time, self._wall(element.time), 0, len(element.added)),
-            )
+        for sequence, at, size, line in written(stream):
+            if at > last:
+                told = self._wait(at, self._tell(last, told))
+            last = max(last, at)
+            self._put(line, Fed(sequence, at, self._wall(at), 0, size))
         until = self._pace.advance_to
         self._wait(until, self._tell(last, told) if last < until else last)
         self._put(encode_advance(until), Fed(ADVANCE, until, self._wall(until), 0))

@@ -7,7 +7,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import IO
 
@@ -20,6 +20,7 @@ from streamgauge.model.element import StreamElement
 from streamgauge.model.run import Fed, Run, RunHeader
 from streamgauge.query import print_query
 from streamgauge.wire.task import GO, Task, encode_task
+from streamgauge.wire.written import Written
 
 __all__ = ["Limits", "feed", "program", "record", "task_of"]
 
@@ -44,7 +45,7 @@ def task_of(header: RunHeader, dialect: str | None = None) -> Task:
 def record(
     header: RunHeader,
     command: Sequence[str],
-    stream: Iterable[StreamElement],
+    stream: Iterable[StreamElement | Written],
     limits: Limits,
     clock: Clock = time.monotonic_ns,
     task: Task | None = None,
@@ -66,7 +67,7 @@ def _observe(
     header: RunHeader,
     task: Task,
     process: Program,
-    stream: Iterable[StreamElement],
+    stream: Iterable[StreamElement | Written],
     limits: Limits,
     clock: Clock,
     words: IO[bytes],
@@ -111,14 +112,14 @@ def _feed(
     header: RunHeader,
     task: Task,
     process: Program,
-    stream: Iterable[StreamElement],
+    stream: Iterable[StreamElement | Written],
     clock: Clock,
     seen: Observed,
     words: IO[bytes],
 ) -> tuple[int, list[Fed]]:
     """Give the engine its task, wait until it is ready, feed it and close its input."""
     assert process.stdin is not None
-    write = process.stdin.write
+    write = _whole(process.stdin.write)
     started, fed = clock(), list[Fed]()
     try:
         write(encode_task(task))
@@ -144,6 +145,17 @@ def _feed(
     return started, fed
 
 
+def _whole(write: Callable[[memoryview], int | None]) -> Write:
+    """Writes all that it is given: a signal may interrupt one write in its middle."""
+
+    def write_all(data: bytes) -> None:
+        left = memoryview(data)
+        while left:
+            left = left[write(left) or 0 :]
+
+    return write_all
+
+
 def _stopped(process: Program, words: IO[bytes]) -> str:
     """Why nobody reads: it may be about to end."""
     with contextlib.suppress(subprocess.TimeoutExpired):
@@ -151,7 +163,9 @@ def _stopped(process: Program, words: IO[bytes]) -> str:
     return f"the engine stopped reading its input; {how_it_ended(process)}; {last_words(words)}"
 
 
-def feed(header: RunHeader, stream: Iterable[StreamElement], write: Write, clock: Clock, started: int) -> list[Fed]:
+def feed(
+    header: RunHeader, stream: Iterable[StreamElement | Written], write: Write, clock: Clock, started: int
+) -> list[Fed]:
     """Hand the stream over at the run's pace, as fast as it is taken when it has none or the input is preloaded."""
     semantics = header.semantics
     pace = Pace(header.factor, header.begin, header.advanced_to, semantics.due, semantics.lateness)
