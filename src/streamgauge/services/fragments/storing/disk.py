@@ -9,13 +9,14 @@ from typing import Final
 import lmdb
 
 from streamgauge.services.fragments.storing.indexed import IndexedStore
-from streamgauge.services.fragments.storing.shelf import FullError, Writes
+from streamgauge.services.fragments.storing.shelf import SIZED, FullError, Writes
 
 LIMIT: Final = 1 << 38
 """Bytes that a folder may grow to unless said: address space is reserved for them, nothing else."""
 
 _FORMAT = b"m:format"
 _THIS = b"1"
+_SIZE = b"s"
 
 
 class FolderError(RuntimeError):
@@ -52,20 +53,19 @@ class DiskShelf:
             return value
 
     def sizes(self, prefix: bytes) -> Iterator[tuple[bytes, int]]:
-        """Keys that begin so, in order, with the number of bytes of each value."""
-        with self._environment.begin(buffers=True) as reading, reading.cursor() as cursor:
-            if cursor.set_range(prefix):
-                for key, value in cursor:
-                    if key[: len(prefix)] != prefix:
+        """Keys that begin so (with one of ``SIZED``), in order, with the number of bytes of each value."""
+        with self._environment.begin() as reading, reading.cursor() as cursor:
+            if cursor.set_range(_SIZE + prefix):
+                for key, size in cursor:
+                    if not key.startswith(_SIZE + prefix):
                         return
-                    yield bytes(key), len(value)
+                    yield key[len(_SIZE) :], int.from_bytes(size)
 
     def commit(self, writes: Writes) -> None:
         """All or nothing; on the disk when it returns, not yet shown. FullError when there is no room."""
         try:
             with self._environment.begin(write=True) as writing:
-                for key in sorted(writes):
-                    value = writes[key]
+                for key, value in sorted(_sized(writes)):
                     if value is None:
                         writing.delete(key)
                     else:
@@ -95,6 +95,14 @@ class DiskShelf:
         elif found != _THIS:
             self.close()
             raise FolderError(f"{self._folder}: written in format {found.decode()}, this reads {_THIS.decode()}")
+
+
+def _sized(writes: Writes) -> Iterator[tuple[bytes, bytes | None]]:
+    """Writes, and those of sizes apart from the values, which are as many pages to read as there is data."""
+    for key, value in writes.items():
+        yield key, value
+        if key[0] in SIZED:
+            yield _SIZE + key, None if value is None else len(value).to_bytes(8)
 
 
 class DiskStore(IndexedStore):

@@ -1,10 +1,13 @@
 """What a store keeps its bytes on: keys with values, changed as one; ``memory`` and ``disk`` each have one."""
 
 from collections.abc import Iterator, Mapping
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 Writes: TypeAlias = Mapping[bytes, bytes | None]
 """New values by key; ``None`` drops the key."""
+
+SIZED: Final = b"012345ekl"
+"""First bytes of the keys whose values' sizes are asked for: orders, ends, the log."""
 
 
 class FullError(RuntimeError):
@@ -19,7 +22,7 @@ class Shelf(Protocol):
         ...
 
     def sizes(self, prefix: bytes) -> Iterator[tuple[bytes, int]]:
-        """Keys that begin so, in order, with the number of bytes of each value."""
+        """Keys that begin so (with one of ``SIZED``), in order, with the number of bytes of each value."""
         ...
 
     def commit(self, writes: Writes) -> None:
