@@ -68,7 +68,7 @@ def serve(
     settings = {"date_header": False, "server_header": False}
     try:
         Serving(
-            face, host, port, _nothing, lambda at: typer.echo(f"{names} at {at}", err=True), max_connections, settings
+            face, host, port, face.leave, lambda at: typer.echo(f"{names} at {at}", err=True), max_connections, settings
         ).run()
     finally:
         for dataset in datasets:
@@ -112,7 +112,3 @@ def _addressing(base: str | None, behind_proxy: bool) -> Addressing:
     if base is not None:
         return fixed(base)
     return of_proxy if behind_proxy else of_host
-
-
-def _nothing() -> None:
-    """Nothing has to be left: no response is long."""

@@ -25,10 +25,10 @@ VERSION: Final = "Dataset-Version"
 """The header of every answer, 304s too, that says the version of the whole data set: it changes with any quad."""
 
 CHANGES: Final[Term] = "<urn:streamgauge:changes>"
-"""Of a data set: the template (a literal) of addresses of what changed in a fragment since a version."""
+"""Of a data set: the template (a literal) of addresses of what changed in a fragment since a version.
 
-EVENTS: Final[Term] = "<urn:streamgauge:events>"
-"""Of a data set: the template (a literal) of addresses that send an event whenever a fragment changes."""
+Accepting ``text/event-stream``, a stream of events for each change; ``since`` may then be absent.
+"""
 
 Quad: TypeAlias = tuple[Term, Term, Term, Term]
 """Subject, predicate, object, graph."""

@@ -20,10 +20,11 @@ class EventError(ValueError):
     """A number of an event that is none."""
 
 
-def event(data: bytes, number: int | None = None, kind: str = "") -> bytes:
-    """One event; ``data`` is a line, ``number`` what a client that comes back names as the last that it got."""
-    head = (b"event: %s\n" % kind.encode() if kind else b"") + (b"id: %d\n" % number if number is not None else b"")
-    return b"%sdata: %s\n\n" % (head, data)
+def event(data: bytes, number: int | str | None = None, kind: str = "") -> bytes:
+    """One event; ``data`` is lines, ``number`` what a client that comes back names as the last that it got."""
+    named = b"" if number is None else b"id: %s\n" % str(number).encode()
+    head = (b"event: %s\n" % kind.encode() if kind else b"") + named
+    return b"%sdata: %s\n\n" % (head, data.replace(b"\n", b"\ndata: "))
 
 
 def last_event(given: str | None) -> int | None:

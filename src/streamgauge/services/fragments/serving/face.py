@@ -4,14 +4,16 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, Protocol, TypeAlias
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from streamgauge.services.fragments.quads import VERSION
 from streamgauge.services.fragments.serving.addresses import Addressing, HostError, of_host
 from streamgauge.services.fragments.serving.asked import AskedError
 from streamgauge.services.fragments.serving.bodies import Representation
+from streamgauge.services.fragments.serving.changing import Changing
 from streamgauge.services.fragments.serving.counting import Counts
 from streamgauge.services.fragments.serving.dataset import DataSet, TooManyError
+from streamgauge.services.fragments.serving.events import FragmentEvents
 from streamgauge.services.fragments.serving.freshness import cache_control, date, last_modified, unchanged
 from streamgauge.services.fragments.serving.limits import Limits
 from streamgauge.services.fragments.serving.reading import Reading, UnacceptableError
@@ -42,6 +44,10 @@ class Mount(Protocol):
         """Answer it."""
         ...
 
+    def leave(self) -> None:
+        """End what is under way, from any thread."""
+        ...
+
 
 class Face:
     """Pages of data sets at ``/name``, their list at ``/``, ``/health`` and ``/metrics``; the rest is mounted."""
@@ -56,6 +62,11 @@ class Face:
         self._clock, self.counts = datasets[0].clock, Counts()
         self._reading = Reading(datasets, limits, addressing, self.counts)
         self._allowed = ", ".join((*READS, *(each for each in WRITES if self._mount(each, b"", {})))).encode()
+
+    def leave(self) -> None:
+        """End long responses, from any thread."""
+        for mount in self._mounts:
+            mount.leave()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -152,9 +163,11 @@ def application(
     mounts: Sequence[Mount] = (),
     limits: Limits | None = None,
     addressing: Addressing = of_host,
-) -> ASGIApp:
-    """The server of data sets, with what is mounted beside their pages."""
-    return Face(datasets, limits or Limits(), addressing, mounts)
+) -> Face:
+    """The server of data sets: their pages, what changed in them, events, and what is mounted beside."""
+    limits = limits or Limits()
+    reads = Changing(addressing), FragmentEvents(addressing, limits.subscribers)
+    return Face(datasets, limits, addressing, (*reads, *mounts))
 
 
 async def _other(scope: Scope, receive: Receive, send: Send) -> None:

@@ -12,7 +12,7 @@ from typing import Final
 from urllib.parse import quote
 
 from streamgauge.model.terms import RDF_TYPE, XSD, Term, Triple
-from streamgauge.services.fragments.quads import DEFAULT_IRI, MOST_VALUES, VALUES
+from streamgauge.services.fragments.quads import CHANGES, DEFAULT_IRI, MOST_VALUES, VALUES
 from streamgauge.services.fragments.serving.asked import PLACES
 from streamgauge.services.fragments.serving.bindings import MOST
 from streamgauge.services.fragments.serving.dataset import Shape
@@ -102,6 +102,7 @@ def form_triples(layout: Layout) -> list[Triple]:
         *default,
         (dataset, "hydra:search", f"<{layout.dataset}#form>"),
         (dataset, "hydra:search", f"<{layout.dataset}#bindings>"),
+        (dataset, CHANGES, f'"{layout.dataset}{{?{",".join((*places, "since"))}}}"'),
         *_form(layout, "form", places),
         *_form(layout, "bindings", (*places, "values")),
         (f"<{layout.dataset}#bindings>", MOST_VALUES, f'"{MOST}"{_INTEGER}'),
