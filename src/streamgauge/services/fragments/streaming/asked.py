@@ -1,0 +1,126 @@
+"""What is asked: a query that is kept current, its ORDER BY and LIMIT apart from what is kept incrementally."""
+
+from dataclasses import dataclass
+
+from streamgauge.compute.changes import Bag, refuse
+from streamgauge.compute.changes.bags import add_all, difference
+from streamgauge.compute.changes.shaping import columns, shape, wanted
+from streamgauge.compute.expressions import evaluate
+from streamgauge.compute.spark.ordering import places
+from streamgauge.model import algebra as al
+from streamgauge.model.answer import AnswerKind
+from streamgauge.model.terms import Row
+from streamgauge.query import parse_sparql
+from streamgauge.query.rebuild import every_expression, every_pattern
+from streamgauge.query.stamps import uses_timestamp
+
+
+class RefusedQueryError(ValueError):
+    """A query that is not kept current; the sentence names what of it and says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """ORDER BY, LIMIT and OFFSET of a query as a whole: ``keys`` over the columns of what is kept, and DISTINCT."""
+
+    keys: tuple[tuple[al.Expression, bool], ...]
+    offset: int
+    limit: int | None
+    distinct: bool
+
+    def sorted(self, rows: list[Row], names: tuple[str, ...]) -> list[Row]:
+        """Rows over ``names`` in order; what SPARQL leaves open is decided by the rows' texts."""
+        cells = [evaluate(key, names, rows) for key, _ in self.keys]
+        keys: list[Row] = list(zip(*cells, strict=True)) if cells else [()] * len(rows)
+        stand = places(keys, [down for _, down in self.keys])
+        return [rows[at] for at in sorted(range(len(rows)), key=lambda at: (stand[at], repr(rows[at])))]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A query form; ``kept`` is the part without order, ``order`` what is done with its rows (``None``: nothing).
+
+    Without LIMIT the order matters to whole answers only.
+    """
+
+    form: al.QueryForm
+    kept: al.QueryForm
+    order: Order | None
+
+    @property
+    def kind(self) -> AnswerKind:
+        """What the answers are."""
+        match self.form:
+            case al.Ask():
+                return "boolean"
+            case al.Construct():
+                return "triples"
+            case _:
+                return "solutions"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the answers."""
+        return columns(self.form)
+
+
+def asked(query: str | al.QueryForm) -> Asked:
+    """The query understood; QueryError for what is no SPARQL, RefusedQueryError for what is not kept current."""
+    form = parse_sparql(query) if isinstance(query, str) else query
+    if any(isinstance(each, al.Graph) for each in every_pattern(form.pattern)):
+        raise RefusedQueryError("GRAPH: facts with time are triples, their graphs may be annotations; leave GRAPH out")
+    if uses_timestamp(form):
+        raise RefusedQueryError("timestamp(): it is of streams; facts have times of their own, leave it out")
+    result = _apart(form)
+    if why := refuse(result.kept):
+        raise RefusedQueryError(why)
+    return result
+
+
+def _apart(form: al.QueryForm) -> Asked:
+    pattern, offset, limit, distinct = form.pattern, 0, None, False
+    if isinstance(pattern, al.Slice):
+        offset, limit, pattern = pattern.offset, pattern.limit, pattern.pattern
+    if isinstance(pattern, al.Distinct | al.Reduced):
+        distinct, pattern = isinstance(pattern, al.Distinct), pattern.pattern
+    if isinstance(pattern, al.Project):
+        pattern = pattern.pattern
+    keys: tuple[tuple[al.Expression, bool], ...] = ()
+    if isinstance(pattern, al.OrderBy):
+        keys, pattern = pattern.keys, pattern.pattern
+    if limit is None and not offset and not keys:
+        return Asked(form, form, None)
+    if any(isinstance(part, al.Exists) for key, _ in keys for part in every_expression(key)):
+        raise RefusedQueryError("EXISTS in ORDER BY: bind it to a variable first")
+    read = sorted({var.name for key, _ in keys for var in al.expression_variables(key)})
+    names = tuple(
+        dict.fromkeys((*wanted(form), *(name for name in read if al.Var(name) in al.pattern_variables(pattern))))
+    )
+    kept = al.Select(al.Project(pattern, tuple(map(al.Var, names))), names)
+    return Asked(form, kept, Order(keys, offset, limit, distinct))
+
+
+class Ordered:
+    """From the bag of what is kept to the answer: in order, cut, shaped."""
+
+    def __init__(self, asked: Asked, order: Order) -> None:
+        self._order, self._kept = order, wanted(asked.kept)
+        self._names = wanted(asked.form)
+        self._shape = shape(asked.form, self._names)
+        self._cut: Bag = {}
+        self._shown: Bag = {}
+
+    def answer(self, bag: Bag) -> Bag:
+        """The answer, solutions in order each where it stands first, what is kept being this bag now."""
+        rows = self._order.sorted([row for row, count in bag.items() for _ in range(count)], self._kept)
+        shown = [row[: len(self._names)] for row in rows]
+        if self._order.distinct:
+            shown = list(dict.fromkeys(shown))
+        cut: Bag = {}
+        for row in shown[self._order.offset :][: self._order.limit]:
+            cut[row] = cut.get(row, 0) + 1
+        if self._shape is None:
+            return cut
+        add_all(self._shown, self._shape.change(difference(cut, self._cut)))
+        self._cut = cut
+        return dict(self._shown)

@@ -1,0 +1,87 @@
+"""The loop of the query streamer: poll, say what changed, wait for the next expiration; failures are told, retried."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from random import Random
+from typing import Final
+
+from streamgauge.compute.changes import Bag
+from streamgauge.compute.changes.bags import difference
+from streamgauge.model.answer import Answer
+from streamgauge.model.terms import Row
+from streamgauge.services.fragments.fetching.contract import SourceError
+from streamgauge.services.fragments.labelling import LabelError
+from streamgauge.services.fragments.streaming.asked import Asked
+from streamgauge.services.fragments.streaming.events import Failed, Fresh, Tell
+from streamgauge.services.fragments.streaming.plan import Plan, Polled
+from streamgauge.services.fragments.streaming.timing import Timing
+from streamgauge.sources.backoff import Backoff
+
+FIRST_WAIT: Final = 1.0
+LONGEST_WAIT: Final = 60.0
+"""Seconds between attempts after failures, which double from the first to the longest."""
+
+
+class Sends(StrEnum):
+    """What an answer holds."""
+
+    CHANGES = "changes"  # rows that came and rows that went, when there are any
+    WHOLE = "whole"  # all rows, at each poll
+
+
+@dataclass(slots=True)
+class Following:
+    """Polls a plan for ever; ``prepare`` makes the plan, and is tried again while it fails."""
+
+    asked: Asked
+    prepare: Callable[[], Awaitable[Plan]]
+    clock: Callable[[], int]
+    sleep: Callable[[float], Awaitable[None]]
+    timing: Timing
+    sends: Sends
+    tell: Tell
+    random: Random
+    _shown: Bag = field(default_factory=dict)
+    _begun: bool = False
+
+    async def answers(self) -> AsyncGenerator[Answer, None]:
+        """The answers, without an end."""
+        plan: Plan | None = None
+        backoff = Backoff(self.random, FIRST_WAIT, LONGEST_WAIT)
+        due = self.clock()
+        while True:
+            begun = self.clock()
+            try:
+                if plan is None:
+                    plan = await self.prepare()
+                polled = await plan.poll()
+            except (SourceError, LabelError) as error:
+                wait = backoff.next()
+                self.tell(Failed(str(error), wait))
+                await self.sleep(wait)
+                continue
+            backoff.reset()
+            late, due = begun - due, self.timing.next(begun, self.clock(), polled, self.random)
+            self.tell(Fresh(polled.instant, due, max(0, late)))
+            for answer in self._said(polled):
+                yield answer
+            await self.sleep(max(0, due - self.clock()) / 1000)
+
+    def _said(self, polled: Polled) -> list[Answer]:
+        """The answer of a poll, if it has anything to say."""
+        before, self._shown = self._shown, polled.bag
+        first, self._begun = not self._begun, True
+        if self.sends is Sends.WHOLE:
+            return [self._answer(polled.instant, _rows(polled.bag), ())]
+        change = difference(polled.bag, before)
+        added = {row: count for row, count in change.items() if count > 0}
+        removed = {row: -count for row, count in change.items() if count < 0}
+        return [self._answer(polled.instant, _rows(added), _rows(removed))] if change or first else []
+
+    def _answer(self, instant: int, added: tuple[Row, ...], removed: tuple[Row, ...]) -> Answer:
+        return Answer(self.asked.columns, added, removed, self.asked.kind, instant)
+
+
+def _rows(bag: Bag) -> tuple[Row, ...]:
+    return tuple(row for row, count in bag.items() for _ in range(count))

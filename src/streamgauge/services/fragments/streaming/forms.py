@@ -1,0 +1,77 @@
+"""What is asked of a source for the facts of a triple pattern: those without a time, those with one, and its labels."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from streamgauge.model.algebra import TriplePattern, Var
+from streamgauge.model.terms import Term, Triple
+from streamgauge.services.fragments.annotations import Form, method, places
+from streamgauge.services.fragments.quads import ANYWHERE, DEFAULT, Quad, QuadPattern
+from streamgauge.services.fragments.style import Style
+
+Values: TypeAlias = Mapping[Var, frozenset[Term]]
+"""The values of variables that can matter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A pattern of a form, and what is asked for it, which may be more."""
+
+    pattern: QuadPattern
+    asked: QuadPattern
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """A triple pattern as it is asked for: groups of patterns that belong together, and the one that is counted."""
+
+    form: Form
+    groups: tuple[tuple[Place, ...], ...]
+    entry: QuadPattern
+
+    def computed(self, place: Place, quads: Iterable[Quad]) -> dict[Var, frozenset[Term]]:
+        """The values of variables that follow from the triples that were found at a place."""
+        return {
+            link.variable: frozenset(link.term(quad[:3]) for quad in quads)
+            for link in self.form.links
+            if place.pattern.nodes[:3] == places(link.pattern)
+        }
+
+
+def asking(pattern: TriplePattern, style: Style) -> Asking:
+    """How a pattern's facts are asked for; in one request where a pattern in a graph or none has all of them."""
+    form = method(style.method).form(pattern, 0, style)
+    plain = QuadPattern(*places(pattern))
+    in_graph = [each for each in form.patterns if each.nodes[:3] == plain.nodes[:3] and isinstance(each.graph, Var)]
+    if in_graph:
+        anywhere = QuadPattern(*places(pattern), ANYWHERE)
+        group = tuple(Place(each, anywhere if each in in_graph else each) for each in form.patterns)
+        return Asking(form, (group,), anywhere)
+    group = tuple(Place(each, each) for each in form.patterns)
+    if plain in form.patterns:
+        return Asking(form, (group,), plain)
+    return Asking(form, ((Place(plain, plain),), group), plain)
+
+
+def terms_at(pattern: TriplePattern, variable: Var, triples: Iterable[Triple]) -> frozenset[Term]:
+    """The terms at a variable's place in the triples that match a pattern."""
+    nodes = places(pattern)
+    place = nodes.index(variable)
+    return frozenset(triple[place] for triple in triples if matches(nodes, triple))
+
+
+def bound(pattern: QuadPattern, quads: Iterable[Quad]) -> dict[Var, frozenset[Term]]:
+    """The terms of a pattern's variables in the quads that match it."""
+    nodes = pattern.nodes
+    found = [quad for quad in quads if matches(nodes, quad) and (quad[3] != DEFAULT or nodes[3] == DEFAULT)]
+    return {variable: frozenset(quad[nodes.index(variable)] for quad in found) for variable in pattern.variables}
+
+
+def matches(nodes: Sequence[object], terms: Sequence[Term]) -> bool:
+    """Whether constants stand where they should, and equal terms where a variable is repeated."""
+    seen: dict[object, Term] = {}
+    return all(
+        (seen.setdefault(node, term) == term) if isinstance(node, Var) else node == term
+        for node, term in zip(nodes, terms, strict=True)
+    )

@@ -1,0 +1,65 @@
+"""Drawn queries over drawn facts that come, end and change: each poll is the query over the facts that hold."""
+
+import asyncio
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgauge.model.fact import Fact
+from streamgauge.query.printer import sparql
+from streamgauge.semantics.restated import restated
+from streamgauge.services.fragments.annotations import methods
+from streamgauge.services.fragments.streaming.asked import asked
+from streamgauge.services.fragments.streaming.incremental import Incremental
+from streamgauge.services.fragments.style import Label, Style
+from tests.services.fragments.streaming.fakes import FakeSource, FakeWeb
+from tests.sparql import draw
+from tests.sparql.suite import Case, Result, difference, evaluate
+
+START = 1_000_000
+
+
+@st.composite
+def facts(draws):
+    """Facts of the small vocabulary: some always, some from a time and until another, seconds around START."""
+    triples = draws(draw.triples(max_size=14))
+    found = []
+    for triple in triples:
+        if draws(st.booleans()):
+            found.append(Fact(triple))
+        else:
+            initial = START + 1000 * draws(st.integers(-5, 3))
+            found.append(Fact(triple, initial, initial + 1000 * draws(st.integers(1, 8))))
+    return tuple(found)
+
+
+def expected(form, held, at):
+    """The definition: pyoxigraph over what holds."""
+    triples = tuple({fact.triple for fact in held if fact.holds(at)})
+    return evaluate(Case("drawn", "", sparql(restated(form)), triples, {}, Result("solutions", (), ())))
+
+
+def shown(understood, polled):
+    rows = tuple(row for row, many in polled.bag.items() for _ in range(many))
+    return Result(understood.kind, understood.columns, rows)
+
+
+@given(st.data(), draw.queries(draw.OPERATORS), st.lists(facts(), min_size=1, max_size=3), st.sampled_from(methods()))
+def test_each_poll_is_the_query_over_what_holds(data, form, states, name):
+    style = Style(method=name, label=Label.INTERVAL)
+    web = FakeWeb(START)
+    sources = [FakeSource(web, style), FakeSource(web, style, address="http://other/")]
+    plan = Incremental(asked(form), sources, style, web, 0)
+
+    async def polls():
+        for state in states:
+            part = data.draw(st.integers(0, len(state)))
+            sources[0].put(state[:part])
+            sources[1].put(state[part:])
+            for _ in range(data.draw(st.integers(1, 2))):
+                polled = await plan.poll()
+                told = difference(expected(form, state, polled.instant), shown(asked(form), polled))
+                assert not told, (told, sparql(form))
+                web.now += 1000 * data.draw(st.integers(1, 4))
+
+    asyncio.run(polls())
