@@ -224,4 +224,6 @@ class Relabel:
         """The canonical term."""
         if isinstance(term, ox.BlankNode):
             return self._known.setdefault(str(term), f"_:{self._prefix}b{len(self._known)}")
+        if isinstance(term, ox.Triple):
+            return f"<<( {' '.join(self.triple(term))} )>>"
         return self._canonical.term(term)
