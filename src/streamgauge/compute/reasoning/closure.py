@@ -179,7 +179,7 @@ class Closure:
             members[member] = state + by
             return
         members[member] = by
-        self._came_in((member, RDF_TYPE, of.name))
+        self._comes((member, RDF_TYPE, of.name))
         for told in of.enter:
             told(member)
 
@@ -196,8 +196,8 @@ class Closure:
             return
         for told in of.leave:
             told(member)
+        self._goes((member, RDF_TYPE, of.name))
         del members[member]
-        self._went_out((member, RDF_TYPE, of.name))
         self._doubtful[of, member, member] = state
 
     def _link(self, of: Property, subject: Term, end: Term, by: int) -> None:
@@ -229,17 +229,18 @@ class Closure:
 
     def _appear(self, of: Property, subject: Term, end: Term) -> None:
         of.add(subject, end)
-        self._came_in((subject, of.name, end))
+        self._comes((subject, of.name, end))
         for told in of.enter:
             told(subject, end)
 
     def _disappear(self, of: Property, subject: Term, end: Term) -> None:
         for told in of.leave:
             told(subject, end)
+        self._goes((subject, of.name, end))
         of.remove(subject, end)
-        self._went_out((subject, of.name, end))
 
-    def _came_in(self, triple: Triple) -> None:
+    def _comes(self, triple: Triple) -> None:
+        """A fact is there now."""
         for told in self.facts.enter:
             told(*triple)
         if triple in self._went:
@@ -247,7 +248,8 @@ class Closure:
         else:
             self._came[triple] = None
 
-    def _went_out(self, triple: Triple) -> None:
+    def _goes(self, triple: Triple) -> None:
+        """A fact that is still there is about to go."""
         for told in self.facts.leave:
             told(*triple)
         if triple in self._came:
