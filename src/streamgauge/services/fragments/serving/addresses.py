@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Protocol
 
 _HOST = re.compile(r"(?:[A-Za-z0-9._\-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
@@ -22,7 +23,7 @@ class Addressing(Protocol):
 
 def of_host(scheme: str, headers: Mapping[bytes, bytes]) -> str:
     """By the Host header; what Forwarded and X-Forwarded-* say is not listened to."""
-    return f"{_scheme(scheme)}://{_host(headers.get(b'host', b''))}"
+    return _told(scheme, headers.get(b"host", b""))
 
 
 def of_proxy(scheme: str, headers: Mapping[bytes, bytes]) -> str:
@@ -33,7 +34,7 @@ def of_proxy(scheme: str, headers: Mapping[bytes, bytes]) -> str:
     prefix = _first(headers, b"x-forwarded-prefix").rstrip(b"/").decode("latin-1")
     if not _PREFIX.fullmatch(prefix):
         raise HostError(f"X-Forwarded-Prefix: {prefix:.80!r} is not a path")
-    return f"{_scheme(told.decode('latin-1') or scheme)}://{_host(host)}{prefix}"
+    return f"{_told(told.decode('latin-1') or scheme, host)}{prefix}"
 
 
 def fixed(base: str) -> Addressing:
@@ -51,14 +52,11 @@ def _forwarded(header: bytes) -> dict[bytes, bytes]:
     return {name.lower(): value.strip(b'"') for name, _, value in parts}
 
 
-def _scheme(given: str) -> str:
-    if given.lower() not in ("http", "https"):
-        raise HostError(f"the scheme is {given:.20!r}: http or https is served")
-    return given.lower()
-
-
-def _host(given: bytes) -> str:
+@lru_cache(maxsize=1000)
+def _told(scheme: str, given: bytes) -> str:
     host = given.decode("latin-1")
+    if scheme.lower() not in ("http", "https"):
+        raise HostError(f"the scheme is {scheme:.20!r}: http or https is served")
     if not _HOST.fullmatch(host):
         raise HostError(f"the Host header is {host:.80!r}: a name or address is needed, and a port where it is not 80")
-    return host
+    return f"{scheme.lower()}://{host}"

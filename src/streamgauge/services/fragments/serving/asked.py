@@ -1,8 +1,8 @@
 """What a request for a fragment asks: its address taken apart (Quad Pattern Fragments, 3)."""
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 from urllib.parse import quote_from_bytes, unquote_plus
 
@@ -12,7 +12,7 @@ from streamgauge.services.fragments.serving.bindings import BindingsError, Row, 
 from streamgauge.services.fragments.serving.dataset import Shape
 from streamgauge.services.fragments.serving.selection import Selection, Wanted, selection
 from streamgauge.services.fragments.serving.skolem import unnamed
-from streamgauge.services.fragments.serving.terms import TermError, read_graph, read_node
+from streamgauge.services.fragments.serving.terms import SHORT, TermError, read_graph, read_node
 
 PLACES: Final = {
     Shape.QUADS: ("subject", "predicate", "object", "graph"),
@@ -23,9 +23,11 @@ PLACES: Final = {
 LAST_PAGE: Final = 10**7
 """The greatest number that a page may have."""
 
+_KNOWN: Final = {shape: (*names, "page", "values") for shape, names in PLACES.items()}
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 _SAFE = "!$%&'()*+,-./:;=?@[]_~"
 """What stays as it is in an IRI made of an address; all else is written in percent signs."""
+_PLAIN = re.compile(rb"[A-Za-z0-9!$%&'()*+,\-./:;=?@\[\]_~]*")
 
 
 class AskedError(ValueError):
@@ -49,7 +51,7 @@ class Asked:
 
 def asked(path: bytes, query: bytes, shape: Shape, base: str) -> Asked:
     """What the address ``path?query`` below ``base`` asks for; AskedError says what is wrong with it."""
-    given = dict(_given(query, shape))
+    given = _given(query, shape)
     try:
         wanted = _wanted(given, shape, base)
         rows = read_bindings(given["values"]) if given.get("values") else None
@@ -60,17 +62,17 @@ def asked(path: bytes, query: bytes, shape: Shape, base: str) -> Asked:
     return Asked(wanted, chosen, _number(given.get("page", "1")), _address(path, rest), _address(path, query))
 
 
-def _given(query: bytes, shape: Shape) -> Iterator[tuple[str, str]]:
-    known, seen = {*PLACES[shape], "page", "values"}, set()
+def _given(query: bytes, shape: Shape) -> dict[str, str]:
+    given: dict[str, str] = {}
     for part in query.split(b"&") if query else ():
         raw, _, value = part.partition(b"=")
         name = _text(raw)
-        if name not in known:
-            raise AskedError(f"{name:.40}: not a parameter of this form, which has {', '.join(sorted(known))}")
-        if name in seen:
+        if name not in _KNOWN[shape]:
+            raise AskedError(f"{name:.40}: not a parameter of this form, which has {', '.join(_KNOWN[shape])}")
+        if name in given:
             raise AskedError(f"{name} is given twice: give it once")
-        seen.add(name)
-        yield name, _text(value)
+        given[name] = _text(value)
+    return given
 
 
 def _wanted(given: dict[str, str], shape: Shape, base: str) -> Wanted:
@@ -100,6 +102,10 @@ def _number(text: str) -> int:
 
 
 def _text(raw: bytes) -> str:
+    return _short_text(raw) if len(raw) <= SHORT else _any_text(raw)
+
+
+def _any_text(raw: bytes) -> str:
     try:
         return unquote_plus(raw.decode("latin-1"), errors="strict") if raw.isascii() else raw.decode()
     except UnicodeDecodeError as error:
@@ -107,4 +113,8 @@ def _text(raw: bytes) -> str:
 
 
 def _address(path: bytes, query: bytes) -> str:
-    return quote_from_bytes(path + b"?" + query if query else path, safe=_SAFE)
+    whole = path + b"?" + query if query else path
+    return whole.decode("ascii") if _PLAIN.fullmatch(whole) else quote_from_bytes(whole, safe=_SAFE)
+
+
+_short_text = lru_cache(maxsize=10_000)(_any_text)

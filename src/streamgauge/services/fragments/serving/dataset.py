@@ -133,6 +133,9 @@ class DataSet:
         if not selection.plain:
             scanned = self._scan(selection)
             return scanned[offset : offset + limit], len(scanned)
+        if len(selection.branches) == 1 and offset == 0:
+            first = self.store.page(selection.branches[0].match, 0, limit)
+            return first, len(first) if len(first) < limit else self.store.count(selection.branches[0].match)
         found: list[Quad] = []
         total = 0
         for match in selection.matches:

@@ -1,7 +1,7 @@
 """Representations of pages: those that are kept while they are right, and those that are made."""
 
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeAlias
 
 from starlette.types import Scope
 
@@ -20,7 +20,10 @@ from streamgauge.services.fragments.serving.pages import POLICY
 from streamgauge.services.fragments.serving.replying import Header, Reply
 from streamgauge.services.fragments.serving.view import View
 
-Headers = Mapping[bytes, bytes]
+Headers: TypeAlias = Mapping[bytes, bytes]
+
+Key: TypeAlias = tuple[str, bytes, bytes, bytes | None, bytes | None]
+"""All that a representation depends on beside its page: base, path, query, Accept, Accept-Encoding."""
 
 VARY: Final[Header] = (b"vary", b"Accept, Accept-Encoding")
 
@@ -51,10 +54,10 @@ class Reading:
 
     def made(self, dataset: DataSet, scope: Scope, headers: Headers) -> Representation:
         """The page that is asked for; UnacceptableError, AskedError and TooManyError say why there is none."""
-        base = self._addressing(scope["scheme"], headers)
+        key = self._key(scope, headers)
+        base = key[0]
         wish = asked(_path(scope), scope["query_string"], dataset.shape, base)
         page = dataset.page(wish.selection, wish.number)
-        key = self._key(scope, headers)
         before = self._bodies.get(key)
         if before is not None and before.page is page and before.until in (None, page.until):
             return before
@@ -69,10 +72,10 @@ class Reading:
         body = listing(self._addressing(scope["scheme"], headers), self._datasets, offer.format).encode()
         return Reply(200, [*_typed(offer, None), (b"cache-control", b"no-cache"), VARY], body)
 
-    def _key(self, scope: Scope, headers: Headers) -> Hashable:
+    def _key(self, scope: Scope, headers: Headers) -> Key:
         return (
             self._addressing(scope["scheme"], headers),
-            scope.get("raw_path") or scope["path"],
+            _path(scope),
             scope["query_string"],
             headers.get(b"accept"),
             headers.get(b"accept-encoding"),

@@ -47,7 +47,10 @@ class Selection:
 
 def selection(wanted: Wanted, rows: Sequence[Row] | None = None) -> Selection:
     """What a pattern selects, restricted to quads that are compatible with one of ``rows`` where there are any."""
-    branches = list(dict.fromkeys(_branch(wanted, row) for row in ([{}] if rows is None else rows)))
+    if rows is None:
+        branch = _branch(wanted, {})
+        return Selection((branch,), not branch.same)
+    branches = list(dict.fromkeys(_branch(wanted, row) for row in rows))
     least = [one for one in branches if not any(_within(one, other) for other in branches if other != one)]
     overlap = any(_overlap(one.match, other.match) for one, other in combinations(least, 2))
     return Selection(tuple(least), not overlap and not any(branch.same for branch in least))
@@ -67,10 +70,13 @@ def matches_of(quad: Quad) -> list[Match]:
 def _branch(wanted: Wanted, row: Row) -> Branch:
     nodes = [row.get(node, node) if isinstance(node, Var) else node for node in wanted]
     subject, predicate, object_, graph = (None if isinstance(node, Var) else node for node in nodes)
-    places = [(one, other) for one, other in combinations(range(4), 2) if isinstance(nodes[one], Var)]
-    return Branch(
-        (subject, predicate, object_, graph), tuple(pair for pair in places if nodes[pair[0]] == nodes[pair[1]])
-    )
+    return Branch((subject, predicate, object_, graph), _same(nodes))
+
+
+def _same(nodes: Sequence[Node | None]) -> Places:
+    """The places of variables that are there more than once."""
+    named = [(place, node) for place, node in enumerate(nodes) if isinstance(node, Var)]
+    return tuple((one, other) for (one, this), (other, that) in combinations(named, 2) if this == that)
 
 
 def _within(one: Branch, other: Branch) -> bool:

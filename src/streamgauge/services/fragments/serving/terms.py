@@ -21,6 +21,9 @@ _LITERAL = re.compile(
 _WAYS: Final = {"ltr": ox.BaseDirection.LTR, "rtl": ox.BaseDirection.RTL, None: None}
 _CANONICAL = Canonical()
 
+SHORT: Final = 300
+"""Characters up to which what was read is remembered."""
+
 _FORMS = 'write <IRI>, IRI, "text", "text"@en, "text"^^IRI, ?variable or nothing'
 
 
@@ -28,11 +31,14 @@ class TermError(ValueError):
     """What is no term; the sentence says what one looks like."""
 
 
-@lru_cache(maxsize=50_000)
 def read_node(text: str) -> Node | None:
     """The term or variable of a place; ``None`` for an empty one. TermError for anything else."""
     if text == "":
         return None
+    return _short_node(text) if len(text) <= SHORT else _node(text)
+
+
+def _node(text: str) -> Node:
     if text[0] in "?$":
         return _variable(text)
     if text[0] == '"':
@@ -99,3 +105,6 @@ def _triple(text: str) -> Term:
         return canonical(text)
     except TermError as error:
         raise TermError(f"{text:.80}: not a triple term: write <<( subject predicate object )>>") from error
+
+
+_short_node = lru_cache(maxsize=10_000)(_node)

@@ -51,14 +51,14 @@ class View:
 
     def metadata(self, syntax: Syntax) -> str:
         """Its metadata, in a syntax."""
-        asked = self.asked
-        return template(self.layout, syntax) % {
-            "G": f"{self.base}{asked.fragment}#metadata",
-            "F": self.base + asked.fragment,
-            "P": self.base + asked.page,
+        layout, fragment = self.layout, self.base + self.asked.fragment
+        return template(layout, syntax) % {
+            "G": f"{fragment}#metadata",
+            "F": fragment,
+            "P": self.base + self.asked.page,
             "A": self.address(1),
-            "B": self.address(self.previous),
-            "C": self.address(self.next),
+            "B": self.address(self.previous) if layout.previous else "",
+            "C": self.address(self.next) if layout.next else "",
             "N": self.page.total,
         }
 

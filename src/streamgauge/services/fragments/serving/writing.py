@@ -109,6 +109,10 @@ class Draft:
                 self._after[triple] = self._ended(triple, self._now)
         self.add(come)
 
+    def holding(self, wanted: Wanted) -> list[Triple]:
+        """The wanted triples that hold now."""
+        return [t for t in self._matching(wanted) if any(fact.holds(self._now) for fact in self._after[t])]
+
     def commit(self) -> Written:
         """Make the change; what it made."""
         triples = list(self._after)
