@@ -16,6 +16,14 @@ class Changes:
     removed: tuple[Quad, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """What a store keeps of quads that left: how long after they ended (ms), and how many in all; ``None`` any."""
+
+    span: int | None = None
+    runs: int | None = None
+
+
 class Store(Protocol):
     """A set of quads that changes; times are ms. ``version`` grows with each change that changed something."""
 
@@ -24,10 +32,17 @@ class Store(Protocol):
         """The number of the last change; kept over restarts."""
         ...
 
-    def change(self, removed: Iterable[Quad], added: Iterable[Lasting]) -> Changes:
+    def change(self, removed: Iterable[Quad], added: Iterable[Lasting], at: int | None = None) -> Changes:
         """Remove, then add, as one: all or nothing, durable when it returns; what really changed.
 
-        Adding a quad that is there changes when it ends.
+        Adding a quad that is there changes when it ends. A store that keeps what left needs to know when it is (ms).
+        """
+        ...
+
+    def load(self, quads: Iterable[Lasting], at: int | None = None) -> int:
+        """Fill an empty store fast, all or nothing, as one change that ``changed`` does not tell; how many there are.
+
+        Of a quad that comes twice the latest end counts.
         """
         ...
 
@@ -49,6 +64,13 @@ class Store(Protocol):
 
     def changed(self, match: Match, since: int) -> Changes | None:
         """What changed among the matching quads since a version; ``None`` when that is no longer known."""
+        ...
+
+    def at(self, match: Match, instant: int, offset: int, limit: int) -> list[Quad] | None:
+        """Matching quads that were there at an instant (ms) and had not ended; ``None`` when that is not known.
+
+        Known is what a store keeps, and that quads which are there now hold until they end.
+        """
         ...
 
     def close(self) -> None:

@@ -8,6 +8,7 @@ from typing import Final
 
 import lmdb
 
+from streamgauge.services.fragments.storing import Keep
 from streamgauge.services.fragments.storing.indexed import IndexedStore
 from streamgauge.services.fragments.storing.shelf import SIZED, FullError, Writes
 
@@ -106,7 +107,10 @@ def _sized(writes: Writes) -> Iterator[tuple[bytes, bytes | None]]:
 
 
 class DiskStore(IndexedStore):
-    """Quads in a folder, which is made when it is not there; ``limit`` is the most bytes that it may grow to."""
+    """Quads in a folder, which is made when it is not there; with ``keep`` those that left too.
 
-    def __init__(self, folder: Path, limit: int = LIMIT) -> None:
-        super().__init__(DiskShelf(folder, limit))
+    ``limit`` is the most bytes that it may grow to.
+    """
+
+    def __init__(self, folder: Path, keep: Keep | None = None, limit: int = LIMIT) -> None:
+        super().__init__(DiskShelf(folder, limit), keep)

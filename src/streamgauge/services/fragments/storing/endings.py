@@ -10,6 +10,9 @@ from streamgauge.services.fragments.storing.shelf import Shelf
 TIME: Final = 8
 """Bytes of a time."""
 
+EVER: Final = bytes(TIME)
+"""Before any time."""
+
 BY_KEY: Final = b"k"
 BY_END: Final = b"e"
 """The names of the two orders of ends."""
@@ -32,22 +35,21 @@ class Endings:
     def end(self, key: bytes) -> int | None:
         """When a key ends."""
         found = self._by_key.read(key, 0, 1)
-        return _time(found[self._width :]) if found else None
+        return time_of(found[self._width :]) if found else None
 
     def nearest(self, wanted: Callable[[bytes], bool], now: int) -> int | None:
         """The earliest end after ``now`` of a wanted key, or that of the last that was looked at, which is before."""
         last = None
         for entry in islice(self._by_end.above(stamped(now + 1)), self.few):
-            last = _time(entry[:TIME])
+            last = time_of(entry[:TIME])
             if wanted(entry[TIME:]):
                 return last
         return last if self._longer(now) else None
 
     def until(self, now: int, limit: int) -> Iterator[bytes]:
         """Keys that ended at or before ``now``, those that ended first, at most ``limit``."""
-        entries = self._by_end.below(stamped(now + 1), limit)
-        width = TIME + self._width
-        return (entries[at + TIME : at + width] for at in range(0, len(entries), width))
+        many = min(limit, self._by_end.rank(stamped(now + 1)))
+        return (entry[TIME:] for entry in self._by_end.first(many))
 
     def edit(self, ended: Mapping[bytes, int | None], ends: Mapping[bytes, int | None]) -> list[tuple[Order, Edit]]:
         """What other ends make, ``ended`` being those there are; nothing when they are the same."""
@@ -73,5 +75,6 @@ def stamped(time: int) -> bytes:
     return (time + _ZERO).to_bytes(TIME)
 
 
-def _time(end: bytes) -> int:
+def time_of(end: bytes) -> int:
+    """The time (ms) of such bytes."""
     return int.from_bytes(end) - _ZERO

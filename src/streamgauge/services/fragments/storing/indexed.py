@@ -2,38 +2,28 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from struct import iter_unpack
+from itertools import chain, islice
 from threading import Lock
-from typing import Final, TypeAlias
+from typing import Final
 
 from streamgauge.services.fragments.quads import Lasting, Match, Quad
-from streamgauge.services.fragments.storing import Changes
+from streamgauge.services.fragments.storing import Changes, Keep
 from streamgauge.services.fragments.storing.endings import BY_END, BY_KEY, Endings
-from streamgauge.services.fragments.storing.loading import by_end, fill, latest, numbered, turned
+from streamgauge.services.fragments.storing.loading import by_end, fill, latest, numbered, sequence
 from streamgauge.services.fragments.storing.log import Log
 from streamgauge.services.fragments.storing.order import Edit, Order
-from streamgauge.services.fragments.storing.shelf import Shelf
+from streamgauge.services.fragments.storing.past import Past
+from streamgauge.services.fragments.storing.shelf import Shelf, Writes
 from streamgauge.services.fragments.storing.terms import WIDTH, Terms
+from streamgauge.services.fragments.storing.turns import KEY, TURNS, rows, straight, turned, way
 
-KEY: Final = 4 * WIDTH
-"""Bytes of a quad's key: the numbers of its terms."""
-
-_PLACES = f"{WIDTH}s" * 4
-_VERSION = b"m:version"
+_VERSION, _KEEPS = b"m:version", b"m:keeps"
 _REMEMBERED: Final = 10_000
+_NAMES: Final = tuple(str(number).encode() for number in range(len(TURNS)))
 
-Turn: TypeAlias = tuple[int, int, int, int]
-"""The places of a quad (subject, predicate, object, graph by number) in the sequence in which an order has them."""
 
-ORDERS: Final[tuple[Turn, ...]] = ((0, 1, 2, 3), (1, 2, 3, 0), (2, 3, 0, 1), (3, 0, 1, 2), (0, 2, 1, 3), (1, 3, 0, 2))
-"""Every set of places begins one of these; the first is that of keys."""
-
-_NAMES: Final = tuple(str(number).encode() for number in range(len(ORDERS)))
-
-_WAYS: Final = {
-    frozenset(turn[:given]): number for number, turn in reversed(list(enumerate(ORDERS))) for given in range(5)
-}
-"""The order that a set of given places begins."""
+class KeepError(ValueError):
+    """What left is kept from the beginning or never, and needs times; the sentence says which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +41,15 @@ class Draft:
 class IndexedStore:
     """The contract's store; one thread changes it at a time, any number read it, each call one state of it."""
 
-    def __init__(self, shelf: Shelf) -> None:
-        self._shelf = shelf
+    def __init__(self, shelf: Shelf, keep: Keep | None = None) -> None:
+        self._shelf, self._keep = shelf, keep
         self._terms = Terms(shelf)
         self._lock, self._changing = Lock(), Lock()
-        self._open()
+        try:
+            self._open()
+        except KeepError:
+            shelf.close()
+            raise
 
     def _open(self) -> None:
         self._version = int.from_bytes(self._shelf.get(_VERSION) or b"")
@@ -64,6 +58,9 @@ class IndexedStore:
         self._orders = [Order(name, KEY, self._shelf) for name in _NAMES]
         self._endings = Endings(KEY, self._shelf)
         self._log = Log(KEY, self._shelf)
+        self._past = None if self._keep is None else Past(self._keep, self._shelf)
+        if self._version and (self._shelf.get(_KEEPS) is None) != (self._keep is None):
+            raise KeepError("what left is kept from a store's beginning on or never: load its quads into another store")
         self._nearest: dict[Match, tuple[int, int | None]] = {}
 
     def _drop_blocks(self) -> None:
@@ -77,14 +74,14 @@ class IndexedStore:
         """The number of the last change; kept over restarts."""
         return self._version
 
-    def change(self, removed: Iterable[Quad], added: Iterable[Lasting]) -> Changes:
+    def change(self, removed: Iterable[Quad], added: Iterable[Lasting], at: int | None = None) -> Changes:
         """Remove, then add, as one: all or nothing, durable when it returns; what really changed.
 
-        Adding a quad that is there changes when it ends. FullError when there is no room.
+        Adding a quad that is there changes when it ends. FullError when there is no room, KeepError without a time.
         """
         gone, come = dict.fromkeys(removed), dict(added)
         with self._changing:
-            draft = self._draft(gone, come)
+            draft = self._draft(gone, come, at)
             if draft is None:
                 return Changes(self._version, (), ())
             self._shelf.commit(draft.writes)
@@ -92,7 +89,7 @@ class IndexedStore:
                 self._apply(draft)
         return Changes(draft.version, draft.added, draft.removed)
 
-    def load(self, quads: Iterable[Lasting]) -> int:
+    def load(self, quads: Iterable[Lasting], at: int | None = None) -> int:
         """Fill an empty store, as one change that ``changed`` does not tell; how many quads there are.
 
         Of a quad that comes twice the last end counts. ValueError when something is there, or was.
@@ -102,11 +99,11 @@ class IndexedStore:
                 raise ValueError("only a store that was never changed can be loaded: use change, or another folder")
             self._drop_blocks()
             keys, ends = numbered(quads, self._terms, self._shelf)
-            for name, turn in zip(_NAMES, ORDERS, strict=True):
-                fill(name, turned(keys, turn), self._shelf)
+            for name, turn in zip(_NAMES, TURNS, strict=True):
+                fill(name, sequence(keys, turn), self._shelf)
             fill(BY_KEY, ended := latest(ends), self._shelf)
             fill(BY_END, by_end(ended), self._shelf)
-            self._shelf.commit({_VERSION: (1).to_bytes(8)})
+            self._shelf.commit({_VERSION: (1).to_bytes(8), **self._kept_from(at)})
             self._shelf.show()
             self._open()
             return len(self._orders[0])
@@ -115,7 +112,7 @@ class IndexedStore:
         """How many quads match, exactly, without looking at them one by one."""
         with self._lock:
             prefix = self._prefix(match)
-            return 0 if prefix is None else self._orders[_way(match)].count(prefix)
+            return 0 if prefix is None else self._orders[way(match)].count(prefix)
 
     def page(self, match: Match, offset: int, limit: int) -> list[Quad]:
         """Matching quads in an order that is fixed for a version: that of the numbers of their terms."""
@@ -123,11 +120,11 @@ class IndexedStore:
             prefix = self._prefix(match)
             if prefix is None:
                 return []
-            way = _way(match)
-            rows = iter_unpack(_PLACES, self._orders[way].read(prefix, offset, limit))
-            s, p, o, g = map(ORDERS[way].index, range(4))
+            number = way(match)
+            found = rows(self._orders[number].read(prefix, offset, limit))
+            s, p, o, g = map(TURNS[number].index, range(4))
             term = self._terms.texts
-            return [(term[row[s]], term[row[p]], term[row[o]], term[row[g]]) for row in rows]
+            return [(term[row[s]], term[row[p]], term[row[o]], term[row[g]]) for row in found]
 
     def nearest(self, match: Match, now: int) -> int | None:
         """The earliest end after ``now`` among the matching quads, or a time before it when that is costly to find."""
@@ -165,12 +162,36 @@ class IndexedStore:
             removed_keys = [key for key, state in there.items() if not state]
             return Changes(self._version, tuple(self._quads(added_keys)), tuple(self._quads(removed_keys)))
 
+    def at(self, match: Match, instant: int, offset: int, limit: int) -> list[Quad] | None:
+        """Matching quads that were there at an instant (ms) and had not ended; ``None`` when that is not known.
+
+        Those that are there still come first; the time it takes grows with ``offset``.
+        """
+        with self._lock:
+            if self._past is None or self._past.since is None or instant < self._past.since:
+                return None
+            prefix, places = self._prefix(match), self._places(match)
+            if prefix is None or places is None:
+                return []
+            number = way(match)
+            there = (straight(key, number) for key in self._orders[number].within(prefix))
+            held = (key for key in there if self._holds(self._past, key, instant))
+            left = self._past.at(number, prefix, lambda key: _matches(key, places), instant)
+            return self._quads(islice(chain(held, left), offset, offset + limit))
+
+    def _holds(self, past: Past, key: bytes, instant: int) -> bool:
+        began, end = past.began(key), self._endings.end(key)
+        return (began is None or began <= instant) and (end is None or instant < end)
+
+    def _kept_from(self, at: int | None) -> Writes:
+        return {} if self._past is None else {_KEEPS: b"1", **self._past.loaded(self._instant(at))}
+
     def close(self) -> None:
         """Nothing is read or changed any more."""
         with self._changing, self._lock:
             self._shelf.close()
 
-    def _draft(self, gone: dict[Quad, None], come: dict[Quad, int | None]) -> Draft | None:
+    def _draft(self, gone: dict[Quad, None], come: dict[Quad, int | None], at: int | None) -> Draft | None:
         """What a change would make; ``None`` when nothing."""
         numbers, writes = self._terms.give(term for quad in come for term in quad)
         keys = {b"".join([numbers[term] for term in quad]): quad for quad in come}
@@ -179,24 +200,37 @@ class IndexedStore:
         removed = {key: quad for key, quad in leaving.items() if key in self._orders[0]}
         added = {key: quad for key, quad in keys.items() if key not in there}
         ended = {key: self._endings.end(key) for key in (*removed, *there)}
-        ends = {key: come[quad] for key, quad in keys.items()}
-        edits = self._endings.edit(ended, ends)
+        edits = self._endings.edit(ended, {key: come[quad] for key, quad in keys.items()})
         if not (removed or added or edits):
             return None
-        edits += (
-            [
-                (order, order.edit(_turned(removed, turn), _turned(added, turn)))
-                for order, turn in zip(self._orders, ORDERS, strict=True)
-            ]
-            if removed or added
-            else []
-        )
+        if removed or added:
+            edits += self._reordered(removed, added)
+        if self._past is not None:
+            recorded, kept = self._past.edit(
+                self._instant(at), {key: ended[key] for key in removed}, {key: ended[key] for key in there}, added
+            )
+            edits, writes = edits + recorded, {**writes, **kept, _KEEPS: b"1"}
         logged = b"".join(removed), b"".join(added)
         version = self._version + 1
         for _, edit in edits:
             writes |= edit.writes
         writes |= {**self._log.writes(version, logged), _VERSION: version.to_bytes(8)}
         return Draft(version, writes, edits, logged, tuple(added.values()), tuple(removed.values()))
+
+    def _reordered(self, removed: Iterable[bytes], added: Iterable[bytes]) -> list[tuple[Order, Edit]]:
+        gone, come = list(removed), list(added)
+        return [
+            (
+                order,
+                order.edit(sorted(turned(key, number) for key in gone), sorted(turned(key, number) for key in come)),
+            )
+            for number, order in enumerate(self._orders)
+        ]
+
+    def _instant(self, at: int | None) -> int:
+        if at is None:
+            raise KeepError("this store keeps what left: say when a change is made (at, ms)")
+        return at
 
     def _apply(self, draft: Draft) -> None:
         self._shelf.show()
@@ -210,18 +244,16 @@ class IndexedStore:
         prefix, places = self._prefix(match), self._places(match)
         if prefix is None or places is None:
             return None
-        way = _way(match)
-        order = self._orders[way]
+        number = way(match)
+        order = self._orders[number]
         if order.count(prefix) > self._endings.few:
             return self._endings.nearest(lambda key: _matches(key, places), now)
-        rows = iter_unpack(_PLACES, order.read(prefix, 0, self._endings.few))
-        s, p, o, g = map(ORDERS[way].index, range(4))
-        ends = (self._endings.end(row[s] + row[p] + row[o] + row[g]) for row in rows)
+        ends = (self._endings.end(straight(key, number)) for key in order.within(prefix))
         return min((end for end in ends if end is not None and end > now), default=None)
 
     def _prefix(self, match: Match) -> bytes | None:
         """What the keys of matching quads begin with in their order; ``None`` when a term is not in any quad."""
-        numbers = [self._terms.number(term) for place in ORDERS[_way(match)] if (term := match[place]) is not None]
+        numbers = [self._terms.number(term) for place in TURNS[way(match)] if (term := match[place]) is not None]
         return None if None in numbers else b"".join(number for number in numbers if number is not None)
 
     def _places(self, match: Match) -> list[tuple[int, bytes]] | None:
@@ -232,17 +264,7 @@ class IndexedStore:
 
     def _quads(self, keys: Iterable[bytes]) -> list[Quad]:
         term = self._terms.texts
-        rows = iter_unpack(_PLACES, b"".join(keys))
-        return [(term[s], term[p], term[o], term[g]) for s, p, o, g in rows]
-
-
-def _turned(keys: Iterable[bytes], turn: Turn) -> list[bytes]:
-    a, b, c, d = (place * WIDTH for place in turn)
-    return sorted(key[a : a + WIDTH] + key[b : b + WIDTH] + key[c : c + WIDTH] + key[d : d + WIDTH] for key in keys)
-
-
-def _way(match: Match) -> int:
-    return _WAYS[frozenset(place for place, term in enumerate(match) if term is not None)]
+        return [(term[s], term[p], term[o], term[g]) for s, p, o, g in rows(b"".join(keys))]
 
 
 def _matches(key: bytes, places: list[tuple[int, bytes]]) -> bool:

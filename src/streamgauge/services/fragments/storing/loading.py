@@ -42,7 +42,7 @@ def numbered(quads: Iterable[Lasting], terms: Terms, shelf: Shelf) -> tuple[Keys
     return _rows(keys, 4 * WIDTH), _rows(ends, 4 * WIDTH + TIME)
 
 
-def turned(keys: Keys, turn: Sequence[int]) -> Keys:
+def sequence(keys: Keys, turn: Sequence[int]) -> Keys:
     """Keys with their numbers in another sequence, sorted, each once."""
     places = keys.reshape(-1, len(turn), WIDTH)[:, list(turn), :].reshape(len(keys), -1)
     return _once(np.ascontiguousarray(places), places.shape[1])

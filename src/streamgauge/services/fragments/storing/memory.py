@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from streamgauge.services.fragments.storing import Keep
 from streamgauge.services.fragments.storing.indexed import IndexedStore
 from streamgauge.services.fragments.storing.shelf import Writes
 
@@ -42,7 +43,7 @@ class MemoryShelf:
 
 
 class MemoryStore(IndexedStore):
-    """Quads in memory: about 0.5 kB each and 0.3 kB a term."""
+    """Quads in memory; with ``keep`` those that left too."""
 
-    def __init__(self) -> None:
-        super().__init__(MemoryShelf())
+    def __init__(self, keep: Keep | None = None) -> None:
+        super().__init__(MemoryShelf(), keep)

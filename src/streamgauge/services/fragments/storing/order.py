@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -64,10 +65,18 @@ class Order:
         block, at = self._place(prefix.ljust(self.width, b"\0"))
         return self._take(block, at + offset, wanted)
 
-    def below(self, key: bytes, limit: int) -> bytes:
-        """Keys smaller than a key, the smallest first, at most ``limit``."""
+    def rank(self, key: bytes) -> int:
+        """How many keys are smaller than a key."""
         block, at = self._place(key)
-        return self._take(0, 0, min(limit, int(self._counts[:block].sum()) + at))
+        return int(self._counts[:block].sum()) + at
+
+    def first(self, limit: int) -> Iterator[bytes]:
+        """The smallest keys, at most ``limit``."""
+        return self._cut(self._take(0, 0, min(limit, self._size)))
+
+    def within(self, prefix: bytes) -> Iterator[bytes]:
+        """Keys that begin so."""
+        return takewhile(lambda key: key.startswith(prefix), self.above(prefix.ljust(self.width, b"\0")))
 
     def above(self, key: bytes) -> Iterator[bytes]:
         """Keys from a key on."""

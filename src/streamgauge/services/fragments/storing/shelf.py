@@ -6,8 +6,8 @@ from typing import Final, Protocol, TypeAlias
 Writes: TypeAlias = Mapping[bytes, bytes | None]
 """New values by key; ``None`` drops the key."""
 
-SIZED: Final = b"012345ekl"
-"""First bytes of the keys whose values' sizes are asked for: orders, ends, the log."""
+SIZED: Final = b"012345ABCDEFGHekl"
+"""First bytes of the keys whose values' sizes are asked for: orders, runs, ends, the log."""
 
 
 class FullError(RuntimeError):
