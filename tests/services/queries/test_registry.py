@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from streamgauge.engines import load
 from streamgauge.query import QueryError, parse
 from streamgauge.semantics.refusal import RefusedError
-from streamgauge.services.queries.answers import End
 from streamgauge.services.queries.limits import BusyError, LimitError, Limits
 from streamgauge.services.queries.registry import ConflictError, Queries, UnknownQueryError
 from streamgauge.services.queries.wishes import Wish, WishError, read_wish
+from streamgauge.services.web.answers import End
 from streamgauge.watching import watch
 from streamgauge.wire.lines import Advance, decode_answer, encode_answer
 from tests.services.programs import DYING, PROGRAM

@@ -18,7 +18,6 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from streamgauge.query import QueryError
 from streamgauge.semantics.profiles import PROFILES, UnknownProfileError
 from streamgauge.semantics.refusal import RefusedError
-from streamgauge.services.queries.answers import Subscription
 from streamgauge.services.queries.attaching import Attached, AttachError
 from streamgauge.services.queries.limits import BusyError, LimitError
 from streamgauge.services.queries.openapi import description
@@ -28,6 +27,7 @@ from streamgauge.services.queries.running import Running
 from streamgauge.services.queries.status import metrics, status
 from streamgauge.services.queries.wishes import Wish, WishError, read_static, read_wish
 from streamgauge.services.web import events
+from streamgauge.services.web.answers import Subscription
 from streamgauge.services.web.bodies import BodyError, read_body, text
 from streamgauge.services.web.metrics import MEDIA_TYPE, exposition
 from streamgauge.services.web.problems import problem
@@ -160,7 +160,7 @@ class Face:
         await websocket.accept()
         await _converse(websocket, subscription, signal)
 
-    def _subscribe(self, running: Running, after: int | None, signal: events.Signal) -> Subscription:
+    def _subscribe(self, running: Running, after: int | None, signal: events.Signal) -> Subscription[bytes]:
         if self._queries.subscribers() >= self._queries.limits.subscribers:
             raise LimitError(f"{self._queries.limits.subscribers} subscribers are there already: come again later")
         return running.answers.subscribe(after, signal.set)
@@ -241,7 +241,7 @@ _CODES = {"over": 1000, "error": 1011}
 """How a WebSocket is closed (RFC 6455, 7.4.1)."""
 
 
-async def _events(subscription: Subscription, signal: events.Signal) -> AsyncIterator[bytes]:
+async def _events(subscription: Subscription[bytes], signal: events.Signal) -> AsyncIterator[bytes]:
     """Answers as events until the query ends, or its subscriber is too slow; then an event that says why."""
     try:
         if missed := subscription.missed:
@@ -259,7 +259,7 @@ async def _events(subscription: Subscription, signal: events.Signal) -> AsyncIte
         subscription.close()
 
 
-async def _converse(websocket: WebSocket, subscription: Subscription, signal: events.Signal) -> None:
+async def _converse(websocket: WebSocket, subscription: Subscription[bytes], signal: events.Signal) -> None:
     """Send answers until either side ends; what the client says is not looked at."""
     hearing = asyncio.create_task(_hear(websocket, signal))
     try:

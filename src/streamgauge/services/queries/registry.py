@@ -10,12 +10,12 @@ from streamgauge.model.element import StreamElement
 from streamgauge.model.engine import Engine
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.terms import Triple
-from streamgauge.services.queries.answers import End
 from streamgauge.services.queries.limits import BusyError, LimitError, Limits
 from streamgauge.services.queries.outputs import as_element, makes_triples
 from streamgauge.services.queries.running import Running
 from streamgauge.services.queries.wishes import Wish, WishError, understand
 from streamgauge.services.queries.working import Question, Work
+from streamgauge.services.web.answers import End
 from streamgauge.services.web.rates import Rate
 from streamgauge.wire.lines import Advance, Input
 

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 from streamgauge.model.answer import Answer
-from streamgauge.services.queries.answers import Answers, End
 from streamgauge.services.queries.limits import Limits
 from streamgauge.services.queries.working import Question, Work
+from streamgauge.services.web.answers import Answers, End
 
 Pass: TypeAlias = Callable[[Answer], None]
 """Takes every answer for the stream that the query's output is."""
@@ -19,7 +19,7 @@ class Running:
     """
 
     def __init__(self, name: str, question: Question, limits: Limits, passing: Pass) -> None:
-        self.name, self.question, self.answers = name, question, Answers(limits)
+        self.name, self.question, self.answers = name, question, Answers[bytes](limits)
         self.fault = ""
         self.state: Literal["running", "ended", "failed"] = "running"
         self.work: Work
@@ -37,7 +37,7 @@ class Running:
 
     def take(self, answer: Answer, line: bytes) -> None:
         """An answer has come."""
-        self.answers.add(line)
+        self.answers.add(line, len(line))
         if self.question.output is not None:
             self._passing(answer)
 

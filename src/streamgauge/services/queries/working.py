@@ -11,10 +11,10 @@ from streamgauge.model.element import StreamElement
 from streamgauge.model.engine import Engine
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
-from streamgauge.services.queries.answers import Answers, End
 from streamgauge.services.queries.asking import Asked, Asking, as_declared, moved
 from streamgauge.services.queries.held import Held
 from streamgauge.services.queries.limits import TRIPLE_BYTES, LimitError, Limits
+from streamgauge.services.web.answers import Answers, End
 from streamgauge.wire.lines import Advance, Input, encode_answer
 
 END_S = 10.0
@@ -41,7 +41,7 @@ class Question:
 class Member(Protocol):
     """A query that is answered."""
 
-    answers: Answers
+    answers: Answers[bytes]
 
     def take(self, answer: Answer, line: bytes) -> None:
         """An answer, also as a line of JSON; ValueError when it cannot be passed on."""

@@ -1,21 +1,42 @@
-"""Answers of one query on their way to subscribers: numbered, the newest kept, each subscriber at its own place."""
+"""Answers on their way to subscribers: numbered, the newest kept, each subscriber at its own place."""
 
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
-from typing import Literal
+from typing import Generic, Literal, Protocol, TypeVar
 
-from streamgauge.services.queries.limits import Limits
+Line = TypeVar("Line")
+"""What one answer is: a line of JSON where nothing else is said."""
+
+
+class Bounds(Protocol):
+    """How many answers, of how many bytes, are kept, and how many of them a subscriber may be behind."""
+
+    @property
+    def kept(self) -> int:
+        """The most answers that are kept."""
+        ...
+
+    @property
+    def kept_bytes(self) -> int:
+        """The most bytes of them."""
+        ...
+
+    @property
+    def lag(self) -> int:
+        """How many answers behind a subscriber is left."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
-class Numbered:
-    """An answer as one line of JSON with its number, from 1."""
+class Numbered(Generic[Line]):
+    """An answer with its number, from 1, and its size in bytes."""
 
     number: int
-    line: bytes
+    line: Line
+    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,18 +47,18 @@ class End:
     kind: Literal["over", "error"] = "over"
 
 
-class Subscription:
-    """A place in the answers of a query; ``wake`` is called, from any thread, when there is something to take.
+class Subscription(Generic[Line]):
+    """A place in the answers; ``wake`` is called, from any thread, when there is something to take.
 
     ``over`` says why no more will come: the query ended, or the subscriber fell too far behind (it may resume).
     """
 
-    def __init__(self, answers: "Answers", place: int, wake: Callable[[], None]) -> None:
+    def __init__(self, answers: "Answers[Line]", place: int, wake: Callable[[], None]) -> None:
         self.place, self.wake = place, wake
         self.over: End | None = None
         self._answers = answers
 
-    def take(self) -> list[Numbered]:
+    def take(self) -> list[Numbered[Line]]:
         """What has come since the last take, in order."""
         return self._answers.since(self)
 
@@ -51,36 +72,36 @@ class Subscription:
         self._answers.leave(self)
 
 
-class Answers:
-    """The newest answers of one query and who takes them."""
+class Answers(Generic[Line]):
+    """The newest answers and who takes them; ``number`` is that of the last one before."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Bounds, number: int = 0) -> None:
         self._limits, self._lock = limits, Lock()
-        self._kept: deque[Numbered] = deque()
-        self._subscribers: dict[int, Subscription] = {}
+        self._kept: deque[Numbered[Line]] = deque()
+        self._subscribers: dict[int, Subscription[Line]] = {}
         self._over: End | None = None
-        self.number = self.bytes = 0
+        self.number, self.bytes = number, 0
 
     @property
     def subscribers(self) -> int:
         """How many take answers now."""
         return len(self._subscribers)
 
-    def add(self, line: bytes) -> int:
-        """A new answer: kept, the oldest let go, subscribers woken; returns its number."""
+    def add(self, line: Line, size: int) -> int:
+        """A new answer of ``size`` bytes: kept, the oldest let go, subscribers woken; returns its number."""
         with self._lock:
             self.number += 1
-            self._kept.append(Numbered(self.number, line))
-            self.bytes += len(line)
+            self._kept.append(Numbered(self.number, line, size))
+            self.bytes += size
             while len(self._kept) > self._limits.kept or (self.bytes > self._limits.kept_bytes and len(self._kept) > 1):
-                self.bytes -= len(self._kept.popleft().line)
+                self.bytes -= self._kept.popleft().size
             self._leave_slow()
             woken = list(self._subscribers.values())
             number = self.number
         _wake(woken)
         return number
 
-    def subscribe(self, after: int | None, wake: Callable[[], None]) -> Subscription:
+    def subscribe(self, after: int | None, wake: Callable[[], None]) -> Subscription[Line]:
         """Begin after an answer's number: of those kept, all later ones are given first; ``None`` for new ones only.
 
         A number that was never given out, as from before a restart, begins with the oldest kept.
@@ -93,7 +114,7 @@ class Answers:
             self._subscribers[id(subscription)] = subscription
         return subscription
 
-    def since(self, subscription: Subscription) -> list[Numbered]:
+    def since(self, subscription: Subscription[Line]) -> list[Numbered[Line]]:
         """The kept answers after a subscription's place, which moves behind them."""
         with self._lock:
             first = bisect_right(self._kept, subscription.place, key=lambda answer: answer.number)
@@ -107,7 +128,7 @@ class Answers:
         with self._lock:
             return max(0, self._kept[0].number - place - 1) if self._kept else 0
 
-    def leave(self, subscription: Subscription) -> None:
+    def leave(self, subscription: Subscription[Line]) -> None:
         """A subscriber goes."""
         with self._lock:
             self._subscribers.pop(id(subscription), None)
@@ -128,6 +149,6 @@ class Answers:
                 subscription.over = End(f"too slow: {behind} answers behind, resume from here")
 
 
-def _wake(subscriptions: list[Subscription]) -> None:
+def _wake(subscriptions: list[Subscription[Line]]) -> None:
     for subscription in subscriptions:
         subscription.wake()
