@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from streamgauge.model.algebra import TriplePattern, Var
+from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term, Triple
 from streamgauge.services.fragments.annotations import Form, method, places
 from streamgauge.services.fragments.quads import ANYWHERE, DEFAULT, Quad, QuadPattern
@@ -39,10 +40,16 @@ class Asking:
         }
 
 
-def asking(pattern: TriplePattern, style: Style) -> Asking:
-    """How a pattern's facts are asked for; in one request where a pattern in a graph or none has all of them."""
-    form = method(style.method).form(pattern, 0, style)
+def asking(pattern: TriplePattern, style: Style | None) -> Asking:
+    """How a pattern's facts are asked for; in one request where a pattern in a graph or none has all of them.
+
+    Without a style only facts without a time are.
+    """
     plain = QuadPattern(*places(pattern))
+    if style is None:
+        anywhere = QuadPattern(*places(pattern), ANYWHERE)
+        return Asking(Form((plain,), (), None, None), ((Place(plain, anywhere),),), anywhere)
+    form = method(style.method).form(pattern, 0, style)
     in_graph = [each for each in form.patterns if each.nodes[:3] == plain.nodes[:3] and isinstance(each.graph, Var)]
     if in_graph:
         anywhere = QuadPattern(*places(pattern), ANYWHERE)
@@ -52,6 +59,13 @@ def asking(pattern: TriplePattern, style: Style) -> Asking:
     if plain in form.patterns:
         return Asking(form, (group,), plain)
     return Asking(form, ((Place(plain, plain),), group), plain)
+
+
+def facts_of(quads: Iterable[Quad], style: Style | None) -> list[Fact]:
+    """The facts that quads say; without a style their triples, which hold always."""
+    if style is None:
+        return [Fact(triple) for triple in dict.fromkeys(quad[:3] for quad in quads)]
+    return method(style.method).facts(quads, style)
 
 
 def terms_at(pattern: TriplePattern, variable: Var, triples: Iterable[Triple]) -> frozenset[Term]:

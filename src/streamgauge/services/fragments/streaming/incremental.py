@@ -8,12 +8,9 @@ from streamgauge.compute.drivers.fetched import Holding
 from streamgauge.services.fragments.fetching.contract import Source
 from streamgauge.services.fragments.streaming.asked import Asked, Ordered
 from streamgauge.services.fragments.streaming.demand import demand
-from streamgauge.services.fragments.streaming.plan import Polled
+from streamgauge.services.fragments.streaming.plan import Polled, first_of
 from streamgauge.services.fragments.streaming.reading import Reader, Rounds
 from streamgauge.services.fragments.style import Style
-
-SECOND = 1000
-"""The resolution of Date (RFC 9110, 6.6.1): a fact that ends within a second is over when the next one shows."""
 
 
 class Incremental:
@@ -36,16 +33,7 @@ class Incremental:
         return Polled(
             dict(bag) if self._ordered is None else self._ordered.answer(bag),
             max((read.at for read in reads), default=0),
-            self._own([self._holding.border(number) for number in range(len(reads))]),
-            self._own([read.until for read in reads]),
+            first_of(self._sources, [self._holding.border(number) for number in range(len(reads))], self._web),
+            first_of(self._sources, [read.until for read in reads], self._web),
             bool(reads) and not len(self._holding) and any(read.facts for read in reads),
         )
-
-    def _own(self, times: Sequence[int | None]) -> int | None:
-        """The first of the sources' times by the own clock, once their Dates show it."""
-        found = [
-            -(-time // SECOND) * SECOND - self._web.skew(source.address)
-            for source, time in zip(self._sources, times, strict=True)
-            if time is not None
-        ]
-        return min(found, default=None)

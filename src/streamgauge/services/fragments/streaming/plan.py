@@ -1,9 +1,15 @@
 """What both plans of the query streamer are: something that is polled and says the answer as it is then."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from streamgauge.compute.changes import Bag
+from streamgauge.services.fragments.fetching.contract import Source
+from streamgauge.services.fragments.streaming.reading import Rounds
+
+SECOND: Final = 1000
+"""The resolution of Date (RFC 9110, 6.6.1): a fact that ends within a second is over when the next one shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,3 +33,13 @@ class Plan(Protocol):
     async def poll(self) -> Polled:
         """The answer now; SourceError or LabelError when it cannot be told."""
         ...
+
+
+def first_of(sources: Sequence[Source], times: Sequence[int | None], web: Rounds) -> int | None:
+    """The first of the sources' times (ms, each of its own clock) by the own clock, once their Dates show it."""
+    found = [
+        -(-time // SECOND) * SECOND - web.skew(source.address)
+        for source, time in zip(sources, times, strict=True)
+        if time is not None
+    ]
+    return min(found, default=None)

@@ -3,17 +3,17 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Protocol
 
 from streamgauge.compute.drivers.fetched import border
 from streamgauge.model.algebra import Var
 from streamgauge.model.terms import Term, Triple
-from streamgauge.services.fragments.annotations import method
 from streamgauge.services.fragments.fetching.contract import Fetched, Source, UnavailableError
 from streamgauge.services.fragments.fetching.together import together
 from streamgauge.services.fragments.fetching.web import Use
 from streamgauge.services.fragments.streaming.demand import OUTER, Wanted
-from streamgauge.services.fragments.streaming.forms import Asking, Values, asking, terms_at
+from streamgauge.services.fragments.streaming.forms import Asking, Values, asking, facts_of, terms_at
 from streamgauge.services.fragments.streaming.parts import Key, Part, Read, quads_of
 from streamgauge.services.fragments.style import Style
 
@@ -55,15 +55,20 @@ class Reader:
     """Reads the facts of triple patterns; each ``read`` asks anew for what is no longer fresh.
 
     A pattern whose facts say no end is asked for again after ``settled`` ms, or when those that it joins with have
-    values that were not there when it was read.
+    values that were not there when it was read. Without a style facts have no times.
     """
 
     def __init__(
-        self, sources: Sequence[Source], style: Style, wanted: Sequence[Wanted], web: Rounds, settled: int = SETTLED
+        self,
+        sources: Sequence[Source],
+        style: Style | None,
+        wanted: Sequence[Wanted],
+        web: Rounds,
+        settled: int = SETTLED,
     ) -> None:
-        self._sources, self._style, self._wanted, self._web = sources, style, wanted, web
+        self._sources, self._wanted, self._web = sources, wanted, web
+        self._facts = partial(facts_of, style=style)
         self._settled_for = settled
-        self._method = method(style.method)
         self._asking = [asking(each.pattern, style) for each in wanted]
         self._settled: dict[int, _Settled] = {}
         self._order: list[int] = []
@@ -147,7 +152,7 @@ class Reader:
 
     def _learn(self, number: int, covers: Sequence[Mapping[Key, Fetched]], values: Values) -> _Settled:
         """Take in what was fetched for a pattern; it is settled when it has facts and none of them says an end."""
-        facts = [fact for each in covers for fact in self._method.facts(quads_of(each.values()), self._style)]
+        facts = [fact for each in covers for fact in self._facts(quads_of(each.values()))]
         triples = frozenset(fact.triple for fact in facts)
         learned = _Settled(tuple(covers), triples, self._web.clock(), values)
         if facts and all(fact.static for fact in facts):
@@ -160,7 +165,7 @@ class Reader:
         parts = fetched.values()
         ends = [each.until for each in parts if each.until is not None]
         at = max((each.at for each in parts), default=0)
-        return Read(tuple(self._method.facts(quads_of(parts), self._style)), at, min(ends, default=None))
+        return Read(tuple(self._facts(quads_of(parts))), at, min(ends, default=None))
 
 
 async def _count(parts: Sequence[Part], asked: Asking) -> int:

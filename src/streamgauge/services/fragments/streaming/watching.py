@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from random import Random
 from typing import Final, TypeAlias
@@ -19,8 +19,9 @@ from streamgauge.services.fragments.streaming.asked import Asked, asked
 from streamgauge.services.fragments.streaming.events import Event, Tell
 from streamgauge.services.fragments.streaming.following import Following, Sends
 from streamgauge.services.fragments.streaming.incremental import Incremental
-from streamgauge.services.fragments.streaming.plan import Plan
+from streamgauge.services.fragments.streaming.plan import Plan, Polled
 from streamgauge.services.fragments.streaming.reading import SETTLED
+from streamgauge.services.fragments.streaming.streamer import Caching, Streamer
 from streamgauge.services.fragments.streaming.timing import Timing
 from streamgauge.services.fragments.style import Style
 
@@ -43,6 +44,7 @@ class Terms:
     """
 
     plan: str = "incremental"
+    caching: Caching = Caching.ON
     style: Style = field(default_factory=Style)
     timing: Timing = field(default_factory=Timing)
     sends: Sends = Sends.CHANGES
@@ -58,7 +60,11 @@ def _incremental(asked: Asked, sources: Sequence[Source], terms: Terms, web: Web
     return Incremental(asked, sources, terms.style, web, terms.settled)
 
 
-PLANS: Final[dict[str, Planner]] = {"incremental": _incremental}
+def _streamer(asked: Asked, sources: Sequence[Source], terms: Terms, web: Web) -> Plan:
+    return Streamer(asked, sources, terms.style, web, terms.settled, terms.caching)
+
+
+PLANS: Final[dict[str, Planner]] = {"incremental": _incremental, "streamer": _streamer}
 """By name."""
 
 
@@ -66,21 +72,29 @@ class UnknownPlanError(ValueError):
     """A plan that is not here; the sentence lists those that are."""
 
 
-async def watch(
-    query: str | QueryForm, addresses: Sequence[str], terms: Terms | None = None, web: Web | None = None
-) -> AsyncGenerator[Answer, None]:
-    """The answers of a query over the union of sources, for ever.
+@dataclass(slots=True)
+class Forgetful:
+    """A plan without caches: what a poll fetched is forgotten before the next."""
 
-    QueryError or RefusedQueryError for a query that can't be asked, before anything is; what fails later is told and
-    tried again. A ``web`` may be shared by queries, and stays open.
-    """
-    used = terms or Terms()
+    plan: Plan
+    web: Web
+
+    async def poll(self) -> Polled:
+        """The answer now, all of it fetched anew."""
+        self.web.cache.clear()
+        return await self.plan.poll()
+
+
+async def follow(
+    query: str | QueryForm, addresses: Sequence[str], terms: Terms, web: Web | None = None
+) -> AsyncGenerator[Answer, None]:
+    """The answers of a query under these terms, for ever; ``watch`` says the rest."""
     understood = asked(query)
-    if used.plan not in PLANS:
-        raise UnknownPlanError(f"there is no plan {used.plan!r}: there are {', '.join(PLANS)}")
+    if terms.plan not in PLANS:
+        raise UnknownPlanError(f"there is no plan {terms.plan!r}: there are {', '.join(PLANS)}")
     own = web or Web(guarded_client(), wall_clock, asyncio.sleep)
-    prepare = partial(_prepare, understood, tuple(addresses), used, own)
-    loop = Following(understood, prepare, own.clock, own.sleep, used.timing, used.sends, used.tell, used.random)
+    prepare = partial(prepared, understood, tuple(addresses), terms, own)
+    loop = Following(understood, prepare, own.clock, own.sleep, terms.timing, terms.sends, terms.tell, terms.random)
     answers = loop.answers()
     try:
         async for answer in answers:
@@ -91,6 +105,37 @@ async def watch(
             await own.aclose()
 
 
-async def _prepare(asked: Asked, addresses: Sequence[str], terms: Terms, web: Web) -> Plan:
+async def prepared(asked: Asked, addresses: Sequence[str], terms: Terms, web: Web) -> Plan:
+    """The plan of a query, its sources opened; SourceError when one cannot be."""
     sources = await together(open_source(address, web) for address in addresses)
-    return PLANS[terms.plan](asked, sources, terms, web)
+    if terms.caching is Caching.ON:
+        return PLANS[terms.plan](asked, sources, terms, web)
+    return Forgetful(PLANS[terms.plan](asked, sources, replace(terms, settled=0), web), web)
+
+
+def watch(
+    query: str | QueryForm,
+    addresses: Sequence[str],
+    *,
+    plan: str = "incremental",
+    cache: str = "on",
+    whole: bool = False,
+    style: Style | None = None,
+    at_most_every: int | None = None,
+    period: int | None = None,
+    settled: int = SETTLED,
+    tell: Tell = _quiet,
+    random: Random | None = None,
+    web: Web | None = None,
+) -> AsyncGenerator[Answer, None]:
+    """The answers of a SPARQL query over the union of sources at these addresses, for ever; times in ms.
+
+    The first answer has all rows, the others what came and what went, or all rows again (``whole``). ``instant`` is the
+    server's time. ``plan`` is incremental or streamer, ``cache`` on, off or prototype. QueryError, RefusedQueryError or
+    UnknownPlanError, at the first answer, for what can't be asked; what fails later is told to ``tell``, and retried.
+    A ``web`` may be shared by several watches, and stays open.
+    """
+    sends = Sends.WHOLE if whole else Sends.CHANGES
+    timing = Timing(at_most_every=at_most_every, period=period)
+    terms = Terms(plan, Caching(cache), style or Style(), timing, sends, settled, tell, random or Random())
+    return follow(query, addresses, terms, web)

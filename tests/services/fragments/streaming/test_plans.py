@@ -2,7 +2,7 @@
 
 import asyncio
 
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from streamgauge.model.fact import Fact
@@ -11,10 +11,12 @@ from streamgauge.semantics.restated import restated
 from streamgauge.services.fragments.annotations import methods
 from streamgauge.services.fragments.streaming.asked import asked
 from streamgauge.services.fragments.streaming.incremental import Incremental
+from streamgauge.services.fragments.streaming.streamer import Caching, Streamer
 from streamgauge.services.fragments.style import Label, Style
 from tests.services.fragments.streaming.fakes import FakeSource, FakeWeb
 from tests.sparql import draw
 from tests.sparql.suite import Case, Result, difference, evaluate
+from tests.sparql.wide import pyoxigraph_differs
 
 START = 1_000_000
 
@@ -44,12 +46,20 @@ def shown(understood, polled):
     return Result(understood.kind, understood.columns, rows)
 
 
+def plans(form, sources, style, web):
+    """Both plans, the published one under every setting of its cache."""
+    yield Incremental(asked(form), sources, style, web, 0)
+    for caching in Caching:
+        yield Streamer(asked(form), sources, style, web, 0, caching)
+
+
 @given(st.data(), draw.queries(draw.OPERATORS), st.lists(facts(), min_size=1, max_size=3), st.sampled_from(methods()))
-def test_each_poll_is_the_query_over_what_holds(data, form, states, name):
+def test_each_poll_of_each_plan_is_the_query_over_what_holds(data, form, states, name):
+    assume(pyoxigraph_differs(form) is None)
     style = Style(method=name, label=Label.INTERVAL)
     web = FakeWeb(START)
     sources = [FakeSource(web, style), FakeSource(web, style, address="http://other/")]
-    plan = Incremental(asked(form), sources, style, web, 0)
+    asking = list(plans(form, sources, style, web))
 
     async def polls():
         for state in states:
@@ -57,9 +67,10 @@ def test_each_poll_is_the_query_over_what_holds(data, form, states, name):
             sources[0].put(state[:part])
             sources[1].put(state[part:])
             for _ in range(data.draw(st.integers(1, 2))):
-                polled = await plan.poll()
-                told = difference(expected(form, state, polled.instant), shown(asked(form), polled))
-                assert not told, (told, sparql(form))
+                for plan in asking:
+                    polled = await plan.poll()
+                    told = difference(expected(form, state, polled.instant), shown(asked(form), polled))
+                    assert not told, (plan, told, sparql(form))
                 web.now += 1000 * data.draw(st.integers(1, 4))
 
     asyncio.run(polls())
