@@ -33,7 +33,7 @@ def of_proxy(scheme: str, headers: Mapping[bytes, bytes]) -> str:
     told = forwarded.get(b"proto") or _first(headers, b"x-forwarded-proto")
     prefix = _first(headers, b"x-forwarded-prefix").rstrip(b"/").decode("latin-1")
     if not _PREFIX.fullmatch(prefix):
-        raise HostError(f"X-Forwarded-Prefix: {prefix:.80!r} is not a path")
+        raise HostError(f"X-Forwarded-Prefix: {prefix!r:.80} is not a path")
     return f"{_told(told.decode('latin-1') or scheme, host)}{prefix}"
 
 
@@ -56,7 +56,7 @@ def _forwarded(header: bytes) -> dict[bytes, bytes]:
 def _told(scheme: str, given: bytes) -> str:
     host = given.decode("latin-1")
     if scheme.lower() not in ("http", "https"):
-        raise HostError(f"the scheme is {scheme:.20!r}: http or https is served")
+        raise HostError(f"the scheme is {scheme!r:.20}: http or https is served")
     if not _HOST.fullmatch(host):
-        raise HostError(f"the Host header is {host:.80!r}: a name or address is needed, and a port where it is not 80")
+        raise HostError(f"the Host header is {host!r:.80}: a name or address is needed, and a port where it is not 80")
     return f"{scheme.lower()}://{host}"

@@ -97,7 +97,7 @@ def _place(name: str, text: str, base: str) -> Node | None:
 
 def _number(text: str) -> int:
     if not _NUMBER.fullmatch(text) or int(text) > LAST_PAGE:
-        raise AskedError(f"page: {text:.20!r} is not the number of a page: write one from 1 to {LAST_PAGE}")
+        raise AskedError(f"page: {text!r:.20} is not the number of a page: write one from 1 to {LAST_PAGE}")
     return int(text)
 
 

@@ -86,7 +86,7 @@ class Face:
             _LOG.exception("%s %s", scope["method"], scope["path"])
             reply = told(500, "the server failed at this request; its log says how")
         if isinstance(reply, Reply):
-            self._count(name, reply)
+            self._count(name or scope["path"][1:], reply)
             await reply_with(reply, scope["method"], send, (b"date", date(self._clock() // 1000)))
         else:
             await reply(self._datasets[name], scope, receive, send)
@@ -154,7 +154,7 @@ class Face:
         return next((mount for mount in self._mounts if mount.takes(method, query, headers)), None)
 
     def _count(self, name: str, reply: Reply) -> None:
-        self.counts.requests[name, reply.status] += 1
+        self.counts.requests[name if name in self._datasets else "", reply.status] += 1
         self.counts.bytes += len(reply.body)
 
 

@@ -26,7 +26,7 @@ def accepted(header: str) -> tuple[Offer, ...]:
     wishes = _wishes(header[:_LONGEST] or "*/*")
     offers = [Offer(form, name) for form in FORMATS for name in form.types]
     first = {form.name: number for number, form in enumerate(FORMATS)}
-    weighed = [(_weight(offer.type, wishes), offer) for offer in offers]
+    weighed = [(_weight(offer, wishes), offer) for offer in offers]
     order = sorted(weighed, key=lambda pair: (-pair[0], first[pair[1].format.name]))
     return tuple(offer for weight, offer in order if weight > 0)
 
@@ -57,10 +57,11 @@ def _q(parameters: Sequence[str]) -> float:
     return float(given[0]) if _WEIGHT.fullmatch(given[0]) else 0.0
 
 
-def _weight(name: str, wishes: Sequence[tuple[str, float]]) -> float:
-    """The weight of the most specific range that holds a media type."""
-    kind = name.partition("/")[0]
-    for wanted in (name, f"{kind}/*", "*/*"):
+def _weight(offer: Offer, wishes: Sequence[tuple[str, float]]) -> float:
+    """The weight of the most specific range that holds a media type; other names of a format are only meant by name."""
+    kind = offer.type.partition("/")[0]
+    ranges = (f"{kind}/*", "*/*") if offer.type == offer.format.types[0] else ()
+    for wanted in (offer.type, *ranges):
         weights = [weight for given, weight in wishes if given == wanted]
         if weights:
             return max(weights)
