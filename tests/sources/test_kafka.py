@@ -9,7 +9,7 @@ import pytest
 from streamgauge.model.element import StreamElement
 from streamgauge.sources import Delivery, SourceError, open_sink, open_source
 from streamgauge.sources.address import parse_address
-from streamgauge.sources.kafka import KafkaSinkOptions, KafkaSourceOptions, _settings
+from streamgauge.sources.kafka import KafkaSinkOptions, KafkaSourceOptions, reached_by
 from streamgauge.wire.lines import encode_element
 
 from .conftest import Kafka, free_port
@@ -176,9 +176,9 @@ def test_a_sink_without_a_broker_is_named(monkeypatch):
 
 
 def test_how_brokers_are_reached():
-    plain = _settings(parse_address("kafka://a/t"), KafkaSinkOptions(ca="unused"))
+    plain = reached_by(parse_address("kafka://a/t"), KafkaSinkOptions(ca="unused"))
     assert plain == {"bootstrap.servers": "a:9092", "security.protocol": "PLAINTEXT"}
-    safe = _settings(
+    safe = reached_by(
         parse_address("kafkas://me:it%21@a:1/t"),
         KafkaSourceOptions(brokers="b:2", sasl="SCRAM-SHA-256", ca="ca.pem"),
     )

@@ -80,8 +80,8 @@ class KafkaSource(Refusing):
     def __init__(self, address: Address, options: KafkaSourceOptions, messages: Messages) -> None:
         self._address, self._options, self._messages = address, options, messages
         self._refusals = messages.refusals
-        self._topic = _topic(address)
-        self._library = _library(address)
+        self._topic = topic_of(address)
+        self._library = library(address)
         self._lost_at: float | None = None
         self._last_trouble = ""
         self._ends: dict[int, int] = {}
@@ -91,7 +91,7 @@ class KafkaSource(Refusing):
         self._lock = Lock()
         self._consumer = self._library.Consumer(
             {
-                **_settings(address, options),
+                **reached_by(address, options),
                 "group.id": options.group or "streamgauge",
                 "enable.auto.commit": options.group is not None,
                 "auto.commit.interval.ms": 1000,
@@ -228,15 +228,15 @@ class KafkaSink:
 
     def __init__(self, address: Address, options: KafkaSinkOptions) -> None:
         self._address = address
-        self._topic = _topic(address)
-        self._library = _library(address)
+        self._topic = topic_of(address)
+        self._library = library(address)
         self._pending = Pending(options.buffer, options.wait / 1000)
         self._last_trouble = ""
         self._lock = Lock()
         self._result: Delivery | None = None
         self._producer = self._library.Producer(
             {
-                **_settings(address, options),
+                **reached_by(address, options),
                 "acks": "all",
                 "enable.idempotence": True,
                 "delivery.timeout.ms": options.patience,
@@ -291,7 +291,7 @@ class KafkaSink:
         self._last_trouble = error.str()
 
 
-def _settings(address: Address, options: KafkaSourceOptions | KafkaSinkOptions) -> Mapping[str, Any]:
+def reached_by(address: Address, options: KafkaSourceOptions | KafkaSinkOptions) -> Mapping[str, Any]:
     """Librdkafka's settings for reaching the brokers of an address."""
     first, safe = f"{address.host}:{address.port or 9092}", address.scheme == "kafkas"
     settings = {"bootstrap.servers": ",".join(filter(None, (first, options.brokers)))}
@@ -303,14 +303,16 @@ def _settings(address: Address, options: KafkaSourceOptions | KafkaSinkOptions) 
     return settings | protocol | {"sasl.username": address.user, "sasl.password": address.password or ""}
 
 
-def _topic(address: Address) -> str:
+def topic_of(address: Address) -> str:
+    """The topic that an address names; SourceError when it names none."""
     topic = address.path.strip("/")
     if not topic or not address.host:
         raise SourceError(f"{address.text}: expected kafka://host/topic")
     return topic
 
 
-def _library(address: Address) -> ModuleType:
+def library(address: Address) -> ModuleType:
+    """The client library; SourceError says how to get it."""
     try:
         return import_module("confluent_kafka")
     except ImportError as error:

@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow.parquet as pq
-from pyspark.sql import functions as fn
 
 from streamgauge.engines.spark.batches import Batches
-from streamgauge.engines.spark.panes import HEADS, ROWS
 from streamgauge.engines.spark.session import Emitted
+from streamgauge.engines.spark.shown import ROWS
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery
@@ -17,9 +16,9 @@ from streamgauge.wire.stream import to_table
 
 
 def landed(spark, elements: Sequence[StreamElement], file: Path):
-    """The heads of a file with these elements, as the streaming query gives them."""
+    """A file with these elements as a batch, as the streaming query gives it."""
     pq.write_table(to_table(elements), file)
-    return spark.read.schema(ROWS).parquet(str(file)).select(*HEADS[:-1], fn.col("_metadata.file_path").alias("file"))
+    return spark.read.schema(ROWS).parquet(str(file)).select("sequence")
 
 
 def said(

@@ -150,9 +150,13 @@ class Compiler:
         return left_join(left, right, self.reports, lambda pairs: self._where(wanted, pairs))
 
     def _filter(self, node: al.Filter) -> Relation:
-        names = frozenset(var.name for var in al.expression_variables(node.condition))
-        inner = self._bgp(node.pattern, names) if isinstance(node.pattern, al.BGP) else self.relation(node.pattern)
-        return self._where(node.condition, inner)
+        if not isinstance(node.pattern, al.BGP):
+            return self._where(node.condition, self.relation(node.pattern))
+        names, triples = frozenset(var.name for var in al.expression_variables(node.condition)), node.pattern.patterns
+        if not triples or not self.facts.copies or self.given or _exists_in(node.condition):
+            return self._where(node.condition, self._bgp(node.pattern, names))
+        solutions = basic_graph_pattern(self.facts, triples, self.numeric, names)  # copies: there are no paths
+        return distinct(self._where(node.condition, solutions))
 
     def _where(self, wanted: al.Expression, relation: Relation) -> Relation:
         """The rows that a condition keeps, its EXISTS last."""
@@ -300,6 +304,24 @@ def _names(block: al.BGP) -> frozenset[str]:
 def _exists_in(tree: al.Expression) -> list[al.Exists]:
     """The EXISTS of an expression, each once; those inside them are their own."""
     return list(dict.fromkeys(part for part in every_expression(tree) if isinstance(part, al.Exists)))
+
+
+def lasting(form: al.QueryForm) -> bool:
+    """Whether a plan of the query, once made, may be run over other rows: nothing of it is computed but by running it.
+
+    Not so for paths, for EXISTS, and where an OPTIONAL or MINUS is on the left of another: `settled` keeps rows.
+    """
+    return not any(map(_keeps_rows, every_pattern(form.pattern)))
+
+
+def _keeps_rows(pattern: al.Pattern) -> bool:
+    match pattern:
+        case al.BGP(patterns=triples):
+            return any(not isinstance(triple.predicate, al.Var | str) for triple in triples)
+        case al.LeftJoin(left=left) | al.Minus(left=left) if any(map(_reads_twice, every_pattern(left))):
+            return True
+        case _:
+            return any(map(_exists_in, expressions(pattern)))
 
 
 def _reads_twice(pattern: al.Pattern) -> bool:

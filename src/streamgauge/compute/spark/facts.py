@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from streamgauge.compute.spark.intervals import TRIPLE, Source, intervals, longest, merged, repeats, sources
-from streamgauge.compute.spark.numbers import SPARK_TYPES, parsed
+from streamgauge.compute.spark.numbers import SPARK_TYPES, guarded, parsed
 from streamgauge.compute.spark.profile import NOT_LITERAL, Profile, profiled
 from streamgauge.compute.spark.relation import Relation, column, cut, number
 from streamgauge.compute.spark.stamps import stamps
@@ -29,7 +29,8 @@ class Facts:
 
     ``kinds`` has the datatypes (IRIs; NOT_LITERAL for other terms) of the objects of each constant predicate of the
     query; ``counts`` the streamed triples of each predicate: one that it lacks has static triples only. Where
-    ``copies`` says so a triple may be there more than once: solutions then have to be made distinct.
+    ``copies`` says so a triple may be there more than once: solutions then have to be made distinct. Kinds that are not
+    ``sure`` are looked at again, object by object.
     """
 
     spark: SparkSession
@@ -40,6 +41,7 @@ class Facts:
     kinds: Mapping[Term, frozenset[str]]
     counts: Mapping[Term, int]
     copies: bool = False
+    sure: bool = True
 
     def rows(self, pattern: TriplePattern) -> int:
         """An estimate of the number of solutions of a triple pattern."""
@@ -66,7 +68,8 @@ class Facts:
                 frame = frame.filter(fn.col(positions[0]) == fn.col(other))
         numbers = self._numbers(pattern, numeric)
         terms = [fn.col(positions[0]).alias(column(name)) for name, positions in names.items()]
-        values = [parsed(fn.col("object"), kind).alias(number(name)) for name, kind in numbers.items()]
+        read = parsed if self.sure else guarded
+        values = [read(fn.col("object"), kind).alias(number(name)) for name, kind in numbers.items()]
         return Relation(frame.select("lo", "hi", *terms, *values), tuple(names), frozenset(names), width, numbers)
 
     def _numbers(self, pattern: TriplePattern, numeric: frozenset[str]) -> dict[str, str]:
@@ -127,13 +130,13 @@ class Reader:
         frame, copies = self._once(frame, True if mixed else found.repeated)
         width = 1 << (_BLOCKS * longest(self.due, given)).bit_length()  # a power of two: the blocks of graphs nest
         frame, width = (frame, len(self.due)) if 2 * width > len(self.due) else (cut(frame, width), width)
-        return Facts(self.spark, frame, kept, len(self.due), width, kinds, counts, copies)
+        return Facts(self.spark, frame, kept, len(self.due), width, kinds, counts, copies, found.sure)
 
     def _once(self, frame: DataFrame, repeated: bool | None) -> tuple[DataFrame, bool]:
         """Each triple once where contents are sets, and whether that is left to be done to the solutions."""
         if self.counting is not Counting.SET or repeated is False:
             return frame, False
-        if repeated is None and self.plain and len(self.due) == 1:
+        if repeated is None and self.plain:
             return frame, True
         return (merged(frame) if repeated or repeats(frame) else frame), False
 

@@ -8,6 +8,9 @@ from streamgauge.model.terms import XSD, Term, datatype
 SPARK_TYPES = {"integer": "bigint", "float": "float", "double": "double"}
 """The datatypes (local names in XSD) that Spark computes exactly as SPARQL does; others go to pyoxigraph."""
 
+OTHER_KIND = "streamgauge: an object is of another datatype than the ones before it"
+"""In the message of the error that a job fails with when what it was compiled for is no longer so."""
+
 RANK = {kind: rank for rank, kind in enumerate(SPARK_TYPES)}
 
 
@@ -17,10 +20,20 @@ def kind_of(term: Term) -> str | None:
     return name if name in SPARK_TYPES or name == "decimal" else None
 
 
+def suffix(kind: str) -> str:
+    """How the canonical terms of a kind end."""
+    return f'"^^<{XSD}{kind}>'
+
+
 def parsed(term: Column, kind: str) -> Column:
     """The value of a canonical term of that kind; null when it has none in Spark's type."""
-    suffix = len(f'"^^<{XSD}{kind}>')
-    return fn.substring(term, fn.lit(2), fn.length(term) - (suffix + 1)).try_cast(SPARK_TYPES[kind])
+    return fn.substring(term, fn.lit(2), fn.length(term) - (len(suffix(kind)) + 1)).try_cast(SPARK_TYPES[kind])
+
+
+def guarded(term: Column, kind: str) -> Column:
+    """The value of a term that should be of that kind; a job that meets another one fails with OTHER_KIND."""
+    other = fn.raise_error(fn.lit(OTHER_KIND)).cast(SPARK_TYPES[kind])
+    return fn.when(term.endswith(suffix(kind)), parsed(term, kind)).otherwise(other)
 
 
 def literal(term: Term, kind: str) -> Column:

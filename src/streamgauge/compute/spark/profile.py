@@ -1,13 +1,14 @@
 """What is known of streamed triples before a query is compiled: how many each predicate has, and of which datatypes."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from streamgauge.compute.spark.intervals import TRIPLE
-from streamgauge.compute.spark.numbers import SPARK_TYPES
+from streamgauge.compute.spark.numbers import SPARK_TYPES, suffix
 from streamgauge.compute.spark.reads import numeric_variables, reads
 from streamgauge.model.algebra import QueryForm, TriplePattern, Var
 from streamgauge.model.query import StreamWindow
@@ -18,6 +19,9 @@ from streamgauge.query.stamps import stamped, uses_timestamp
 NOT_LITERAL = "other"
 """Stands for the datatype of what is no literal."""
 
+OFTEN = 1.5
+"""Triples that are there more often than this, on average, are made distinct before they are joined, not after."""
+
 _ANY = "any"
 
 
@@ -25,23 +29,25 @@ _ANY = "any"
 class Profile:
     """``kinds`` has the datatypes (IRIs or NOT_LITERAL) of the objects of each predicate, ``counts`` its triples.
 
-    ``repeated`` says whether some triple may be there twice, ``None`` when nobody has looked.
+    ``repeated`` says whether some triple may be there twice, ``None`` when nobody has looked. Unless the kinds are
+    ``sure`` they are those of other triples of the stream: a job that meets another kind fails with OTHER_KIND.
     """
 
     kinds: Mapping[Term, frozenset[str]] = field(default_factory=dict)
     counts: Mapping[Term, int] = field(default_factory=dict)
     repeated: bool | None = None
+    sure: bool = True
 
 
 def profiled(frame: DataFrame) -> Profile:
     """The profile of all triples of a frame, in one small job."""
     literal = fn.col("object").startswith('"')
-    suffix = fn.when(literal, fn.substring_index("object", '"', -1)).otherwise(NOT_LITERAL)
+    end = fn.when(literal, fn.substring_index("object", '"', -1)).otherwise(NOT_LITERAL)
     kinds: dict[Term, frozenset[str]] = {}
     counts: dict[Term, int] = {}
     repeated = False
     numbers = (fn.count("*"), fn.count_distinct(fn.xxhash64(*TRIPLE)))  # equal hashes count as equal
-    for predicate, kind, count, distinct in frame.groupBy("predicate", suffix.alias("suffix")).agg(*numbers).collect():
+    for predicate, kind, count, distinct in frame.groupBy("predicate", end.alias("end")).agg(*numbers).collect():
         iri = kind.removeprefix("^^<").removesuffix(">") or XSD + "string"
         kinds[predicate] = kinds.get(predicate, frozenset()) | {iri}
         counts[predicate] = counts.get(predicate, 0) + count
@@ -49,9 +55,16 @@ def profiled(frame: DataFrame) -> Profile:
     return Profile(kinds, counts, repeated)
 
 
+class Looked(NamedTuple):
+    """What was seen of a stream: the one kind of each predicate's objects (``None``: several); whether many repeat."""
+
+    kinds: Mapping[Term, str | None]
+    often: bool
+
+
 @dataclass(frozen=True)
 class Counts:
-    """What to count, while rows are looked at anyway, to know the profile that one query needs.
+    """What must be known of a stream to compile one query.
 
     ``predicates`` are those that the query names, ``numeric`` the ones whose objects it computes with.
     """
@@ -59,29 +72,34 @@ class Counts:
     predicates: tuple[Term, ...]
     numeric: tuple[Term, ...]
 
-    def columns(self) -> list[Column]:
-        """Aggregates over rows with columns predicate and object."""
-        found = [fn.count_if(fn.col("predicate") == name) for name in self.predicates]
+    def look(self, frame: DataFrame) -> Looked:
+        """Look at the triples of a frame, in one small job; a predicate that has none is not in ``kinds``."""
+        counted = [fn.count("*"), fn.count_distinct(fn.xxhash64(*TRIPLE))]
         for name in self.numeric:
             is_it = fn.col("predicate") == name
-            found += [fn.count_if(is_it & fn.col("object").endswith(_suffix(kind))) for kind in SPARK_TYPES]
-        return [column.alias(f"counted{place}") for place, column in enumerate(found)]
+            counted.append(fn.count_if(is_it))
+            counted += [fn.count_if(is_it & fn.col("object").endswith(suffix(kind))) for kind in SPARK_TYPES]
+        named = frame.filter(fn.col("predicate").isin(*self.predicates))
+        rows, distinct, *rest = named.agg(*counted).collect()[0]
+        width = 1 + len(SPARK_TYPES)
+        own = {name: rest[place * width : (place + 1) * width] for place, name in enumerate(self.numeric)}
+        kinds = {name: _only(found[0], found[1:]) for name, found in own.items() if found[0]}
+        return Looked(kinds, rows > OFTEN * distinct)
 
-    @property
-    def _width(self) -> int:
-        return len(self.predicates) + len(self.numeric) * len(SPARK_TYPES)
+    def profile(self, counts: Sequence[int], looked: Looked) -> Profile:
+        """The profile of triples that were counted by predicate, of the kinds that others were seen to have."""
+        present = {name: count for name, count in zip(self.predicates, counts, strict=True) if count}
+        kinds = {name: _kinds(looked.kinds.get(name)) for name in present}
+        return Profile(kinds, present, looked.often or None, sure=False)
 
-    def profile(self, rows: Iterable[Sequence[int]]) -> Profile:
-        """The profile from the values of these aggregates, added up over rows."""
-        sums = [sum(values) for values in zip(*rows, strict=True)] or [0] * self._width
-        counts = {name: count for name, count in zip(self.predicates, sums, strict=False) if count}
-        kinds = {name: frozenset({NOT_LITERAL, _ANY}) for name in counts}
-        for place, name in enumerate(self.numeric):
-            begin = len(self.predicates) + place * len(SPARK_TYPES)
-            for kind, count in zip(SPARK_TYPES, sums[begin : begin + len(SPARK_TYPES)], strict=True):
-                if count and count == counts.get(name):
-                    kinds[name] = frozenset({XSD + kind})
-        return Profile(kinds, counts)
+
+def _only(count: int, by_kind: Sequence[int]) -> str | None:
+    """The kind that all of them are of."""
+    return next((kind for kind, own in zip(SPARK_TYPES, by_kind, strict=True) if own == count), None)
+
+
+def _kinds(kind: str | None) -> frozenset[str]:
+    return frozenset({NOT_LITERAL, _ANY} if kind is None else {XSD + kind})
 
 
 def counts_for(query: QueryForm, windows: Sequence[StreamWindow]) -> Counts | None:
@@ -101,7 +119,3 @@ def counts_for(query: QueryForm, windows: Sequence[StreamWindow]) -> Counts | No
 
 def _computed(triple: TriplePattern, values: frozenset[str]) -> bool:
     return isinstance(triple.object, Var) and triple.object.name in values
-
-
-def _suffix(kind: str) -> str:
-    return f'"^^<{XSD}{kind}>'

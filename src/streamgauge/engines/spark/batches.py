@@ -1,16 +1,17 @@
 """One micro-batch after the other: rows in, late ones out, windows closed, answers to the sink, the state kept."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
+from streamgauge.engines.spark.arrived import Arrived
 from streamgauge.engines.spark.closes import Closes
 from streamgauge.engines.spark.evaluation import Evaluation, Said
 from streamgauge.engines.spark.lateness import late, surely_in_time
-from streamgauge.engines.spark.panes import Arrived, Panes
+from streamgauge.engines.spark.panes import Panes, files_of
 from streamgauge.engines.spark.state import State, StateLog, forget
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Origin, Semantics
@@ -39,30 +40,34 @@ class Sink(Protocol):
 class Batches:
     """Does micro-batches of a query; what must survive is in the ``checkpoint`` folder.
 
-    Called by Spark with a frame of heads (``panes.streaming``) and the batch's number.
+    Called by Spark with a frame over the batch's files (``panes.streaming``) and the batch's number.
     """
 
     def __init__(
         self, spark: SparkSession, query: ContinuousQuery, semantics: Semantics, checkpoint: Path, sink: Sink
     ) -> None:
         self._query, self._semantics, self._sink = query, semantics, sink
-        self._evaluation = Evaluation(spark, query, semantics)
         self._panes = Panes(spark, checkpoint / "panes", query)
+        self._evaluation = Evaluation(spark, query, semantics, checkpoint / "shown", self._panes.counts)
         self._log = StateLog(checkpoint / "batches")
         self.told: int | None = None
         self.error: Exception | None = None
 
-    def __call__(self, heads: DataFrame, batch: int) -> None:
-        """Do one batch; what goes wrong is kept in ``error`` and raised."""
+    def __call__(self, rows: DataFrame, batch: int) -> None:
+        """Do one batch of files; what goes wrong is kept in ``error`` and raised."""
+        self.take(lambda _before: files_of(rows), batch)
+
+    def take(self, bring: Callable[[State], Sequence[str]], batch: int) -> None:
+        """Do one batch of the stream tables that ``bring`` names when it is told what is known before it."""
         try:
-            self._do(heads, batch)
+            self._do(bring, batch)
         except Exception as error:
             self.error = error
             raise
 
-    def _do(self, heads: DataFrame, batch: int) -> None:
+    def _do(self, bring: Callable[[State], Sequence[str]], batch: int) -> None:
         before = self._begun(self._log.before(batch))
-        came = replace(self._taken(heads, before, batch), batch=batch)
+        came = replace(self._taken(bring(before), before, batch), batch=batch)
         done = self._closed(2 * batch, before, came, self._upto(came))
         self._sink.write(done)
         self._log.commit(done.after)
@@ -94,9 +99,9 @@ class Batches:
         known = state.t0 is not None or self._semantics.origin is Origin.FIRST
         return state if known else replace(state, t0=self._semantics.t0)
 
-    def _taken(self, heads: DataFrame, before: State, batch: int) -> State:
+    def _taken(self, files: Sequence[str], before: State, batch: int) -> State:
         """The state with what came, without its reports."""
-        arrived = self._panes.measure(heads)
+        arrived = self._panes.measure(files)
         if arrived is None:
             return before
         _refuse_going_back(arrived, before)
@@ -105,7 +110,7 @@ class Batches:
         closes = self._closes(t0)
         dropped: list[int] = []
         if not surely_in_time(arrived.first, arrived.last, before, closes):
-            dropped = late(self._panes.heads(heads), before, closes)
+            dropped = late(arrived.heads(), before, closes)
         pane = self._panes.pane(batch, arrived, dropped)
         greatest = arrived.last if before.greatest is None else max(arrived.last, before.greatest)
         return replace(
@@ -136,9 +141,9 @@ class Batches:
         last = came.last
         if due:
             first = min(view.first for report in wanted for view in report.views)
-            rows, known = self._panes.rows(came.panes, first, max(report.last for report in wanted))
-            due = self._evaluation.evaluated(rows, due)
-            said = list(self._evaluation.said(rows, due, came.last, known))
+            held = self._panes.held(came.panes, first, max(report.last for report in wanted))
+            due = self._evaluation.evaluated(held, due)
+            said = list(self._evaluation.said(held, due, came.last))
             last = due[-1] if due else last
         after = replace(came, passed=upto, last=last, sent=came.sent + len(said))
         return Done(part, said, before, forget(after, self._wanted_from(closes, after)))

@@ -1,21 +1,38 @@
 """What the due reports of a micro-batch say: windows through ``compute/spark``, then the query's operator."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from streamgauge.compute.spark.answers import Means, answers, changes, columns
+from streamgauge.compute.spark.answers import Means, answers, changes
+from streamgauge.compute.spark.compiler import lasting
 from streamgauge.compute.spark.intervals import intervals, sources
-from streamgauge.compute.spark.profile import Profile
+from streamgauge.compute.spark.numbers import OTHER_KIND
+from streamgauge.compute.spark.profile import Counts, Profile
+from streamgauge.engines.spark.learned import Learned
+from streamgauge.engines.spark.shown import Held, Shown
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import R2S, Counting, Report, Semantics
+from streamgauge.query.stamps import uses_timestamp
+
+Compiling: TypeAlias = Callable[[DataFrame, Sequence[DueReport], Profile | None], DataFrame]
+"""Makes a plan over rows for due reports."""
+
+Shape: TypeAlias = tuple[object, ...]
+"""What a plan was made for: what it answers, the reports from their base on, the columns, what is known of triples."""
+
+KEPT = 16
+"""So many plans are kept."""
 
 
 @dataclass(frozen=True)
@@ -26,75 +43,107 @@ class Said:
     rows: pa.Table
 
 
-@dataclass(frozen=True)
 class Evaluation:
-    """Evaluates a query over rows of its streams."""
+    """Evaluates a query over rows of its streams; ``folder`` is for links to their files.
 
-    spark: SparkSession
-    query: ContinuousQuery
-    semantics: Semantics
+    A plan counts time from the first report on, so batches that have as many reports in the same places share it.
+    """
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The names of an answer's columns."""
-        return columns(self.query.form)
+    def __init__(
+        self,
+        spark: SparkSession,
+        query: ContinuousQuery,
+        semantics: Semantics,
+        folder: Path,
+        counts: Counts | None,
+    ) -> None:
+        self._spark, self._query, self._semantics = spark, query, semantics
+        self._shown = Shown(spark, folder, frozenset(each.stream for each in query.windows))
+        self._learned = Learned(counts) if counts else None
+        self._absolute = uses_timestamp(query.form)
+        self._lasting = counts is not None and lasting(query.form)
+        self._plans: dict[Shape, DataFrame] = {}
 
-    def evaluated(self, rows: DataFrame, due: Sequence[DueReport]) -> tuple[DueReport, ...]:
+    def evaluated(self, held: Held, due: Sequence[DueReport]) -> tuple[DueReport, ...]:
         """The reports that the strategies about content leave."""
-        if Report.NON_EMPTY not in self.semantics.report or not due:
+        if Report.NON_EMPTY not in self._semantics.report or not due:
             return tuple(due)
-        held = intervals(rows, due, sources(self.query.windows)).groupBy("lo", "hi").count().toArrow().to_pydict()
+        counted = self._answered(held, due, self._of_contents).to_pydict()
         steps = [0] * (len(due) + 1)
-        for low, high, count in zip(held["lo"], held["hi"], held["count"], strict=True):
+        for low, high, count in zip(counted["lo"], counted["hi"], counted["count"], strict=True):
             steps[low] += count
             steps[high + 1] -= count
         return tuple(report for report, size in zip(due, accumulate(steps), strict=False) if size)
 
-    def said(
-        self, rows: DataFrame, due: Sequence[DueReport], last: DueReport | None, known: Profile | None
-    ) -> Iterator[Said]:
-        """What is sent at the reports when ``last`` was evaluated before them; nothing for a silent one.
-
-        ``known`` is the profile of the rows, if it is known.
-        """
+    def said(self, held: Held, due: Sequence[DueReport], last: DueReport | None) -> Iterator[Said]:
+        """What is sent at the reports when ``last`` was evaluated before them; nothing for a silent one."""
         if not due:
             return
-        if (self.query.r2s or self.semantics.r2s) is R2S.RSTREAM:
-            tables = self._bags(rows, due, known)
-        else:
-            tables = self._differences(rows, due, last, known)
+        rstream = (self._query.r2s or self._semantics.r2s) is R2S.RSTREAM
+        tables = self._bags(held, due) if rstream else self._differences(held, due, last)
         for report, table in zip(due, tables, strict=True):
-            if len(table) or self.semantics.notify_empty:
+            if len(table) or self._semantics.notify_empty:
                 yield Said(report, table)
 
-    def _bags(self, rows: DataFrame, due: Sequence[DueReport], known: Profile | None) -> Iterator[pa.Table]:
-        query = self.query
-        found = answers(
-            self.spark, rows, due, query.form, query.static, windows=query.windows, means=self._means(known)
-        ).toArrow()
-        if self.semantics.answers is Counting.SET:
+    def _bags(self, held: Held, due: Sequence[DueReport]) -> Iterator[pa.Table]:
+        found = self._answered(held, due, self._of_bags)
+        if self._semantics.answers is Counting.SET:
             names = [f"c{index}" for index in range(found.num_columns)]
             found = found.rename_columns(names).group_by(names).aggregate([])
         return self._apart(found.column(0), found.columns[1:], len(due))
 
-    def _differences(
-        self, rows: DataFrame, due: Sequence[DueReport], last: DueReport | None, known: Profile | None
-    ) -> Iterator[pa.Table]:
+    def _differences(self, held: Held, due: Sequence[DueReport], last: DueReport | None) -> Iterator[pa.Table]:
         """Rows that came since the report before, or those that went."""
-        query, wanted = self.query, [last, *due] if last else list(due)
-        found = changes(
-            self.spark, rows, wanted, query.form, query.static, windows=query.windows, means=self._means(known)
-        ).toArrow()
-        report, net, *terms = found.columns
-        if self.semantics.answers is Counting.SET:
+        wanted = [last, *due] if last else list(due)
+        report, net, *terms = self._answered(held, wanted, self._of_changes).columns
+        if self._semantics.answers is Counting.SET:
             net = _of_sets(report, net, terms)
-        sign = 1 if (query.r2s or self.semantics.r2s) is R2S.ISTREAM else -1
+        sign = 1 if (self._query.r2s or self._semantics.r2s) is R2S.ISTREAM else -1
         copies = np.maximum(sign * net.to_numpy(), 0)
         places = pa.array(np.repeat(np.arange(len(copies)), copies))
         tables = self._apart(report.take(places), [column.take(places) for column in terms], len(wanted))
         if last:
             next(tables)
         return tables
+
+    def _answered(self, held: Held, due: Sequence[DueReport], compiling: Compiling) -> pa.Table:
+        """What a plan says of these files, compiled for other datatypes when they are not those of the ones before."""
+        base = 0 if self._absolute else due[0].instant
+        rows = self._shown.show(held, base)
+        shape = tuple(_from(base, each) for each in due)
+        try:
+            return self._plan(rows, held, shape, compiling).select("*").toArrow()
+        except PySparkException as error:
+            if self._learned is None or OTHER_KIND not in str(error):
+                raise
+            self._learned.mistaken(rows)
+            return self._plan(rows, held, shape, compiling).select("*").toArrow()
+
+    def _plan(self, rows: DataFrame, held: Held, shape: Sequence[DueReport], compiling: Compiling) -> DataFrame:
+        known = self._learned.profile(held.counted, rows) if self._learned else None
+        if known is None or not self._lasting:
+            return compiling(rows, shape, known)
+        signature = tuple(known.kinds.items()), known.repeated
+        key = (compiling, tuple(shape), held.ends, signature)
+        if key not in self._plans:
+            if len(self._plans) == KEPT:
+                del self._plans[next(iter(self._plans))]
+            self._plans[key] = compiling(rows, shape, known)
+        return self._plans[key]
+
+    def _of_bags(self, rows: DataFrame, due: Sequence[DueReport], known: Profile | None) -> DataFrame:
+        query, means = self._query, self._means(known)
+        return answers(self._spark, rows, due, query.form, query.static, windows=query.windows, means=means)
+
+    def _of_changes(self, rows: DataFrame, due: Sequence[DueReport], known: Profile | None) -> DataFrame:
+        query, means = self._query, self._means(known)
+        return changes(self._spark, rows, due, query.form, query.static, windows=query.windows, means=means)
+
+    def _means(self, known: Profile | None) -> Means:
+        return Means(self._semantics.content, self._semantics.empty_aggregate, known)
+
+    def _of_contents(self, rows: DataFrame, due: Sequence[DueReport], _known: Profile | None) -> DataFrame:
+        return intervals(rows, due, sources(self._query.windows)).groupBy("lo", "hi").count()
 
     def _apart(self, report: pa.ChunkedArray, terms: Sequence[pa.ChunkedArray], count: int) -> Iterator[pa.Table]:
         """One table for each report, in order."""
@@ -105,8 +154,14 @@ class Evaluation:
         plain = table.drop_columns(["report"])
         return (plain.slice(low, high - low) for low, high in pairwise(map(int, borders)))
 
-    def _means(self, known: Profile | None) -> Means:
-        return Means(self.semantics.content, self.semantics.empty_aggregate, known)
+
+def _from(base: int, due: DueReport) -> DueReport:
+    """A report as it is when time counts from ``base`` (ms)."""
+    views = tuple(
+        replace(view, start=view.start - base, end=view.end - base, first=view.first - base, last=view.last - base)
+        for view in due.views
+    )
+    return DueReport(due.instant - base, views)
 
 
 def _of_sets(report: pa.ChunkedArray, net: pa.ChunkedArray, terms: Sequence[pa.ChunkedArray]) -> pa.Array:

@@ -1,30 +1,13 @@
 """Which elements of a batch came too late: element by element by the lateness bound, however batches fall."""
 
-from dataclasses import dataclass
-
 import numpy as np
-import pyarrow as pa
 
+from streamgauge.engines.spark.arrived import Heads, Numbers
 from streamgauge.engines.spark.closes import Closes
 from streamgauge.engines.spark.state import State
 from streamgauge.semantics.refusal import OutOfOrderError
 
 _EARLY = -(2**62)
-
-
-@dataclass(frozen=True)
-class Heads:
-    """The elements of a batch without their triples, by ``sequence``; ``time`` in ms."""
-
-    sequence: "np.ndarray[tuple[int], np.dtype[np.int64]]"
-    time: "np.ndarray[tuple[int], np.dtype[np.int64]]"
-
-    @classmethod
-    def of(cls, table: pa.Table) -> "Heads":
-        """From columns sequence and time in any order."""
-        sequence, time = (table.column(name).to_numpy() for name in ("sequence", "time"))
-        order = np.argsort(sequence, kind="stable")
-        return cls(sequence[order], time[order])
 
 
 def surely_in_time(first: int, last: int, state: State, closes: Closes) -> bool:
@@ -48,7 +31,7 @@ def late(heads: Heads, state: State, closes: Closes) -> list[int]:
     return [int(sequence) for sequence in heads.sequence[found]]
 
 
-def _refuse_disorder(heads: Heads, before: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> None:
+def _refuse_disorder(heads: Heads, before: Numbers) -> None:
     back = np.flatnonzero(heads.time < before)
     if len(back):
         at = back[0]
@@ -58,9 +41,7 @@ def _refuse_disorder(heads: Heads, before: "np.ndarray[tuple[int], np.dtype[np.i
         )
 
 
-def _frontier(
-    watermarks: "np.ndarray[tuple[int], np.dtype[np.int64]]", state: State, closes: Closes
-) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+def _frontier(watermarks: Numbers, state: State, closes: Closes) -> Numbers:
     """The times (ms) below which nothing may come any more when the watermark is at these."""
     closed = 0 if closes.half_open else 1
     limits = watermarks - closed if state.passed is None else np.maximum(watermarks - closed, state.passed)

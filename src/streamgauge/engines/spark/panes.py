@@ -8,103 +8,55 @@ from pathlib import Path
 from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from streamgauge.compute.spark.intervals import varying
-from streamgauge.compute.spark.profile import Counts, Profile, counts_for
-from streamgauge.engines.spark.lateness import Heads
+from streamgauge.compute.spark.profile import Counts, counts_for
+from streamgauge.engines.spark.arrived import Arrived, arrived
+from streamgauge.engines.spark.shown import ROWS, Held
 from streamgauge.engines.spark.state import Pane, State
 from streamgauge.model.query import ContinuousQuery
-from streamgauge.wire.stream import SCHEMA, StreamError
-
-ROWS = (
-    "stream string, time long, sequence long, position int, subject string, predicate string, object string, until long"
-)
-"""A stream table as Spark reads it."""
-
-HEADS = ("stream", "time", "sequence", "position", "predicate", "object", "file")
-
-
-@dataclass(frozen=True, slots=True)
-class Arrived:
-    """What a micro-batch brought of the query's streams, and in which files.
-
-    ``first`` and ``last`` are the earliest and latest time, ``begin`` that of the first element (ms); ``lowest`` and
-    ``highest`` are sequence numbers. ``counted`` is what the query's profile needs.
-    """
-
-    rows: int
-    first: int
-    last: int
-    begin: int
-    lowest: int
-    highest: int
-    files: tuple[str, ...]
-    counted: tuple[int, ...]
 
 
 def streaming(spark: SparkSession, folder: str, per_batch: int) -> DataFrame:
-    """The files of a growing folder of stream tables as a streaming frame of heads, ``per_batch`` files at a time."""
+    """The files of a growing folder of stream tables as a streaming frame, ``per_batch`` files at a time.
+
+    A batch is its files (``files_of``): its rows are read by the plans that answer the query.
+    """
     reader = spark.readStream.schema(ROWS).option("maxFilesPerTrigger", per_batch)
-    return reader.parquet(folder).select(*HEADS[:-1], fn.col("_metadata.file_path").alias(HEADS[-1]))
+    return reader.parquet(folder).select("sequence")
+
+
+def files_of(batch: DataFrame) -> list[str]:
+    """The paths of the files that a micro-batch takes: its plan has them, no job is needed."""
+    partitions = batch._jdf.queryExecution().toRdd().partitions()
+    return sorted({_path(file.urlEncodedPath()) for partition in partitions for file in partition.files()})
 
 
 @dataclass(frozen=True)
 class Panes:
-    """Reads and writes panes under ``folder``; only rows of the query's streams count."""
+    """Looks at files, and keeps copies under ``folder``; only rows of the query's streams count."""
 
     spark: SparkSession
     folder: Path
     query: ContinuousQuery
 
-    def measure(self, heads: DataFrame) -> Arrived | None:
-        """What came, in one small job; ``None`` when nothing did. StreamError names a file that is no stream table."""
-        places = (fn.min("sequence").alias("lowest"), fn.max("sequence").alias("highest"))
-        times = (fn.min("time").alias("first"), fn.max("time").alias("last"))
-        whole = (fn.min_by("time", "sequence").alias("begin"), fn.count("time").alias("rows"))
-        counted = self._counts.columns() if self._counts else []
-        found = self._own(heads).groupBy("file").agg(*places, *times, *whole, *counted).collect()
-        if not found:
-            return None
-        files = tuple(sorted(_path(row.file) for row in found))
-        for file in files:
-            _check(file)
-        return Arrived(
-            sum(row.rows for row in found),
-            min(row.first for row in found),
-            max(row.last for row in found),
-            min(found, key=lambda row: row.lowest).begin,
-            min(row.lowest for row in found),
-            max(row.highest for row in found),
-            files,
-            tuple(map(sum, zip(*(row[7:] for row in found), strict=True))),
-        )
+    def measure(self, files: Sequence[str]) -> Arrived | None:
+        """What came; ``None`` when nothing did. StreamError names a file that is no stream table."""
+        streams = frozenset(each.stream for each in self.query.windows)
+        return arrived(files, streams, self.counts.predicates if self.counts else ())
 
-    def heads(self, heads: DataFrame) -> Heads:
-        """The elements that came, collected through Arrow."""
-        return Heads.of(self._own(heads).filter("position = 0").select("sequence", "time").toArrow())
+    def pane(self, batch: int, came: Arrived, late: Sequence[int]) -> Pane:
+        """Where the rows of a batch are that came in time: the source's files, copied only to leave out late ones."""
+        files = self._without(batch, came.files, late) if late else came.files
+        return Pane(batch, came.first, came.last, files, came.counted, came.ends)
 
-    def pane(self, batch: int, arrived: Arrived, late: Sequence[int]) -> Pane:
-        """Where the rows that came in time are: the source's files, copied only to leave out late elements."""
-        if not late:
-            return Pane(batch, arrived.first, arrived.last, arrived.files, arrived.counted)
-        dropped = self.spark.createDataFrame(pa.table({"sequence": pa.array(late, pa.int64())}))
-        kept = self._read(arrived.files).join(fn.broadcast(dropped), "sequence", "left_anti")
-        target = self.folder / f"{batch:06}"
-        kept.write.mode("overwrite").parquet(str(target))
-        files = tuple(sorted(map(str, target.glob("*.parquet"))))
-        return Pane(batch, arrived.first, arrived.last, files, arrived.counted)
-
-    def rows(self, panes: Iterable[Pane], first: int, last: int) -> tuple[DataFrame, Profile | None]:
-        """The rows of the query's streams from one time to another (ms, both included), and what is known of them."""
-        held = [pane for pane in panes if pane.first <= last and pane.last >= first]
-        files = [file for pane in held for file in pane.files]
-        frame = self._read(files) if files else self.spark.createDataFrame([], ROWS)
-        known = self._counts.profile(pane.counted for pane in held) if self._counts else None
-        time = fn.col("time")
-        return self._own(frame).filter(time.between(varying(first, time), varying(last, time))), known
+    def held(self, panes: Iterable[Pane], first: int, last: int) -> Held:
+        """What may be of some time between two (ms, both included)."""
+        found = [pane for pane in panes if pane.first <= last and pane.last >= first]
+        files = tuple(file for pane in found for file in pane.files)
+        counted = map(sum, zip(*(pane.counted for pane in found), strict=True))
+        return Held(files, any(pane.ends for pane in found), tuple(counted))
 
     def delete(self, before: State, after: State) -> None:
         """Remove own files that neither the batch before nor this one needs, so that a batch can be done again."""
@@ -113,28 +65,21 @@ class Panes:
             if folder.name not in kept:
                 shutil.rmtree(folder, ignore_errors=True)
 
-    def _own(self, frame: DataFrame) -> DataFrame:
-        return frame.filter(fn.col("stream").isin(*sorted({each.stream for each in self.query.windows})))
-
     @cached_property
-    def _counts(self) -> Counts | None:
+    def counts(self) -> Counts | None:
+        """What has to be known of the triples."""
         return counts_for(self.query.form, self.query.windows)
 
-    def _read(self, files: Sequence[str]) -> DataFrame:
-        frame = self.spark.read.schema(ROWS).parquet(*files)
-        ends = any("until" in pq.read_schema(file).names for file in files)
-        return frame if ends else frame.drop("until")
+    def _without(self, batch: int, files: Sequence[str], late: Sequence[int]) -> tuple[str, ...]:
+        """The paths of copies without these elements."""
+        dropped = self.spark.createDataFrame(pa.table({"sequence": pa.array(late, pa.int64())}))
+        read = self.spark.read.schema(ROWS).parquet(*files)
+        target = self.folder / f"{batch:06}"
+        read.join(fn.broadcast(dropped), "sequence", "left_anti").write.mode("overwrite").parquet(str(target))
+        return tuple(sorted(map(str, target.glob("*.parquet"))))
 
 
 def _path(file: str) -> str:
-    """A file's path as Spark's metadata names it."""
+    """A file's path as Spark names it."""
     parsed = urlparse(file)
     return unquote(parsed.path) if parsed.scheme in ("", "file") else file
-
-
-def _check(file: str) -> None:
-    """StreamError names the column that a file lacks."""
-    names = pq.read_schema(file).names
-    for field in SCHEMA:
-        if field.name not in names:
-            raise StreamError(f"{file}: column {field.name} is missing: expected are {', '.join(SCHEMA.names)}")

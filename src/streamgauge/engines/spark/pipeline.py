@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from streamgauge.engines.spark import topic
 from streamgauge.engines.spark.batches import Batches, Done, Sink
 from streamgauge.engines.spark.landing import Landing
 from streamgauge.engines.spark.panes import streaming
@@ -22,7 +23,7 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import RunHeader
 from streamgauge.model.semantics import Semantics
 from streamgauge.semantics.refusal import RefusedError
-from streamgauge.sources import open_sink, open_source
+from streamgauge.sources import kafka, open_sink, open_source
 from streamgauge.sources.address import parse_address
 from streamgauge.wire.formats import Reading
 from streamgauge.wire.run import RunError, read_json, write_json
@@ -30,6 +31,9 @@ from streamgauge.wire.semantics import to_json
 
 ANY_ORDER = Reading(lateness=1 << 62)
 """How sources are read whose elements land first: what is too late is said by the batches, not by the reader."""
+
+VERSION = 2
+"""Of the checkpoint."""
 
 _MESSAGES = ("kafka", "mqtt", "-")
 
@@ -65,11 +69,12 @@ def run(spark: SparkSession, job: Job, tell: Callable[[Done], None]) -> State:
     started = _claim(job)
     folder, landing = _landed(job)
     sink = _sink(job, folder, started)
-    batches = Batches(configured(spark), job.query, job.semantics, job.checkpoint, Told(sink, tell))
+    own = configured(spark)
+    batches = Batches(own, job.query, job.semantics, job.checkpoint, Told(sink, tell))
     thread = landing and landing.start()
     if thread and job.drain:
         _wait(thread, landing)
-    running = _started(spark, job, folder, batches)
+    running = _started(own, job, folder, batches)
     try:
         _until_done(running, batches, landing)
         state = batches.drain() if job.drain else batches.state
@@ -97,11 +102,24 @@ class Told:
 
 def _started(spark: SparkSession, job: Job, folder: Path, batches: Batches) -> StreamingQuery:
     folder.mkdir(parents=True, exist_ok=True)
-    writer = streaming(configured(spark), str(folder), job.files).writeStream.foreachBatch(batches)
+    if _by_offsets(job):
+        writer = topic.streamed(spark, job.source).writeStream.foreachBatch(_kept(folder, batches))
+    else:
+        writer = streaming(spark, str(folder), job.files).writeStream.foreachBatch(batches)
     writer = writer.option("checkpointLocation", str(job.checkpoint / "spark"))
     if job.drain:
         return writer.trigger(availableNow=True).start()
     return writer.trigger(processingTime=f"{job.every} milliseconds").start()
+
+
+def _kept(folder: Path, batches: Batches) -> Callable[[DataFrame, int], None]:
+    """Does batches of a topic, each kept as a file of the folder."""
+
+    def take(rows: DataFrame, batch: int) -> None:
+        file = folder / f"{batch:09}.parquet"
+        batches.take(lambda before: [str(file)] if topic.keep(rows, file, before.next) else [], batch)
+
+    return take
 
 
 def _until_done(running: StreamingQuery, batches: Batches, landing: Landing | None) -> None:
@@ -127,8 +145,15 @@ def _landed(job: Job) -> tuple[Path, Landing | None]:
     if address.scheme == "file" and Path(address.path).is_dir() and _is_tables(Path(address.path)):
         return Path(address.path), None
     folder = job.checkpoint / "landed"
-    anew = address.scheme == "file" or (address.scheme.startswith("kafka") and "group" not in address.options)
-    return folder, Landing(folder, open_source(job.source, ANY_ORDER), anew)
+    if _by_offsets(job):
+        return folder, None
+    return folder, Landing(folder, open_source(job.source, ANY_ORDER), address.scheme == "file")
+
+
+def _by_offsets(job: Job) -> bool:
+    """Whether the source is a topic whose place is in the checkpoint; that of a ``group`` is at the brokers."""
+    address = parse_address(job.source)
+    return address.scheme in kafka.SCHEMES and "group" not in address.options
 
 
 def _is_tables(folder: Path) -> bool:
@@ -148,12 +173,12 @@ def _claim(job: Job) -> int:
     """Write what the checkpoint is for, or refuse one that is for something else; when it was begun (ns)."""
     file = job.checkpoint / "job.json"
     asked = {"query": job.text, "semantics": to_json(job.semantics), "source": job.source, "sink": job.sink}
-    data = json.loads(json.dumps({"format": "streamgauge stream", "version": 1, **asked}))
+    data = json.loads(json.dumps({"format": "streamgauge stream", "version": VERSION, **asked}))
     if not file.exists():
         started = time.time_ns()
         write_json(file, data | {"started": started})
         return started
-    known = read_json(file, "streamgauge stream", 1)
+    known = read_json(file, "streamgauge stream", VERSION)
     differing = sorted(name for name in asked if known.get(name) != data[name])
     if differing:
         raise CheckpointError(

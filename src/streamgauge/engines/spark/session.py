@@ -133,11 +133,10 @@ class MicroBatches:
         self._next = self._closes.after(self._reached)
         self._ended = self._clock()
 
-    def _batch(self, heads: DataFrame, batch: int) -> None:
-        """Do a batch; its heads are read in a session of the streaming query's own."""
-        for own in (heads.sparkSession, self._spark):
-            set_all(own, self._plans)
-        self._batches(heads, batch)
+    def _batch(self, rows: DataFrame, batch: int) -> None:
+        """Do a batch with plans that suit its size."""
+        set_all(self._spark, self._plans)
+        self._batches(rows, batch)
 
     def _answered(self) -> None:
         try:

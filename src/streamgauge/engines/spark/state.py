@@ -17,13 +17,17 @@ KEPT = 100
 
 @dataclass(frozen=True, slots=True)
 class Pane:
-    """Where the rows of one batch are (Parquet files), which times (ms) they span, and what was counted over them."""
+    """Where the rows of one batch are (Parquet files), which times (ms) they span, and what was counted over them.
+
+    ``counted`` has the triples of each predicate of the query, ``ends`` says whether elements may end by themselves.
+    """
 
     batch: int
     first: int
     last: int
     files: tuple[str, ...]
     counted: tuple[int, ...] = ()
+    ends: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,185 @@
+"""A Kafka topic as a source of Structured Streaming: its offsets are in the checkpoint, so a batch can be read again.
+
+Spark's own connector is no part of its Python package. This one reads through librdkafka, a task for each partition of
+the topic, and what a batch read is kept as a stream table beside the checkpoint.
+"""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+
+from streamgauge.engines.spark.shown import ROWS
+from streamgauge.sources.kafka_log import KafkaLog, Logged
+from streamgauge.wire.formats import Reading
+from streamgauge.wire.stream import to_table
+
+MOST_MESSAGES = 200_000
+"""Messages that a batch takes at most."""
+
+_PLACES = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("item", pa.int32()), ("arrived", pa.int64())])
+_PIECE = 10_000
+_ANY_ORDER = Reading(lateness=1 << 62)
+
+
+class Topic(DataSource):  # type: ignore[misc]
+    """The data source ``streamgauge_topic``; its option ``url`` is the topic's."""
+
+    @classmethod
+    def name(cls) -> str:
+        """How Spark knows it."""
+        return "streamgauge_topic"
+
+    def schema(self) -> str:
+        """A stream table whose sequence numbers count within a piece, with each row's place in the topic."""
+        return f"{ROWS}, partition int, offset long, item int, arrived long"
+
+    def streamReader(self, schema: Any) -> "TopicReader":  # noqa: ARG002, N802 (Spark's)
+        """Reads batches."""
+        return TopicReader(self.options["url"])
+
+
+@dataclass
+class Span(InputPartition):  # type: ignore[misc]
+    """What one task reads: a partition of the topic from an offset up to another, excluded."""
+
+    partition: int
+    start: int
+    end: int
+
+
+class TopicReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
+    """Offsets are a number for each partition, by its name."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._target: dict[str, int] | None = None
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802
+        """Where the URL says to begin."""
+        return _named(self._ask(KafkaLog.begins))
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """So many messages a batch."""
+        return ReadMaxRows(MOST_MESSAGES)
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
+        """The end, or as far as the limit allows, each partition by its share."""
+        ends = self._target or _named(self._ask(KafkaLog.ends))
+        return ends if isinstance(limit, ReadAllAvailable) else _limited(start, ends, limit)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Go no further than what is there now."""
+        self._target = _named(self._ask(KafkaLog.ends))
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        """A task for each partition that has something new; one that is new itself begins at its first message."""
+        spans = [Span(int(name), start.get(name, 0), upto) for name, upto in end.items()]
+        return [span for span in spans if span.start < span.end]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one task."""
+        assert isinstance(partition, Span)
+        log = KafkaLog(self._url, _ANY_ORDER)
+        try:
+            piece: list[Logged] = []
+            for logged in log.between(partition.partition, partition.start, partition.end):
+                piece.append(logged)
+                if len(piece) == _PIECE:
+                    yield _rows(partition.partition, piece)
+                    piece = []
+            if piece:
+                yield _rows(partition.partition, piece)
+        finally:
+            log.close()
+
+    def _ask(self, question: Any) -> dict[int, int]:
+        log = KafkaLog(self._url, _ANY_ORDER)
+        try:
+            found: dict[int, int] = question(log)
+            return found
+        finally:
+            log.close()
+
+
+def streamed(spark: SparkSession, url: str) -> DataFrame:
+    """The topic as a streaming frame."""
+    spark.dataSource.register(Topic)
+    return spark.readStream.format(Topic.name()).option("url", url).load()
+
+
+def keep(rows: DataFrame, file: Path, first: int) -> bool:
+    """Write a batch's rows as a stream table, numbered from ``first``; false when there are none.
+
+    The same rows and number give the same file, which is there whole or not at all, and on the disk.
+    """
+    table = _ordered(rows.toArrow(), first)
+    if not len(table):
+        return False
+    file.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = file.with_name(f".{file.stem}")
+    pq.write_table(table, unfinished)
+    with unfinished.open("rb") as written:
+        os.fsync(written.fileno())
+    unfinished.rename(file)
+    return True
+
+
+def _ordered(table: pa.Table, first: int) -> pa.Table:
+    """The rows as partitions were written to: by the brokers' time, in each partition by offset."""
+    places = {name: table.column(name).to_numpy() for name in (*_PLACES.names, "position")}
+    order = np.lexsort([places[name] for name in ("position", "item", "offset", "partition")])
+    arrived = places["arrived"].copy()
+    for number in np.unique(places["partition"]):
+        own = order[places["partition"][order] == number]
+        arrived[own] = np.maximum.accumulate(arrived[own])
+    order = np.lexsort([*(places[name] for name in ("position", "item", "offset", "partition")), arrived])
+    begins = places["position"][order] == 0
+    numbered = pa.array(first - 1 + np.cumsum(begins), pa.int64())
+    found = table.take(pa.array(order)).drop_columns(_PLACES.names)
+    found = found.set_column(found.column_names.index("sequence"), "sequence", numbered)
+    ends = found.column("until")
+    return found.drop_columns(["until"]) if ends.null_count == len(ends) else found
+
+
+def _rows(partition: int, piece: Sequence[Logged]) -> pa.RecordBatch:
+    """A row per triple of some elements."""
+    table = to_table([each.element for each in piece])
+    if "until" not in table.column_names:
+        table = table.append_column("until", pa.nulls(len(table), pa.int64()))
+    sizes = [len(each.element.added) for each in piece]
+    columns = [
+        np.repeat(np.array(values), sizes)
+        for values in (
+            [partition] * len(piece),
+            [each.offset for each in piece],
+            [each.item for each in piece],
+            [each.arrived for each in piece],
+        )
+    ]
+    for place, column in zip(_PLACES, columns, strict=True):
+        table = table.append_column(place, pa.array(column, place.type))
+    (batch,) = table.combine_chunks().to_batches()
+    return batch
+
+
+def _named(places: Mapping[int, int]) -> dict[str, int]:
+    return {str(number): offset for number, offset in places.items()}
+
+
+def _limited(start: Mapping[str, int], ends: Mapping[str, int], limit: ReadLimit) -> dict[str, int]:
+    """As far as so many messages, of each partition in proportion to what waits there."""
+    assert isinstance(limit, ReadMaxRows)
+    waiting = {name: end - start.get(name, 0) for name, end in ends.items()}
+    total = sum(waiting.values())
+    if total <= limit.max_rows:
+        return dict(ends)
+    return {name: start.get(name, 0) + -(-count * limit.max_rows // total) for name, count in waiting.items()}
