@@ -4,6 +4,7 @@ import csv
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from itertools import chain
 from typing import TypeAlias
 
@@ -88,7 +89,7 @@ class Shown:
         self, console: Console, query: ContinuousQuery, semantics: Semantics, prefixes: Mapping[str, str]
     ) -> None:
         self._console = console
-        self._prefixes = sorted(prefixes.items(), key=lambda pair: -len(pair[1]))
+        self._short = partial(shortened, prefixes=longest_first(prefixes))
         r2s = query.r2s or semantics.r2s
         self._signs = {R2S.RSTREAM: {"+": "", "-": "-"}, R2S.ISTREAM: {"+": "+", "-": "-"}, R2S.DSTREAM: {"+": "-"}}[
             r2s
@@ -115,27 +116,34 @@ class Shown:
             table.add_row(*([Text(sign)] if any(signs) else []), *cells)
         return table
 
-    def _short(self, term: Term | None) -> str:
-        if term is None:
-            return ""
-        if is_literal(term):
-            return _plain(term) if datatype(term) in _PLAIN else term
-        if is_iri(term):
-            for prefix, start in self._prefixes:
-                if term.startswith(start, 1):
-                    return f"{prefix}:{term[1 + len(start) : -1]}"
-        return term
+
+def longest_first(prefixes: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Prefixes with their IRIs, in the order in which they are tried."""
+    return sorted(prefixes.items(), key=lambda pair: -len(pair[1]))
+
+
+def shortened(term: Term | None, prefixes: Sequence[tuple[str, str]]) -> str:
+    """A term for people: plain values, IRIs by the first prefix that fits."""
+    if term is None:
+        return ""
+    if is_literal(term):
+        return _plain(term) if datatype(term) in _PLAIN else term
+    if is_iri(term):
+        for prefix, start in prefixes:
+            if term.startswith(start, 1):
+                return f"{prefix}:{term[1 + len(start) : -1]}"
+    return term
 
 
 def _headline(answer: Answer) -> str:
-    scope = f"[{_time(answer.scope[0])} .. {_time(answer.scope[1])}]" if answer.scope else ""
-    instant = _time(answer.instant) if answer.instant is not None else ""
+    scope = f"[{timed(answer.scope[0])} .. {timed(answer.scope[1])}]" if answer.scope else ""
+    instant = timed(answer.instant) if answer.instant is not None else ""
     count = len(answer.added) + len(answer.removed)
     what = "" if answer.kind == "boolean" else f"{count} row{'' if count == 1 else 's'}"
     return "  ".join(filter(None, [instant, scope, what])) or "report"
 
 
-def _time(ms: int) -> str:
+def timed(ms: int) -> str:
     """Seconds, or date and time where the number looks like ms since 1970."""
     if ms < _EPOCH_LIKE:
         return f"{ms / 1000:g} s"

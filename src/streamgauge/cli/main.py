@@ -19,6 +19,8 @@ from streamgauge.engines import EngineError
 from streamgauge.query import QueryError
 from streamgauge.semantics.profiles import UnknownProfileError
 from streamgauge.semantics.refusal import OutOfOrderError, RefusedError, StreamNameError
+from streamgauge.services.fragments.annotations import UnknownMethodError
+from streamgauge.services.fragments.streaming.asked import RefusedQueryError
 from streamgauge.services.web.tokens import TokenError
 from streamgauge.sources import SourceError
 from streamgauge.watching import WatchError
@@ -50,6 +52,8 @@ BAD_INPUT = (
     SourceError,
     StreamNameError,
     TokenError,
+    RefusedQueryError,
+    UnknownMethodError,
 )
 """What a user can put right: printed as its sentence, without a stack trace."""
 

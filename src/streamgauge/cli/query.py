@@ -65,7 +65,7 @@ def query(
     define: Annotated[list[str] | None, typer.Option("--set", "--define", "-D", help="A query parameter.")] = None,
 ) -> None:
     """Answer a continuous query on streams; print the answers as they come."""
-    text = _filled(file, define or ())
+    text = filled(file, define or ())
     options: Options = {"semantics": semantics, "static": static, "engine": engine, "lateness": lateness, "t0": t0}
     options["advance"] = "wall" if wall else None
     options["end"] = duration(advance_to) if advance_to else "windows"
@@ -74,7 +74,8 @@ def query(
         raise typer.Exit(_print(answers, tell, limit))
 
 
-def _filled(file: str, define: Sequence[str]) -> str:
+def filled(file: str, define: Sequence[str]) -> str:
+    """The query of a file (``-`` for standard input), its parameters filled in from ``NAME=VALUE``."""
     template = sys.stdin.read() if file == "-" else read_text(Path(file))
     try:
         return fill(template, dict(_pair(item) for item in define))

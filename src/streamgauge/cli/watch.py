@@ -1,0 +1,177 @@
+"""The command ``watch``: a query kept current over changing Linked Data, shown as a live table or as JSON lines."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncGenerator, Callable
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Annotated
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from streamgauge.cli.answers import longest_first, shortened, timed
+from streamgauge.cli.exits import Exit
+from streamgauge.cli.query import filled
+from streamgauge.model.answer import Answer
+from streamgauge.model.terms import Row
+from streamgauge.query.prologue import read_prologue
+from streamgauge.query.tokens import tokens
+from streamgauge.services.fragments.annotations import method
+from streamgauge.services.fragments.streaming.asked import asked
+from streamgauge.services.fragments.streaming.events import Event, Failed, Fresh
+from streamgauge.services.fragments.streaming.following import Sends
+from streamgauge.services.fragments.streaming.streamer import Caching
+from streamgauge.services.fragments.streaming.timing import Timing
+from streamgauge.services.fragments.streaming.watching import PLANS, Terms, follow
+from streamgauge.services.fragments.style import VOCABULARIES, Border, Label, Style
+from streamgauge.wire.lines import encode_answer
+from streamgauge.workloads.parameters import duration
+
+
+def register(app: typer.Typer) -> None:
+    """Add this group's commands."""
+    app.command("watch")(watch)
+
+
+def _ms(value: str | None) -> int | None:
+    if value is None:
+        return None
+    try:
+        return duration(value)
+    except ValueError as error:
+        raise typer.BadParameter(f"{value!r}: {error}") from error
+
+
+def watch(
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="The query's file; - for standard input.")],
+    urls: Annotated[
+        list[str], typer.Argument(metavar="URL...", help="Where the data is: fragments, feeds, endpoints.")
+    ],
+    plan: Annotated[str, typer.Option(help="incremental, or streamer: the loop as published.")] = "incremental",
+    at_most_every: Annotated[str | None, typer.Option(help="Poll less often than the data ends: 60s.")] = None,
+    period: Annotated[str | None, typer.Option(help="Poll at least so often: 10s.")] = None,
+    cache: Annotated[Caching, typer.Option(help="What is kept between polls.")] = Caching.ON,
+    whole: Annotated[bool, typer.Option("--whole", help="Print all rows at each poll, not what changed.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="End after the first answer.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines on a terminal too.")] = False,
+    annotated: Annotated[str, typer.Option("--method", help="How facts with a time are written.")] = "graphs",
+    label: Annotated[Label, typer.Option(help="What is said of their time.")] = Label.EXPIRATION,
+    vocabulary: Annotated[str, typer.Option(help="paper or prototype.")] = "paper",
+    border: Annotated[Border, typer.Option(help="Whether a final time belongs to the fact.")] = Border.EXCLUSIVE,
+    define: Annotated[list[str] | None, typer.Option("--set", "--define", "-D", help="A query parameter.")] = None,
+) -> None:
+    """Keep the answer of a query over changing Linked Data current."""
+    text = filled(query, define or ())
+    live = sys.stdout.isatty() and not as_json
+    style = _style(annotated, label, vocabulary, border)
+    timing = Timing(_ms(at_most_every), _ms(period))
+    if plan not in PLANS:
+        raise typer.BadParameter(f"{plan!r}: there are {', '.join(PLANS)}", param_hint="--plan")
+    shown = _Shown(text, asked(text).columns) if live else _Lines()
+    sends = Sends.WHOLE if whole or live else Sends.CHANGES
+    terms = Terms(plan, cache, style, timing, sends, tell=shown.tell)
+    with shown:
+        code = _until_left(follow(text, urls, terms), shown.show, once)
+    raise typer.Exit(code)
+
+
+def _style(annotated: str, label: Label, vocabulary: str, border: Border) -> Style:
+    if vocabulary not in VOCABULARIES:
+        raise typer.BadParameter(f"{vocabulary!r}: there are {', '.join(VOCABULARIES)}", param_hint="--vocabulary")
+    method(annotated)
+    return Style(annotated, label, VOCABULARIES[vocabulary], border=border)
+
+
+def _until_left(answers: AsyncGenerator[Answer, None], show: Callable[[Answer], None], once: bool) -> int:
+    """Show the answers until Ctrl-C, a reader that leaves, or the first."""
+
+    async def run() -> None:
+        try:
+            async for answer in answers:
+                show(answer)
+                if once:
+                    return
+        finally:
+            await answers.aclose()
+
+    try:
+        asyncio.run(run())
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return Exit.RIGHT
+
+
+class _Lines:
+    """Answers as JSON lines on standard output, failures as sentences on standard error."""
+
+    def __enter__(self) -> "_Lines":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Nothing is open."""
+
+    def show(self, answer: Answer) -> None:
+        """One line."""
+        sys.stdout.buffer.write(encode_answer(answer))
+        sys.stdout.buffer.flush()
+
+    def tell(self, event: Event) -> None:
+        """What failed."""
+        if isinstance(event, Failed):
+            typer.echo(f"streamgauge: {_failed(event)}", err=True)
+
+
+class _Shown:
+    """The answer as it is now, on a terminal; new rows are marked until the next change."""
+
+    def __init__(self, text: str, columns: tuple[str, ...]) -> None:
+        self._prefixes = longest_first(read_prologue(text, tokens(text)).prefixes)
+        self._columns = columns
+        self._rows: tuple[Row, ...] = ()
+        self._new: frozenset[Row] = frozenset()
+        self._said = Text("asking ...", style="dim")
+        self._live = Live(self._table(), console=Console(highlight=False), auto_refresh=False)
+
+    def __enter__(self) -> "_Shown":
+        self._live.start(refresh=True)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._live.stop()
+
+    def show(self, answer: Answer) -> None:
+        """All rows as they are now."""
+        self._new = frozenset(answer.added).difference(self._rows) if self._rows else frozenset()
+        self._rows = answer.added
+        self._live.update(self._table(), refresh=True)
+
+    def tell(self, event: Event) -> None:
+        """Say how it stands below the table."""
+        match event:
+            case Failed():
+                self._said = Text(_failed(event), style="bold red")
+            case Fresh(instant=instant, next=following):
+                again = datetime.fromtimestamp(following / 1000, UTC).strftime("%H:%M:%SZ")
+                self._said = Text(f"at {timed(instant)}, next at {again}, Ctrl-C to end", style="dim")
+        self._live.update(self._table(), refresh=True)
+
+    def _table(self) -> Table:
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, caption=self._said, caption_justify="left")
+        for column in ("", *self._columns):
+            table.add_column(column, overflow="fold")
+        for row in self._rows:
+            cells = [shortened(term, self._prefixes) for term in row]
+            table.add_row("+" if row in self._new else "", *map(Text, cells), style="bold" if row in self._new else "")
+        return table
+
+
+def _failed(event: Failed) -> str:
+    return f"{event.why}; trying again in {event.again:.1f} s"
