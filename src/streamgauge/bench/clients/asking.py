@@ -1,0 +1,73 @@
+"""What clients ask: the trains workload's queries, for the fragments client and for engines with windows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from streamgauge import workloads
+from streamgauge.bench.clients.scenario import Scenario
+from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
+from streamgauge.model.terms import Triple
+from streamgauge.query import fill, parse
+
+WINDOWS: Final = {"WSIZE": "1h", "WSLIDE": "10s"}
+"""As the paper's baselines had them: C-SPARQL [RANGE 1h STEP 10s], CQELS [RANGE 60m SLIDE 10s]."""
+
+TOWNS: Final = 18
+PLATFORMS: Final = 14
+SLIDE_MS: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """An engine behind the query service, under a semantics; ``beside``: static patterns stand outside its window."""
+
+    engine: str
+    semantics: str
+    beside: bool = False
+
+
+PLANS: Final = {
+    "incremental": ("incremental", "on"),
+    "polling": ("incremental", "off"),
+    "streamer": ("streamer", "on"),
+    "streamer-no-cache": ("streamer", "off"),
+    "streamer-prototype-off": ("streamer", "prototype"),
+}
+"""Fragments clients: the system's name, its plan and cache; polling has data without times, asked anew."""
+
+SERVICES: Final = {
+    "live-csparql": Service("live", "csparql-0.9.7"),
+    "live-cqels": Service("live", "cqels"),
+    "csparql": Service("csparql", "csparql-0.9.7"),
+    "cqels": Service("cqels", "cqels-1.x", True),
+}
+"""Engines behind ``engine serve``."""
+
+SYSTEMS: Final = (*PLANS, *SERVICES)
+
+
+def continuous(scenario: Scenario, client: int) -> tuple[ContinuousQuery, str]:
+    """What a client asks with windows, and its text (RSP-QL)."""
+    service = SERVICES.get(scenario.system)
+    name = "head-sign" if scenario.distinct else scenario.query
+    if service is not None and service.beside:
+        name += "-beside"
+    template = workloads.query_text(workloads.load("trains"), name)
+    town, platform = client % TOWNS + 1, client // TOWNS % PLATFORMS + 1
+    values = {**WINDOWS, "TOWN": town, "PLATFORM": platform}
+    text = fill(template, {name: value for name, value in values.items() if f"${{{name}}}" in template})
+    return parse(text, "rspql"), text
+
+
+def lasting(query: ContinuousQuery, static: Sequence[Triple]) -> ContinuousQuery:
+    """The query over all that holds: what the fragments client is to answer."""
+    windows = tuple(StreamWindow(each.stream, Window(SLIDE_MS, SLIDE_MS, "landmark")) for each in query.windows)
+    return ContinuousQuery(query.form, windows, None, static, sparql=query.sparql)
+
+
+def wish(scenario: Scenario, client: int, static: str) -> dict[str, Any]:
+    """What registers a client's query at the service; ``static`` is N-Triples."""
+    service = SERVICES[scenario.system]
+    text = continuous(scenario, client)[1]
+    return {"query": text, "dialect": "rspql", "semantics": service.semantics, "static": static}

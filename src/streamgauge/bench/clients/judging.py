@@ -1,0 +1,126 @@
+"""Whether what clients were told is right: by the definition, over the facts that the server held when it was asked."""
+
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from json import dumps
+from typing import Any, TypeAlias
+
+from streamgauge.bench.clients.asking import SERVICES, continuous, lasting
+from streamgauge.bench.clients.renewing import Update, updates
+from streamgauge.bench.clients.rows import digest
+from streamgauge.bench.clients.scenario import Scenario
+from streamgauge.bench.expected.reports import definition
+from streamgauge.bench.expected.valid import Valid
+from streamgauge.bench.judging.oracle import Rules, check
+from streamgauge.model.answer import Answer
+from streamgauge.model.element import StreamElement
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.run import Fed, Run, RunHeader
+from streamgauge.model.terms import Triple
+from streamgauge.semantics.profiles import FRAGMENTS, profile
+from streamgauge.wire.lines import decode_answer
+
+Right: TypeAlias = Callable[[Mapping[str, Any]], bool | None]
+"""Whether an answer (a client's line) is right, ``None`` where that cannot be said."""
+
+
+class Fragments:
+    """Answers of fragments clients: right when they are those of some instant between the server's Date and reception.
+
+    Date has whole seconds, so an answer may be of any instant of that second or later, until it was there. The server
+    held an update from when it applied it until it applied the next.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        elements: Sequence[StreamElement],
+        static: Sequence[Triple],
+        applied: Sequence[tuple[int, int]],
+    ) -> None:
+        self._scenario, self._static = scenario, tuple(static)
+        by_time = {update.time: update for update in updates(elements, scenario.slack)}
+        held = [(at, by_time[time]) for at, time in applied]
+        self._history = history(held, elements[0].stream)
+        self._valid: dict[ContinuousQuery, Valid] = {}
+        self._digests: dict[tuple[int, tuple[object, ...]], str] = {}
+
+    def right(self, line: Mapping[str, Any]) -> bool | None:
+        """Whether an answer is right."""
+        query = continuous(self._scenario, line["client"])[0]
+        if query not in self._valid:
+            self._valid[query] = Valid(lasting(query, self._static), FRAGMENTS, self._history)
+        found = self._valid[query].within(line["instant"], line["received"])
+        return any(digest(rows) == line["rows"] for rows in found)
+
+
+def history(applied: Sequence[tuple[int, Update]], stream: str) -> list[StreamElement]:
+    """What a server held, from when (ms) it had applied an update until it had applied the next, or it ended."""
+    ends = [at for at, _ in applied[1:]]
+    last = applied[-1][0] + applied[-1][1].until - applied[-1][1].time
+    return [
+        StreamElement(stream, at, number, update.triples, (), end)
+        for number, ((at, update), end) in enumerate(zip(applied, [*ends, last], strict=True))
+    ]
+
+
+def services(
+    scenario: Scenario,
+    elements: Sequence[StreamElement],
+    static: Sequence[Triple],
+    lines: Sequence[Mapping[str, Any]],
+    begins: int,
+) -> tuple[str, Right]:
+    """The common judge's word on the first client's answers, and whether others had the same at each instant.
+
+    Where queries are distinct, or answers name no instant, other clients' answers are not judged.
+    """
+    own = [line for line in lines if "answer" in line]
+    if not own:
+        return "no answer", lambda _line: None
+    service = SERVICES[scenario.system]
+    semantics = profile(service.semantics)
+    query, text = continuous(scenario, 0)
+    answers = [_answer(line) for line in own]
+    advanced = max((line["received"] - begins for line in own), default=0)
+    times = [each.time for each in elements]
+    fed = [each for each in elements if each.time <= advanced]
+    header = RunHeader(
+        service.engine, query.with_static(tuple(static)), text, "rspql", semantics,
+        times[bisect_right(times, advanced) - 1], begins * 1_000_000, factor=1.0,
+        evaluator="changes" if service.engine == "live" else None,
+    )  # fmt: skip
+    hands = [Fed(each.sequence, each.time, (begins + each.time) * 1_000_000, (begins + each.time) * 1_000_000,
+                 len(each.added)) for each in fed]  # fmt: skip
+    verdict = check(Run(header, tuple(answers), tuple(hands)), definition(fed), 0, Rules())
+    said = f"{verdict.judgement}, precision {verdict.precision:.3f}, recall {verdict.recall:.3f}"
+    known = {line["instant"]: line["rows"] for line in own if line["instant"] is not None}
+
+    def same(line: Mapping[str, Any]) -> bool | None:
+        return None if scenario.distinct or line["instant"] not in known else known[line["instant"]] == line["rows"]
+
+    return f"{said} ({verdict.reason})" if verdict.reason else said, same
+
+
+def _answer(line: Mapping[str, Any]) -> Answer:
+    return replace(decode_answer(dumps(line["answer"])), received=line["received"] * 1_000_000)
+
+
+def freshness(answers: Sequence[tuple[int, int, int]], applied: Sequence[int]) -> list[int]:
+    """How long (ms) after each change each client had an answer that was asked for after it.
+
+    ``answers`` are (client, received, took), ``applied`` when the server changed; ms.
+    """
+    found: list[int] = []
+    by_client: dict[int, list[tuple[int, int]]] = {}
+    for client, received, took in answers:
+        by_client.setdefault(client, []).append((received - took, received))
+    for asked in by_client.values():
+        asked.sort()
+        begun = [at for at, _ in asked]
+        for change in applied:
+            place = bisect_right(begun, change)
+            if change >= begun[0] and place < len(asked):
+                found.append(asked[place][1] - change)
+    return found

@@ -1,0 +1,216 @@
+"""Doing a scenario: servers and clients as processes, both sides' CPU by whole trees, every answer judged; kept."""
+
+import json
+import os
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from streamgauge import workloads
+from streamgauge.bench.clients import judging
+from streamgauge.bench.clients.asking import PLANS, SERVICES, continuous, wish
+from streamgauge.bench.clients.meter import Meter
+from streamgauge.bench.clients.programs import Program, ProgramError
+from streamgauge.bench.clients.scenario import Outcome, Scenario, Served, from_json, to_json
+from streamgauge.bench.clients.serving import Publisher, caching_proxy, engine_serve, free_port
+from streamgauge.model.element import StreamElement
+from streamgauge.model.terms import Triple
+from streamgauge.wire.stream import elements
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PROGRAMS: Final = "streamgauge.bench.clients"
+EACH: Final = 100
+"""Clients of one process: asyncio tasks with connections and a cache of their own."""
+
+LEAD_S: Final = 1.0
+READY_S: Final = 600.0
+
+
+@dataclass(frozen=True)
+class Data:
+    """A workload made once: its stream table and static data as files."""
+
+    stream: Path
+    static: Path
+
+    @property
+    def elements(self) -> list[StreamElement]:
+        """The stream's elements."""
+        return list(elements(self.stream))
+
+    @property
+    def triples(self) -> list[Triple]:
+        """What is static."""
+        lines = self.static.read_text(encoding="utf-8").splitlines()
+        found = (line.removesuffix(" .").split(" ", 2) for line in lines)
+        return [(subject, predicate, item) for subject, predicate, item in found]
+
+
+@dataclass(frozen=True)
+class Doing:
+    """What doing scenarios may use: the folder where outcomes are kept, and Spark."""
+
+    folder: Path
+    spark: "Callable[[], SparkSession]"
+
+    def outcome(self, scenario: Scenario) -> Outcome:
+        """What came of a scenario, done now unless it is kept; ProgramError when it could not be done."""
+        kept = self.folder / f"{scenario.name}.json"
+        if kept.exists():
+            return from_json(json.loads(kept.read_text(encoding="utf-8")))
+        found = do(scenario, self.data(scenario), self.folder)
+        temporary = kept.with_suffix(".part")
+        temporary.write_text(json.dumps(to_json(found)), encoding="utf-8")
+        temporary.replace(kept)
+        return found
+
+    def data(self, scenario: Scenario) -> Data:
+        """The scenario's data, made when they are not there."""
+        parameters: dict[str, Any] = scenario.parameters
+        made = "-".join(f"{name}={value}" for name, value in sorted(parameters.items())).replace("/", "_")
+        folder = self.folder / "data" / f"{made}-{scenario.seed}"
+        data = Data(folder / "stream", folder / "static.nt")
+        if not data.static.exists():
+            trains = workloads.load("trains")
+            trains.generate(self.spark(), scenario.seed, **parameters).coalesce(1).write.mode("overwrite").parquet(
+                str(data.stream)
+            )
+            table = trains.static(self.spark(), scenario.seed, **parameters)  # type: ignore[attr-defined]
+            rows = zip(*table.toArrow().to_pydict().values(), strict=True)
+            data.static.write_text("".join(f"{' '.join(row)} .\n" for row in rows), encoding="utf-8")
+        return data
+
+
+def do(scenario: Scenario, data: Data, folder: Path) -> Outcome:
+    """Measure a scenario."""
+    load = os.getloadavg()[0]
+    work = _fragments if scenario.system in PLANS else _service
+    found = work(scenario, data, folder)
+    return replace(found, load=load)
+
+
+def _fragments(scenario: Scenario, data: Data, folder: Path) -> Outcome:
+    port, outer = free_port(), free_port()
+    address = f"http://127.0.0.1:{outer if scenario.proxy else port}/trains"
+    template = f"{address}{{?subject,predicate,object,graph}}"
+    told: dict[str, Any] = {
+        "stream": str(data.stream), "static": str(data.static), "method": scenario.method, "label": scenario.label,
+        "renewal": scenario.renewal, "slack": scenario.slack, "port": port, "template": template,
+    }  # fmt: skip
+    with ExitStack() as stack:
+        server = stack.enter_context(Program(f"{PROGRAMS}.fragments_server", told))
+        server.wait_for("address")
+        if scenario.proxy:
+            stack.enter_context(caching_proxy(f"http://127.0.0.1:{port}", outer, (folder / "proxy").resolve()))
+        begins = time.time_ns() // 1_000_000 + round(LEAD_S * 1000)
+        server.tell(begins=begins)
+        server.wait_for("applied")
+        asked = [continuous(scenario, client)[0].sparql for client in range(scenario.clients)]
+        plan, cache = PLANS[scenario.system]
+        task = {
+            "address": address, "plan": plan, "cache": cache, "method": scenario.method, "label": scenario.label,
+            "template": template, "spread": scenario.spread, "period": scenario.period, "jitter": scenario.jitter,
+        }  # fmt: skip
+        tasks = [{**task, "queries": part, "first": first} for first, part in _parts(asked)]
+        crowd = [stack.enter_context(Program(f"{PROGRAMS}.watchers", each)) for each in tasks]
+        with _metered(server.pid, crowd) as measured:
+            time.sleep(scenario.seconds)
+        for program in crowd:
+            program.end()
+    updates = [(line["at"], line["applied"]) for line in server.said if "applied" in line]
+    lines = [line for program in crowd for line in program.said]
+    judge = judging.Fragments(scenario, data.elements, data.triples, updates)
+    return measured.outcome(scenario, [at for at, _ in updates], lines, judge.right)
+
+
+def _service(scenario: Scenario, data: Data, folder: Path) -> Outcome:
+    del folder
+    service = SERVICES[scenario.system]
+    stream = [replace(element, until=None) for element in data.elements]
+    static = data.static.read_text(encoding="utf-8")
+    wishes = [wish(scenario, client, static) for client in range(scenario.clients)]
+    witnesses = [0]
+    with ExitStack() as stack:
+        server = stack.enter_context(engine_serve(service.engine, scenario.clients))
+        tasks = [
+            {"address": server.address, "wishes": part, "first": first, "witnesses": witnesses}
+            for first, part in _parts(wishes)
+        ]
+        crowd = [stack.enter_context(Program(f"{PROGRAMS}.subscribers", each)) for each in tasks]
+        for program in crowd:
+            program.wait_for("ready", READY_S)
+        begins = time.time_ns() // 1_000_000 + round(LEAD_S * 1000)
+        publisher = Publisher(server.address, stream, begins)
+        with _metered(server.pid, crowd) as measured:
+            publisher.start()
+            time.sleep(scenario.seconds)
+        publisher.end()
+        for program in crowd:
+            program.end()
+    if publisher.failure:
+        raise ProgramError(f"{scenario.name}: {publisher.failure}")
+    lines = [line for program in crowd for line in program.said]
+    verdict, right = judging.services(scenario, stream, data.triples, lines, begins)
+    return replace(measured.outcome(scenario, publisher.published, lines, right), verdict=verdict)
+
+
+def _parts(all_of_them: Sequence[Any]) -> Iterator[tuple[int, Sequence[Any]]]:
+    """So many for each process, and the number of the first."""
+    for first in range(0, len(all_of_them), EACH):
+        yield first, all_of_them[first : first + EACH]
+
+
+@dataclass
+class _Measured:
+    """What a meter read."""
+
+    meter: Meter
+    began: int
+    lasted: float = 0.0
+
+    def outcome(
+        self, scenario: Scenario, updates: Sequence[int], lines: Sequence[dict[str, Any]], right: judging.Right
+    ) -> Outcome:
+        """With what the clients said while it was read."""
+        over = self.began + round(self.lasted * 1000)
+        answers = [
+            Served(
+                line["client"], line["instant"], line["received"], line["size"], line.get("took", 0),
+                line.get("requests", 0), line["bytes"], right(line),
+            )
+            for line in lines if "rows" in line and line["received"] <= over
+        ]  # fmt: skip
+        failed: dict[str, int] = defaultdict(int)
+        for line in lines:
+            if "failed" in line:
+                failed[str(line["failed"])] += 1
+        return Outcome(
+            scenario=scenario,
+            server=tuple((each.at, each.percent) for each in self.meter.seconds["server"]),
+            clients=tuple((each.at, each.percent) for each in self.meter.seconds["clients"]),
+            server_cpu=self.meter.total["server"],
+            clients_cpu=self.meter.total["clients"],
+            lasted=self.lasted,
+            began=self.began,
+            updates=tuple(updates),
+            answers=tuple(answers),
+            failures=tuple(f"{count} times: {why}" for why, count in failed.items()),
+            load=0.0,
+        )
+
+
+@contextmanager
+def _metered(server: int, crowd: Sequence[Program]) -> Iterator[_Measured]:
+    """Both sides' CPU while something is done."""
+    meter = Meter({"server": (server,), "clients": tuple(program.pid for program in crowd)})
+    measured = _Measured(meter, time.time_ns() // 1_000_000)
+    began = time.monotonic()
+    with meter:
+        yield measured
+        measured.lasted = time.monotonic() - began

@@ -1,0 +1,69 @@
+"""Program: many clients of a query service in one process; each registers its query and takes its answers as events.
+
+Told ``address``, ``wishes`` (the JSON that registers a query, for each client), ``first``, ``witnesses`` (clients whose
+rows are said). Says ``ready`` when all are registered; for each answer ``client``, ``instant`` (ms of the stream),
+``received`` (ms since 1970), ``rows`` (a digest), ``size`` and ``bytes`` so far; for a witness also ``answer``.
+"""
+
+import asyncio
+import json
+import sys
+import threading
+import time
+from typing import Any
+
+import httpx
+
+from streamgauge.bench.clients.programs import say, task
+from streamgauge.bench.clients.rows import digest
+
+REGISTER_S = 300.0
+"""An engine that is a process of its own takes its time to start."""
+
+
+async def _take(client: httpx.AsyncClient, address: str, number: int, witness: bool) -> None:
+    """Say each answer of a query."""
+    heard = 0
+    async with client.stream("GET", f"{address}/answers", params={"after": 0}, timeout=None) as response:
+        async for line in response.aiter_lines():
+            heard += len(line) + 1
+            if not line.startswith("data: "):
+                continue
+            answer = json.loads(line[6:])
+            if "vars" not in answer:
+                say(client=number, failed=line[6:])
+                continue
+            rows = [tuple(row) for row in answer["add"]]
+            more = {"answer": answer} if witness else {}
+            now = time.time_ns() // 1_000_000
+            said = {"client": number, "instant": answer.get("instant"), "received": now, "rows": digest(rows)}
+            say(**said, size=len(rows), bytes=heard, **more)
+
+
+async def _subscribe_all(told: dict[str, Any]) -> None:
+    loop, over = asyncio.get_running_loop(), asyncio.Event()
+
+    def wait() -> None:
+        sys.stdin.read()
+        loop.call_soon_threadsafe(over.set)
+
+    threading.Thread(target=wait, daemon=True).start()
+    address, taking = told["address"].rstrip("/"), []
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
+    async with httpx.AsyncClient(limits=limits, timeout=REGISTER_S) as client:
+        for number, wish in enumerate(told["wishes"], told["first"]):
+            response = await client.post(f"{address}/queries", json=wish)
+            if response.status_code != 201:
+                raise RuntimeError(f"client {number}: {response.status_code} {response.text[:500]}")
+            at = address + response.headers["location"]
+            taking.append(asyncio.create_task(_take(client, at, number, number in told["witnesses"])))
+        await asyncio.sleep(0.5)
+        say(ready=len(taking))
+        await over.wait()
+        for each in taking:
+            each.cancel()
+        await asyncio.gather(*taking, return_exceptions=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(_subscribe_all(task()))
