@@ -4,6 +4,7 @@ import gzip
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from email.utils import formatdate
+from functools import cache
 from random import Random
 from urllib.parse import parse_qs, quote, urlsplit
 
@@ -161,6 +162,7 @@ class FakeServer:
         ]
 
 
+@cache
 def read(text: str) -> str:
     """A term as addresses have it."""
     if not text.startswith('"'):
@@ -171,6 +173,7 @@ def read(text: str) -> str:
     return Canonical().term(parse_term(f'"{escaped}"{suffix}'))
 
 
+@cache
 def rows(text: str) -> list[dict[str, str]]:
     """Rows of IRIs and plain literals without spaces, as VALUES writes them."""
     head, _, body = text.partition("{")

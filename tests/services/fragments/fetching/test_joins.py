@@ -181,7 +181,7 @@ def test_a_source_that_fails_fails_the_query() -> None:
     client = web(handler)
 
     async def run() -> None:
-        with pytest.raises(SourceError, match="headSign.*: answers 403"):
+        with pytest.raises(SourceError, match=r"headSign.*: answers 403"):
             await solve(TRAIN, [await open_source(f"{good.base}/d", client)], client)
 
     asyncio.run(run())

@@ -34,7 +34,7 @@ _SERVICE: Final = "http://www.w3.org/ns/sparql-service-description#"
 _REQUEST: Final = 500
 """Rows that cost as much as a request."""
 
-_ROWS: Final = 200
+_SEEDS: Final = 200
 """Solution mappings in a request."""
 
 
@@ -88,11 +88,11 @@ class Endpoint:
         if not count:
             return gathered(pattern, (), (response,))
         narrow = restrictions(pattern, seeds)
-        parts = [narrow[begin : begin + _ROWS] for begin in range(0, len(narrow), _ROWS)] if all(narrow) else []
+        parts = [narrow[begin : begin + _SEEDS] for begin in range(0, len(narrow), _SEEDS)] if all(narrow) else []
         if not parts or len(parts) * _REQUEST + len(narrow) >= _REQUEST + count:
             parts = [()]
         responses = await together(self.ask(_select(pattern, part)) for part in parts)
-        found = [quad for each in responses for quad in _quads(pattern, each, self.web.limits.quads)]
+        found = [_quad(pattern, row) for each in responses for row in _rows(each, self.web.limits.quads)]
         if parts == [()] and len(found) < count:
             raise SourceError(
                 self.address, f"gives {len(found)} of {count} solutions: it cuts answers; ask it for less"
@@ -110,9 +110,8 @@ class Endpoint:
 
     async def _counted(self, pattern: QuadPattern) -> tuple[int, Response]:
         response = await self.ask(f"SELECT (COUNT(*) AS ?n) WHERE {{ {_where(pattern)} }}")
-        solutions = _read(response)
-        rows = list(solutions) if isinstance(solutions, ox.QuerySolutions) else []
-        number = text(str(rows[0]["n"])) if rows else ""
+        rows = _rows(response, 1)
+        number = text(rows[0].get("n", "")) if rows else ""
         if not number.isdigit():
             raise SourceError(self.address, "answers a query for a count without a number")
         return int(number), response
@@ -144,19 +143,19 @@ def _node(pattern: QuadPattern, node: Node) -> str:
     return f"?none{pattern.nodes.index(node)}" if is_blank(node) else node
 
 
-def _quads(pattern: QuadPattern, response: Response, limit: int) -> list[Quad]:
-    naming = Naming(response.address)
+def _rows(response: Response, limit: int) -> list[dict[str, Term]]:
+    """The solutions, terms by the names of variables; blank nodes are those of this response."""
     solutions = _read(response)
     if not isinstance(solutions, ox.QuerySolutions):
         raise SourceError(response.address, "answers a SELECT query without solutions")
-    names = {each.value for each in solutions.variables}
-    found: list[Quad] = []
+    naming, names = Naming(response.address), [each.value for each in solutions.variables]
+    found: list[dict[str, Term]] = []
     try:
         for solution in solutions:
             if len(found) >= limit:
                 raise SourceError(response.address, f"has more than {limit} solutions: raise the limit `quads`")
-            values = {name: solution[name] for name in names}
-            found.append(_quad(pattern, {name: naming.term(term) for name, term in values.items() if term is not None}))
+            terms = ((name, solution[name]) for name in names)
+            found.append({name: naming.term(term) for name, term in terms if term is not None})
     except (SyntaxError, ValueError) as error:
         raise SourceError(response.address, f"cannot be read as solutions: {error}") from error
     return found
