@@ -34,6 +34,26 @@ def _loopback(host: str) -> bool:
         return False
 
 
+class Tokens:
+    """The tokens of a service."""
+
+    def __init__(self, tokens: Iterable[str] = ()) -> None:
+        self._tokens = tuple(token.encode() for token in tokens)
+
+    def __bool__(self) -> bool:
+        return bool(self._tokens)
+
+    def admits(self, given: str | None) -> bool:
+        """Whether it is one of the tokens; takes the same time for all."""
+        return given is not None and sum(hmac.compare_digest(given.encode(), token) for token in self._tokens) > 0
+
+
+def bearer(header: str) -> str | None:
+    """The token of an Authorization header; ``None`` when it has none."""
+    kind, _, token = header.partition(" ")
+    return token.strip() if kind.lower() == "bearer" else None
+
+
 class Guard:
     """Lets requests through that have a token where there are any; ``free`` paths need none.
 
@@ -43,7 +63,7 @@ class Guard:
 
     def __init__(self, app: ASGIApp, tokens: Iterable[str] = (), free: Collection[str] = ()) -> None:
         self._app, self._free = app, frozenset(free)
-        self._tokens = tuple(token.encode() for token in tokens)
+        self._tokens = Tokens(tokens)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse, or hand on."""
@@ -67,20 +87,16 @@ class Guard:
             named = host if host.endswith("]") else host.rsplit(":", 1)[0]
             local = _loopback(named.strip("[]"))
             return None if local else problem(421, f"this service is of localhost: it does not answer as {host}")
-        if scope["path"] in self._free or self._admits(_given(headers, scope)):
+        if scope["path"] in self._free or self._tokens.admits(_given(headers, scope)):
             return None
         return problem(401, "a token is needed: Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
-
-    def _admits(self, given: str | None) -> bool:
-        """Whether it is one of the tokens; takes the same time for all."""
-        return given is not None and sum(hmac.compare_digest(given.encode(), token) for token in self._tokens) > 0
 
 
 def _given(headers: Mapping[str, str], scope: Scope) -> str | None:
     """The token of the header, or of the query string, which is all that EventSource and WebSocket can send."""
-    kind, _, token = headers.get("authorization", "").partition(" ")
-    if kind.lower() == "bearer":
-        return token.strip()
+    token = bearer(headers.get("authorization", ""))
+    if token is not None:
+        return token
     if scope["type"] == "websocket" or scope["method"] == "GET":
         given = parse_qs(scope["query_string"].decode("latin-1")).get("access_token")
         return given[0] if given else None

@@ -1,0 +1,183 @@
+"""The part of SPARQL 1.1 Update that changes the facts of a data set, read into operations."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from streamgauge.model.algebra import BGP, Construct, Join, Pattern, TriplePattern, Var
+from streamgauge.model.terms import Term
+from streamgauge.query.errors import refusal
+from streamgauge.query.parser import parse_sparql
+from streamgauge.query.tokens import Token, tokens
+from streamgauge.services.fragments.serving.operations import Modify
+from streamgauge.services.fragments.serving.validity import Validity
+
+LONGEST: Final = 64 * 2**10
+"""Characters that an update may have."""
+
+_REFUSED: Final = {
+    "LOAD": "send the data itself",
+    "CLEAR": "DELETE WHERE { ... } with at least one term",
+    "DROP": "DELETE WHERE { ... } with at least one term",
+    "CREATE": "a data set has the graphs that its annotations need",
+    "COPY": "facts have no graph of their own",
+    "MOVE": "facts have no graph of their own",
+    "ADD": "facts have no graph of their own",
+    "WITH": "facts have no graph of their own",
+    "USING": "facts have no graph of their own",
+    "GRAPH": "facts have no graph of their own",
+    "SERVICE": "an update asks no other server",
+}
+_SUPPORTED: Final = "INSERT DATA, DELETE DATA, DELETE WHERE, DELETE/INSERT ... WHERE with triple patterns"
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """What is between braces, and the keyword before it (``INSERT DATA``, ``WHERE`` ...)."""
+
+    keyword: str
+    text: str
+    start: int
+
+
+def read_update(text: str, validity: Validity, now: int, fresh: Callable[[str], Term]) -> list[Modify]:
+    """The operations of an update; what is inserted has this validity, ``fresh`` gives blank nodes by their names.
+
+    QueryError names what is refused and where.
+    """
+    if len(text) > LONGEST:
+        raise refusal(f"the update has {len(text)} characters, more than {LONGEST}: send data as RDF", "", 0)
+    operations: list[Modify] = []
+    prologue = ""
+    for part in _parts(text):
+        prologue += part.prologue
+        operations.append(_operation(part, prologue, validity, now, fresh))
+    if not operations:
+        raise refusal(f"there is no update here: {_SUPPORTED}", text, 0)
+    return operations
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One operation: the declarations before it, its blocks."""
+
+    text: str
+    prologue: str
+    blocks: tuple[_Block, ...]
+
+
+def _parts(text: str) -> Iterator[_Part]:
+    found = tokens(text)
+    for token in found:
+        if token.says(*_REFUSED):
+            word = token.text.upper()
+            raise refusal(f"{word} is not supported: {_REFUSED[word]}", text, token.start)
+    place = 0
+    while place < len(found):
+        first = next((n for n in range(place, len(found)) if found[n].says("INSERT", "DELETE")), len(found))
+        declared = text[found[place].start : found[first].start if first < len(found) else len(text)]
+        if first == len(found):
+            if declared.strip(" \t\r\n;"):
+                raise refusal(f"this is no operation: {_SUPPORTED}", text, found[place].start)
+            return
+        blocks, place = _blocks(text, found, first)
+        yield _Part(text, declared, blocks)
+
+
+def _blocks(text: str, found: Sequence[Token], place: int) -> tuple[tuple[_Block, ...], int]:
+    """The blocks of the operation at a token, and the place after it and its semicolon."""
+    blocks: list[_Block] = []
+    words: list[str] = []
+    while place < len(found) and found[place].text != ";":
+        token = found[place]
+        if token.text == "{":
+            after = _closing(text, found, place)
+            blocks.append(_Block(" ".join(words), text[token.end : found[after].start], token.start))
+            words, place = [], after + 1
+        elif token.says("INSERT", "DELETE", "DATA", "WHERE"):
+            words.append(token.text.upper())
+            place += 1
+        else:
+            raise refusal(f"{token.text[:40]} does not belong here: {_SUPPORTED}", text, token.start)
+    if words:
+        raise refusal(f"{' '.join(words)} has no {{ ... }}", text, len(text))
+    return tuple(blocks), place + 1
+
+
+def _closing(text: str, found: Sequence[Token], opening: int) -> int:
+    depth = 0
+    for place in range(opening, len(found)):
+        depth += {"{": 1, "}": -1}.get(found[place].text, 0)
+        if depth == 0:
+            return place
+    raise refusal("this { is not closed", text, found[opening].start)
+
+
+def _operation(part: _Part, prologue: str, validity: Validity, now: int, fresh: Callable[[str], Term]) -> Modify:
+    keywords = tuple(block.keyword for block in part.blocks)
+    texts = [block.text for block in part.blocks]
+    match keywords:
+        case ("INSERT DATA",):
+            data, _ = _parsed(prologue, texts[0], "")
+            return Modify((), (), _ground(part, data, fresh), now, validity.initial, validity.final)
+        case ("DELETE DATA",):
+            data, _ = _parsed(prologue, texts[0], "")
+            return Modify((), _ground(part, data, None), (), now, None, None)
+        case ("DELETE WHERE",):
+            template, where = _parsed(prologue, texts[0], texts[0])
+            return Modify(_joined(part, where), _named(part, template), (), now, None, None)
+        case ("DELETE", "WHERE") | ("INSERT", "WHERE") | ("DELETE", "INSERT", "WHERE"):
+            read = {key: _parsed(prologue, text, texts[-1]) for key, text in zip(keywords[:-1], texts, strict=False)}
+            where = next(iter(read.values()))[1]
+            delete, insert = (_named(part, read[key][0]) if key in read else () for key in ("DELETE", "INSERT"))
+            return Modify(_joined(part, where), delete, insert, now, validity.initial, validity.final)
+    raise refusal(f"{', '.join(keywords)} is not supported: {_SUPPORTED}", part.text, part.blocks[0].start)
+
+
+def _parsed(prologue: str, template: str, where: str) -> tuple[tuple[TriplePattern, ...], Pattern]:
+    """A template and a pattern, read as a CONSTRUCT has them."""
+    form = parse_sparql(f"{prologue}\nCONSTRUCT {{{template}}} WHERE {{{where}}}")
+    assert isinstance(form, Construct)
+    return form.template, form.pattern
+
+
+def _ground(part: _Part, data: Sequence[TriplePattern], fresh: Callable[[str], Term] | None) -> list[TriplePattern]:
+    """Data without variables; blank nodes by ``fresh``, refused without it."""
+    return [
+        TriplePattern(*(_term(part, node, fresh) for node in (each.subject, each.predicate, each.object)))
+        for each in data
+    ]
+
+
+def _term(part: _Part, node: object, fresh: Callable[[str], Term] | None) -> Term:
+    if isinstance(node, str):
+        return node
+    if isinstance(node, Var) and node.name.startswith("_:") and fresh is not None:
+        return fresh(node.name)
+    what = "a blank node names nothing here: write its genid IRI" if _is_blank(node) else "data has no variables"
+    raise refusal(what, part.text, part.blocks[0].start)
+
+
+def _named(part: _Part, template: Sequence[TriplePattern]) -> tuple[TriplePattern, ...]:
+    for each in template:
+        if any(map(_is_blank, (each.subject, each.predicate, each.object))):
+            raise refusal("a blank node in a template: write an IRI or a variable", part.text, part.blocks[0].start)
+    return tuple(template)
+
+
+def _is_blank(node: object) -> bool:
+    return isinstance(node, Var) and node.name.startswith("_:")
+
+
+def _joined(part: _Part, pattern: Pattern) -> tuple[TriplePattern, ...]:
+    """The triple patterns of a basic graph pattern; QueryError names what else is there."""
+    match pattern:
+        case BGP(patterns):
+            paths = [each for each in patterns if not isinstance(each.predicate, Var | str)]
+            if not paths:
+                return patterns
+            raise refusal("a property path is not supported in an update", part.text, part.blocks[-1].start)
+        case Join(left, right):
+            return _joined(part, left) + _joined(part, right)
+    kind = type(pattern).__name__.upper()
+    raise refusal(f"{kind} is not supported in an update: {_SUPPORTED}", part.text, part.blocks[-1].start)
