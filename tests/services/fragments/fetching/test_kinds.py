@@ -193,7 +193,8 @@ class Tree:
 
 
 MEMBERS = """<c> tree:member :m1, :m2 . :m1 dct:isVersionOf :e ; dct:created "2026-01-01T12:00:00+02:00"^^xsd:dateTime .
-:m1 :v 1 . :m2 dct:isVersionOf :e ; dct:created "2026-01-01T11:00:00Z"^^xsd:dateTime ; :v 2 ; :at [ :lat 3 ] . :not :a :member ."""
+:m1 :v 1 . :m2 dct:isVersionOf :e ; dct:created "2026-01-01T11:00:00Z"^^xsd:dateTime ; :v 2 ; :at [ :lat 3 ] .
+:not :a :member ."""
 
 
 def test_a_feed_has_its_members_only() -> None:
