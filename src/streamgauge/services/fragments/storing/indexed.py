@@ -99,6 +99,8 @@ class IndexedStore:
                 raise ValueError("only a store that was never changed can be loaded: use change, or another folder")
             self._drop_blocks()
             keys, ends = numbered(quads, self._terms, self._shelf)
+            if not len(keys):
+                return 0
             for name, turn in zip(_NAMES, TURNS, strict=True):
                 fill(name, sequence(keys, turn), self._shelf)
             fill(BY_KEY, ended := latest(ends), self._shelf)

@@ -44,7 +44,7 @@ def numbered(quads: Iterable[Lasting], terms: Terms, shelf: Shelf) -> tuple[Keys
 
 def sequence(keys: Keys, turn: Sequence[int]) -> Keys:
     """Keys with their numbers in another sequence, sorted, each once."""
-    places = keys.reshape(-1, len(turn), WIDTH)[:, list(turn), :].reshape(len(keys), -1)
+    places = keys.reshape(-1, len(turn), WIDTH)[:, list(turn), :].reshape(len(keys), len(turn) * WIDTH)
     return _once(np.ascontiguousarray(places), places.shape[1])
 
 

@@ -1,0 +1,1 @@
+"""Stores of quads, held against a list."""
