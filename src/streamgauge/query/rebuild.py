@@ -65,8 +65,8 @@ def expression_parts(tree: al.Expression, on_pattern: OnPattern, on_expression: 
             return tree
 
 
-def with_names(tree: Tree, names: Mapping[al.Var, al.Var]) -> Tree:
-    """A pattern or expression with other names for its variables, everywhere in it."""
+def with_names(tree: Tree, names: Mapping[al.Var, al.Node]) -> Tree:
+    """A pattern or expression with other names, or terms, for its variables, everywhere in it."""
 
     def new(part: Any) -> Any:
         if isinstance(part, al.Var):

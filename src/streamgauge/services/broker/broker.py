@@ -1,0 +1,315 @@
+"""The broker: six operations on facts and channels (SENS's: Murth et al., SEP-BM, section 4.1), without any web.
+
+Publications wait in order; a step takes those that wait, lets the strategy find what they cause, makes all of it
+durable with one synchronisation, tells subscribers, and acknowledges each publication by itself.
+"""
+
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from threading import RLock
+
+from streamgauge.model.terms import Row, Triple
+from streamgauge.query import parse_sparql
+from streamgauge.services.broker.channels import Channel, Subscribed, opened
+from streamgauge.services.broker.contract import Found, Notification, Publication, Strategy
+from streamgauge.services.broker.journal import Accepted, Forgetful, Journal, Subscriber
+from streamgauge.services.broker.limits import BusyError, LimitError, Limits
+from streamgauge.services.web.answers import End
+
+
+class UnknownChannelError(KeyError):
+    """No channel of that name is there."""
+
+    def __str__(self) -> str:
+        return f"there is no channel {self.args[0]}"
+
+
+class FailedError(RuntimeError):
+    """The journal could not be written: nothing is taken any more until the broker is started again."""
+
+
+class ExistingChannelError(ValueError):
+    """A channel of that name is there already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """A publication has taken effect: its number; ``repeated`` when its key was known and nothing was done."""
+
+    number: int
+    repeated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    added: tuple[Triple, ...]
+    removed: tuple[Triple, ...]
+    key: str | None
+    future: "Future[Receipt]"
+
+
+class Broker:
+    """Facts, channels and subscribers. Thread-safe; one thread at a time evaluates.
+
+    ``clock`` is the wall clock in ms, ``steady`` one in seconds that never goes back. What the journal holds is there
+    again. ValueError for a strategy that puts evaluations off beside a journal that must not lose them.
+    """
+
+    def __init__(
+        self,
+        strategy: Strategy,
+        clock: Callable[[], int],
+        steady: Callable[[], float],
+        journal: Journal | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        if journal is not None and not strategy.complete:
+            raise ValueError("a strategy that puts evaluations off cannot be durable: use incremental or reevaluate")
+        self.limits = limits or Limits()
+        self._strategy, self._clock, self._steady = strategy, clock, steady
+        self._journal: Journal = Forgetful() if journal is None else journal
+        self._durable = journal is not None
+        self._waiting: deque[_Waiting] = deque()
+        self._queue, self._evaluating = RLock(), RLock()
+        self._channels: dict[str, Channel] = {}
+        self._keys: OrderedDict[str, int] = OrderedDict(self._journal.keys())
+        self._number, _ = self._journal.numbers()
+        self._unsaid: dict[tuple[str, str], int] = {}
+        self.fault = ""
+        self._restore()
+
+    def _restore(self) -> None:
+        self._strategy.load(self._journal.facts())
+        _, numbers = self._journal.numbers()
+        for name, query in self._journal.channels():
+            variables = self._strategy.create(name, parse_sparql(query))
+            self._channels[name] = opened(name, query, variables, self.limits, numbers[name])
+        kept: dict[str, list[Notification]] = {}
+        for each in self._journal.notifications():
+            kept.setdefault(each.channel, []).append(each)
+        for name, notifications in kept.items():
+            channel = self._channels[name]
+            for each in notifications:
+                channel.notifications.number = each.number - 1
+                channel.tell(each)
+            channel.notifications.number = numbers[name]
+        for subscriber in self._journal.subscribers():
+            self._channels[subscriber.channel].acknowledged[subscriber.name] = subscriber.acknowledged
+
+    def load(self, triples: Iterable[Triple]) -> None:
+        """Many facts are published; nobody is told. Meant for before there are channels."""
+        with self._evaluating:
+            found = tuple(triples)
+            self._journal.load(found)
+            self._strategy.load(found)
+
+    def publish(self, graph: Iterable[Triple], key: str | None = None) -> Receipt:
+        """Facts are there from now on. A ``key`` that was given before makes it a repetition, which does nothing."""
+        return self._at_once(self.submit(tuple(graph), (), key))
+
+    def delete(self, graph: Iterable[Triple], key: str | None = None) -> Receipt:
+        """Facts are there no more."""
+        return self._at_once(self.submit((), tuple(graph), key))
+
+    def update(self, added: Iterable[Triple], removed: Iterable[Triple], key: str | None = None) -> Receipt:
+        """Facts go and others come, as one."""
+        return self._at_once(self.submit(tuple(added), tuple(removed), key))
+
+    def submit(
+        self, added: tuple[Triple, ...], removed: tuple[Triple, ...], key: str | None = None
+    ) -> "Future[Receipt]":
+        """A publication waits for the next step, whose receipt the future gives; LimitError, BusyError."""
+        if len(added) + len(removed) > self.limits.graph:
+            raise LimitError(f"a publication of more than {self.limits.graph} triples: publish it in parts")
+        future: Future[Receipt] = Future()
+        with self._queue:
+            if self.fault:
+                raise FailedError(f"{self.fault}: start the broker again")
+            if len(self._waiting) >= self.limits.waiting:
+                raise BusyError(f"{len(self._waiting)} publications wait already: come again")
+            self._waiting.append(_Waiting(added, removed, key, future))
+        return future
+
+    def _at_once(self, future: "Future[Receipt]") -> Receipt:
+        while not future.done():
+            self.step()
+        return future.result()
+
+    @property
+    def waiting(self) -> int:
+        """How many publications wait."""
+        return len(self._waiting)
+
+    def step(self) -> int:
+        """Take in publications that wait, together; how many they were."""
+        with self._evaluating:
+            batch = self._batch()
+            if not batch:
+                return 0
+            try:
+                self._take_in(batch)
+            except BaseException as error:
+                self.fault = f"a publication could not be taken in: {error}"
+                for each in batch:
+                    if not each.future.done():
+                        each.future.set_exception(error)
+                raise
+            return len(batch)
+
+    def _batch(self) -> list[_Waiting]:
+        with self._queue:
+            return [self._waiting.popleft() for _ in range(min(len(self._waiting), self.limits.batch))]
+
+    def _take_in(self, batch: list[_Waiting]) -> None:
+        receipts: list[Receipt] = []
+        fresh: list[tuple[Publication, str | None]] = []
+        for each in batch:
+            known = None if each.key is None else self._keys.get(each.key)
+            if known is not None:
+                receipts.append(Receipt(known, repeated=True))
+                continue
+            self._number += 1
+            if each.key is not None:
+                self._remember(each.key, self._number)
+            fresh.append((Publication(self._number, each.added, each.removed), each.key))
+            receipts.append(Receipt(self._number))
+        if fresh:
+            found = self._strategy.publish([publication for publication, _ in fresh], self._steady())
+            self._tell(fresh, found)
+        for each, receipt in zip(batch, receipts, strict=True):
+            each.future.set_result(receipt)
+
+    def _remember(self, key: str, number: int) -> None:
+        self._keys[key] = number
+        if len(self._keys) > self.limits.keys:
+            self._keys.popitem(last=False)
+
+    def _tell(self, fresh: list[tuple[Publication, str | None]], found: Iterable[Found]) -> None:
+        """Notifications are told as they are found; where they are to survive, when they will."""
+        if not self._durable:
+            for each in found:
+                channel = self._channels[each.channel]
+                channel.tell(self._notification(each, channel.notifications.number + 1))
+            return
+        numbers: dict[str, int] = {}
+        made = []
+        for each in found:
+            before = numbers.get(each.channel, self._channels[each.channel].notifications.number)
+            numbers[each.channel] = before + 1
+            made.append(self._notification(each, before + 1))
+        heard = [each for each in made if self._channels[each.channel].acknowledged]
+        self._journal.accept(self._with_acknowledged(Accepted(fresh, heard, numbers)))
+        for notification in made:
+            self._channels[notification.channel].tell(notification)
+
+    def _with_acknowledged(self, accepted: Accepted) -> Accepted:
+        """What is to become durable, with what subscribers have acknowledged meanwhile."""
+        said = [Subscriber(channel, name, number) for (channel, name), number in self._unsaid.items()]
+        channels = {each.channel for each in said} | {each.channel for each in accepted.notifications}
+        settled = {name: self._settled(self._channels[name]) for name in channels}
+        self._unsaid.clear()
+        return replace(accepted, acknowledged=said, settled=settled)
+
+    def _notification(self, found: Found, number: int) -> Notification:
+        return Notification(found.channel, number, found.causes, found.added, found.removed, self._clock())
+
+    def evaluate(self) -> None:
+        """What the strategy put off is done now."""
+        with self._evaluating:
+            self._tell([], self._strategy.evaluate(self._steady()))
+
+    def create_channel(self, name: str, query: str) -> tuple[str, ...]:
+        """A channel begins; its subscribers are told of changes from now on. The variables of its rows.
+
+        QueryError, LimitError, ExistingChannelError or ValueError say why not.
+        """
+        if len(query) > self.limits.query_text:
+            raise LimitError(f"a query of more than {self.limits.query_text} characters: write a shorter one")
+        form = parse_sparql(query)
+        with self._evaluating:
+            if name in self._channels:
+                raise ExistingChannelError(f"there is a channel {name} already: take another name, or delete it")
+            if len(self._channels) >= self.limits.channels:
+                raise LimitError(f"{self.limits.channels} channels are there already: delete one first")
+            variables = self._strategy.create(name, form)
+            if sum(1 for _ in self._strategy.rows(name)) > self.limits.rows:
+                self._strategy.drop(name)
+                raise LimitError(f"the answer has more than {self.limits.rows} rows: ask for less")
+            self._journal.create(name, query)
+            self._channels[name] = opened(name, query, variables, self.limits)
+            return variables
+
+    def delete_channel(self, name: str) -> None:
+        """A channel ends; its subscribers are told. UnknownChannelError."""
+        with self._evaluating:
+            channel = self.channel(name)
+            self._journal.drop(name)
+            self._strategy.drop(name)
+            del self._channels[name]
+            self._unsaid = {each: number for each, number in self._unsaid.items() if each[0] != name}
+        channel.notifications.end(End("the channel was deleted"))
+
+    def channel(self, name: str) -> Channel:
+        """A channel by its name; UnknownChannelError."""
+        found = self._channels.get(name)
+        if found is None:
+            raise UnknownChannelError(name)
+        return found
+
+    def channels(self) -> list[Channel]:
+        """All channels."""
+        return list(self._channels.values())
+
+    def rows(self, name: str) -> tuple[int, list[Row]]:
+        """The answer of a channel, and the number of the last notification that is in it."""
+        with self._evaluating:
+            channel = self.channel(name)
+            return channel.notifications.number, list(self._strategy.rows(name))
+
+    def subscribe(self, channel: str, name: str, wake: Callable[[], None], after: int | None = None) -> Subscribed:
+        """Begin after a notification's number; without one after what ``name`` acknowledged, else with new ones only.
+
+        ``wake`` is called, from any thread, when there is something to take. UnknownChannelError, LimitError.
+        """
+        with self._evaluating:
+            found = self.channel(channel)
+            if name not in found.acknowledged and len(found.acknowledged) >= self.limits.subscribers:
+                raise LimitError(f"{self.limits.subscribers} subscribers are there already: come again later")
+            last = found.acknowledged.get(name, found.notifications.number)
+            if name not in found.acknowledged:
+                self._journal.subscribe(Subscriber(channel, name, last))
+                found.acknowledged[name] = last
+            inner = found.notifications.subscribe(last if after is None else after, wake)
+        return Subscribed(name, found, inner, self._acknowledge)
+
+    def unsubscribe(self, channel: str, name: str) -> None:
+        """A subscriber is forgotten. UnknownChannelError."""
+        with self._evaluating:
+            found = self.channel(channel)
+            self._journal.unsubscribe(channel, name)
+            found.acknowledged.pop(name, None)
+            self._unsaid.pop((channel, name), None)
+
+    def _acknowledge(self, name: str, subscriber: str, number: int) -> None:
+        with self._evaluating:
+            channel = self._channels.get(name)
+            if channel is None or not channel.acknowledged.get(subscriber, number) < number:
+                return
+            number = min(number, channel.notifications.number)
+            channel.acknowledged[subscriber] = self._unsaid[name, subscriber] = number
+
+    def _settled(self, channel: Channel) -> int:
+        """Up to which number all have acknowledged, or nothing is kept."""
+        return max(channel.settled, channel.notifications.number - self.limits.kept)
+
+    def close(self) -> None:
+        """Nothing is taken any more; subscribers are told."""
+        with self._evaluating:
+            if self._unsaid and not self.fault:
+                self._journal.accept(self._with_acknowledged(Accepted()))
+            self.fault = self.fault or "the broker is ending"
+            for channel in self._channels.values():
+                channel.notifications.end(End("the broker is ending"))
+            self._journal.close()

@@ -1,0 +1,87 @@
+"""What a strategy does: facts change, and it says which rows of which channels came and went because of it."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from streamgauge.model.algebra import QueryForm
+from streamgauge.model.terms import Row, Triple
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """A publish or a delete (or both at once, as an update), numbered from 1 in the order in which they take effect."""
+
+    number: int
+    added: tuple[Triple, ...] = ()
+    removed: tuple[Triple, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Rows of a channel's answer that came and went; ``causes`` are the publications of which one or more did it."""
+
+    channel: str
+    causes: tuple[int, ...]
+    added: tuple[Row, ...]
+    removed: tuple[Row, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Notification:
+    """What a subscriber is told: a set difference, numbered from 1 in its channel.
+
+    Channel and number together tell whether it was received before; ``at`` is when it was made (ms).
+    """
+
+    channel: str
+    number: int
+    causes: tuple[int, ...]
+    added: tuple[Row, ...]
+    removed: tuple[Row, ...]
+    at: int
+
+    @property
+    def size(self) -> int:
+        """About how many bytes its rows take."""
+        return 64 + sum(len(cell or "") for row in (*self.added, *self.removed) for cell in row)
+
+
+class Strategy(Protocol):
+    """How notifications are found. Facts are a set, answers are sets of rows. One thread at a time.
+
+    ``complete`` is true when nothing is put off: what a publication causes is found before ``publish`` ends.
+    """
+
+    complete: bool
+
+    def load(self, triples: Iterable[Triple]) -> None:
+        """Many facts are there, before there are channels."""
+        ...
+
+    def create(self, channel: str, form: QueryForm) -> tuple[str, ...]:
+        """A channel begins with the answer as it is, of which nobody is told; the variables of its rows.
+
+        ValueError is a sentence that says what of the query is not done.
+        """
+        ...
+
+    def drop(self, channel: str) -> None:
+        """A channel ends."""
+        ...
+
+    def rows(self, channel: str) -> Iterable[Row]:
+        """The rows of a channel's answer, as far as they have been found."""
+        ...
+
+    def publish(self, publications: Sequence[Publication], now: float) -> Iterator[Found]:
+        """Publications take effect in their order; what is found, as soon as it is. ``now`` is in seconds."""
+        ...
+
+    def evaluate(self, now: float) -> Iterator[Found]:
+        """What was put off is done now."""
+        ...
+
+    def facts(self) -> Iterator[Triple]:
+        """The closure: all facts, explicit and derived."""
+        ...

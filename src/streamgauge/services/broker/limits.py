@@ -1,0 +1,32 @@
+"""What a broker takes on: every number is a bound, and what is beyond it is refused by name."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds. ``graph`` is the most triples of one publication, ``waiting`` the most publications that wait, ``batch``
+    the most that are taken together; ``kept`` notifications (of ``kept_bytes``) of a channel can be resumed from, and a
+    subscriber that is ``lag`` behind is left; ``rows`` is the most of a channel's answer when it is created.
+    """
+
+    channels: int = 20_000
+    query_text: int = 64 * 2**10
+    rows: int = 2_000_000
+    graph: int = 100_000
+    facts: int = 20_000_000
+    waiting: int = 10_000
+    batch: int = 256
+    keys: int = 100_000
+    subscribers: int = 10_000
+    kept: int = 10_000
+    kept_bytes: int = 16 * 2**20
+    lag: int = 5_000
+
+
+class LimitError(ValueError):
+    """Something beyond a limit; the sentence names it."""
+
+
+class BusyError(RuntimeError):
+    """No more is taken just now; come again."""

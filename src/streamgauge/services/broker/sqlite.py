@@ -1,0 +1,169 @@
+"""A journal in one SQLite database: a write-ahead log that is synchronised once for all publications taken together.
+
+SQLite, because what one publication changes (facts, notifications, its key) must become durable as one, a crash at any
+point must leave that state or the one before, and it is proven for that; docs/broker.md says what it costs.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from streamgauge.model.terms import Row, Triple
+from streamgauge.services.broker.contract import Notification
+from streamgauge.services.broker.journal import Accepted, Subscriber
+
+_VERSION: Final = 1
+_SCHEMA: Final = f"""
+CREATE TABLE fact (s TEXT, p TEXT, o TEXT, PRIMARY KEY (s, p, o)) WITHOUT ROWID;
+CREATE TABLE publication (number INTEGER PRIMARY KEY, key TEXT UNIQUE);
+CREATE TABLE channel (name TEXT PRIMARY KEY, query TEXT NOT NULL, last INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE subscriber (channel TEXT, name TEXT, acknowledged INTEGER NOT NULL, PRIMARY KEY (channel, name))
+  WITHOUT ROWID;
+CREATE TABLE notification (channel TEXT, number INTEGER, body TEXT NOT NULL, PRIMARY KEY (channel, number))
+  WITHOUT ROWID;
+PRAGMA user_version = {_VERSION};
+"""
+_SUBSCRIBE: Final = "INSERT OR REPLACE INTO subscriber VALUES (?, ?, ?)"
+
+
+class JournalError(RuntimeError):
+    """A file that is no journal, or cannot be written; the sentence says why."""
+
+
+class SqliteJournal:
+    """The journal in a file, made when it is not there. One thread at a time; ``keys`` publications are remembered."""
+
+    def __init__(self, path: Path, keys: int = 100_000) -> None:
+        self._path, self._keys = path, keys
+        try:
+            self._database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            self._prepare()
+        except sqlite3.Error as error:
+            raise JournalError(f"{path}: no journal can be kept here: {error}") from error
+
+    def _prepare(self) -> None:
+        run = self._database.execute
+        run("PRAGMA locking_mode = EXCLUSIVE")
+        run("PRAGMA journal_mode = WAL")
+        run("PRAGMA synchronous = FULL")
+        run("PRAGMA cache_size = -65536")
+        (version,) = run("PRAGMA user_version").fetchone()
+        if version == 0 and not run("SELECT 1 FROM sqlite_master").fetchone():
+            self._database.executescript(f"BEGIN; {_SCHEMA} COMMIT;")
+        elif version != _VERSION:
+            raise JournalError(f"{self._path}: its version is {version}, this reads {_VERSION}: name another file")
+
+    def facts(self) -> Iterator[Triple]:
+        """The explicit facts."""
+        return iter(self._database.execute("SELECT s, p, o FROM fact"))
+
+    def channels(self) -> list[tuple[str, str]]:
+        """Names and queries."""
+        return self._database.execute("SELECT name, query FROM channel ORDER BY rowid").fetchall()
+
+    def subscribers(self) -> list[Subscriber]:
+        """All of them."""
+        return [
+            Subscriber(*row) for row in self._database.execute("SELECT channel, name, acknowledged FROM subscriber")
+        ]
+
+    def notifications(self) -> Iterator[Notification]:
+        """Those that are kept."""
+        found = self._database.execute("SELECT channel, number, body FROM notification ORDER BY channel, number")
+        return (_notification(*row) for row in found)
+
+    def numbers(self) -> tuple[int, dict[str, int]]:
+        """The last numbers of publications, and of notifications by channel."""
+        (last,) = self._database.execute("SELECT max(number) FROM publication").fetchone()
+        return last or 0, dict(self._database.execute("SELECT name, last FROM channel"))
+
+    def keys(self) -> list[tuple[str, int]]:
+        """The keys that are remembered."""
+        query = "SELECT key, number FROM publication WHERE key IS NOT NULL ORDER BY number"
+        return self._database.execute(query).fetchall()
+
+    def load(self, triples: Iterable[Triple]) -> None:
+        """Many facts at once."""
+        with self._all():
+            self._database.executemany("INSERT OR IGNORE INTO fact VALUES (?, ?, ?)", triples)
+
+    def accept(self, accepted: Accepted) -> None:
+        """One transaction."""
+        run = self._database.executemany
+        with self._all():
+            for publication, key in accepted.publications:
+                run("DELETE FROM fact WHERE s = ? AND p = ? AND o = ?", publication.removed)
+                run("INSERT OR IGNORE INTO fact VALUES (?, ?, ?)", publication.added)
+                self._database.execute("INSERT INTO publication VALUES (?, ?)", (publication.number, key))
+            newest = accepted.publications[-1][0].number if accepted.publications else 0
+            self._database.execute("DELETE FROM publication WHERE number <= ?", (newest - self._keys,))
+            notes = accepted.notifications
+            run("INSERT INTO notification VALUES (?, ?, ?)", ((n.channel, n.number, _body(n)) for n in notes))
+            run("UPDATE channel SET last = ? WHERE name = ?", ((last, name) for name, last in accepted.lasts.items()))
+            run(_SUBSCRIBE, ((each.channel, each.name, each.acknowledged) for each in accepted.acknowledged))
+            run("DELETE FROM notification WHERE channel = ? AND number <= ?", accepted.settled.items())
+
+    def create(self, channel: str, query: str) -> None:
+        """A channel."""
+        self._write("INSERT INTO channel (name, query) VALUES (?, ?)", channel, query)
+
+    def drop(self, channel: str) -> None:
+        """A channel is gone with all that belongs to it."""
+        with self._all():
+            for table, column in (("channel", "name"), ("subscriber", "channel"), ("notification", "channel")):
+                self._database.execute(f"DELETE FROM {table} WHERE {column} = ?", (channel,))
+
+    def subscribe(self, subscriber: Subscriber) -> None:
+        """A subscriber, and from where it begins."""
+        self._write(_SUBSCRIBE, subscriber.channel, subscriber.name, subscriber.acknowledged)
+
+    def unsubscribe(self, channel: str, name: str) -> None:
+        """A subscriber goes."""
+        self._write("DELETE FROM subscriber WHERE channel = ? AND name = ?", channel, name)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+    def _write(self, statement: str, *values: str | int) -> None:
+        with self._all():
+            self._database.execute(statement, values)
+
+    def _all(self) -> "_Transaction":
+        return _Transaction(self._database, self._path)
+
+
+class _Transaction:
+    """All or nothing; JournalError when the disk does not take it."""
+
+    def __init__(self, database: sqlite3.Connection, path: Path) -> None:
+        self._database, self._path = database, path
+
+    def __enter__(self) -> None:
+        self._database.execute("BEGIN IMMEDIATE")
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        try:
+            self._database.execute("COMMIT" if error is None else "ROLLBACK")
+        except sqlite3.Error as wrong:
+            if self._database.in_transaction:
+                self._database.execute("ROLLBACK")
+            raise JournalError(f"{self._path}: could not be written: {wrong}") from wrong
+        if isinstance(error, sqlite3.Error):
+            raise JournalError(f"{self._path}: could not be written: {error}") from error
+
+
+def _body(notification: Notification) -> str:
+    parts = notification.causes, notification.added, notification.removed, notification.at
+    return json.dumps(parts, ensure_ascii=False, separators=(",", ":"))
+
+
+def _notification(channel: str, number: int, body: str) -> Notification:
+    causes, added, removed, at = json.loads(body)
+    return Notification(channel, number, tuple(causes), _rows(added), _rows(removed), at)
+
+
+def _rows(rows: Iterable[list[str | None]]) -> tuple[Row, ...]:
+    return tuple(map(tuple, rows))

@@ -1,0 +1,22 @@
+"""How notifications are found, a module each: ``start(rules)`` begins with no facts."""
+
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+
+from streamgauge.compute.reasoning.rules import Rules
+from streamgauge.services.broker.contract import Strategy
+
+
+@cache
+def strategies() -> tuple[str, ...]:
+    """Their names, sorted."""
+    return tuple(sorted(module.name for module in iter_modules(__path__)))
+
+
+def begin(name: str, rules: Rules) -> Strategy:
+    """A strategy by its name; ValueError names those that there are."""
+    if name not in strategies():
+        raise ValueError(f"there is no strategy {name}: there are {', '.join(strategies())}")
+    strategy: Strategy = import_module(f"{__name__}.{name}").start(rules)
+    return strategy

@@ -1,0 +1,65 @@
+"""Exact: the change of each answer follows from the change of the facts, publication by publication."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from streamgauge.compute.drivers.landmark import Landmark
+from streamgauge.compute.reasoning.rules import Rules
+from streamgauge.compute.standing.pool import Standing
+from streamgauge.model.algebra import QueryForm
+from streamgauge.model.terms import Row, Triple
+from streamgauge.services.broker.contract import Found, Publication
+
+
+def start(rules: Rules) -> "Incremental":
+    """Without facts and channels."""
+    return Incremental(rules)
+
+
+class Incremental:
+    """Channels on queries over standing facts; those that ask the same share its answer."""
+
+    complete = True
+
+    def __init__(self, rules: Rules) -> None:
+        self._driver = Landmark(rules)
+        self._standing: dict[str, Standing] = {}
+        self._channels: dict[Standing, dict[str, None]] = {}
+
+    def load(self, triples: Iterable[Triple]) -> None:
+        """Many facts are there."""
+        self._driver.load(triples)
+
+    def create(self, channel: str, form: QueryForm) -> tuple[str, ...]:
+        """A channel begins; UnsupportedError names what of its query is not kept incrementally."""
+        standing = self._standing[channel] = self._driver.ask(form)
+        self._channels.setdefault(standing, {})[channel] = None
+        return standing.kept.variables
+
+    def drop(self, channel: str) -> None:
+        """A channel ends."""
+        standing = self._standing.pop(channel)
+        names = self._channels[standing]
+        del names[channel]
+        if not names:
+            del self._channels[standing]
+        self._driver.end(standing)
+
+    def rows(self, channel: str) -> Iterable[Row]:
+        """The rows of a channel's answer."""
+        return [row for row, count in self._standing[channel].kept.solutions().items() if count > 0]
+
+    def publish(self, publications: Sequence[Publication], now: float) -> Iterator[Found]:  # noqa: ARG002
+        """Each publication's own differences."""
+        for each in publications:
+            cause = (each.number,)
+            for standing, found in self._driver.change(each.added, each.removed):
+                for channel in self._channels[standing]:
+                    yield Found(channel, cause, found.added, found.removed)
+
+    def evaluate(self, now: float) -> Iterator[Found]:  # noqa: ARG002
+        """Nothing is put off."""
+        return iter(())
+
+    def facts(self) -> Iterator[Triple]:
+        """The closure."""
+        return self._driver.closure.facts.match(None, None, None)
