@@ -211,9 +211,10 @@ def duration(text: str) -> int | None:
     return (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000 + int((long.group(5) or "").ljust(3, "0"))
 
 
-def short_duration(ms: int) -> str:
-    """The duration in its largest whole unit, like ``5s``."""
-    unit = max((unit for unit, factor in UNITS.items() if ms % factor == 0), key=lambda unit: UNITS[unit])
+def short_duration(ms: int, largest: str = "d") -> str:
+    """The duration in its largest whole unit up to the one named, like ``5s``."""
+    able = (unit for unit, factor in UNITS.items() if ms % factor == 0 and factor <= UNITS[largest])
+    unit = max(able, key=lambda unit: UNITS[unit])
     return f"{ms // UNITS[unit]}{unit}"
 
 

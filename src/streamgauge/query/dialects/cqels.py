@@ -9,6 +9,7 @@ Source: Le-Phuoc et al., CQELS (ISWC 2011), and the grammar of CQELS 1.x.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Final
 
@@ -29,7 +30,7 @@ _FORMS: Final = Forms(
     slide="SLIDE",
     sliding=True,
     kinds=frozenset(("RANGE", "TRIPLES", "NOW", "ALL")),
-    duration=short_duration,
+    duration=partial(short_duration, largest="m"),  # CQELS 1.0.0 cannot read hours and days
     example="[RANGE 10s SLIDE 5s]",
 )
 
