@@ -153,8 +153,8 @@ def _service(scenario: Scenario, data: Data, folder: Path) -> Outcome:
         publisher.end()
         for program in crowd:
             program.end()
-    if publisher.failure:
-        raise ProgramError(f"{scenario.name}: {publisher.failure}")
+    if publisher.failure or not publisher.published:
+        raise ProgramError(f"{scenario.name}: publishing failed: {publisher.failure or 'nothing was taken'}")
     lines = [line for program in crowd for line in program.said]
     verdict, right = judging.services(scenario, stream, data.triples, lines, begins)
     return replace(measured.outcome(scenario, publisher.published, lines, right), verdict=verdict)

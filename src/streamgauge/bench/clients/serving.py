@@ -81,7 +81,13 @@ class Publisher(threading.Thread):
         self.failure = ""
 
     def run(self) -> None:
-        """Until the stream ends, or ``end``."""
+        """Until the stream ends, or ``end``; ``failure`` says what went wrong."""
+        try:
+            self._publish()
+        except (httpx.HTTPError, OSError) as error:
+            self.failure = f"{type(error).__name__}: {error}"
+
+    def _publish(self) -> None:
         times = sorted({element.time for element in self._elements})
         url = f"{self._address}/streams/{self._elements[0].stream.replace('/', '%2F')}"
         with httpx.Client(timeout=START_S) as client:

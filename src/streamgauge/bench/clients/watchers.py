@@ -2,9 +2,9 @@
 
 Told ``address``, ``queries`` (a SPARQL text for each client), ``first`` (the number of the first one), ``plan``,
 ``cache``, ``method``, ``label``, ``template``, ``spread`` (s, over which they start), ``period`` (ms, or null) and
-``jitter`` (share of the time between two polls). Says for each answer ``client``, ``instant`` and ``received`` (ms since
-1970), ``rows`` (a digest), ``size``, ``took`` (ms, of the poll), ``requests`` and ``bytes`` so far; for a failure what
-``failed``.
+``jitter`` (share of the time between two polls). Says for each answer ``client``, ``instant`` and ``received`` (ms
+since 1970), ``rows`` (a digest), ``size``, ``took`` (ms, of the poll), ``requests`` and ``bytes`` so far; for a failure
+what ``failed``.
 """
 
 import asyncio
