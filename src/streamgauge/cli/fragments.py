@@ -1,23 +1,29 @@
 """The command ``fragments serve``: changing Linked Data as fragments over HTTP."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from streamgauge.cli.fed import named_feeds, open_feeds
+from streamgauge.cli.tokens import read_tokens
 from streamgauge.services.fragments.annotations import method
+from streamgauge.services.fragments.serving.accepting import Accepting
 from streamgauge.services.fragments.serving.addresses import Addressing, fixed, of_host, of_proxy
 from streamgauge.services.fragments.serving.dataset import DataSet, Shape
 from streamgauge.services.fragments.serving.face import application
 from streamgauge.services.fragments.serving.limits import Limits
 from streamgauge.services.fragments.serving.loading import load, name_of
+from streamgauge.services.fragments.serving.passing import Passing
 from streamgauge.services.fragments.storing import Store
 from streamgauge.services.fragments.storing.disk import DiskStore
 from streamgauge.services.fragments.storing.memory import MemoryStore
-from streamgauge.services.fragments.style import VOCABULARIES, Label, Style
+from streamgauge.services.fragments.style import VOCABULARIES, Border, Label, Style
 from streamgauge.services.web.serving import Serving
+from streamgauge.services.web.tokens import check_tokens
 from streamgauge.workloads.parameters import duration
 
 UNLESS = Limits()
@@ -36,7 +42,9 @@ def _group() -> None:
 
 
 def serve(
-    data: Annotated[list[Path], typer.Argument(metavar="DATA...", help="RDF files; each is served at / + its name.")],
+    data: Annotated[
+        list[Path] | None, typer.Argument(metavar="DATA...", help="RDF files; each is served at / + its name.")
+    ] = None,
     host: Annotated[str, typer.Option(help="The address to bind to.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for a free one.")] = 4000,
     store: Annotated[Path | None, typer.Option(help="The folder that keeps the data; in memory without it.")] = None,
@@ -48,27 +56,33 @@ def serve(
     page_size: Annotated[int, typer.Option(min=1, max=10_000, help="Quads on a page.")] = 100,
     base: Annotated[str | None, typer.Option(help="The address that clients know the server by.")] = None,
     behind_proxy: Annotated[bool, typer.Option("--behind-proxy", help="Believe Forwarded, X-Forwarded-*.")] = False,
+    border: Annotated[Border, typer.Option(help="Whether a final time belongs to the fact.")] = Border.EXCLUSIVE,
+    token_file: Annotated[Path | None, typer.Option(help="Tokens of those who may write, one a line.")] = None,
+    feed: Annotated[list[str] | None, typer.Option(help="NAME=URL: a stream that feeds a data set.")] = None,
+    pace: Annotated[float | None, typer.Option(min=1e-6, help="Replay feeds from now on, so much faster.")] = None,
+    feed_for: Annotated[str | None, typer.Option(help="How long fed facts without an end hold: 10s.")] = None,
+    history: Annotated[str | None, typer.Option(help="How long intervals stay after their end: 1h.")] = None,
     max_address: Annotated[int, typer.Option(min=256, help="Bytes of a request's address.")] = UNLESS.address,
     max_kept: Annotated[int, typer.Option(min=2**20, help="Bytes of pages that are kept.")] = UNLESS.kept,
+    max_body: Annotated[int, typer.Option(min=1024, help="Bytes of a written body.")] = UNLESS.body,
     max_connections: Annotated[int, typer.Option(min=1, help="Connections at once.")] = UNLESS.connections,
 ) -> None:
     """Serve files as Triple and Quad Pattern Fragments that say how long they hold."""
-    style = _style(annotated, label, vocabulary)
-    lasting = None if period is None else _period(period)
-    shapes = dict.fromkeys(triples or (), Shape.TRIPLES)
-    datasets = [
-        DataSet(name, kept, style, now, page_size, shape=shapes.pop(name, Shape.QUADS), period=lasting)
-        for name, kept in _stores(data, store, style)
-    ]
-    if shapes:
-        raise typer.BadParameter(f"{', '.join(shapes)}: no such data set", param_hint="--triples")
-    limits = Limits(address=max_address, kept=max_kept, connections=max_connections)
-    face = application(datasets, limits=limits, addressing=_addressing(base, behind_proxy))
+    tokens, feeds = read_tokens(token_file), named_feeds(feed or ())
+    check_tokens("127.0.0.1", tokens)  # anybody may read
+    style = replace(_style(annotated, label, vocabulary), border=border)
+    stores = _stores(data or (), [name for name, _ in feeds], store, style, base or f"http://{host}:{port}")
+    datasets = _datasets(stores, page_size, triples or (), _ms(period, "--period"))
+    limits = Limits(address=max_address, body=max_body, kept=max_kept, connections=max_connections)
+    addressing = _addressing(base, behind_proxy)
+    face = application(datasets, [Accepting(tokens, addressing, limits.body)], limits, addressing)
+    feedings = open_feeds(feeds, datasets, pace, _ms(feed_for, "--feed-for"))
+    app = Passing(face, datasets, feedings, _ms(history, "--history"))
     names = ", ".join(f"/{dataset.name}" for dataset in datasets)
     settings = {"date_header": False, "server_header": False}
     try:
         Serving(
-            face, host, port, face.leave, lambda at: typer.echo(f"{names} at {at}", err=True), max_connections, settings
+            app, host, port, face.leave, lambda at: typer.echo(f"{names} at {at}", err=True), max_connections, settings
         ).run()
     finally:
         for dataset in datasets:
@@ -80,18 +94,38 @@ def now() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _stores(files: Sequence[Path], folder: Path | None, style: Style) -> Iterator[tuple[str, Store]]:
-    """A store for each file, filled from it unless it holds something already."""
+def _stores(
+    files: Sequence[Path], fed: Sequence[str], folder: Path | None, style: Style, address: str
+) -> Iterator[tuple[str, Store, Style]]:
+    """A store for each file, filled from it unless it holds something already; an empty one for other names."""
     names = [name_of(file) for file in files]
-    for name, file in zip(names, files, strict=True):
+    only_fed = [(name, None) for name in dict.fromkeys(fed) if name not in names]
+    for name, file in [*zip(names, files, strict=True), *only_fed]:
         if names.count(name) > 1:
             raise typer.BadParameter(f"two files give a data set {name}: rename one", param_hint="DATA")
+        own = replace(style, template=f"{address}/{name}{{?subject,predicate,object}}")
         store: Store = MemoryStore() if folder is None else DiskStore(folder / name)
-        if store.version == 0:
-            typer.echo(f"/{name}: {load(file, store, style):,} quads of {file}", err=True)
-        else:
-            typer.echo(f"/{name}: as it is in {folder}, {file} is not read again", err=True)
-        yield name, store
+        if file is not None and store.version == 0:
+            typer.echo(f"/{name}: {load(file, store, own):,} quads of {file}", err=True)
+        elif store.version > 0:
+            typer.echo(f"/{name}: as it is in {folder}" + (f", {file} is not read again" if file else ""), err=True)
+        yield name, store, own
+
+
+def _datasets(
+    stores: Iterable[tuple[str, Store, Style]], page_size: int, triples: Sequence[str], period: int | None
+) -> list[DataSet]:
+    """The data sets, those named in ``triples`` without graphs."""
+    shapes = dict.fromkeys(triples, Shape.TRIPLES)
+    made = [
+        DataSet(name, store, style, now, page_size, shape=shapes.pop(name, Shape.QUADS), period=period)
+        for name, store, style in stores
+    ]
+    if shapes:
+        raise typer.BadParameter(f"{', '.join(shapes)}: no such data set", param_hint="--triples")
+    if not made:
+        raise typer.BadParameter("there is nothing to serve: name a file, or a --feed", param_hint="DATA")
+    return made
 
 
 def _style(annotated: str, label: Label, vocabulary: str) -> Style:
@@ -101,11 +135,13 @@ def _style(annotated: str, label: Label, vocabulary: str) -> Style:
     return Style(annotated, label, VOCABULARIES[vocabulary])
 
 
-def _period(text: str) -> int:
+def _ms(text: str | None, option: str) -> int | None:
+    if text is None:
+        return None
     try:
         return duration(text)
     except ValueError as error:
-        raise typer.BadParameter(f"{text!r}: {error}", param_hint="--period") from error
+        raise typer.BadParameter(f"{text!r}: {error}", param_hint=option) from error
 
 
 def _addressing(base: str | None, behind_proxy: bool) -> Addressing:

@@ -1,11 +1,11 @@
 """The command ``engine serve``: continuous queries over HTTP."""
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from streamgauge.cli.tokens import read_tokens
 from streamgauge.engines import load
 from streamgauge.services.queries.face import application
 from streamgauge.services.queries.limits import Limits
@@ -15,7 +15,6 @@ from streamgauge.services.web.tokens import check_tokens
 from streamgauge.wire.formats import read_triples
 from streamgauge.workloads.parameters import duration
 
-TOKEN = "STREAMGAUGE_TOKEN"
 UNLESS = Limits()
 
 
@@ -46,7 +45,7 @@ def serve(
     max_time: Annotated[str | None, typer.Option(help="How long a query may run: 12h.")] = None,
 ) -> None:
     """Answer continuous queries over HTTP: registered and deregistered, answers by events or WebSocket."""
-    tokens = _tokens(token_file)
+    tokens = read_tokens(token_file)
     check_tokens(host, tokens)
     lifetime = None if max_time is None else _lifetime(max_time)
     limits = Limits(
@@ -64,12 +63,6 @@ def serve(
         queries.share(*_named(item))
     face = application(queries, tokens, attach or ())
     Serving(face, host, port, queries.leave, lambda at: typer.echo(f"{', '.join(engines)} at {at}", err=True)).run()
-
-
-def _tokens(file: Path | None) -> list[str]:
-    """The tokens of the file and of the environment."""
-    lines = file.read_text(encoding="utf-8").split() if file is not None else []
-    return lines + ([os.environ[TOKEN]] if os.environ.get(TOKEN) else [])
 
 
 def _named(item: str) -> tuple[str, tuple[tuple[str, str, str], ...]]:

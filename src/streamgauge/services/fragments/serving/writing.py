@@ -109,6 +109,14 @@ class Draft:
                 self._after[triple] = self._ended(triple, self._now)
         self.add(come)
 
+    def end(self, triple: Triple, at: int) -> None:
+        """What holds of a triple at an instant (ms) ends then; what is said to begin later stays."""
+        held = [fact for fact in self._of(triple) if fact.holds(at)]
+        self._after[triple] = [fact for fact in self._after[triple] if fact not in held]
+        ended = (altered(fact, final=at) for fact in held if _begins(fact) < at)
+        if self._style.label is not Label.EXPIRATION or at > self._now:
+            self._after[triple] += ended
+
     def holding(self, wanted: Wanted) -> list[Triple]:
         """The wanted triples that hold now."""
         return [t for t in self._matching(wanted) if any(fact.holds(self._now) for fact in self._after[t])]
