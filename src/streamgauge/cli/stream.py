@@ -41,6 +41,7 @@ def stream(
     watermark: Annotated[str, typer.Option(help="How late elements may come: 2s.")] = "0s",
     batch: Annotated[str, typer.Option(help="Time between two batches: 5s.")] = "5s",
     files: Annotated[int, typer.Option(min=1, help="Files that one batch takes at most.")] = 5,
+    messages: Annotated[int, typer.Option(min=1, help="Messages of a Kafka topic that one batch takes.")] = 200_000,
     static: Annotated[Path | None, typer.Option(help="An RDF file with data beside the streams.")] = None,
     drain: Annotated[bool, typer.Option("--drain", help="End when everything there is was answered.")] = False,
     define: Annotated[list[str] | None, typer.Option("--define", "-D", help="A query parameter.")] = None,
@@ -52,7 +53,7 @@ def stream(
     text = fill(read_text(file), _values(define or ()))
     query = beside(parse(text), static)
     chosen = _semantics(semantics, t0, duration(watermark))
-    job = Job(query, text, detect(text), chosen, source, sink, checkpoint, duration(batch), files, drain)
+    job = Job(query, text, detect(text), chosen, source, sink, checkpoint, duration(batch), files, drain, messages)
     state = run(spark(master), job, lambda done: console.print(batch_line(done)))
     console.print(_summary(job, state.sent, state.rows, state.late))
 

@@ -21,6 +21,8 @@ _LOG.addHandler(logging.NullHandler())
 _FIRST = 10.0
 """Seconds that an answer of a broker may take."""
 _TICK = 0.2
+_ANY_ORDER = Reading(lateness=1 << 62)
+"""What is too late is for the reader of all of it to say."""
 _AT_ONCE = 2000
 """Messages that are taken from the library at once."""
 
@@ -37,10 +39,10 @@ class Logged(NamedTuple):
 class KafkaLog:
     """The topic at a URL (``kafka://host/topic``); SourceError names what is wrong with URL, brokers or topic."""
 
-    def __init__(self, url: str, reading: Reading | None = None) -> None:
+    def __init__(self, url: str) -> None:
         self._address = parse_address(url)
-        self._options = read_options(KafkaSourceOptions, self._address)
-        self._messages = Messages(self._address, self._options, reading, None)
+        self._options = replace(read_options(KafkaSourceOptions, self._address), lateness=None)
+        self._messages = Messages(self._address, self._options, _ANY_ORDER, None)
         self._topic, self._library = topic_of(self._address), library(self._address)
         self._consumer = self._library.Consumer(
             {
@@ -48,6 +50,7 @@ class KafkaLog:
                 "group.id": "streamgauge",
                 "enable.auto.commit": False,
                 "auto.offset.reset": "error",
+                "enable.partition.eof": True,
             },
             logger=_LOG,
         )
@@ -67,8 +70,8 @@ class KafkaLog:
         Messages that say how far time has come are passed over. SourceError when messages are gone.
         """
         self._consumer.assign([self._library.TopicPartition(self._topic, partition, start)])
-        heard = monotonic()
-        while (place := self._place(partition, start)) < end:
+        place, heard = start, monotonic()
+        while place < end:
             messages = self._consumer.consume(_AT_ONCE, _TICK)
             heard = monotonic() if messages else heard
             if (monotonic() - heard) * 1000 > self._options.patience:
@@ -76,8 +79,10 @@ class KafkaLog:
                 raise SourceError(f"{self._address.text}: partition {partition}: {away}")
             for message in messages:
                 if message.error() is not None:
-                    self._trouble(message.error(), partition, place)
-                elif message.offset() < end:
+                    place = self._behind(message, partition, place)
+                    continue
+                place = message.offset() + 1
+                if place <= end:
                     yield from self._elements(message)
 
     def close(self) -> None:
@@ -92,11 +97,6 @@ class KafkaLog:
             if isinstance(found, StreamElement) and found.added:
                 yield Logged(message.offset(), item, arrived, replace(found, removed=()))
 
-    def _place(self, partition: int, start: int) -> int:
-        """The offset of the next message."""
-        (place,) = self._consumer.position([self._library.TopicPartition(self._topic, partition)])
-        return int(place.offset) if place.offset >= 0 else start
-
     def _borders(self) -> Mapping[int, tuple[int, int]]:
         """The first offset of each partition, and the one behind its last message."""
         try:
@@ -108,11 +108,14 @@ class KafkaLog:
         except self._library.KafkaException as error:
             raise SourceError(f"{self._address.text}: {error.args[0].str()}") from error
 
-    def _trouble(self, error: Any, partition: int, place: int) -> None:
-        """SourceError for what does not go away by itself."""
-        codes = self._library.KafkaError
+    def _behind(self, message: Any, partition: int, place: int) -> int:
+        """The offset to go on at after what is no message: the end, trouble; SourceError if it does not go away."""
+        codes, error = self._library.KafkaError, message.error()
+        if error.code() == codes._PARTITION_EOF:
+            return max(place, int(message.offset()))
         if error.code() == codes._AUTO_OFFSET_RESET:
             gone = f"partition {partition}: the messages from offset {place} on are no longer there"
             raise SourceError(f"{self._address.text}: topic {self._topic}, {gone}: {error.str()}")
         if not error.retriable() and error.code() not in (codes._TRANSPORT, codes._ALL_BROKERS_DOWN):
             raise SourceError(f"{self._address.text}: {error.str()}")
+        return place

@@ -42,8 +42,8 @@ _MESSAGES = ("kafka", "mqtt", "-")
 class Job:
     """What is asked: ``source`` a folder of stream tables or a URL, ``sink`` a folder or a URL, times in ms.
 
-    ``files`` are taken in one batch at most; batches begin ``every`` ms apart; ``drain`` ends the job when everything
-    that is there was answered, the last windows included.
+    ``files``, or ``messages`` of a topic, are taken in one batch at most; batches begin ``every`` ms apart; ``drain``
+    ends the job when everything that is there was answered, the last windows included.
     """
 
     query: ContinuousQuery
@@ -56,6 +56,7 @@ class Job:
     every: int = 5000
     files: int = 5
     drain: bool = False
+    messages: int = 200_000
 
 
 class CheckpointError(RunError):
@@ -103,7 +104,7 @@ class Told:
 def _started(spark: SparkSession, job: Job, folder: Path, batches: Batches) -> StreamingQuery:
     folder.mkdir(parents=True, exist_ok=True)
     if _by_offsets(job):
-        writer = topic.streamed(spark, job.source).writeStream.foreachBatch(_kept(folder, batches))
+        writer = topic.streamed(spark, job.source, job.messages).writeStream.foreachBatch(_kept(folder, batches))
     else:
         writer = streaming(spark, str(folder), job.files).writeStream.foreachBatch(batches)
     writer = writer.option("checkpointLocation", str(job.checkpoint / "spark"))

@@ -19,19 +19,14 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 from streamgauge.engines.spark.shown import ROWS
 from streamgauge.sources.kafka_log import KafkaLog, Logged
-from streamgauge.wire.formats import Reading
 from streamgauge.wire.stream import to_table
-
-MOST_MESSAGES = 200_000
-"""Messages that a batch takes at most."""
 
 _PLACES = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("item", pa.int32()), ("arrived", pa.int64())])
 _PIECE = 10_000
-_ANY_ORDER = Reading(lateness=1 << 62)
 
 
 class Topic(DataSource):  # type: ignore[misc]
-    """The data source ``streamgauge_topic``; its option ``url`` is the topic's."""
+    """The data source ``streamgauge_topic``; options: the topic's ``url``, ``most`` messages of a batch."""
 
     @classmethod
     def name(cls) -> str:
@@ -44,7 +39,7 @@ class Topic(DataSource):  # type: ignore[misc]
 
     def streamReader(self, schema: Any) -> "TopicReader":  # noqa: ARG002, N802 (Spark's)
         """Reads batches."""
-        return TopicReader(self.options["url"])
+        return TopicReader(self.options["url"], int(self.options["most"]))
 
 
 @dataclass
@@ -59,8 +54,8 @@ class Span(InputPartition):  # type: ignore[misc]
 class TopicReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
     """Offsets are a number for each partition, by its name."""
 
-    def __init__(self, url: str) -> None:
-        self._url = url
+    def __init__(self, url: str, most: int) -> None:
+        self._url, self._most = url, most
         self._target: dict[str, int] | None = None
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
@@ -69,7 +64,7 @@ class TopicReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type:
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """So many messages a batch."""
-        return ReadMaxRows(MOST_MESSAGES)
+        return ReadMaxRows(self._most)
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
         """The end, or as far as the limit allows, each partition by its share."""
@@ -88,7 +83,7 @@ class TopicReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type:
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one task."""
         assert isinstance(partition, Span)
-        log = KafkaLog(self._url, _ANY_ORDER)
+        log = KafkaLog(self._url)
         try:
             piece: list[Logged] = []
             for logged in log.between(partition.partition, partition.start, partition.end):
@@ -102,7 +97,7 @@ class TopicReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type:
             log.close()
 
     def _ask(self, question: Any) -> dict[int, int]:
-        log = KafkaLog(self._url, _ANY_ORDER)
+        log = KafkaLog(self._url)
         try:
             found: dict[int, int] = question(log)
             return found
@@ -110,10 +105,10 @@ class TopicReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type:
             log.close()
 
 
-def streamed(spark: SparkSession, url: str) -> DataFrame:
-    """The topic as a streaming frame."""
+def streamed(spark: SparkSession, url: str, most: int) -> DataFrame:
+    """The topic as a streaming frame, so many messages at a time."""
     spark.dataSource.register(Topic)
-    return spark.readStream.format(Topic.name()).option("url", url).load()
+    return spark.readStream.format(Topic.name()).options(url=url, most=most).load()
 
 
 def keep(rows: DataFrame, file: Path, first: int) -> bool:
@@ -168,7 +163,7 @@ def _rows(partition: int, piece: Sequence[Logged]) -> pa.RecordBatch:
     for place, column in zip(_PLACES, columns, strict=True):
         table = table.append_column(place, pa.array(column, place.type))
     (batch,) = table.combine_chunks().to_batches()
-    return batch
+    return pa.RecordBatch.from_arrays(batch.columns, names=batch.schema.names)  # without "not null"
 
 
 def _named(places: Mapping[int, int]) -> dict[str, int]:
