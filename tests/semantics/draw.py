@@ -44,7 +44,7 @@ REPORTS = [
         [Report.PERIODIC, Report.NON_EMPTY],
         [Report.PERIODIC, Report.CONTENT_CHANGE],
         [Report.PERIODIC, Report.NON_EMPTY, Report.CONTENT_CHANGE],
-        list(Report),
+        [each for each in Report if each is not Report.EXPIRATION],
     )
 ]
 """Every conjunction that has instants."""

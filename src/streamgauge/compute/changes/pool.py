@@ -20,12 +20,19 @@ class Pool:
     def __init__(self, static: Iterable[Triple] = ()) -> None:
         self._static = tuple(static)
         self._leaves: list[tuple[Asked, Bag]] = []
+        self._found: list[Bag] = []
         self._joins: dict[Term | None, list[Joins]] = {}
+
+    @property
+    def moved(self) -> bool:
+        """Whether the solutions of a pattern have changed since they were taken."""
+        return any(self._found)
 
     def leaf(self, asked: Asked) -> Take:
         """A pattern whose solutions are wanted."""
         found: Bag = {}
         self._leaves.append((asked, found))
+        self._found.append(found)
         return partial(_taken, found)
 
     def feeds(self, graph: Term | None) -> tuple[Feed, Feed]:

@@ -27,6 +27,7 @@ class Contents:
         self._parted: dict[Term | None, Parted] = {}
         self._seen: list[tuple[Term | None, Held]] = []
         self._matches: list[Matches] = []
+        self.moved = True
 
     def leaf(self, asked: Asked) -> Take:
         """A pattern whose solutions are wanted at each look."""

@@ -40,6 +40,11 @@ class Answering(Protocol):
 class Leaves(Protocol):
     """Where the patterns of one query or several find their triples."""
 
+    @property
+    def moved(self) -> bool:
+        """Whether the solutions of a pattern may have changed since answers were last asked for."""
+        ...
+
     def feeds(self, graph: Term | None) -> tuple[Feed, Feed]:
         """What is told of the triples that enter and leave a graph."""
         ...

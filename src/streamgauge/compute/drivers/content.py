@@ -6,7 +6,7 @@ from itertools import count
 from typing import TypeAlias
 
 from streamgauge.compute.drivers.latest import Feed, Latest
-from streamgauge.compute.drivers.noticing import Noticing
+from streamgauge.compute.drivers.noticing import Moves, Noticing
 from streamgauge.model.terms import Triple
 
 Entry: TypeAlias = tuple[int, tuple[Triple, ...], int]
@@ -26,6 +26,11 @@ class Content:
         self._numbers = count(1)
         self._ended = 0
         self._changes = noticing
+
+    @property
+    def telling(self) -> bool:
+        """Whether a look at which no answer changes is none."""
+        return isinstance(self._changes, Moves)
 
     @property
     def held(self) -> bool:

@@ -68,6 +68,8 @@ class WindowDriver:
         if self._clocks is not None and not (self._closing and self._counting):
             self._enters = {stream: tuple(frame.arrive for frame in held) for stream, held in self._of.items()}
         self._alone = len(self._frames) == 1 or not self._closing
+        self._telling = not self._counting and all(frame.content.telling for frame in self._frames)
+        self._ticked = _EARLY
         self._frontier = _EARLY
 
     def push(self, element: StreamElement) -> None:
@@ -165,6 +167,8 @@ class WindowDriver:
         if self._counting and not triples:
             return
         match self._semantics.tick:
+            case Tick.TUPLE if self._telling:
+                self._follow(time, held, triples, until)
             case Tick.TUPLE:
                 for triple in triples:
                     self._tick(time, [(time, held, (triple,), until)])
@@ -172,6 +176,20 @@ class WindowDriver:
                 self._tick(time, [(time, held, triples, until)])
             case _:
                 self._batch.append((time, held, triples, until))
+
+    def _follow(self, time: int, held: tuple[Frame, ...], triples: tuple[Triple, ...], until: int | None) -> None:
+        """Tick with each triple; at a time that was looked at only those that reach a pattern are worth a look."""
+        if triples and time != self._ticked:
+            self._ticked = time
+            self._tick(time, [(time, held, triples[:1], until)])
+            triples = triples[1:]
+        takers = [frame.arrive for frame in held if frame.takes(time)]
+        leaves, counts = self._leaves, self._counts(time)
+        for triple in triples:
+            for arrive in takers:
+                arrive(time, (triple,), until)
+            if counts and leaves.moved:
+                self._look(time)
 
     def _count(self, time: int, held: tuple[Frame, ...], triples: tuple[Triple, ...], until: int | None) -> None:
         """An element comes where its triples may close count-based windows."""
