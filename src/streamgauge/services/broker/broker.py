@@ -262,6 +262,11 @@ class Broker:
         """All channels."""
         return list(self._channels.values())
 
+    def facts(self) -> list[Triple]:
+        """The closure: all facts, explicit and derived."""
+        with self._evaluating:
+            return list(self._strategy.facts())
+
     def rows(self, name: str) -> tuple[int, list[Row]]:
         """The answer of a channel, and the number of the last notification that is in it."""
         with self._evaluating:
