@@ -1,14 +1,12 @@
 """The service described in OpenAPI 3.1."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.metadata import version
-from typing import Any, TypeAlias
 
-Json: TypeAlias = dict[str, Any]
+from streamgauge.services.web.openapi import ERROR, TOKEN, Json, body, operation, parameter
 
 _ID: Json = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
 _NAME: Json = {**_ID, "name": "name", "description": "The IRI, percent-encoded."}
-_ERROR: Json = {"type": "object", "properties": {"error": {"type": "string"}}}
 
 
 def description(engines: Sequence[str], profiles: Sequence[str]) -> Json:
@@ -18,8 +16,8 @@ def description(engines: Sequence[str], profiles: Sequence[str]) -> Json:
         "info": {"title": "Streamgauge continuous queries", "version": version("streamgauge")},
         "paths": _paths(),
         "components": {
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-            "schemas": {"Query": _query(engines, profiles), "Error": _ERROR},
+            "securitySchemes": TOKEN,
+            "schemas": {"Query": _query(engines, profiles), "Error": ERROR},
         },
         "security": [{}, {"token": []}],
     }
@@ -49,53 +47,36 @@ def _query(engines: Sequence[str], profiles: Sequence[str]) -> Json:
 def _paths() -> Json:
     return {
         "/queries": {
-            "get": _operation("All queries."),
-            "post": _operation(
-                "Register a query.", "201", _body("application/json", {"$ref": "#/components/schemas/Query"})
+            "get": operation("All queries."),
+            "post": operation(
+                "Register a query.", "201", body("application/json", {"$ref": "#/components/schemas/Query"})
             ),
         },
-        "/queries/{id}": {"parameters": [_ID], "get": _operation("One query."), "delete": _operation("End it.", "204")},
+        "/queries/{id}": {"parameters": [_ID], "get": operation("One query."), "delete": operation("End it.", "204")},
         "/queries/{id}/answers": {
-            "parameters": [_ID, _parameter("after", "The number of the last answer that was got.")],
-            "get": _operation("Answers as server-sent events, or by WebSocket."),
+            "parameters": [_ID, parameter("after", "The number of the last answer that was got.")],
+            "get": operation("Answers as server-sent events, or by WebSocket."),
         },
         "/streams": {
-            "get": _operation("All streams."),
-            "post": _operation("Attach a source.", "201", _body("application/json", _source())),
+            "get": operation("All streams."),
+            "post": operation("Attach a source.", "201", body("application/json", _source())),
         },
         "/streams/{name}": {
             "parameters": [
                 _NAME,
-                _parameter("t", "Time of the elements: ms, or now."),
-                _parameter("form", "A format."),
+                parameter("t", "Time of the elements: ms, or now."),
+                parameter("form", "A format."),
             ],
-            "post": _operation("Publish elements.", "202", _body("application/x-ndjson", {"type": "string"})),
-            "delete": _operation("Detach its source.", "204"),
+            "post": operation("Publish elements.", "202", body("application/x-ndjson", {"type": "string"})),
+            "delete": operation("Detach its source.", "204"),
         },
         "/static/{name}": {
             "parameters": [_NAME],
-            "put": _operation("Share static data.", "201", _body("text/turtle", {"type": "string"})),
+            "put": operation("Share static data.", "201", body("text/turtle", {"type": "string"})),
         },
-        "/health": {"get": _operation("Whether it is up.")},
-        "/metrics": {"get": _operation("Counts for Prometheus.")},
+        "/health": {"get": operation("Whether it is up.")},
+        "/metrics": {"get": operation("Counts for Prometheus.")},
     }
-
-
-def _operation(summary: str, success: str = "200", body: Mapping[str, Any] | None = None) -> Json:
-    refused = {
-        "description": "Refused.",
-        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
-    }
-    responses = {success: {"description": "Done."}, "default": refused}
-    return {"summary": summary, "responses": responses, **({"requestBody": body} if body else {})}
-
-
-def _body(kind: str, schema: Json) -> Json:
-    return {"required": True, "content": {kind: {"schema": schema}}}
-
-
-def _parameter(name: str, about: str) -> Json:
-    return {"name": name, "in": "query", "description": about, "schema": {"type": "string"}}
 
 
 def _source() -> Json:

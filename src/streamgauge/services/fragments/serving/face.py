@@ -1,5 +1,6 @@
 """The fragments server on the web: a plain ASGI application, as a request costs little more than what is called."""
 
+import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, Protocol, TypeAlias
@@ -16,6 +17,7 @@ from streamgauge.services.fragments.serving.dataset import DataSet, TooManyError
 from streamgauge.services.fragments.serving.events import FragmentEvents
 from streamgauge.services.fragments.serving.freshness import cache_control, date, last_modified, unchanged
 from streamgauge.services.fragments.serving.limits import Limits
+from streamgauge.services.fragments.serving.openapi import description
 from streamgauge.services.fragments.serving.reading import Reading, UnacceptableError
 from streamgauge.services.fragments.serving.replying import Header, Reply, reply_with, told
 from streamgauge.services.web import metrics
@@ -110,7 +112,7 @@ class Face:
         return self._page(self._reading.made(self._datasets[name], scope, headers), headers)
 
     def _elsewhere(self, method: str, path: str, scope: Scope, headers: Headers) -> Reply:
-        if path not in ("/", "/health", "/metrics"):
+        if path not in ("/", "/health", "/metrics", "/openapi.json"):
             return told(
                 404, f"nothing is at {path[:80]}: data sets are at {', '.join('/' + n for n in self._datasets)}"
             )
@@ -120,6 +122,9 @@ class Face:
             return Reply(
                 200, [(b"content-type", b"application/json"), (b"cache-control", b"no-store")], b'{"status":"up"}'
             )
+        if path == "/openapi.json":
+            text = json.dumps(description(tuple(self._datasets)))
+            return Reply(200, [(b"content-type", b"application/json")], text.encode())
         if path == "/metrics":
             text = metrics.exposition(self.counts.metrics(tuple(self._datasets.values()), self._reading.held))
             return Reply(200, [(b"content-type", metrics.MEDIA_TYPE.encode())], text.encode())
