@@ -51,6 +51,8 @@ def selection(wanted: Wanted, rows: Sequence[Row] | None = None) -> Selection:
         branch = _branch(wanted, {})
         return Selection((branch,), not branch.same)
     branches = list(dict.fromkeys(_branch(wanted, row) for row in rows))
+    if len({tuple(term is None for term in branch.match) for branch in branches}) == 1 and not branches[0].same:
+        return Selection(tuple(branches))
     least = [one for one in branches if not any(_within(one, other) for other in branches if other != one)]
     overlap = any(_overlap(one.match, other.match) for one, other in combinations(least, 2))
     return Selection(tuple(least), not overlap and not any(branch.same for branch in least))
