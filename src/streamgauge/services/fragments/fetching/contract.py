@@ -49,6 +49,17 @@ class Fetched:
     version: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """What changed in a data set since a version: quads that are there now, that no longer are; the rest as Fetched."""
+
+    added: tuple[Quad, ...]
+    removed: tuple[Quad, ...]
+    at: int
+    until: int | None
+    version: str
+
+
 class Source(Protocol):
     """One data set behind an address."""
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from streamgauge.model.terms import RDF_TYPE, Term, is_iri, is_literal
 from streamgauge.services.fragments.fetching.cache import Response
-from streamgauge.services.fragments.quads import DEFAULT, MOST_VALUES, Quad
+from streamgauge.services.fragments.quads import CHANGES, DEFAULT, MOST_VALUES, Quad
 
 _HYDRA = "http://www.w3.org/ns/hydra/core#"
 _VOID = "http://rdfs.org/ns/void#"
@@ -46,7 +46,7 @@ class Form:
 class Page:
     """A page of a fragment: ``size`` and ``count`` as it states them, ``following`` the next page's reference.
 
-    ``default`` is the IRI that stands for the default graph in requests.
+    ``default`` is the IRI that stands for the default graph in requests, ``changes`` the template of what changed.
     """
 
     data: tuple[Quad, ...]
@@ -55,6 +55,7 @@ class Page:
     following: str | None
     forms: tuple[Form, ...]
     default: Term | None
+    changes: str | None = None
 
 
 class _Said:
@@ -94,6 +95,7 @@ def page(quads: tuple[Quad, ...], response: Response, asked: str) -> Page:
         following[1:-1] if following is not None and is_iri(following) else None,
         _forms(said),
         next((default for _, default in said.pairs(f"<{_SD}defaultGraph>")), None),
+        next((text(template) for _, template in said.pairs(CHANGES) if is_literal(template)), None),
     )
 
 

@@ -107,6 +107,11 @@ class Web:
             return kept.response
         return await self._joined((key, use), lambda: self._fetch(key, within, kept))
 
+    def last(self, address: str, accept: str = RDF) -> Response | None:
+        """What came last, however old: to plan by, not to answer from."""
+        kept = self.cache.get((address, accept))
+        return None if kept is None else kept.response
+
     async def post(self, address: str, within: Reach, content: bytes, headers: Mapping[str, str]) -> Response:
         """The answer to what is posted, which is not cached."""
         answer = await self._sender.send(Asked(address, within, {"accept-encoding": "gzip", **headers}, content))

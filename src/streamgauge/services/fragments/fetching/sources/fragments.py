@@ -6,11 +6,19 @@ from math import ceil
 from typing import Final
 
 from streamgauge.services.fragments.fetching.asking import Asking, asking
-from streamgauge.services.fragments.fetching.contract import Binding, Fetched, Source, SourceError
+from streamgauge.services.fragments.fetching.contract import (
+    Binding,
+    Changed,
+    Fetched,
+    Source,
+    SourceError,
+    UnavailableError,
+)
 from streamgauge.services.fragments.fetching.documents import syntax
 from streamgauge.services.fragments.fetching.gathering import gathered
 from streamgauge.services.fragments.fetching.matching import matching, restrictions
 from streamgauge.services.fragments.fetching.pages import Leaf, Pages
+from streamgauge.services.fragments.fetching.patches import MEDIA_TYPE, changed
 from streamgauge.services.fragments.fetching.sources import First
 from streamgauge.services.fragments.fetching.template import TemplateError, expand
 from streamgauge.services.fragments.fetching.together import together
@@ -39,7 +47,7 @@ async def recognise(first: First) -> Source | None:
         expand(forms.plain.template, {})
     except TemplateError as error:
         raise SourceError(first.address, f"has a form that is not understood: {error}") from error
-    return Fragments(first.address, pages, forms)
+    return Fragments(first.address, pages, forms, leaf.page.changes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +57,8 @@ class Fragments:
     address: str
     pages: Pages
     asking: Asking
+    changes: str | None = None
+    """The template of addresses of what changed, where there is one."""
 
     async def count(self, pattern: QuadPattern) -> int:
         """How many quads its fragment states; what the first page shows where it is all, or more than stated."""
@@ -68,6 +78,19 @@ class Fragments:
         addresses = await self._addresses(pattern, seeds)
         leaves = tuple(leaf for each in await together(map(self.pages.all, addresses)) for leaf in each)
         return gathered(pattern, self._quads(leaves), [leaf.response for leaf in leaves])
+
+    async def changed(self, since: str) -> Changed | None:
+        """What changed in the whole data set since a version; ``None`` where that is not known."""
+        if self.changes is None:
+            return None
+        address = self._link(expand(self.changes, {"since": since}))
+        try:
+            response = await self.pages.web.get(address, self.pages.reach, MEDIA_TYPE)
+        except UnavailableError:
+            raise
+        except SourceError:
+            return None
+        return changed(response, self.pages.web.limits.quads)
 
     async def _addresses(self, pattern: QuadPattern, seeds: Sequence[Binding]) -> list[str]:
         """Of the fragments to read: requests count, the first page of the whole is there from its count."""
