@@ -104,7 +104,7 @@ def _stores(
         if names.count(name) > 1:
             raise typer.BadParameter(f"two files give a data set {name}: rename one", param_hint="DATA")
         own = replace(style, template=f"{address}/{name}{{?subject,predicate,object}}")
-        store: Store = MemoryStore() if folder is None else DiskStore(folder / name)
+        store: MemoryStore | DiskStore = MemoryStore() if folder is None else DiskStore(folder / name)
         if file is not None and store.version == 0:
             typer.echo(f"/{name}: {load(file, store, own):,} quads of {file}", err=True)
         elif store.version > 0:

@@ -1,7 +1,7 @@
 """Files as data sets: their quads, and when each ends where annotations in them say so."""
 
-from collections.abc import Iterator, Sequence
-from itertools import islice
+import re
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -12,13 +12,13 @@ from streamgauge.services.fragments.annotations import method
 from streamgauge.services.fragments.annotations.implicit import SAME_AS
 from streamgauge.services.fragments.labelling import labels, lasting, reserved
 from streamgauge.services.fragments.quads import DEFAULT, Lasting, Quad
-from streamgauge.services.fragments.storing import Store
+from streamgauge.services.fragments.storing.indexed import IndexedStore
 from streamgauge.services.fragments.style import Style
 from streamgauge.wire.canonical import Canonical
-from streamgauge.wire.formats.format import FormatError, Relabel, ending, parse
+from streamgauge.wire.formats.format import FormatError, Relabel, ending, open_bytes, parse
 
-BATCH: Final = 50_000
-"""Quads that are stored at once."""
+BLOCK: Final = 2**20
+"""Bytes that are searched at once."""
 
 RESERVED: Final = frozenset({"health", "metrics", "."})
 """Names that no data set may have, as something else is there."""
@@ -45,22 +45,27 @@ def read_quads(path: Path) -> Iterator[Quad]:
         yield (*relabel.triple(quad), graph)
 
 
-def load(path: Path, store: Store, style: Style) -> int:
-    """Put a file's quads into a store; how many were new.
+def load(path: Path, store: IndexedStore, style: Style) -> int:
+    """Fill an empty store with a file's quads; how many there are.
 
-    Where no quad says a time they are stored as they come, else the file is held in memory once, to tell which quads
-    end with which label.
+    A file in which no label is mentioned is read as it comes, else it is held in memory once, to tell which quads end
+    with which label.
     """
-    own, added = reserved(style.vocabulary), 0
-    timed = any(quad[1] in own for quad in read_quads(path))
-    quads: Iterator[Lasting] = iter(ending_quads(list(read_quads(path)), style)) if timed else _endless(path)
-    while batch := list(islice(quads, BATCH)):
-        added += len(store.change((), batch).added)
-    return added
+    if _mentions(path, reserved(style.vocabulary)):
+        return store.load(ending_quads(list(read_quads(path)), style))
+    return store.load((quad, None) for quad in read_quads(path))
 
 
-def _endless(path: Path) -> Iterator[Lasting]:
-    return ((quad, None) for quad in read_quads(path))
+def _mentions(path: Path, own: Collection[Term]) -> bool:
+    """Whether the namespace of one of the IRIs is somewhere in the file, as it has to be in each format."""
+    spaces = {re.sub(r"[^/#:]*$", "", term[1:-1]).encode() for term in own}
+    longest, before = max(map(len, spaces)), b""
+    with open_bytes(path) as file:
+        while block := file.read(BLOCK):
+            if any(space in before + block for space in spaces):
+                return True
+            before = block[-longest:]
+    return False
 
 
 def ending_quads(quads: Sequence[Quad], style: Style) -> list[Lasting]:
