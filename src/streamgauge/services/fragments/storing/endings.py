@@ -34,7 +34,7 @@ class Endings:
 
     def end(self, key: bytes) -> int | None:
         """When a key ends."""
-        found = self._by_key.read(key, 0, 1)
+        found = self._by_key.one(key)
         return time_of(found[self._width :]) if found else None
 
     def nearest(self, wanted: Callable[[bytes], bool], now: int) -> int | None:

@@ -181,6 +181,11 @@ class IndexedStore:
             left = self._past.at(number, prefix, lambda key: _matches(key, places), instant)
             return self._quads(islice(chain(held, left), offset, offset + limit))
 
+    @property
+    def kept(self) -> int:
+        """How many runs of quads that left are kept."""
+        return 0 if self._past is None else len(self._past)
+
     def _holds(self, past: Past, key: bytes, instant: int) -> bool:
         began, end = past.began(key), self._endings.end(key)
         return (began is None or began <= instant) and (end is None or instant < end)

@@ -13,7 +13,7 @@ from streamgauge.services.fragments.storing.shelf import Shelf, Writes
 FULL: Final = 4000
 """Bytes of a full block: with what a page of 4096 bytes says of itself, one page."""
 
-_SPLICED: Final = 8
+_SPLICED: Final = 16
 """Changes of a block beyond which it is sorted anew."""
 
 Pieces: TypeAlias = list[tuple[bytes, bytes]]
@@ -65,6 +65,11 @@ class Order:
         block, at = self._place(prefix.ljust(self.width, b"\0"))
         return self._take(block, at + offset, wanted)
 
+    def one(self, prefix: bytes) -> bytes:
+        """The first key that begins so; nothing when none does."""
+        key = next(self.above(prefix.ljust(self.width, b"\0")), b"")
+        return key if key.startswith(prefix) else b""
+
     def rank(self, key: bytes) -> int:
         """How many keys are smaller than a key."""
         block, at = self._place(key)
@@ -80,10 +85,11 @@ class Order:
 
     def above(self, key: bytes) -> Iterator[bytes]:
         """Keys from a key on."""
-        block, at = self._place(key)
-        while block < len(self._borders):
-            yield from self._cut(self._body(block), at)
-            block, at = block + 1, 0
+        block = self._block(key)
+        body = self._body(block)
+        yield from self._cut(body, _first(body, key, self.width))
+        for later in range(block + 1, len(self._borders)):
+            yield from self._cut(self._body(later))
 
     def edit(self, removed: Iterable[bytes], added: Iterable[bytes]) -> Edit:
         """What taking out keys that are there, and putting in others that are not, would make of it."""

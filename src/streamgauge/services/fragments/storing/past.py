@@ -84,7 +84,7 @@ class Past:
         return self._edits(recorded), {_LAST: stamped(at), _SINCE: since}
 
     def _initial(self, key: bytes) -> bytes:
-        return self._begun.read(key, 0, 1)[KEY:] or EVER
+        return self._begun.one(key)[KEY:] or EVER
 
     def _leave(self, recorded: _Recorded, key: bytes, final: int) -> None:
         initial = self._initial(key)
@@ -95,7 +95,7 @@ class Past:
 
     def _come(self, recorded: _Recorded, key: bytes, at: int) -> None:
         """A key begins now, or when the run did that ends now."""
-        run = self._runs[0].read(key + stamped(at), 0, 1)
+        run = self._runs[0].one(key + stamped(at))
         recorded.ended.update([run] if run else ())
         initial = run[-TIME:] if run else stamped(at)
         if initial != EVER:

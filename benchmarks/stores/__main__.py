@@ -1,0 +1,228 @@
+"""Our stores beside SQLite, RocksDB (pyoxigraph) and LMDB with an entry a quad, and their cost as data and time grow.
+
+python -m benchmarks.stores [--size 100000] [--sizes 100000 10000000] [--updates 10000] [--only peers sizes history]
+Figures are CPU times (user + system) of the process, the least of 5 rounds, in microseconds a call unless said. Every
+side has the same quads (see quads.py), the same calls on the same matches, and what a change wrote is on the disk when
+it returns. `peers`: all sides in one run; the ratio is the side's time over that of our store on disk. `sizes`: our two
+stores at each size; resident memory is that of a process which opened the folder and answered all that is measured.
+`history`: a store in memory that keeps what left, after every tenth of so many updates of 20 facts with new graphs.
+"""
+
+import argparse
+import gc
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+
+from benchmarks.stores.peers import PEERS, Peer
+from benchmarks.stores.quads import DELAY, NOW, departure, quads, update
+from streamgauge.services.fragments.quads import Match
+from streamgauge.services.fragments.storing import Keep, Store
+from streamgauge.services.fragments.storing.disk import DiskStore
+from streamgauge.services.fragments.storing.memory import MemoryStore
+
+BATCH = 20
+ROUNDS = 5
+
+
+def spent(call: Callable[[int], object], calls: int) -> float:
+    """CPU microseconds a call, the least of some rounds."""
+    rounds = []
+    gc.collect()
+    for number in range(ROUNDS):
+        before = time.process_time()
+        for each in range(calls):
+            call(number * calls + each)
+        rounds.append((time.process_time() - before) / calls * 1e6)
+    return min(rounds)
+
+
+def calls(store: Peer | Store, size: int) -> dict[str, tuple[Callable[[int], object], int]]:
+    """What is measured of every side, and how often."""
+    draws, departures = random.Random(1), int(size / 6.34)
+    total = store.count(DELAY)
+    assert total == departures
+    assert len(store.page((departure(5), None, None, None), 0, 100)) == 6
+
+    def one() -> Match:
+        return departure(draws.randrange(departures)), DELAY[1], None, None
+
+    def replace(number: int) -> None:
+        store.change(update(number, BATCH), [*_new(store, update(number + 1, BATCH))])
+
+    store.change((), [*_new(store, update(0, BATCH))])
+    return {
+        "count of a predicate": (lambda _: store.count(DELAY), 300),
+        "count of subject and predicate": (lambda _: store.count(one()), 300),
+        "page of subject and predicate": (lambda _: store.page(one(), 0, 100), 300),
+        "first page of a predicate": (lambda _: store.page(DELAY, 0, 100), 100),
+        "page at offset 10,000": (lambda _: store.page(DELAY, 10_000, 100), 20),
+        "page in the middle": (lambda _: store.page(DELAY, total // 2, 100), 20),
+        f"change of {BATCH} for {BATCH}": (replace, 10),
+    }
+
+
+def _new(store: object, added: list) -> list:
+    return added if isinstance(store, tuple(PEERS.values())) else [(quad, NOW + 60_000) for quad in added]
+
+
+def measured(store: Peer | Store, size: int) -> dict[str, float]:
+    """Every measure of a side."""
+    return {name: spent(call, often) for name, (call, often) in calls(store, size).items()}
+
+
+def peers(size: int) -> None:
+    """All sides in one run."""
+    sides: dict[str, dict[str, float]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        ours: dict[str, Store] = {"disk": DiskStore(Path(folder) / "ours"), "memory": MemoryStore()}
+        for name, store in ours.items():
+            sides[name] = _side(name, store, lambda store=store: store.load(quads(size)), size, Path(folder) / "ours")
+        for number, (name, kind) in enumerate(PEERS.items()):
+            there = Path(folder) / str(number)
+            peer = kind(there)
+            sides[name] = _side(name, peer, lambda peer=peer: _fill(peer, size), size, there)
+    print(f"| {size:,} quads | {' | '.join(sides)} |\n|{'---|' * (len(sides) + 1)}")
+    for measure, base in sides["disk"].items():
+        cells = [
+            f"{side[measure]:,.1f}" + ("" if name == "disk" else f" ({side[measure] / base:,.1f}x)")
+            for name, side in sides.items()
+        ]
+        print(f"| {measure} | {' | '.join(cells)} |")
+
+
+def _fill(peer: Peer, size: int) -> None:
+    batch: list = []
+    for quad, _ in quads(size):
+        batch.append(quad)
+        if len(batch) == 20_000:
+            peer.change((), batch)
+            batch = []
+    peer.change((), batch)
+
+
+def _side(name: str, store: Peer | Store, load: Callable[[], object], size: int, folder: Path) -> dict[str, float]:
+    before = time.process_time()
+    load()
+    loading = (time.process_time() - before) / size * 1e6
+    made = {"loading, a quad": loading, **measured(store, size)}
+    store.close()
+    held = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) if name != "memory" else 0
+    return {**made, "bytes on disk, a quad": held / size}
+
+
+def sizes(many: list[int]) -> None:
+    """Our stores at every size, each in a process of its own."""
+    for size in many:
+        for kind in ("memory", "disk"):
+            subprocess.run([sys.executable, "-m", "benchmarks.stores", "--one", kind, "--size", str(size)], check=True)
+
+
+def one(kind: str, size: int) -> None:
+    """One of our stores at one size; that on disk is filled by another process."""
+    with tempfile.TemporaryDirectory() as folder:
+        before, wall = time.process_time(), time.perf_counter()
+        if kind == "disk":
+            subprocess.run(
+                [sys.executable, "-m", "benchmarks.stores", "--fill", folder, "--size", str(size)], check=True
+            )
+            before = time.process_time()
+            store: Store = DiskStore(Path(folder))
+            print(f"{kind}, {size:,}: opened in {time.process_time() - before:.2f} s CPU")
+        else:
+            store = MemoryStore()
+            store.load(quads(size))
+            print(f"{kind}, {size:,}: loaded in {_since(before, wall)}")
+        for measure, time_taken in measured(store, size).items():
+            print(f"{kind}, {size:,}: {measure}: {time_taken:,.1f}")
+        memory = psutil.Process().memory_info()
+        print(f"{kind}, {size:,}: resident {memory.rss / 2**20:,.0f} MiB, of them mapped {memory.shared / 2**20:,.0f}")
+        store.close()
+
+
+def fill(folder: Path, size: int) -> None:
+    """Fill a store on disk."""
+    before, wall = time.process_time(), time.perf_counter()
+    store = DiskStore(folder)
+    store.load(quads(size))
+    store.close()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    held = sum(file.stat().st_size for file in folder.iterdir()) / 2**20
+    print(f"disk, {size:,}: loaded in {_since(before, wall)}, peak {peak:,.0f} MiB, {held:,.0f} MiB on disk")
+
+
+def _since(cpu: float, wall: float) -> str:
+    return f"{time.process_time() - cpu:.1f} s CPU, {time.perf_counter() - wall:.1f} s"
+
+
+def history(updates: int) -> None:
+    """What asking and changing cost while what left is kept: all of it, some of it, none of it in another store."""
+    print(
+        "| kept | updates | runs kept | page of what is there | count | nearest end | change | page as it was at half |"
+    )
+    print("|---|---|---|---|---|---|---|---|")
+    for name, keep in (("nothing", None), ("10,000 runs", Keep(runs=10_000)), ("everything", Keep())):
+        store = MemoryStore(keep)
+        store.load(quads(10_000), at=NOW)
+        store.change((), [(quad, NOW + 60_000) for quad in update(0, BATCH)], NOW)
+        for tenth in range(1, 11):
+            changing = 0.0
+            for number in range((tenth - 1) * updates // 10, tenth * updates // 10):
+                added = [(quad, NOW + 60_000 + number) for quad in update(number + 1, BATCH)]
+                before = time.process_time()
+                store.change(update(number, BATCH), added, NOW + number + 1)
+                changing += time.process_time() - before
+            if tenth in (1, 2, 5, 10):
+                _history_row(name, store, tenth * updates // 10, changing / (updates // 10) * 1e6)
+
+
+def _history_row(name: str, store: MemoryStore, number: int, changing: float) -> None:
+    current: Match = (None, None, None, update(number, 1)[0][3])
+    assert store.count(current) == BATCH
+    half = NOW + number - 200
+    assert store.kept == 0 or store.at(DELAY, half, 0, 100)
+    measures = [
+        spent(lambda _: store.page(current, 0, 100), 300),
+        spent(lambda _: store.count(current), 300),
+        spent(lambda each: store.nearest(current, NOW - each), 300),
+        changing,
+        spent(lambda _: store.at((departure(3), DELAY[1], None, None), half, 0, 100), 100) if store.kept else 0.0,
+    ]
+    print(f"| {name} | {number:,} | {store.kept:,} | {' | '.join(f'{each:,.1f}' for each in measures)} |", flush=True)
+
+
+def main() -> None:
+    """Measure what is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--size", type=int, default=100_000)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[100_000, 10_000_000])
+    parser.add_argument("--updates", type=int, default=10_000)
+    parser.add_argument(
+        "--only", nargs="+", choices=("peers", "sizes", "history"), default=["peers", "sizes", "history"]
+    )
+    parser.add_argument("--one", choices=("memory", "disk"), help=argparse.SUPPRESS)
+    parser.add_argument("--fill", type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.fill is not None:
+        fill(given.fill, given.size)
+    elif given.one is not None:
+        one(given.one, given.size)
+    else:
+        chosen = {
+            "peers": lambda: peers(given.size),
+            "sizes": lambda: sizes(given.sizes),
+            "history": lambda: history(given.updates),
+        }
+        for name in given.only:
+            chosen[name]()
+
+
+if __name__ == "__main__":
+    main()

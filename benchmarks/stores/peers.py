@@ -1,0 +1,229 @@
+"""Other ways to keep quads that are counted, each a class with the same calls; terms by number where the part has none.
+
+All count by counters that a change keeps in its own transaction where the part has one, as none of them counts ranges.
+"""
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import islice, product
+from pathlib import Path
+from typing import Protocol
+
+import lmdb
+import pyoxigraph as ox
+
+from streamgauge.services.fragments.quads import Match, Quad
+from streamgauge.services.fragments.storing.turns import TURNS, way
+
+SHAPES = [shape for shape in product((True, False), repeat=4) if any(shape)]
+
+
+class Peer(Protocol):
+    """What is measured."""
+
+    def change(self, removed: Iterable[Quad], added: Iterable[Quad]) -> object:
+        """Remove, then add; on the disk when it returns."""
+        ...
+
+    def count(self, match: Match) -> int:
+        """How many quads match."""
+        ...
+
+    def page(self, match: Match, offset: int, limit: int) -> list[Quad]:
+        """Some of them."""
+        ...
+
+    def close(self) -> None:
+        """Let it go."""
+        ...
+
+
+def counted(quad: Quad) -> Iterator[Match]:
+    """The matches whose counts a quad changes, but for that of everything."""
+    for s, p, o, g in SHAPES:
+        yield quad[0] if s else None, quad[1] if p else None, quad[2] if o else None, quad[3] if g else None
+
+
+def differences(removed: Iterable[Quad], added: Iterable[Quad]) -> Counter[Match]:
+    """What a change adds to counters."""
+    made = Counter(match for quad in added for match in counted(quad))
+    made.subtract(match for quad in removed for match in counted(quad))
+    return made
+
+
+class Sqlite:
+    """SQLite (WAL, full synchronisation): a table without row ids, five more indexes, a table of counters."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True)
+        self._base = sqlite3.connect(folder / "quads.sqlite", isolation_level=None)
+        self._base.executescript(
+            "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA cache_size=-262144;"
+            "CREATE TABLE term (id INTEGER PRIMARY KEY, text TEXT UNIQUE);"
+            "CREATE TABLE quad (s INT, p INT, o INT, g INT, PRIMARY KEY (s, p, o, g)) WITHOUT ROWID;"
+            "CREATE TABLE counter (s INT, p INT, o INT, g INT, n INT, PRIMARY KEY (s, p, o, g)) WITHOUT ROWID;"
+        )
+        for turn in TURNS[1:]:
+            columns = ",".join("spog"[place] for place in turn)
+            self._base.execute(f"CREATE UNIQUE INDEX quad_{columns.replace(',', '')} ON quad ({columns})")
+
+    def change(self, removed: Iterable[Quad], added: Iterable[Quad]) -> None:
+        """Remove, then add, in one transaction."""
+        gone, come = list(removed), list(added)
+        run = self._base.executemany
+        self._base.execute("BEGIN")
+        run("INSERT OR IGNORE INTO term (text) VALUES (?)", {(term,) for quad in come for term in quad})
+        known = self._known({term for quad in (*gone, *come) for term in quad})
+        run("DELETE FROM quad WHERE s=? AND p=? AND o=? AND g=?", [[known[term] for term in quad] for quad in gone])
+        run("INSERT INTO quad VALUES (?, ?, ?, ?)", [[known[term] for term in quad] for quad in come])
+        rows = [
+            (*(0 if term is None else known[term] for term in match), n)
+            for match, n in differences(gone, come).items()
+            if n
+        ]
+        run("INSERT INTO counter VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n", rows)
+        self._base.execute("COMMIT")
+
+    def count(self, match: Match) -> int:
+        """The counter."""
+        keys = [0 if term is None else self._id(term) for term in match]
+        row = self._base.execute("SELECT n FROM counter WHERE s=? AND p=? AND o=? AND g=?", keys).fetchone()
+        return row[0] if row else 0
+
+    def page(self, match: Match, offset: int, limit: int) -> list[Quad]:
+        """Some of the matching quads, after a walk to the offset."""
+        bound = [("spog"[place], self._id(term)) for place, term in enumerate(match) if term is not None]
+        where = " AND ".join(f"{column}={number}" for column, number in bound) or "1"
+        order = ",".join("spog"[place] for place in TURNS[way(match)])
+        text = "(SELECT text FROM term WHERE id = {})"
+        columns = ",".join(text.format(f"q.{column}") for column in "spog")
+        inner = f"SELECT * FROM quad WHERE {where} ORDER BY {order} LIMIT {limit} OFFSET {offset}"
+        return self._base.execute(f"SELECT {columns} FROM ({inner}) q").fetchall()
+
+    def close(self) -> None:
+        """Let it go."""
+        self._base.close()
+
+    def _id(self, term: str) -> int:
+        row = self._base.execute("SELECT id FROM term WHERE text=?", (term,)).fetchone()
+        return row[0] if row else -1
+
+    def _known(self, terms: set[str]) -> dict[str, int]:
+        return {term: self._id(term) for term in terms}
+
+
+class Oxigraph:
+    """pyoxigraph's store (RocksDB) and counters in memory, which are lost with the process and made again by a scan."""
+
+    def __init__(self, folder: Path) -> None:
+        self._store = ox.Store(str(folder))
+        self._counts: Counter[Match] = Counter()
+
+    def change(self, removed: Iterable[Quad], added: Iterable[Quad]) -> None:
+        """Add, then remove, and have the log of it written."""
+        gone, come = list(removed), list(added)
+        self._store.extend(_oxigraph(quad) for quad in come)
+        for quad in gone:
+            self._store.remove(_oxigraph(quad))
+        self._store.flush()
+        self._counts.update(differences(gone, come))
+
+    def count(self, match: Match) -> int:
+        """The counter."""
+        return self._counts[match]
+
+    def page(self, match: Match, offset: int, limit: int) -> list[Quad]:
+        """Some of the matching quads, after a walk to the offset."""
+        s, p, o, g = match
+        found = self._store.quads_for_pattern(
+            s and _term(s), p and _term(p), o and _term(o), None if g is None else _graph(g)
+        )
+        some = islice(found, offset, offset + limit)
+        return [(str(q.subject), str(q.predicate), str(q.object), _name(q.graph_name)) for q in some]
+
+    def close(self) -> None:
+        """Let it go."""
+        del self._store
+
+
+def _term(text: str) -> ox.NamedNode | ox.Literal:
+    return ox.NamedNode(text[1:-1]) if text[0] == "<" else ox.Literal(text[1:-1])
+
+
+def _graph(text: str) -> ox.NamedNode | ox.DefaultGraph:
+    return ox.NamedNode(text[1:-1]) if text else ox.DefaultGraph()
+
+
+def _name(graph: object) -> str:
+    return "" if isinstance(graph, ox.DefaultGraph) else str(graph)
+
+
+def _oxigraph(quad: Quad) -> ox.Quad:
+    s, p, o, g = quad
+    return ox.Quad(_term(s), _term(p), _term(o), _graph(g))
+
+
+class Entries:
+    """LMDB with an entry for each quad in each of six orders, and an entry for each counter."""
+
+    def __init__(self, folder: Path) -> None:
+        self._base = lmdb.open(str(folder), map_size=1 << 36, readahead=False)
+        self._numbers: dict[str, bytes] = {}
+        self._texts: dict[bytes, str] = {}
+
+    def change(self, removed: Iterable[Quad], added: Iterable[Quad]) -> None:
+        """Remove, then add, in one transaction."""
+        gone, come = list(removed), list(added)
+        with self._base.begin(write=True) as writing:
+            for quad in come:
+                for term in quad:
+                    self._give(writing, term)
+            for number, turn in enumerate(TURNS):
+                for key in sorted(self._key(number, [quad[place] for place in turn]) for quad in gone):
+                    writing.delete(key)
+                for key in sorted(self._key(number, [quad[place] for place in turn]) for quad in come):
+                    writing.put(key, b"")
+            counters = sorted((self._counter(match), n) for match, n in differences(gone, come).items() if n)
+            for key, n in counters:
+                writing.put(key, (int.from_bytes(writing.get(key) or b"") + n).to_bytes(8))
+
+    def count(self, match: Match) -> int:
+        """The counter."""
+        with self._base.begin() as reading:
+            return int.from_bytes(reading.get(self._counter(match)) or b"")
+
+    def page(self, match: Match, offset: int, limit: int) -> list[Quad]:
+        """Some of the matching quads, after a walk to the offset."""
+        number = way(match)
+        prefix = self._key(number, [term for place in TURNS[number] if (term := match[place]) is not None])
+        back = [TURNS[number].index(place) * 5 + 1 for place in range(4)]
+        with self._base.begin() as reading, reading.cursor() as cursor:
+            cursor.set_range(prefix)
+            keys = islice(cursor.iternext(values=False), offset, offset + limit)
+            found = [key for key in keys if key.startswith(prefix)]
+        return [
+            (self._texts[k[s : s + 5]], self._texts[k[p : p + 5]], self._texts[k[o : o + 5]], self._texts[k[g : g + 5]])
+            for k in found
+            for s, p, o, g in (back,)
+        ]
+
+    def close(self) -> None:
+        """Let it go."""
+        self._base.close()
+
+    def _give(self, writing: lmdb.Transaction, term: str) -> None:
+        if term not in self._numbers:
+            number = self._numbers[term] = len(self._numbers).to_bytes(5)
+            self._texts[number] = term
+            writing.put(b"t" + number, term.encode())
+
+    def _key(self, number: int, terms: list[str]) -> bytes:
+        return str(number).encode() + b"".join(self._numbers[term] for term in terms)
+
+    def _counter(self, match: Match) -> bytes:
+        unknown = b"\xff" * 5
+        return b"c" + b"".join(unknown if term is None else self._numbers.get(term, b"") for term in match)
+
+
+PEERS = {"SQLite": Sqlite, "RocksDB (pyoxigraph)": Oxigraph, "LMDB, an entry a quad": Entries}
