@@ -1,6 +1,7 @@
 """The loop of the query streamer: poll, say what changed, wait for the next expiration; failures are told, retried."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from random import Random
@@ -32,10 +33,11 @@ class Sends(StrEnum):
 
 @dataclass(slots=True)
 class Following:
-    """Polls a plan for ever; ``prepare`` makes the plan, and is tried again while it fails."""
+    """Polls a plan for ever; ``prepare`` makes the plan, with the first poll in a ``round`` of the web."""
 
     asked: Asked
     prepare: Callable[[], Awaitable[Plan]]
+    round: Callable[[], AbstractContextManager[None]]
     clock: Callable[[], int]
     sleep: Callable[[float], Awaitable[None]]
     timing: Timing
@@ -54,8 +56,9 @@ class Following:
             begun = self.clock()
             try:
                 if plan is None:
-                    plan = await self.prepare()
-                polled = await plan.poll()
+                    plan, polled = await self._first()
+                else:
+                    polled = await plan.poll()
             except (SourceError, LabelError) as error:
                 wait = backoff.next()
                 self.tell(Failed(str(error), wait))
@@ -67,6 +70,12 @@ class Following:
             for answer in self._said(polled):
                 yield answer
             await self.sleep(max(0, due - self.clock()) / 1000)
+
+    async def _first(self) -> tuple[Plan, Polled]:
+        """The plan and its first poll, in which what was needed to make it is not fetched again."""
+        with self.round():
+            plan = await self.prepare()
+            return plan, await plan.poll()
 
     def _said(self, polled: Polled) -> list[Answer]:
         """The answer of a poll, if it has anything to say."""

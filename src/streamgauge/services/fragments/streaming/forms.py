@@ -78,8 +78,15 @@ def terms_at(pattern: TriplePattern, variable: Var, triples: Iterable[Triple]) -
 def bound(pattern: QuadPattern, quads: Iterable[Quad]) -> dict[Var, frozenset[Term]]:
     """The terms of a pattern's variables in the quads that match it."""
     nodes = pattern.nodes
-    found = [quad for quad in quads if matches(nodes, quad) and (quad[3] != DEFAULT or nodes[3] == DEFAULT)]
+    found = [quad for quad in quads if takes(pattern, quad)]
     return {variable: frozenset(quad[nodes.index(variable)] for quad in found) for variable in pattern.variables}
+
+
+def takes(pattern: QuadPattern, quad: Quad) -> bool:
+    """Whether a quad is one of a pattern; a graph's variable is a named graph, or ANYWHERE."""
+    if pattern.graph == ANYWHERE:
+        return matches(pattern.nodes[:3], quad[:3])
+    return matches(pattern.nodes, quad) and (quad[3] != DEFAULT or pattern.graph == DEFAULT)
 
 
 def matches(nodes: Sequence[object], terms: Sequence[Term]) -> bool:

@@ -9,16 +9,24 @@ from streamgauge.services.fragments.fetching.contract import Source
 from streamgauge.services.fragments.streaming.asked import Asked, Ordered
 from streamgauge.services.fragments.streaming.demand import demand
 from streamgauge.services.fragments.streaming.plan import Polled, first_of
-from streamgauge.services.fragments.streaming.reading import Reader, Rounds
+from streamgauge.services.fragments.streaming.reading import Reader, Renewal, Rounds
 from streamgauge.services.fragments.style import Style
 
 
 class Incremental:
     """Facts of a query's patterns, held by a reader and an evaluator."""
 
-    def __init__(self, asked: Asked, sources: Sequence[Source], style: Style, web: Rounds, settled: int) -> None:
+    def __init__(
+        self,
+        asked: Asked,
+        sources: Sequence[Source],
+        style: Style,
+        web: Rounds,
+        settled: int,
+        renewal: Renewal = Renewal.CHANGES,
+    ) -> None:
         self._sources, self._web = sources, web
-        self._reader = Reader(sources, style, demand(asked.kept.pattern), web, settled)
+        self._reader = Reader(sources, style, demand(asked.kept.pattern), web, settled, renewal)
         pool = Pool()
         self._kept = Kept(asked.kept, pool)
         self._holding = Holding(*pool.feeds(None))

@@ -1,22 +1,25 @@
-"""What one reading has of one source: fragments, whole or restricted to values where that takes fewer requests."""
+"""What is known of one source: fragments, whole or of some values, as they are at one version."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, TypeAlias
 
 from streamgauge.model.algebra import Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term
-from streamgauge.services.fragments.fetching.contract import Fetched, Source
-from streamgauge.services.fragments.quads import Quad, QuadPattern
-from streamgauge.services.fragments.streaming.forms import Asking, Place, Values, bound
+from streamgauge.services.fragments.fetching.contract import Changed, Fetched, Source
+from streamgauge.services.fragments.quads import ANYWHERE, Quad, QuadPattern
+from streamgauge.services.fragments.streaming.forms import Asking, Place, Values, bound, takes
 
 SEEDS: Final = 1000
 """The most values that a pattern is restricted to."""
 
-Key: TypeAlias = tuple[QuadPattern, tuple[tuple[Var, Term], ...]]
-"""A pattern and the values that it was restricted to."""
+ALL: Final = QuadPattern(Var("s"), Var("p"), Var("o"), ANYWHERE)
+"""Everything in a data set."""
+
+Key: TypeAlias = tuple[QuadPattern, Var | None]
+"""What a fragment is of: a pattern, and the variable whose values it was restricted by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,52 +34,93 @@ class Read:
     until: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """Quads of a pattern, those with ``terms`` at its variable where there is one; ``parts`` are what it came by."""
+
+    key: Key
+    terms: frozenset[Term]
+    quads: frozenset[Quad]
+    parts: tuple[Fetched, ...]
+
+    def moved(self, changed: Changed) -> "Fragment":
+        """The fragment after what changed."""
+        added, removed = self._own(changed.added), self._own(changed.removed)
+        part = Fetched((), changed.at, changed.until, None, changed.version)
+        return replace(self, quads=self.quads - removed | added, parts=(part,))
+
+    def _own(self, quads: Iterable[Quad]) -> frozenset[Quad]:
+        pattern, variable = self.key
+        found = (quad for quad in quads if takes(pattern, quad))
+        if variable is None:
+            return frozenset(found)
+        place = pattern.nodes.index(variable)
+        return frozenset(quad for quad in found if quad[place] in self.terms)
+
+
 @dataclass(slots=True)
 class Part:
-    """A source in one reading; each fragment is fetched once."""
+    """A source in one reading; what ``fragments`` has is not fetched again. ``came`` is what was fetched in it."""
 
     source: Source
-    fetched: dict[Key, Fetched] = field(default_factory=dict)
-    _counts: dict[QuadPattern, int] = field(default_factory=dict)
+    fragments: dict[Key, Fragment] = field(default_factory=dict)
+    came: list[Fetched] = field(default_factory=list)
 
-    async def count(self, pattern: QuadPattern) -> int:
-        """How many quads match, asked once."""
-        if pattern not in self._counts:
-            self._counts[pattern] = await self.source.count(pattern)
-        return self._counts[pattern]
-
-    async def cover(self, asking: Asking, values: Values) -> dict[Key, Fetched]:
+    async def cover(self, asking: Asking, values: Values) -> dict[Key, Fragment]:
         """What has the quads of a pattern's facts, labels too, at least of those that have the values."""
-        found: dict[Key, Fetched] = {}
+        found: dict[Key, Fragment] = {}
         for group in asking.groups:
             known: dict[Var, frozenset[Term]] = dict(values)
             waiting = list(group)
             while waiting:
-                place = min(waiting, key=partial(self._order, known))
+                place = min(waiting, key=partial(self._rank, known))
                 waiting.remove(place)
-                key = await self._fetch(place.asked, known)
-                quads = self.fetched[key].quads if key is not None else ()
-                if key is not None:
-                    found[key] = self.fetched[key]
+                fragment = await self._fetch(place.asked, known)
+                quads = [] if fragment is None else [quad for quad in fragment.quads if takes(place.asked, quad)]
+                if fragment is not None:
+                    found[fragment.key] = fragment
                 for variable, terms in (bound(place.pattern, quads) | asking.computed(place, quads)).items():
                     known[variable] = known.get(variable, terms) & terms
         return found
 
-    async def _fetch(self, pattern: QuadPattern, known: Values) -> Key | None:
-        """Fetch a pattern, its source told which values matter; ``None`` when none can match."""
-        variable = _narrowest(pattern, known)
-        terms = () if variable is None else sorted(known[variable])
-        if variable is not None and not terms:
-            return None
-        whole = (pattern, ()) in self.fetched or variable is None or len(terms) > SEEDS
-        key: Key = pattern, () if whole or variable is None else tuple((variable, term) for term in terms)
-        if key not in self.fetched:
-            self.fetched[key] = await self.source.fetch(pattern, [{name: term} for name, term in key[1]])
-        return key
+    async def take_all(self, predicates: frozenset[Term]) -> None:
+        """Fetch all that has one of these predicates; without any, everything."""
+        variable = Var("p") if predicates else None
+        await self._more((ALL, variable), predicates)
 
-    def _order(self, known: Values, place: Place) -> int:
-        """What is there costs nothing, then what is restricted to few values, then what has few variables."""
-        if (place.asked, ()) in self.fetched:
+    async def _fetch(self, pattern: QuadPattern, known: Values) -> Fragment | None:
+        """The fragment of a pattern, its source told which values matter; ``None`` when none can match."""
+        if (there := self._there(pattern)) is not None:
+            return there
+        variable = _narrowest(pattern, known)
+        if variable is None or len(known[variable]) > SEEDS:
+            return await self._more((pattern, None), frozenset())
+        return await self._more((pattern, variable), known[variable]) if known[variable] else None
+
+    def _there(self, pattern: QuadPattern) -> Fragment | None:
+        """What has all of a pattern already."""
+        for key in ((pattern, None), (ALL, None)):
+            if key in self.fragments:
+                return self.fragments[key]
+        some = self.fragments.get((ALL, Var("p")))
+        return some if some is not None and pattern.predicate in some.terms else None
+
+    async def _more(self, key: Key, terms: frozenset[Term]) -> Fragment:
+        """The fragment of a key, fetched as far as it is not there."""
+        pattern, variable = key
+        held = self.fragments.get(key) or Fragment(key, frozenset(), frozenset(), ())
+        missing = sorted(terms - held.terms)
+        if missing or not held.parts:
+            seeds = [] if variable is None else [{variable: term} for term in missing]
+            fetched = await self.source.fetch(pattern, seeds)
+            self.came.append(fetched)
+            made = Fragment(key, held.terms | terms, held.quads.union(fetched.quads), (*held.parts, fetched))
+            self.fragments[key] = made
+        return self.fragments[key]
+
+    def _rank(self, known: Values, place: Place) -> int:
+        """What is there first, then what is restricted to few values, then what has few variables."""
+        if self._there(place.asked) is not None:
             return 0
         variable = _narrowest(place.asked, known)
         return SEEDS * (1 + len(place.asked.variables)) if variable is None else len(known[variable])
@@ -88,6 +132,22 @@ def _narrowest(pattern: QuadPattern, known: Values) -> Var | None:
     return min(found, key=lambda variable: len(known[variable]), default=None)
 
 
-def quads_of(fetched: Iterable[Fetched]) -> dict[Quad, None]:
+def quads_of(fragments: Iterable[Fragment]) -> dict[Quad, None]:
     """All quads, each once."""
-    return {quad: None for each in fetched for quad in each.quads}
+    return {quad: None for each in fragments for quad in each.quads}
+
+
+def parts_of(fragments: Iterable[Fragment]) -> Iterator[Fetched]:
+    """What fragments came by."""
+    return (part for each in fragments for part in each.parts)
+
+
+def versions(parts: Iterable[Fetched]) -> frozenset[str]:
+    """The versions of the data set that parts are of, as far as they say."""
+    return frozenset(each.version for each in parts if each.version is not None)
+
+
+def predicates_of(asked: Sequence[Asking]) -> frozenset[Term]:
+    """The predicates of all that is asked for; none when a variable stands in such a place."""
+    found = {place.asked.predicate for each in asked for group in each.groups for place in group}
+    return frozenset() if any(isinstance(each, Var) for each in found) else frozenset(map(str, found))

@@ -3,25 +3,46 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import partial
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeGuard
 
 from streamgauge.compute.drivers.fetched import border
 from streamgauge.model.algebra import Var
 from streamgauge.model.terms import Term, Triple
-from streamgauge.services.fragments.fetching.contract import Fetched, Source, UnavailableError
+from streamgauge.services.fragments.fetching.contract import Changed, Fetched, Source, UnavailableError
 from streamgauge.services.fragments.fetching.together import together
 from streamgauge.services.fragments.fetching.web import Use
 from streamgauge.services.fragments.streaming.demand import OUTER, Wanted
 from streamgauge.services.fragments.streaming.forms import Asking, Values, asking, facts_of, terms_at
-from streamgauge.services.fragments.streaming.parts import Key, Part, Read, quads_of
+from streamgauge.services.fragments.streaming.parts import (
+    ALL,
+    Fragment,
+    Key,
+    Part,
+    Read,
+    parts_of,
+    predicates_of,
+    quads_of,
+    versions,
+)
 from streamgauge.services.fragments.style import Style
 
-READINGS: Final = 5
+READINGS: Final = 8
 """How often a source is read again whose answers straddle a change."""
 
 SETTLED: Final = 60_000
-"""How long (ms) facts that say no end are taken to hold where their source does not say how long."""
+"""How long (ms) facts that say no end are taken to hold where their source does not say what changes."""
+
+SMALL: Final = 400
+"""Quads for each pattern of a query: a data set with fewer is not counted pattern by pattern, but read at once."""
+
+
+class Renewal(StrEnum):
+    """How what was read is brought up to date."""
+
+    CHANGES = "changes"  # by what the source says has changed since; by pages where it does not say
+    PAGES = "pages"  # page by page
 
 
 class Rounds(Protocol):
@@ -41,11 +62,19 @@ class Rounds(Protocol):
         ...
 
 
+class Changing(Source, Protocol):
+    """A source that says what changed."""
+
+    async def changed(self, since: str) -> Changed | None:
+        """What changed since a version; ``None`` where that is not known."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class _Settled:
-    """A pattern whose facts say no end: what was fetched by source, when (own clock, ms), beside which values."""
+    """A pattern whose facts say no end: what was fetched, when (own clock, ms), beside which values."""
 
-    fetched: tuple[Mapping[Key, Fetched], ...]
+    fragments: Mapping[Key, Fragment]
     triples: frozenset[Triple]
     since: int
     values: Values
@@ -54,8 +83,8 @@ class _Settled:
 class Reader:
     """Reads the facts of triple patterns; each ``read`` asks anew for what is no longer fresh.
 
-    A pattern whose facts say no end is asked for again after ``settled`` ms, or when those that it joins with have
-    values that were not there when it was read. Without a style facts have no times.
+    Where a source does not say what changed, a pattern whose facts say no end is asked for again after ``settled`` ms,
+    or when those that it joins with have values that were not there. Without a style facts have no times.
     """
 
     def __init__(
@@ -65,14 +94,16 @@ class Reader:
         wanted: Sequence[Wanted],
         web: Rounds,
         settled: int = SETTLED,
+        renewal: Renewal = Renewal.PAGES,
     ) -> None:
         self._sources, self._wanted, self._web = sources, wanted, web
+        self._settled_for, self._renewal = settled, renewal
         self._facts = partial(facts_of, style=style)
-        self._settled_for = settled
         self._asking = [asking(each.pattern, style) for each in wanted]
-        self._settled: dict[int, _Settled] = {}
+        self._settled: dict[tuple[int, int], _Settled] = {}
         self._order: list[int] = []
-        self._before: list[dict[Key, Fetched]] = [{} for _ in sources]
+        self._followed: list[dict[Key, Fragment]] = [{} for _ in sources]
+        self._seen: list[frozenset[object]] = [frozenset() for _ in sources]
 
     async def read(self, given: Values | None = None) -> list[Read]:
         """The facts by source, each as it was at one version; ``given`` are the values that come from outside.
@@ -82,50 +113,69 @@ class Reader:
         use, settled = Use.KEPT, dict(self._settled)
         for _ in range(READINGS):
             with self._web.round(use):
-                parts = [Part(source) for source in self._sources]
+                parts = list(await together(map(self._begun, range(len(self._sources)))))
                 reads = await self._read(parts, given or {})
-            read = zip(parts, reads, self._before, strict=True)
-            torn = [part.source.address for part, facts, before in read if self._torn(part, facts, before)]
-            self._before = [part.fetched for part in parts]
-            if not torn:
+            torn = [part.source.address for at, part in enumerate(parts) if self._torn(at, part)]
+            old = use is Use.KEPT and any(self._ended(at, read) for at, read in enumerate(reads))
+            self._seen = [frozenset(map(_stamp, parts_of(each.values()))) for each in self._followed]
+            if not torn and not old:
                 return reads
             use, self._settled = Use.ASKED, dict(settled)
         raise UnavailableError(torn[0], f"changes faster than it can be read {READINGS} times")
 
-    def _torn(self, part: Part, read: Read, before: Mapping[Key, Fetched]) -> bool:
-        """Whether answers that came now are of several versions, or facts among them have ended since."""
-        came = [each for key, each in part.fetched.items() if _stamp(each) != _stamp(before.get(key))]
-        if len({each.version for each in came if each.version is not None}) > 1:
-            return True
+    async def _begun(self, number: int) -> Part:
+        """A source with what is known of it, brought to one version; with nothing where that can't be."""
+        source, held = self._sources[number], self._followed[number]
+        if not self._follows(source):
+            return Part(source)
+        known = versions(parts_of(held.values()))
+        changed = await source.changed(next(iter(known))) if len(known) == 1 else None
+        if changed is not None:
+            return Part(source, {key: each.moved(changed) for key, each in held.items()})
+        part = Part(source)
+        if await source.count(ALL) <= SMALL * len(self._asking):
+            await part.take_all(predicates_of(self._asking))
+        return part
+
+    def _follows(self, source: Source) -> TypeGuard[Changing]:
+        return self._renewal is Renewal.CHANGES and getattr(source, "changes", None) is not None
+
+    def _torn(self, at: int, part: Part) -> bool:
+        """Whether what was read of a source is of several versions."""
+        read = parts_of(self._followed[at].values()) if self._follows(part.source) else part.came
+        return len(versions(read)) > 1
+
+    def _ended(self, at: int, read: Read) -> bool:
+        """Whether facts of a source have ended that were taken from a cache."""
         ends = border(read.facts, read.at)
-        now = self._web.clock() + self._web.skew(part.source.address)
-        return not came and ends is not None and ends <= now
+        now = self._web.clock() + self._web.skew(self._sources[at].address)
+        came = frozenset(map(_stamp, parts_of(self._followed[at].values()))) - self._seen[at]
+        return ends is not None and ends <= now and not came
 
     async def _read(self, parts: Sequence[Part], given: Values) -> list[Read]:
         found: dict[int, frozenset[Triple]] = {}
-        fetched: list[dict[Key, Fetched]] = [{} for _ in parts]
+        used: list[dict[Key, Fragment]] = [{} for _ in parts]
         for number in await self._sequence(parts):
             values = self._values(number, given, found)
-            kept = self._kept(number, values)
-            if kept is None:
-                asked = self._asking[number]
-                covers = await together(part.cover(asked, values) for part in parts)
-                kept = self._learn(number, covers, values)
-            found[number] = kept.triples
-            for own, each in zip(fetched, kept.fetched, strict=True):
-                own.update(each)
-        return [self._whole({**own, **part.fetched}) for own, part in zip(fetched, parts, strict=True)]
+            known = await together(self._known(number, at, part, values) for at, part in enumerate(parts))
+            found[number] = frozenset[Triple]().union(*(each.triples for each in known))
+            for own, each in zip(used, known, strict=True):
+                own.update(each.fragments)
+        self._followed = [
+            {key: part.fragments.get(key, each) for key, each in own.items()}
+            for own, part in zip(used, parts, strict=True)
+        ]
+        return list(map(self._whole, self._followed))
 
     async def _sequence(self, parts: Sequence[Part]) -> list[int]:
         """The patterns in the order in which they are read: what may have changed first, then those with few quads."""
         if not self._order:
-            counts = await together(_count(parts, each) for each in self._asking) if self._joined else []
+            several = any(each.suppliers for each in self._wanted)
+            asks = several and any(not part.fragments for part in parts)
+            counts = await together(_count(parts, each) for each in self._asking) if asks else []
             self._order = sorted(range(len(self._wanted)), key=counts.__getitem__ if counts else int)
-        return sorted(self._order, key=lambda number: number in self._settled)
-
-    @property
-    def _joined(self) -> bool:
-        return any(each.suppliers for each in self._wanted)
+        settled = {number for number, _ in self._settled}
+        return sorted(self._order, key=settled.__contains__)
 
     def _values(self, number: int, given: Values, found: Mapping[int, frozenset[Triple]]) -> Values:
         """What a pattern's variables may be, by what was found at its suppliers: any of them has all that matters."""
@@ -138,9 +188,22 @@ class Reader:
                 values[variable] = frozenset.intersection(*sets)
         return values
 
-    def _kept(self, number: int, values: Values) -> _Settled | None:
+    async def _known(self, number: int, at: int, part: Part, values: Values) -> _Settled:
+        """A pattern's facts in a source: what can still be taken, else fetched."""
+        kept = None if self._follows(part.source) else self._kept(number, at, values)
+        if kept is not None:
+            return kept
+        fragments = await part.cover(self._asking[number], values)
+        facts = self._facts(quads_of(fragments.values()))
+        known = _Settled(fragments, frozenset(fact.triple for fact in facts), self._web.clock(), values)
+        self._settled.pop((number, at), None)
+        if facts and all(fact.static for fact in facts) and not self._follows(part.source):
+            self._settled[number, at] = known
+        return known
+
+    def _kept(self, number: int, at: int, values: Values) -> _Settled | None:
         """What is there of a settled pattern, when it can still be taken."""
-        kept = self._settled.get(number)
+        kept = self._settled.get((number, at))
         if kept is None or self._web.clock() >= kept.since + self._settled_for:
             return None
         pattern = self._wanted[number].pattern
@@ -150,28 +213,17 @@ class Reader:
         )
         return kept if known else None
 
-    def _learn(self, number: int, covers: Sequence[Mapping[Key, Fetched]], values: Values) -> _Settled:
-        """Take in what was fetched for a pattern; it is settled when it has facts and none of them says an end."""
-        facts = [fact for each in covers for fact in self._facts(quads_of(each.values()))]
-        triples = frozenset(fact.triple for fact in facts)
-        learned = _Settled(tuple(covers), triples, self._web.clock(), values)
-        if facts and all(fact.static for fact in facts):
-            self._settled[number] = learned
-        else:
-            self._settled.pop(number, None)
-        return learned
-
-    def _whole(self, fetched: Mapping[Key, Fetched]) -> Read:
-        parts = fetched.values()
+    def _whole(self, fragments: Mapping[Key, Fragment]) -> Read:
+        parts = list(parts_of(fragments.values()))
         ends = [each.until for each in parts if each.until is not None]
         at = max((each.at for each in parts), default=0)
-        return Read(tuple(self._facts(quads_of(parts))), at, min(ends, default=None))
+        return Read(tuple(self._facts(quads_of(fragments.values()))), at, min(ends, default=None))
 
 
 async def _count(parts: Sequence[Part], asked: Asking) -> int:
-    return sum(await together(part.count(asked.entry) for part in parts))
+    return sum(await together(part.source.count(asked.entry) for part in parts))
 
 
-def _stamp(fetched: Fetched | None) -> object:
+def _stamp(fetched: Fetched) -> object:
     """What tells an answer from one before it."""
-    return fetched and (fetched.at, fetched.until, fetched.validator, fetched.version)
+    return fetched.at, fetched.until, fetched.validator, fetched.version

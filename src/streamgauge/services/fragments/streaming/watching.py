@@ -20,7 +20,7 @@ from streamgauge.services.fragments.streaming.events import Event, Tell
 from streamgauge.services.fragments.streaming.following import Following, Sends
 from streamgauge.services.fragments.streaming.incremental import Incremental
 from streamgauge.services.fragments.streaming.plan import Plan, Polled
-from streamgauge.services.fragments.streaming.reading import SETTLED
+from streamgauge.services.fragments.streaming.reading import SETTLED, Renewal
 from streamgauge.services.fragments.streaming.streamer import Caching, Streamer
 from streamgauge.services.fragments.streaming.timing import Timing
 from streamgauge.services.fragments.style import Style
@@ -57,7 +57,8 @@ Planner: TypeAlias = Callable[[Asked, Sequence[Source], Terms, Web], Plan]
 
 
 def _incremental(asked: Asked, sources: Sequence[Source], terms: Terms, web: Web) -> Plan:
-    return Incremental(asked, sources, terms.style, web, terms.settled)
+    renewal = Renewal.CHANGES if terms.caching is Caching.ON else Renewal.PAGES
+    return Incremental(asked, sources, terms.style, web, terms.settled, renewal)
 
 
 def _streamer(asked: Asked, sources: Sequence[Source], terms: Terms, web: Web) -> Plan:
@@ -94,7 +95,9 @@ async def follow(
         raise UnknownPlanError(f"there is no plan {terms.plan!r}: there are {', '.join(PLANS)}")
     own = web or Web(guarded_client(), wall_clock, asyncio.sleep)
     prepare = partial(prepared, understood, tuple(addresses), terms, own)
-    loop = Following(understood, prepare, own.clock, own.sleep, terms.timing, terms.sends, terms.tell, terms.random)
+    loop = Following(
+        understood, prepare, own.round, own.clock, own.sleep, terms.timing, terms.sends, terms.tell, terms.random
+    )
     answers = loop.answers()
     try:
         async for answer in answers:

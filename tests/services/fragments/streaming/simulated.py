@@ -1,0 +1,135 @@
+"""Simulated time: an event loop whose clock moves on when all sleep; servers and clients in it, without sockets."""
+
+import asyncio
+import selectors
+from dataclasses import dataclass, field
+from random import Random
+
+import httpx
+
+from streamgauge.model.fact import Fact
+from streamgauge.services.fragments.fetching.cache import Cache
+from streamgauge.services.fragments.fetching.web import Web
+from streamgauge.services.fragments.quads import VERSION
+from streamgauge.services.fragments.serving import writing
+from streamgauge.services.fragments.serving.dataset import DataSet
+from streamgauge.services.fragments.serving.face import application
+from streamgauge.services.fragments.storing.memory import MemoryStore
+from streamgauge.services.fragments.style import Label, Style
+
+START = 1_700_000_000_000
+"""When simulations begin, ms since 1970."""
+
+BASE = "http://data.test"
+
+
+class _Passing(selectors.SelectSelector):
+    """Instead of waiting, time passes."""
+
+    def __init__(self):
+        super().__init__()
+        self.passed = 0.0
+
+    def select(self, timeout=None):
+        if timeout is None:
+            raise RuntimeError("everybody waits for something that will not come")
+        self.passed += max(0.0, timeout)
+        return super().select(0)
+
+
+class _Loop(asyncio.SelectorEventLoop):
+    def __init__(self):
+        self.passing = _Passing()
+        super().__init__(self.passing)
+
+    def time(self):
+        return self.passing.passed
+
+
+def run(main):
+    """Run a coroutine in simulated time."""
+    with asyncio.Runner(loop_factory=_Loop) as runner:
+        return runner.run(main)
+
+
+def clock():
+    """The true time, ms."""
+    return START + int(asyncio.get_running_loop().time() * 1000)
+
+
+@dataclass
+class Served:
+    """A data set on a server, and what it held at each version: model facts, told to it by writes."""
+
+    style: Style
+    page_size: int = 100
+    name: str = "trains"
+    period: int | None = None
+    held: dict = field(default_factory=dict)
+    history: dict = field(default_factory=dict)
+
+    def __post_init__(self):
+        self.dataset = DataSet(self.name, MemoryStore(), self.style, clock, self.page_size, period=self.period)
+        self.app = application([self.dataset])
+        self._note()
+
+    def add(self, facts):
+        """Facts hold from now on; of an expiration the last that was said counts."""
+        facts = list(facts)
+        writing.add(self.dataset, facts)
+        for fact in facts:
+            times = self.held.setdefault(fact.triple, [])
+            if self.style.label is Label.EXPIRATION or fact.static:
+                times.clear()
+            times.append((None if self.style.label is Label.EXPIRATION else fact.initial, fact.final))
+        self._note()
+
+    def remove(self, triples):
+        """Triples never held."""
+        triples = list(triples)
+        writing.remove(self.dataset, triples)
+        for triple in triples:
+            self.held.pop(triple, None)
+        self._note()
+
+    def _note(self):
+        facts = tuple(Fact(triple, *each) for triple, times in self.held.items() for each in times)
+        self.history[self.dataset.version.decode()] = facts
+
+
+@dataclass
+class Wire(httpx.AsyncBaseTransport):
+    """A server behind a line with delays; ``log`` has each response: when (true time), status, version, bytes."""
+
+    app: object
+    random: Random
+    delay: tuple[float, float] = (0.005, 0.06)
+    log: list = field(default_factory=list)
+    spoil: object = None
+
+    def __post_init__(self):
+        self._inner = httpx.ASGITransport(self.app)
+
+    async def handle_async_request(self, request):
+        await asyncio.sleep(self.random.uniform(*self.delay))
+        at = clock()
+        response = self.spoil(request) if self.spoil is not None else None
+        if response is None:
+            response = await self._inner.handle_async_request(request)
+        length = int(response.headers.get("content-length", 0))
+        self.log.append((at, response.status_code, response.headers.get(VERSION), length, str(request.url)))
+        await asyncio.sleep(self.random.uniform(*self.delay))
+        return response
+
+
+def web(wire, skew=0, cache=None):
+    """A client's web, its clock ahead by ``skew`` ms."""
+    client = httpx.AsyncClient(transport=wire)
+    return Web(
+        client,
+        lambda: clock() + skew,
+        asyncio.sleep,
+        cache=cache or Cache(),
+        allowed=("data.test",),
+        random=wire.random,
+    )

@@ -1,0 +1,85 @@
+"""Thirty minutes in simulated time: each answer is the query over what the server held when it served that poll."""
+
+import asyncio
+from itertools import product
+from random import Random
+
+import pytest
+
+from streamgauge.query import parse_sparql
+from streamgauge.query.printer import sparql
+from streamgauge.semantics.restated import restated
+from streamgauge.services.fragments.annotations import methods
+from streamgauge.services.fragments.streaming.events import Failed
+from streamgauge.services.fragments.streaming.watching import watch
+from streamgauge.services.fragments.style import Label, Style
+from tests.services.fragments.streaming import simulated
+from tests.services.fragments.streaming.boards import Boards
+from tests.services.fragments.streaming.simulated import BASE, Served, Wire, clock, run
+from tests.sparql.suite import Case, Result, difference, evaluate
+
+PREFIX = "PREFIX t: <http://example.org/train#> "
+QUERIES = (
+    "SELECT * { ?id t:delay ?d; t:platform ?platform; t:headSign ?head; t:routeLabel ?route; t:departureTime ?time }",
+    "SELECT ?id ?delay ?head { ?id t:headSign ?head OPTIONAL { ?id t:delay ?delay FILTER(?delay > 0) } }",
+    "SELECT ?id { { ?id t:delay ?d FILTER(?d > 60) } UNION { ?id t:platform 1 } ?id t:headSign 'Gent' }",
+    "SELECT ?head (COUNT(?id) AS ?n) (SUM(?d) AS ?sum) { ?id t:headSign ?head; t:delay ?d } GROUP BY ?head",
+    "SELECT ?id ?d { ?id t:delay ?d; t:departureTime ?t MINUS { ?id t:platform 2 } } ORDER BY DESC(?d) ?t LIMIT 3",
+)
+MINUTES = 30
+
+
+async def replayed(style, plan, cache, seed, minutes=MINUTES):
+    """All answers of a replay: the query, how far each is from the definition, and how often polls failed."""
+    random = Random(repr((style, plan, cache, seed)))
+    served = Served(style, page_size=random.choice((5, 100)))
+    wire = Wire(served.app, random)
+    skew = random.choice((-2000, 0, 2000))
+    text = PREFIX + QUERIES[seed % len(QUERIES)]
+    until = clock() + minutes * 60_000
+    feeding = asyncio.create_task(Boards(random).run(served, until))
+    told = []
+    answers = watch(
+        text,
+        [f"{BASE}/trains"],
+        plan=plan,
+        cache=cache,
+        whole=True,
+        style=style,
+        random=random,
+        tell=told.append,
+        web=simulated.web(wire, skew),
+    )
+    wrong, seen, count = [], 0, 0
+    async for answer in answers:
+        versions = [version for _, _, version, _, _ in wire.log[seen:]]
+        seen, count = len(wire.log), count + 1
+        if versions:
+            last = versions[-1]
+        if trouble := apart(text, served.history[last], answer):
+            wrong.append((answer.instant - simulated.START, trouble))
+        if clock() >= until:
+            break
+    await answers.aclose()
+    feeding.cancel()
+    return count, wrong, [event for event in told if isinstance(event, Failed)]
+
+
+def apart(text, facts, answer):
+    """How an answer differs from the definition over what holds at its instant."""
+    form = parse_sparql(text)
+    triples = tuple({fact.triple for fact in facts if fact.holds(answer.instant)})
+    expected = evaluate(Case("replay", "", sparql(restated(form)), triples, {}, Result("solutions", (), ())))
+    return difference(expected, Result(answer.kind, answer.columns, answer.added))
+
+
+CASES = list(product(methods(), (Label.EXPIRATION, Label.INTERVAL), ("incremental", "streamer"), ("on", "off")))
+
+
+@pytest.mark.parametrize(("name", "label", "plan", "cache"), CASES)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_each_answer_is_what_the_server_held(name, label, plan, cache, seed):
+    count, wrong, failed = run(replayed(Style(name, label), plan, cache, seed))
+    assert not wrong, wrong[:3]
+    assert count > MINUTES * 60 / 40
+    assert not failed
