@@ -32,12 +32,13 @@ _TEMPLATES = Environment(
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A term in a table: its text, muted head and tail of it, and the fragment that it leads to."""
+    """A term in a table: its text, what of it is muted before and after the rest, the fragment that it leads to."""
 
     place: str
     text: str
-    head: str
-    tail: str
+    before: str
+    name: str
+    after: str
     link: str
 
 
@@ -55,6 +56,7 @@ def fragment_page(view: View) -> str:
         first=first + 1 if page.quads else 0,
         last=first + len(page.quads),
         until="" if page.until is None else _instant(page.until),
+        until_said="" if page.until is None else _instant(page.until).replace("T", " ").replace("Z", " UTC"),
         period=(dataset.period or 0) // 1000,
         rows=[[_cell(view, place, term) for place, term in zip(places, quad, strict=False)] for quad in view.quads()],
         previous=view.address(view.previous),
@@ -91,9 +93,10 @@ def _given(view: View, place: int) -> str:
 
 def _cell(view: View, place: str, term: Term) -> Cell:
     text = spoken(term)
-    cut = max(text.rfind("/"), text.rfind("#")) + 1 if term.startswith("<") else 0
+    start = max(text.rfind("/"), text.rfind("#")) + 1 if term.startswith("<") else 0
+    end = text.rfind('"') + 1 if term.startswith('"') else len(text)
     link = f"{view.layout.dataset}?{urlencode({place: text})}" if term != DEFAULT else ""
-    return Cell(place, text, text[:cut], text[cut:], link)
+    return Cell(place, text, text[:start], text[start:end], text[end:], link)
 
 
 def _unescaped(found: re.Match[str]) -> str:
