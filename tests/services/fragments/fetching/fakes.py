@@ -1,6 +1,7 @@
 """Servers in memory that a client meets: a plain Quad Pattern Fragments server, and whatever a handler says."""
 
 import gzip
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from email.utils import formatdate
@@ -113,7 +114,7 @@ class FakeServer:
         return any(all(bound.get(v) == t for v, t in row.items()) for row in rows(given["values"]))
 
     def _body(self, address: str, given: dict[str, str], found: list[Quad]) -> str:
-        number = int(given.get("page", "1"))
+        number = int(re.sub(r"\D", "", given.get("page", ""))[:4] or 1)
         shown = found[(number - 1) * self.size : number * self.size]
         fragment = self.fragment({name: value for name, value in given.items() if name != "page"})
         lines = self.alter(address, self._metadata(fragment, address, number, len(found)))

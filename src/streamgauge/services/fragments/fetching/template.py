@@ -37,7 +37,7 @@ def variables(template: str) -> tuple[str, ...]:
 
 
 def _expression(text: str, values: Mapping[str, str]) -> str:
-    operator = text[0] if text[:1] in _KINDS else ""
+    operator = text[:1] if text[:1] in _KINDS else ""
     first, between, named, kept = _KINDS[operator]
     parts = []
     for name in text[len(operator) :].split(","):

@@ -1,6 +1,7 @@
 """All requests of a client in one place: cached, coalesced, retried, bounded, counted."""
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -25,6 +26,8 @@ RDF: Final = (
     "application/ld+json;q=0.6,application/rdf+xml;q=0.5"
 )
 """What is accepted: first formats that keep data and metadata apart."""
+
+_SENDABLE = re.compile(r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?")
 
 _CLOCKS = 1000
 """Origins whose clocks are remembered."""
@@ -209,11 +212,10 @@ def _fresh(lived: Lifetime, answer: Answer) -> float:
 
 
 def _condition(answer: Answer) -> dict[str, str]:
-    """What asks whether it has changed (RFC 9110, 13.1)."""
-    headers = answer.headers
-    if "etag" in headers:
-        return {"if-none-match": headers["etag"]}
-    return {"if-modified-since": headers["last-modified"]} if "last-modified" in headers else {}
+    """What asks whether it has changed (RFC 9110, 13.1): the first validator that can be sent back."""
+    pairs = (("etag", "if-none-match"), ("last-modified", "if-modified-since"))
+    said = ((condition, answer.headers.get(name, "")) for name, condition in pairs)
+    return next(({condition: value} for condition, value in said if _SENDABLE.fullmatch(value)), {})
 
 
 def _excerpt(answer: Answer) -> str:
