@@ -95,10 +95,12 @@ def services(
                  len(each.added)) for each in fed]  # fmt: skip
     verdict = check(Run(header, tuple(answers), tuple(hands)), definition(fed), 0, Rules())
     said = f"{verdict.judgement}, precision {verdict.precision:.3f}, recall {verdict.recall:.3f}"
-    known = {line["instant"]: line["rows"] for line in own if line["instant"] is not None}
+    known: dict[int, set[str]] = {}
+    for line in own:
+        known.setdefault(line["instant"], set()).add(line["rows"])
 
     def same(line: Mapping[str, Any]) -> bool | None:
-        return None if scenario.distinct or line["instant"] not in known else known[line["instant"]] == line["rows"]
+        return None if scenario.distinct or line["instant"] not in known else line["rows"] in known[line["instant"]]
 
     return f"{said} ({verdict.reason})" if verdict.reason else said, same
 

@@ -1,0 +1,157 @@
+"""The query streamer and a fragments server in one process: facts with ends, polled when the first of them ends."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final
+
+import httpx
+
+from streamgauge.compute.changes import Bag
+from streamgauge.compute.changes.bags import difference
+from streamgauge.engines import Emit, Session
+from streamgauge.model.answer import Answer
+from streamgauge.model.element import StreamElement
+from streamgauge.model.fact import Fact
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.semantics import R2S, Semantics
+from streamgauge.query import QueryError
+from streamgauge.semantics.profiles import FRAGMENTS
+from streamgauge.semantics.refusal import OutOfOrderError, StreamNameError, meaningless
+from streamgauge.services.fragments.fetching.web import Use, Web
+from streamgauge.services.fragments.labelling import LAST
+from streamgauge.services.fragments.serving import writing
+from streamgauge.services.fragments.serving.dataset import DataSet
+from streamgauge.services.fragments.serving.face import application
+from streamgauge.services.fragments.storing.memory import MemoryStore
+from streamgauge.services.fragments.streaming.asked import RefusedQueryError, asked
+from streamgauge.services.fragments.streaming.watching import Terms, prepared
+from streamgauge.services.fragments.style import Label, Style
+
+EVALUATOR = "changes"
+PROFILES = ("fragments",)
+
+STYLE: Final = Style(label=Label.INTERVAL)
+"""Intervals, as copies of a triple may have different ends."""
+
+SCALE: Final = 1000
+"""A ms of the stream is a second of HTTP, whose Date has no shorter ones."""
+
+LATEST: Final = LAST // SCALE
+"""The latest time of a stream, ms: HTTP's dates end with the year 9999."""
+
+_FREE = ("name", "period", "t0", "tick", "r2s", "r2s_able", "partial_head", "scope")
+_CHOSEN: Final[dict[str, Any]] = {name: getattr(FRAGMENTS, name) for name in _FREE}
+"""Choices that a query may make otherwise, or that make no difference to facts that are polled."""
+
+_NAME = "facts"
+_ADDRESS = f"http://streamgauge.test/{_NAME}"
+
+
+def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
+    """``None``, or the sentence why this query cannot be answered under the semantics."""
+    if semantics.report != FRAGMENTS.report or replace(semantics, **_CHOSEN) != FRAGMENTS:
+        return f"the query streamer has semantics of its own: take {', '.join(PROFILES)}, not {semantics.name}"
+    if reason := meaningless(query, semantics):
+        return reason
+    if any(each.name is not None for each in query.windows):
+        return "a named window: facts of fragments are in one graph, write every pattern inside of WINDOW"
+    try:
+        asked(query.form)
+    except (RefusedQueryError, QueryError) as error:
+        return str(error)
+    return None
+
+
+def start(query: ContinuousQuery, semantics: Semantics, emit: Emit) -> Session:
+    """Begin to answer; ValueError for what is refused."""
+    if reason := refuse(query, semantics):
+        raise ValueError(reason)
+    return Streamer(query, semantics, emit)
+
+
+class Streamer:
+    """A data set, its server, and a client of it, all in simulated time; times are ms of the stream."""
+
+    def __init__(self, query: ContinuousQuery, semantics: Semantics, emit: Emit) -> None:
+        assert semantics.period is not None
+        self._query, self._emit, self._period = query, emit, semantics.period
+        self._sends = _SENT[query.r2s or semantics.r2s]
+        self._streams = {each.stream for each in query.windows}
+        self._asked = asked(query.form)
+        self._now = self._next = semantics.t0
+        self._begins, self._heard, self._foreign = semantics.t0, False, ""
+        self._shown: Bag = {}
+        self._dataset = DataSet(_NAME, MemoryStore(), STYLE, self._clock)
+        writing.add(self._dataset, [Fact(triple) for triple in query.static])
+        client = httpx.AsyncClient(transport=httpx.ASGITransport(application([self._dataset])))
+        self._web = Web(client, self._clock, _at_once)
+        self._loop = asyncio.new_event_loop()
+        self._plan = self._loop.run_until_complete(
+            prepared(self._asked, [_ADDRESS], Terms(style=STYLE, settled=0), self._web)
+        )
+
+    def push(self, element: StreamElement) -> None:
+        """Facts begin to hold, after what was due before them."""
+        if element.stream not in self._streams:
+            self._foreign = element.stream
+            return
+        if element.time < self._now:
+            raise OutOfOrderError(f"element {element.sequence} goes back to {element.time} ms: sort the stream")
+        if not -LATEST < element.time < LATEST:
+            raise ValueError(f"element {element.sequence} is at {element.time} ms: count from the stream's start")
+        self._heard = True
+        self._poll_before(element.time)
+        self._now = element.time
+        if element.time < self._begins:
+            return
+        final = None if element.until is None else element.until * SCALE
+        writing.add(self._dataset, [Fact(triple, element.time * SCALE, final) for triple in element.added])
+
+    def advance(self, time: int) -> None:
+        """All that is at a time or before has come."""
+        self._poll_before(time + 1)
+        self._now = max(self._now, time)
+
+    def close(self) -> None:
+        """Let the client and its loop go."""
+        self._loop.run_until_complete(self._web.aclose())
+        self._loop.close()
+        if self._foreign and not self._heard:
+            raise StreamNameError(self._streams, self._foreign)
+
+    def _clock(self) -> int:
+        return self._now * SCALE
+
+    def _poll_before(self, time: int) -> None:
+        while self._next < time:
+            self._now = self._next
+            writing.sweep(self._dataset, self._clock())
+            self._next = self._loop.run_until_complete(self._poll())
+
+    async def _poll(self) -> int:
+        """Answer now; when to answer next. What is cached is asked for again, as it may have changed before its end."""
+        with self._web.round(Use.ASKED):
+            polled = await self._plan.poll()
+        before, self._shown = self._shown, polled.bag
+        rows = self._sends(polled.bag, before)
+        added = tuple(row for row, times in rows.items() for _ in range(times))
+        self._emit(Answer(self._asked.columns, added, (), self._asked.kind, self._now, (self._begins, self._now)))
+        if polled.due is None or polled.due >= LAST:
+            return self._now + self._period
+        return max(self._now + 1, polled.due // SCALE)
+
+
+def _istream(now: Bag, before: Bag) -> Bag:
+    return {row: times for row, times in difference(now, before).items() if times > 0}
+
+
+_SENT: Final[dict[R2S, Callable[[Bag, Bag], Bag]]] = {
+    R2S.RSTREAM: lambda now, _before: now,
+    R2S.ISTREAM: _istream,
+    R2S.DSTREAM: lambda now, before: _istream(before, now),
+}
+
+
+async def _at_once(_seconds: float) -> None:
+    """Time passes by the stream, not by waiting."""
