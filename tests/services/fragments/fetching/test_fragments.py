@@ -307,6 +307,22 @@ def test_many_seeds_read_the_whole_fragment() -> None:
     assert len(server.asked) == 1 + 3
 
 
+def test_an_old_first_page_does_to_plan_by() -> None:
+    """A poll that is restricted asks for the narrow fragments only."""
+    server = FakeServer(trains(200), size=10)
+
+    async def run() -> None:
+        client = web(server)
+        source = await open_source(START, client)
+        for requests in (4, 3):
+            before = len(server.asked)
+            with client.round():
+                await source.fetch(QuadPattern(S, "<urn:delay>", Y), [{S: f"<urn:d{n}>"} for n in range(3)])
+            assert len(server.asked) - before == requests
+
+    asyncio.run(run())
+
+
 def test_addresses_with_bindings_are_bounded() -> None:
     server = FakeServer(trains(2000), size=20, bindings=True)
     seeds = tuple({S: f"<urn:d{number}>", Y: f'"{"x" * 300}{number}"'} for number in range(30))

@@ -93,12 +93,13 @@ class Fragments:
         return changed(response, self.pages.web.limits.quads)
 
     async def _addresses(self, pattern: QuadPattern, seeds: Sequence[Binding]) -> list[str]:
-        """Of the fragments to read: requests count, the first page of the whole is there from its count."""
+        """Of the fragments to read, by requests; an old first page of the whole does to plan by, if there is one."""
         whole = self._link(self.asking.whole(pattern))
         narrow = restrictions(pattern, seeds)
         if not narrow or not all(narrow):
             return [whole]
-        left = _left(await self.pages.leaf(whole))
+        last = self.pages.web.last(whole)
+        left = _left(await (self.pages.leaf(whole) if last is None else self.pages.of(last, whole)))
         if not left:
             return [whole]
         narrowed = [self._link(each) for each in self.asking.narrowed(pattern, narrow)]
