@@ -68,7 +68,7 @@ def _fragment(types: Sequence[str]) -> Json:
     read = _read(
         "A page of a fragment; what changed in it since a version; its changes as events.",
         {kind: {} for kind in types},
-        ("400", "406", "410", "414", "422", "429"),
+        ("400", "404", "406", "410", "414", "422", "429"),
     )
     read["responses"]["304"] = {"description": "As the client has it."}
     read["responses"]["200"]["headers"] = {VERSION: {"schema": _TEXT, "description": "The version of the data set."}}
@@ -91,6 +91,7 @@ def _write(summary: str, parameters: Sequence[Json], sent: Json | None = None) -
         "400": "It cannot be understood.",
         "401": "A token is needed.",
         "403": "Nobody may write here.",
+        "404": "There is no such data set.",
         "413": "It is too long.",
         "414": "The address is too long.",
         "415": "Another kind of body is needed.",
