@@ -31,7 +31,7 @@ from streamgauge.services.fragments.style import Style
 READINGS: Final = 8
 """How often a source is read again whose answers straddle a change."""
 
-SETTLED: Final = 60_000
+SETTLED: Final = 300_000
 """How long (ms) facts that say no end are taken to hold where their source does not say what changes."""
 
 SMALL: Final = 400
@@ -83,8 +83,9 @@ class _Settled:
 class Reader:
     """Reads the facts of triple patterns; each ``read`` asks anew for what is no longer fresh.
 
-    Where a source does not say what changed, a pattern whose facts say no end is asked for again after ``settled`` ms,
-    or when those that it joins with have values that were not there. Without a style facts have no times.
+    Where a source does not say what changed, but when some facts end, a pattern whose facts say no end is asked for
+    again after ``settled`` ms, or when those that it joins with have values that were not there. Without a style facts
+    have no times.
     """
 
     def __init__(
@@ -165,7 +166,10 @@ class Reader:
             {key: part.fragments.get(key, each) for key, each in own.items()}
             for own, part in zip(used, parts, strict=True)
         ]
-        return list(map(self._whole, self._followed))
+        reads = list(map(self._whole, self._followed))
+        without = {at for at, read in enumerate(reads) if all(fact.static for fact in read.facts)}
+        self._settled = {place: each for place, each in self._settled.items() if place[1] not in without}
+        return reads
 
     async def _sequence(self, parts: Sequence[Part]) -> list[int]:
         """The patterns in the order in which they are read: what may have changed first, then those with few quads."""
