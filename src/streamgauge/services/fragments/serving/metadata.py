@@ -106,6 +106,7 @@ def form_triples(layout: Layout) -> list[Triple]:
         *_form(layout, "form", places),
         *_form(layout, "bindings", (*places, "values")),
         (f"<{layout.dataset}#bindings>", MOST_VALUES, f'"{MOST}"{_INTEGER}'),
+        (dataset, CHANGES, f'"{layout.dataset}{{?{",".join((*places, "since"))}}}"'),
         *(triple for name in (*places, "values") for triple in _mapping(layout, name)),
     )
 
