@@ -1,7 +1,13 @@
 """Where requests may go: addresses, redirects, links, names that resolve to this machine."""
 
 import asyncio
+import shutil
+import ssl
+import subprocess
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from itertools import pairwise
+from threading import Thread
 
 import httpx
 import pytest
@@ -219,6 +225,58 @@ def test_a_name_that_resolves_to_a_hidden_address_is_refused(addresses: list[str
     with pytest.raises(RefusedError, match=r"data\.example is at .*, no public address: allow it by name"):
         guarded(addresses)
     assert guarded(addresses, private=True).went[0][1] == "data.example"
+
+
+class Named(BaseHTTPRequestHandler):
+    """Says under which name it was asked."""
+
+    def do_GET(self) -> None:
+        body = self.headers["Host"].encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *said: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture(scope="module")
+def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, ssl.SSLContext]]:
+    """The port of a server on this machine with a certificate of data.example, and who trusts that."""
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is not here to make a certificate")
+    key, certificate = (tmp_path_factory.mktemp("tls") / name for name in ("key.pem", "certificate.pem"))
+    names = ["-subj", "/CN=data.example", "-addext", "subjectAltName=DNS:data.example"]
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *names]
+    subprocess.run([*made, "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True)
+    server, context = HTTPServer(("127.0.0.1", 0), Named), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    thread = Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield server.server_port, ssl.create_default_context(cafile=certificate)
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_certificates_are_of_the_name_not_of_the_address(secure: tuple[int, ssl.SSLContext]) -> None:
+    port, trusting = secure
+
+    async def here(host: str, port: int) -> list[str]:
+        return ["127.0.0.1"]
+
+    async def run() -> None:
+        transport = Guarded(here, lambda: httpx.AsyncHTTPTransport(verify=trusting))
+        async with httpx.AsyncClient(transport=transport) as client:
+            private = {PRIVATE: True}
+            response = await client.get(f"https://data.example:{port}/", extensions=private)
+            assert response.text == f"data.example:{port}"
+            with pytest.raises(httpx.ConnectError, match="not valid for 'other"):
+                await client.get(f"https://other.example:{port}/", extensions=private)
+
+    asyncio.run(run())
 
 
 def test_a_name_that_is_not_found() -> None:
