@@ -1,7 +1,7 @@
 """Facts that stand from when they are published until they are deleted, and what each change does to answers."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from streamgauge.compute.changes.bags import Delta
 from streamgauge.compute.reasoning.closure import NO_RULES, Closure
@@ -11,8 +11,7 @@ from streamgauge.model.algebra import QueryForm
 from streamgauge.model.terms import Row, Triple
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(NamedTuple):
     """What a change made of a set of rows."""
 
     added: tuple[Row, ...]
@@ -59,7 +58,7 @@ class Landmark:
 
         Publishing what is there, and deleting what is not, changes nothing.
         """
-        self.closure.change(added, removed)
+        self.closure.apply(added, removed)
         touched = ((each, difference(each.kept.settle(), each.kept.solutions())) for each in self._queries.touched())
         return [(each, found) for each, found in touched if found.added or found.removed]
 

@@ -36,13 +36,10 @@ class Closure:
         joins = [rule for rule in rules.rules if rule.recursive]
         steps = [rule for rule in rules.rules if not rule.recursive]
         self._steps = Steps(steps, [rule.head for rule in joins], self.facts)
-        self._states: dict[Property, dict[tuple[Term, Term], int]] = {}
         self._derived: dict[Base, int] = {}
         self._events: list[Base] = []
         self._off: dict[Base, None] = {}
         self._doubtful: dict[Base, int] = {}
-        self._came: dict[Triple, None] = {}
-        self._went: dict[Triple, None] = {}
         self.explicit = 0
         for rule in joins:
             self._run(rule)
@@ -57,7 +54,17 @@ class Closure:
             tell(self.facts, reader)
 
     def change(self, added: Iterable[Triple], removed: Iterable[Triple]) -> tuple[list[Triple], list[Triple]]:
-        """Explicit facts go, then come; gives the facts of the closure that came and those that went.
+        """Explicit facts go, then come; gives the facts of the closure that came and those that went."""
+        listed = _Listed()
+        self.facts.enter.append(listed.enter)
+        self.facts.leave.append(listed.leave)
+        self.apply(added, removed)
+        self.facts.enter.remove(listed.enter)
+        self.facts.leave.remove(listed.leave)
+        return list(listed.came), list(listed.went)
+
+    def apply(self, added: Iterable[Triple], removed: Iterable[Triple] = ()) -> None:
+        """Explicit facts go, then come; only readers of the facts are told.
 
         Adding one that is there, and removing one that is not, changes nothing.
         """
@@ -69,20 +76,14 @@ class Closure:
             self._settle()
         for triple in new:
             self._assert(triple)
-        self._derive()
-        came, went = list(self._came), list(self._went)
-        self._came.clear()
-        self._went.clear()
-        return came, went
+        if self._events:
+            self._derive()
 
     def load(self, triples: Iterable[Triple]) -> None:
-        """Many explicit facts come; what follows is not listed."""
-        for number, triple in enumerate(triples):
+        """Many explicit facts come."""
+        for triple in triples:
             self._assert(triple)
-            if not number & 0xFFF:
-                self._came.clear()
         self._derive()
-        self._came.clear()
 
     def is_explicit(self, triple: Triple) -> bool:
         """Whether a fact was added and not removed since."""
@@ -93,35 +94,37 @@ class Closure:
         return bool(self._state(self._steps.link(predicate).property, subject, end) & EXPLICIT)
 
     def _state(self, of: Property, subject: Term, end: Term) -> int:
-        if end not in of.out.get(subject, ()):
-            return 0
-        states = self._states.get(of)
-        return STATED if states is None else states.get((subject, end), STATED)
+        return of.states.get((subject, end), STATED) if end in of.out.get(subject, ()) else 0
 
     def _assert(self, triple: Triple) -> None:
         subject, predicate, end = intern(triple[0]), triple[1], intern(triple[2])
         if predicate == RDF_TYPE:
-            above = self._steps.above(end)
-            members = above[0].members
-            if members.get(subject, 0) & EXPLICIT:
-                return
-            soft = self._derived.get((above[0], subject, subject)) if self._derived else None
-            for each in above:
-                self._join(each, subject, FIRM - SOFT if soft else FIRM)
-            members[subject] += EXPLICIT
-        else:
-            link = self._steps.link(predicate)
-            if link.lone:
-                of = link.property
-                if end in of.out.get(subject, ()):
-                    return
-                self._appear(of, subject, end)
-            else:
-                if self._state(link.property, subject, end) & EXPLICIT:
-                    return
-                soft = self._derived.get((link.property, subject, end)) if self._derived else None
-                self._link(link.property, subject, end, EXPLICIT + FIRM - SOFT if soft else STATED)
-                self._spread(link, subject, end, FIRM - SOFT if soft else FIRM)
+            self._assert_member(self._steps.above(end), subject)
+            return
+        link = self._steps.link(predicate)
+        of = link.property
+        if not link.lone:
+            self._assert_pair(link, of, subject, end)
+        elif end not in of.out.get(subject, ()):
+            self._appear(of, subject, end)
+            self.explicit += 1
+
+    def _assert_member(self, above: tuple[Class, ...], subject: Term) -> None:
+        members = above[0].members
+        if members.get(subject, 0) & EXPLICIT:
+            return
+        by = FIRM - SOFT if self._derived and self._derived.get((above[0], subject, subject)) else FIRM
+        for each in above:
+            self._join(each, subject, by)
+        members[subject] += EXPLICIT
+        self.explicit += 1
+
+    def _assert_pair(self, link: Link, of: Property, subject: Term, end: Term) -> None:
+        if self._state(of, subject, end) & EXPLICIT:
+            return
+        by = FIRM - SOFT if self._derived and self._derived.get((of, subject, end)) else FIRM
+        self._link(of, subject, end, EXPLICIT + by)
+        self._spread(link, subject, end, by)
         self.explicit += 1
 
     def _retract(self, triple: Triple) -> None:
@@ -155,7 +158,11 @@ class Closure:
         for of in link.turned:
             self._link(of, end, subject, by)
         for each in link.of_subject:
-            self._join(each, subject, by)
+            members = each.members
+            if subject in members:
+                members[subject] += by
+            else:
+                self._join(each, subject, by)
         for each in link.of_object:
             self._join(each, end, by)
 
@@ -174,14 +181,14 @@ class Closure:
     def _join(self, of: Class, member: Term, by: int) -> None:
         """A membership is brought once more; it comes with the first time."""
         members = of.members
-        state = members.get(member)
-        if state is not None:
-            members[member] = state + by
+        if member in members:
+            members[member] += by
             return
         members[member] = by
-        self._comes((member, RDF_TYPE, of.name))
         for told in of.enter:
             told(member)
+        for told in self.facts.enter:
+            told(member, RDF_TYPE, of.name)
 
     def _withdraw(self, of: Class, member: Term, by: int) -> None:
         """A membership is brought once less; it goes when no explicit fact brings it, and may come back later."""
@@ -196,16 +203,20 @@ class Closure:
             return
         for told in of.leave:
             told(member)
-        self._goes((member, RDF_TYPE, of.name))
+        for told in self.facts.leave:
+            told(member, RDF_TYPE, of.name)
         del members[member]
         self._doubtful[of, member, member] = state
 
     def _link(self, of: Property, subject: Term, end: Term, by: int) -> None:
         """A pair is brought once more, or becomes explicit."""
-        state = self._state(of, subject, end)
-        self._keep(of, subject, end, state + by)
-        if not state:
-            self._appear(of, subject, end)
+        if end in of.out.get(subject, ()):
+            states, pair = of.states, (subject, end)
+            states[pair] = states.get(pair, STATED) + by
+            return
+        if by != STATED:
+            of.states[subject, end] = by
+        self._appear(of, subject, end)
 
     def _unlink(self, of: Property, subject: Term, end: Term, by: int) -> None:
         state = self._state(of, subject, end)
@@ -214,48 +225,25 @@ class Closure:
             return
         state -= by
         if state & _FIRMLY:
-            self._keep(of, subject, end, state)
+            of.states[subject, end] = state
             return
         self._disappear(of, subject, end)
-        self._keep(of, subject, end, STATED)
+        of.states.pop((subject, end), None)
         self._doubtful[of, subject, end] = state
-
-    def _keep(self, of: Property, subject: Term, end: Term, state: int) -> None:
-        states = self._states.setdefault(of, {})
-        if state == STATED:
-            states.pop((subject, end), None)
-        else:
-            states[subject, end] = state
 
     def _appear(self, of: Property, subject: Term, end: Term) -> None:
         of.add(subject, end)
-        self._comes((subject, of.name, end))
         for told in of.enter:
             told(subject, end)
+        for told in self.facts.enter:
+            told(subject, of.name, end)
 
     def _disappear(self, of: Property, subject: Term, end: Term) -> None:
         for told in of.leave:
             told(subject, end)
-        self._goes((subject, of.name, end))
-        of.remove(subject, end)
-
-    def _comes(self, triple: Triple) -> None:
-        """A fact is there now."""
-        for told in self.facts.enter:
-            told(*triple)
-        if triple in self._went:
-            del self._went[triple]
-        else:
-            self._came[triple] = None
-
-    def _goes(self, triple: Triple) -> None:
-        """A fact that is still there is about to go."""
         for told in self.facts.leave:
-            told(*triple)
-        if triple in self._came:
-            del self._came[triple]
-        else:
-            self._went[triple] = None
+            told(subject, of.name, end)
+        of.remove(subject, end)
 
     def _derive(self) -> None:
         """Take in what rules derived, until nothing new is."""
@@ -315,6 +303,27 @@ class Closure:
         else:
             self._unlink(of, subject, end, by)
             self._unspread(self._steps.link(of.name), subject, end, by)
+
+
+class _Listed:
+    """Facts that came and went, without those that did both."""
+
+    def __init__(self) -> None:
+        self.came: dict[Triple, None] = {}
+        self.went: dict[Triple, None] = {}
+
+    def enter(self, *triple: Term) -> None:
+        self._note(triple, self.came, self.went)
+
+    def leave(self, *triple: Term) -> None:
+        self._note(triple, self.went, self.came)
+
+    def _note(self, triple: tuple[Term, ...], to: dict[Triple, None], other: dict[Triple, None]) -> None:
+        subject, predicate, end = triple
+        if (subject, predicate, end) in other:
+            del other[subject, predicate, end]
+        else:
+            to[subject, predicate, end] = None
 
 
 @dataclass(frozen=True)

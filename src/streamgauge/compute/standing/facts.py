@@ -28,14 +28,18 @@ class Class:
 
 
 class Property:
-    """The pairs of a property, from subjects to objects; ``enter`` and ``leave`` are told of subject and object."""
+    """The pairs of a property, from subjects to objects; ``enter`` and ``leave`` are told of subject and object.
 
-    __slots__ = ("enter", "into", "leave", "name", "out")
+    ``states`` has a number for pairs of which there is more to note than that they are there.
+    """
+
+    __slots__ = ("enter", "into", "leave", "name", "out", "states")
 
     def __init__(self, name: Term) -> None:
         self.name = name
         self.out: dict[Term, Several] = {}
         self.into: dict[Term, Several] | None = None
+        self.states: dict[tuple[Term, Term], int] = {}
         self.enter: list[Told] = []
         self.leave: list[Told] = []
 

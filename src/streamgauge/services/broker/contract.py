@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from itertools import chain
+from typing import NamedTuple, Protocol
 
 from streamgauge.model.algebra import QueryForm
 from streamgauge.model.terms import Row, Triple
@@ -17,8 +18,7 @@ class Publication:
     removed: tuple[Triple, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """Rows of a channel's answer that came and went; ``causes`` are the publications of which one or more did it."""
 
     channel: str
@@ -27,8 +27,7 @@ class Found:
     removed: tuple[Row, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Notification:
+class Notification(NamedTuple):
     """What a subscriber is told: a set difference, numbered from 1 in its channel.
 
     Channel and number together tell whether it was received before; ``at`` is when it was made (ms).
@@ -44,7 +43,7 @@ class Notification:
     @property
     def size(self) -> int:
         """About how many bytes its rows take."""
-        return 64 + sum(len(cell or "") for row in (*self.added, *self.removed) for cell in row)
+        return 64 + sum([len(cell) for cell in chain(*self.added, *self.removed) if cell is not None])
 
 
 class Strategy(Protocol):
