@@ -1,10 +1,10 @@
 """A store over a shelf: quads in six orders, so that what any match selects is one range of one of them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain, islice
 from threading import Lock
-from typing import Final
+from typing import Final, TypeAlias
 
 from streamgauge.services.fragments.quads import Lasting, Match, Quad
 from streamgauge.services.fragments.storing import Changes, Keep
@@ -19,7 +19,12 @@ from streamgauge.services.fragments.storing.turns import KEY, TURNS, rows, strai
 
 _VERSION, _KEEPS = b"m:version", b"m:keeps"
 _REMEMBERED: Final = 10_000
+_LOOKED_AT: Final = 64
+"""Terms that left a quad, and that a change of nothing else sees whether they are still in one."""
 _NAMES: Final = tuple(str(number).encode() for number in range(len(TURNS)))
+
+Ends: TypeAlias = Mapping[bytes, int | None]
+"""When keys end, ms."""
 
 
 class KeepError(ValueError):
@@ -36,6 +41,12 @@ class Draft:
     logged: tuple[bytes, bytes]
     added: tuple[Quad, ...]
     removed: tuple[Quad, ...]
+    forgotten: bytes
+    leaving: bytes
+    """Keys that the log forgets, and all those whose terms may be in nothing any more."""
+    looked_at: list[bytes]
+    unused: list[bytes]
+    """Of the terms that may be in no quad those that were looked at, and those that are in none."""
 
 
 class IndexedStore:
@@ -62,6 +73,7 @@ class IndexedStore:
         if self._version and (self._shelf.get(_KEEPS) is None) != (self._keep is None):
             raise KeepError("what left is kept from a store's beginning on or never: load its quads into another store")
         self._nearest: dict[Match, tuple[int, int | None]] = {}
+        self._leaving: dict[bytes, int] = {}
 
     def _drop_blocks(self) -> None:
         """Forget what a load that did not end wrote."""
@@ -203,26 +215,51 @@ class IndexedStore:
         numbers, writes = self._terms.give(term for quad in come for term in quad)
         keys = {b"".join([numbers[term] for term in quad]): quad for quad in come}
         there = {key for key in keys if key in self._orders[0]}
-        leaving = {key: quad for quad in gone if quad not in come and (key := self._terms.key(quad)) is not None}
-        removed = {key: quad for key, quad in leaving.items() if key in self._orders[0]}
         added = {key: quad for key, quad in keys.items() if key not in there}
+        known = ((self._terms.key(quad), quad) for quad in gone if quad not in come)
+        removed = {key: quad for key, quad in known if key is not None and key in self._orders[0]}
         ended = {key: self._endings.end(key) for key in (*removed, *there)}
         edits = self._endings.edit(ended, {key: come[quad] for key, quad in keys.items()})
         if not (removed or added or edits):
             return None
         if removed or added:
             edits += self._reordered(removed, added)
-        if self._past is not None:
-            recorded, kept = self._past.edit(
-                self._instant(at), {key: ended[key] for key in removed}, {key: ended[key] for key in there}, added
-            )
-            edits, writes = edits + recorded, {**writes, **kept, _KEEPS: b"1"}
-        logged = b"".join(removed), b"".join(added)
-        version = self._version + 1
-        for _, edit in edits:
+        left, renewed = ({key: ended[key] for key in some} for some in (removed, there))
+        recorded, kept, outlived = self._recorded(at, left, renewed, added)
+        looked_at = list(islice(self._leaving, _LOOKED_AT + 4 * (len(removed) + len(added))))
+        unused = self._unused(looked_at, set(numbers.values()))
+        logged, version = (b"".join(removed), b"".join(added)), self._version + 1
+        forgotten = self._log.forgets(logged)
+        for _, edit in edits + recorded:
             writes |= edit.writes
-        writes |= {**self._log.writes(version, logged), _VERSION: version.to_bytes(8)}
-        return Draft(version, writes, edits, logged, tuple(added.values()), tuple(removed.values()))
+        writes |= {**kept, **self._log.writes(version, logged), **self._terms.drop(unused)}
+        writes[_VERSION] = version.to_bytes(8)
+        told = tuple(added.values()), tuple(removed.values())
+        return Draft(
+            version, writes, edits + recorded, logged, *told, forgotten, outlived + forgotten, looked_at, unused
+        )
+
+    def _recorded(
+        self, at: int | None, left: Ends, renewed: Ends, come: Iterable[bytes]
+    ) -> tuple[list[tuple[Order, Edit]], dict[bytes, bytes | None], bytes]:
+        """What a change makes of the past, when that is kept: edits, writes, the keys of runs that are dropped."""
+        if self._past is None:
+            return [], {}, b""
+        edits, writes, dropped = self._past.edit(self._instant(at), left, renewed, come)
+        return edits, {**writes, _KEEPS: b"1"}, dropped
+
+    def _unused(self, numbers: Iterable[bytes], coming: set[bytes]) -> list[bytes]:
+        """Those of terms that are in nothing, nor come with the change that is being worked out."""
+        return [each for each in numbers if each not in coming and self._terms.has(each) and not self._uses(each)]
+
+    def _uses(self, number: bytes) -> bool:
+        """Whether a term that left a quad is in one (the place that it left is looked at first), a run or the log."""
+        places = self._leaving[number], *range(4)
+        return (
+            any(self._orders[place].one(number) for place in places)
+            or self._log.mentions(number)
+            or (self._past is not None and self._past.uses(number))
+        )
 
     def _reordered(self, removed: Iterable[bytes], added: Iterable[bytes]) -> list[tuple[Order, Edit]]:
         gone, come = list(removed), list(added)
@@ -243,7 +280,12 @@ class IndexedStore:
         self._shelf.show()
         for order, edit in draft.edits:
             order.apply(edit)
-        self._log.apply(draft.version, draft.logged)
+        self._log.apply(draft.version, draft.logged, draft.forgotten)
+        self._terms.forget(draft.unused)
+        for number in draft.looked_at:
+            del self._leaving[number]
+        for row in rows(draft.leaving):
+            self._leaving.update(zip(row, range(4), strict=True))
         self._nearest.clear()
         self._version = draft.version
 

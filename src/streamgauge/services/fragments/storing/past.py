@@ -64,10 +64,10 @@ class Past:
 
     def edit(
         self, at: int, left: Mapping[bytes, int | None], renewed: Mapping[bytes, int | None], come: Iterable[bytes]
-    ) -> tuple[list[tuple[Order, Edit]], Writes]:
+    ) -> tuple[list[tuple[Order, Edit]], Writes, bytes]:
         """What a change at ``at`` makes: keys that leave or get another end, with the end they had, and new keys.
 
-        A change cannot be before the last: then it is at the time of that.
+        Third are the keys of runs that are dropped. No change is before the last: it is then at the time of that.
         """
         last = self._shelf.get(_LAST)
         at = at if last is None else max(at, time_of(last))
@@ -80,8 +80,15 @@ class Past:
                 recorded.begun.add(key + stamped(at))
         for key in come:
             self._come(recorded, key, at)
-        since = self._drop(recorded, at)
-        return self._edits(recorded), {_LAST: stamped(at), _SINCE: since}
+        dropped = self._outlived(recorded, at)
+        recorded.ended.update(entry[TIME : TIME + KEY] + entry[:TIME] + entry[-TIME:] for entry in dropped)
+        since = max(self._shelf.get(_SINCE) or stamped(at), dropped[-1][:TIME] if dropped else EVER)
+        keys = b"".join(entry[TIME : TIME + KEY] for entry in dropped)
+        return self._edits(recorded), {_LAST: stamped(at), _SINCE: since}, keys
+
+    def uses(self, number: bytes) -> bool:
+        """Whether a term of that number is in a run."""
+        return any(order.one(number) for order in self._runs[:4])
 
     def _initial(self, key: bytes) -> bytes:
         return self._begun.one(key)[KEY:] or EVER
@@ -101,15 +108,11 @@ class Past:
         if initial != EVER:
             recorded.begun.add(key + initial)
 
-    def _drop(self, recorded: _Recorded, at: int) -> bytes:
-        """Let some of the runs go that the policy does not keep, the oldest first; since when all is known then."""
+    def _outlived(self, recorded: _Recorded, at: int) -> list[bytes]:
+        """Some of the runs, by their ends, that the policy does not keep, the oldest first."""
         surplus = 0 if self._keep.runs is None else len(self) + len(recorded.runs) - self._keep.runs
         outlived = 0 if self._keep.span is None else self._by_final.rank(stamped(at - self._keep.span))
-        many = min(max(surplus, outlived), _DROPPED + 2 * len(recorded.runs))
-        dropped = list(self._by_final.first(many))
-        recorded.ended.update(entry[TIME : TIME + KEY] + entry[:TIME] + entry[-TIME:] for entry in dropped)
-        since = self._shelf.get(_SINCE) or stamped(at)
-        return max(since, dropped[-1][:TIME]) if dropped else since
+        return list(self._by_final.first(min(max(surplus, outlived), _DROPPED + 2 * len(recorded.runs))))
 
     def _edits(self, recorded: _Recorded) -> list[tuple[Order, Edit]]:
         """The orders that change: runs that came and went within the change are in none."""

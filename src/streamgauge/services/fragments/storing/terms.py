@@ -6,7 +6,7 @@ from typing import Final
 
 from streamgauge.model.terms import Term
 from streamgauge.services.fragments.quads import Quad
-from streamgauge.services.fragments.storing.shelf import Shelf
+from streamgauge.services.fragments.storing.shelf import Shelf, Writes
 
 WIDTH: Final = 5
 """Bytes of a number: 100 new terms a second for 300 years."""
@@ -52,6 +52,19 @@ class Terms:
                 writes |= {_TEXT + number: term.encode(), _key(term): number, _NEXT: following.to_bytes(8)}
             numbers[term] = number
         return numbers, writes
+
+    def drop(self, numbers: Iterable[bytes]) -> Writes:
+        """What is to be written so that terms have no number any more."""
+        return {key: None for number in numbers for key in (_TEXT + number, _key(self.texts[number]))}
+
+    def has(self, number: bytes) -> bool:
+        """Whether a number is a term's."""
+        return number in self.texts or self._shelf.get(_TEXT + number) is not None
+
+    def forget(self, numbers: Iterable[bytes]) -> None:
+        """Hold no more what was dropped, once that is shown."""
+        for number in numbers:
+            self._numbers.pop(self.texts.pop(number, ""), None)
 
     def _remember(self, term: Term, number: bytes) -> None:
         if len(self._numbers) >= _REMEMBERED:
