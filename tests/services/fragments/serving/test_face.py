@@ -60,7 +60,7 @@ ERRORS = [
     ("GET", "/none", 404, "data sets are at /data, /more"),
     ("GET", "/data/", 404, "nothing is at /data/"),
     ("GET", "/data?subject=lit", 400, "subject: lit: not an absolute IRI"),
-    ("GET", "/data?subject=%22lit%22", 400, "only an object may be one"),
+    ("GET", "/data?subject=%22lit%22", 400, "only an object may be"),
     ("GET", "/data?predicate=_:b", 400, "a blank node has no name"),
     ("GET", "/data?object=%22open", 400, "not a literal"),
     ("GET", "/data?subject=%ff", 400, "not UTF-8"),

@@ -54,16 +54,19 @@ def asked(path: bytes, query: bytes, shape: Shape, base: str) -> Asked:
     given = _given(query, shape)
     try:
         wanted = _wanted(given, shape, base)
-        rows = read_bindings(given["values"]) if given.get("values") else None
+        rows = read_bindings(_text(given["values"])) if given.get("values") else None
     except (TermError, BindingsError) as error:
         raise AskedError(str(error)) from error
+    chosen, page = selection(wanted, rows and [_row(row, base) for row in rows]), _address(path, query)
+    if "page" not in given:
+        return Asked(wanted, chosen, 1, page, page)
     rest = b"&".join(part for part in query.split(b"&") if not part.startswith(b"page="))
-    chosen = selection(wanted, rows and [_row(row, base) for row in rows])
-    return Asked(wanted, chosen, _number(given.get("page", "1")), _address(path, rest), _address(path, query))
+    return Asked(wanted, chosen, _number(_text(given["page"])), _address(path, rest), page)
 
 
-def _given(query: bytes, shape: Shape) -> dict[str, str]:
-    given: dict[str, str] = {}
+def _given(query: bytes, shape: Shape) -> dict[str, bytes]:
+    """What is given to each parameter, in percent signs still."""
+    given: dict[str, bytes] = {}
     for part in query.split(b"&") if query else ():
         raw, _, value = part.partition(b"=")
         name = _text(raw)
@@ -71,28 +74,33 @@ def _given(query: bytes, shape: Shape) -> dict[str, str]:
             raise AskedError(f"{name:.40}: not a parameter of this form, which has {', '.join(_KNOWN[shape])}")
         if name in given:
             raise AskedError(f"{name} is given twice: give it once")
-        given[name] = _text(value)
+        given[name] = value
     return given
 
 
-def _wanted(given: dict[str, str], shape: Shape, base: str) -> Wanted:
-    subject, predicate, object_ = (_place(name, given.get(name, ""), base) for name in PLACES[Shape.TRIPLES])
-    graph = unnamed(read_graph(given.get("graph", "")), base) if shape is Shape.QUADS else DEFAULT
-    return subject, predicate, object_, graph
+def _wanted(given: dict[str, bytes], shape: Shape, base: str) -> Wanted:
+    nodes = [unnamed(_node(name, given[name]), base) if name in given else None for name in PLACES[shape]]
+    subject, predicate, object_ = nodes[:3]
+    return subject, predicate, object_, nodes[3] if shape is Shape.QUADS else DEFAULT
 
 
 def _row(row: Row, base: str) -> Row:
     return {variable: unnamed(term, base) for variable, term in row.items()}
 
 
-def _place(name: str, text: str, base: str) -> Node | None:
+def _node(name: str, raw: bytes) -> Node | None:
+    return _short_node(name, raw) if len(raw) <= SHORT else _any_node(name, raw)
+
+
+def _any_node(name: str, raw: bytes) -> Node | None:
+    text = _text(raw)
     try:
-        node = read_node(text)
+        node = read_graph(text) if name == "graph" else read_node(text)
     except TermError as error:
         raise TermError(f"{name}: {error}") from error
-    if isinstance(node, str) and not node.startswith("<") and name != "object":
-        raise TermError(f"{name}: {text:.80} is a literal: only an object may be one")
-    return unnamed(node, base)
+    if node and isinstance(node, str) and (node[0] == '"' or node.startswith("<<")) and name != "object":
+        raise TermError(f"{name}: {text:.80} is no IRI: only an object may be a literal or a triple term")
+    return node
 
 
 def _number(text: str) -> int:
@@ -102,10 +110,8 @@ def _number(text: str) -> int:
 
 
 def _text(raw: bytes) -> str:
-    return _short_text(raw) if len(raw) <= SHORT else _any_text(raw)
-
-
-def _any_text(raw: bytes) -> str:
+    if raw.isalnum():
+        return raw.decode()
     try:
         return unquote_plus(raw.decode("latin-1"), errors="strict") if raw.isascii() else raw.decode()
     except UnicodeDecodeError as error:
@@ -117,4 +123,4 @@ def _address(path: bytes, query: bytes) -> str:
     return whole.decode("ascii") if _PLAIN.fullmatch(whole) else quote_from_bytes(whole, safe=_SAFE)
 
 
-_short_text = lru_cache(maxsize=10_000)(_any_text)
+_short_node = lru_cache(maxsize=20_000)(_any_node)

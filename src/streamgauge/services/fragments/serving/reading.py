@@ -10,8 +10,8 @@ from streamgauge.services.fragments.serving.asked import asked
 from streamgauge.services.fragments.serving.bodies import Bodies, Representation
 from streamgauge.services.fragments.serving.coding import CODINGS, NAMES, SMALLEST
 from streamgauge.services.fragments.serving.counting import Counts
-from streamgauge.services.fragments.serving.dataset import DataSet, Page
-from streamgauge.services.fragments.serving.formats import FORMATS
+from streamgauge.services.fragments.serving.dataset import DataSet
+from streamgauge.services.fragments.serving.formats import FORMATS, Format
 from streamgauge.services.fragments.serving.freshness import tag
 from streamgauge.services.fragments.serving.limits import Limits
 from streamgauge.services.fragments.serving.listing import listing
@@ -24,6 +24,8 @@ Headers: TypeAlias = Mapping[bytes, bytes]
 
 Key: TypeAlias = tuple[str, bytes, bytes, bytes | None, bytes | None]
 """All that a representation depends on beside its page: base, path, query, Accept, Accept-Encoding."""
+
+_WITH_TRIPLE_TERMS: Final = tuple(form for form in FORMATS if form.triple_terms)
 
 VARY: Final[Header] = (b"vary", b"Accept, Accept-Encoding")
 
@@ -68,9 +70,9 @@ class Reading:
 
     def listing(self, scope: Scope, headers: Headers) -> Reply:
         """The list of data sets."""
-        offer = _offer(headers, None)
+        offer = _offer(headers, FORMATS)
         body = listing(self._addressing(scope["scheme"], headers), self._datasets, offer.format).encode()
-        return Reply(200, [*_typed(offer, None), (b"cache-control", b"no-cache"), VARY], body)
+        return Reply(200, [*_typed(offer, FORMATS), (b"cache-control", b"no-cache"), VARY], body)
 
     def _key(self, scope: Scope, headers: Headers) -> Key:
         return (
@@ -83,12 +85,13 @@ class Reading:
 
 
 def _represented(view: View, headers: Headers) -> Representation:
-    offer = _offer(headers, view.page)
+    able = _WITH_TRIPLE_TERMS if any(quad[2].startswith("<<") for quad in view.page.quads) else FORMATS
+    offer = _offer(headers, able)
     body = offer.format.write(view).encode()
     coded = coding(headers.get(b"accept-encoding", b"").decode("latin-1"), NAMES) if len(body) >= SMALLEST else ""
     validator = tag(body, offer.format.name + coded[:1])
     kept: list[Header] = [(b"etag", validator), VARY]
-    sent = [*kept, *_typed(offer, view.page)]
+    sent = [*kept, *_typed(offer, able)]
     if coded in CODINGS:
         body = CODINGS[coded](body)
         sent.append((b"content-encoding", coded.encode()))
@@ -97,30 +100,23 @@ def _represented(view: View, headers: Headers) -> Representation:
     )
 
 
-def _offer(headers: Headers, page: Page | None) -> Offer:
-    """The best of what a client accepts, which can say what a page shows."""
-    needed = page is not None and has_triple_terms(page)
+def _offer(headers: Headers, able: Sequence[Format]) -> Offer:
+    """The best of what a client accepts, among the formats that can say what is to be sent."""
     for offer in accepted(headers.get(b"accept", b"").decode("latin-1")):
-        if offer.format.triple_terms or not needed:
+        if offer.format in able:
             return offer
-    types = [form.types[0] for form in FORMATS if form.triple_terms or not needed]
-    why = "this page has triple terms (RDF 1.2)" if needed else "what Accept names is not there"
-    raise UnacceptableError(f"{why}: it can be had as {', '.join(types)}")
+    why = "what Accept names is not there" if able is FORMATS else "this page has triple terms (RDF 1.2)"
+    raise UnacceptableError(f"{why}: it can be had as {', '.join(form.types[0] for form in able)}")
 
 
-def has_triple_terms(page: Page) -> bool:
-    """Whether a page shows what RDF 1.1 cannot say."""
-    return any(quad[2].startswith("<<") for quad in page.quads)
-
-
-def _typed(offer: Offer, page: Page | None) -> list[Header]:
+def _typed(offer: Offer, able: Sequence[Format]) -> list[Header]:
     """The headers of a format."""
     parameters = "; charset=utf-8" if offer.type.startswith("text/") else ""
-    if page is not None and offer.format.triple_terms and not offer.format.timely and has_triple_terms(page):
-        parameters += "; version=1.2"
-    typed: list[Header] = [(b"content-type", f"{offer.type}{parameters}".encode())]
-    policy = [(b"content-security-policy", POLICY.encode())] if offer.format.timely else []
-    return typed + policy
+    if offer.format.timely:
+        policy = (b"content-security-policy", POLICY.encode())
+        return [(b"content-type", f"{offer.type}{parameters}".encode()), policy]
+    version = "; version=1.2" if able is _WITH_TRIPLE_TERMS else ""
+    return [(b"content-type", f"{offer.type}{parameters}{version}".encode())]
 
 
 def _path(scope: Scope) -> bytes:

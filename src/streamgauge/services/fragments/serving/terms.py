@@ -1,7 +1,6 @@
 """Terms as they stand in a fragment's address (Triple Pattern Fragments, 4.2; N-Triples terms are taken too)."""
 
 import re
-from functools import lru_cache
 from typing import Final
 
 import pyoxigraph as ox
@@ -35,10 +34,6 @@ def read_node(text: str) -> Node | None:
     """The term or variable of a place; ``None`` for an empty one. TermError for anything else."""
     if text == "":
         return None
-    return _short_node(text) if len(text) <= SHORT else _node(text)
-
-
-def _node(text: str) -> Node:
     if text[0] in "?$":
         return _variable(text)
     if text[0] == '"':
@@ -105,6 +100,3 @@ def _triple(text: str) -> Term:
         return canonical(text)
     except TermError as error:
         raise TermError(f"{text:.80}: not a triple term: write <<( subject predicate object )>>") from error
-
-
-_short_node = lru_cache(maxsize=10_000)(_node)
