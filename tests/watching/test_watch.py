@@ -19,7 +19,9 @@ from streamgauge.model.semantics import Borders, Clock, Origin, Report, Semantic
 from streamgauge.query import QueryError, parse_sparql
 from streamgauge.semantics.profiles import PROFILES
 from streamgauge.semantics.refusal import RefusedError, StreamNameError, meaningless
+from streamgauge.sources.address import parse_address
 from streamgauge.watching import WatchError, awatch, watch
+from streamgauge.watching.streams import _is_live
 from streamgauge.wire.formats import write_stream
 from streamgauge.wire.lines import Advance
 from streamgauge.wire.pipe import PipeError, start_piped
@@ -228,6 +230,57 @@ def test_a_program_that_fails_is_told(monkeypatch):
     monkeypatch.setattr("streamgauge.watching.beginning.load", lambda _name: program)
     with pytest.raises(PipeError, match=r"exit code 3|stopped reading"):
         list(watch(COUNT, PAIRS))
+
+
+def test_a_program_that_dies_while_nothing_comes_is_told_at_once(monkeypatch):
+    """It reads one line and ends; the source has nothing more to say until the test is over."""
+    words = [sys.executable, "-c", "print('{\"ready\":true}', flush=True); input(); input(); exit(3)"]
+    program = SimpleNamespace(
+        command=command,
+        refuse=load("live").refuse,
+        start=lambda _query, chosen, emit: start_piped(words, Task("", "rspql", chosen), emit),
+    )
+    monkeypatch.setattr("streamgauge.watching.beginning.load", lambda _name: program)
+    over = threading.Event()
+
+    def source():
+        yield PAIRS[0]
+        assert over.wait(60)
+
+    answers = watch(COUNT, source())
+    failure: list[Exception] = []
+
+    def take() -> None:
+        try:
+            next(answers)
+        except PipeError as error:
+            failure.append(error)
+
+    taking = threading.Thread(target=take)
+    taking.start()
+    try:
+        taking.join(40)
+        assert [str(error) for error in failure if "exit code 3" in str(error)]
+        assert not over.is_set()
+    finally:
+        over.set()
+        taking.join(40)
+
+
+LIVE = {
+    "log.jsonl": False,
+    "log.jsonl?follow=0": False,
+    "log.jsonl?follow=1": True,
+    "kafka://broker/topic": True,
+    "kafka://broker/topic?until=close": True,
+    "kafka://broker/topic?from=earliest&until=end": False,
+    "mqtt://broker/topic": True,
+}
+
+
+@pytest.mark.parametrize("address", LIVE)
+def test_which_sources_end_nobody_knows_when(address):
+    assert _is_live(parse_address(address)) is LIVE[address]
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,8 @@ LEAVE_S = 5.0
 Place: TypeAlias = int
 """Which source."""
 
+_NO_SOURCE: Place = -1
+
 
 def by_time(sources: Sequence[Iterable[Input]]) -> Iterator[Input]:
     """Sorted sources merged by application time, elements numbered anew; what is told counts after its time."""
@@ -88,6 +90,10 @@ class Arrivals:
         with self._changed:
             self._waiting.append((place, error))
             self._changed.notify_all()
+
+    def fail(self, error: BaseException) -> None:
+        """Something else than a source has failed: it is raised where items are taken."""
+        self.end(_NO_SOURCE, error)
 
     def wake(self) -> None:
         """Something else has happened: let whoever takes items look."""

@@ -17,6 +17,7 @@ from streamgauge.watching.streams import Feed, Stream, open_feeds
 from streamgauge.watching.watch import End, Passing, Watch, wall_clock
 from streamgauge.wire.formats.format import Reading
 from streamgauge.wire.lines import Input
+from streamgauge.wire.pipe import PipeError
 
 BEAT_S = 0.1
 """How often the wall clock is looked at while nothing comes."""
@@ -124,11 +125,21 @@ def _watch(
     each = [Asked(one.query, one.semantics, _emit(one.name, ready, wake)) for one in asked]
     moves = moved if options.get("t0") is None else as_declared
     try:
-        asking = Asking(load(options.get("engine", "live")), each, moves)
+        asking = Asking(load(options.get("engine", "live")), each, moves, _failed(arrivals))
     except Exception:
         leave()
         raise
     return Watch(asked, asking, ready, items, Passing(options.get("end", "windows"), _wall(options)), feeds, leave)
+
+
+def _failed(arrivals: Arrivals | None) -> Callable[[str], None]:
+    """Told why an engine ended by itself; without arrivals no engine is a program of its own."""
+
+    def failed(why: str) -> None:
+        if arrivals is not None:
+            arrivals.fail(PipeError(why))
+
+    return failed
 
 
 def _emit(name: str | None, ready: deque[Any], wake: Callable[[], None] | None) -> Emit:

@@ -11,7 +11,8 @@ import pyoxigraph as ox
 from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import Triple
 from streamgauge.sources import Source, open_source
-from streamgauge.sources.address import parse_address
+from streamgauge.sources.address import Address, parse_address, read_options
+from streamgauge.sources.files import FileOptions
 from streamgauge.watching.asked import WatchError
 from streamgauge.wire.canonical import Canonical, parse_term
 from streamgauge.wire.formats import STREAM
@@ -69,12 +70,18 @@ def _open(iri: str | None, given: Given, reading: Reading) -> Feed:
     if isinstance(given, str | Path):
         source, address = open_source(str(given), reading), parse_address(str(given))
         items = source.items()
-        live = address.scheme != "file" or "follow" in address.options
-        return Feed(items if iri is None else _of_stream(items, iri), live, source)
+        return Feed(items if iri is None else _of_stream(items, iri), _is_live(address), source)
     making = _Making(reading.stream)
     if isinstance(given, AsyncIterable):
         return Feed(_awaited(given, making), live=True)
     return Feed(map(making, given))
+
+
+def _is_live(address: Address) -> bool:
+    """Whether nobody knows when a source will end: not so for files that are not followed, and up to a topic's end."""
+    if address.scheme == "file":
+        return read_options(FileOptions, address).follow
+    return address.options.get("until") != "end"
 
 
 def _of_stream(items: Iterable[Input], iri: str) -> Iterator[Input]:
