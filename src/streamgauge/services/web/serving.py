@@ -9,6 +9,8 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp
 
+from streamgauge.services.web.connections import Patient
+
 GRACE_S = 10
 """How long open connections may take to end."""
 
@@ -39,6 +41,7 @@ class Serving(uvicorn.Server):
                 access_log=False,
                 limit_concurrency=connections,
                 timeout_graceful_shutdown=GRACE_S,
+                http=Patient,
                 ws="websockets-sansio",
                 ws_max_size=2**16,
                 **(settings or {}),

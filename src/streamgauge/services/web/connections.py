@@ -1,0 +1,73 @@
+"""Connections that are left when they do not bring a request: in time, and of a bounded length."""
+
+import asyncio
+from typing import Any, Final
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+PATIENCE_S: Final = 30.0
+"""How long a request's head may take to arrive, and how long a connection may stay without one."""
+
+HEAD: Final = 64 * 2**10
+"""Bytes that a request's head may have."""
+
+_REPLY: Final = b"HTTP/1.1 %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%s"
+
+
+class Patient(HttpToolsProtocol):
+    """HTTP/1.1 with an end to patience; a body has limits of its own."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._timer: asyncio.TimerHandle | None = None
+        self._head = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Wait for a request."""
+        super().connection_made(transport)
+        self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no more."""
+        self._wait_no_more()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Take more of a request; a head that has become too long is refused."""
+        super().data_received(data)
+        if self._timer is not None:
+            self._head += len(data)
+            if self._head > HEAD:
+                self._refuse(
+                    b"431 Request Header Fields Too Large", b"the head of a request has at most %d bytes" % HEAD
+                )
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        super().on_message_begin()
+        self._wait()
+
+    def on_headers_complete(self) -> None:
+        """Its head is there."""
+        self._wait_no_more()
+        super().on_headers_complete()
+
+    def _wait(self) -> None:
+        if self._timer is None:
+            self._head = 0
+            self._timer = self.loop.call_later(PATIENCE_S, self._over)
+
+    def _wait_no_more(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _over(self) -> None:
+        self._refuse(b"408 Request Timeout", b"no request came within %d s" % PATIENCE_S)
+
+    def _refuse(self, status: bytes, why: bytes) -> None:
+        self._wait_no_more()
+        if not self.transport.is_closing():
+            body = b'{"error": "%s"}' % why
+            self.transport.write(_REPLY % (status, len(body), body))
+            self.transport.close()
