@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 from streamgauge.model.algebra import TriplePattern, Var
@@ -89,10 +90,18 @@ def takes(pattern: QuadPattern, quad: Quad) -> bool:
     return matches(pattern.nodes, quad) and (quad[3] != DEFAULT or pattern.graph == DEFAULT)
 
 
-def matches(nodes: Sequence[object], terms: Sequence[Term]) -> bool:
+def matches(nodes: tuple[object, ...], terms: Sequence[Term]) -> bool:
     """Whether constants stand where they should, and equal terms where a variable is repeated."""
-    seen: dict[object, Term] = {}
-    return all(
-        (seen.setdefault(node, term) == term) if isinstance(node, Var) else node == term
-        for node, term in zip(nodes, terms, strict=True)
-    )
+    constants, equal = _tests(nodes)
+    for place, term in constants:
+        if terms[place] != term:
+            return False
+    return all(terms[one] == terms[other] for one, other in equal)
+
+
+@lru_cache(10_000)
+def _tests(nodes: tuple[object, ...]) -> tuple[tuple[tuple[int, object], ...], tuple[tuple[int, int], ...]]:
+    """The places of constants with them, and pairs of places that hold the same variable."""
+    constants = tuple((place, node) for place, node in enumerate(nodes) if not isinstance(node, Var))
+    repeated = ((nodes.index(node), place) for place, node in enumerate(nodes) if isinstance(node, Var))
+    return constants, tuple(pair for pair in repeated if pair[0] != pair[1])

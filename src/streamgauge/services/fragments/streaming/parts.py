@@ -42,12 +42,25 @@ class Fragment:
     terms: frozenset[Term]
     quads: frozenset[Quad]
     parts: tuple[Fetched, ...]
+    _by: dict[Term, list[Quad]] = field(default_factory=dict, compare=False, repr=False)
+    """The quads by their predicate, once that was asked for."""
+
+    def of(self, pattern: QuadPattern) -> list[Quad]:
+        """Its quads that match a pattern."""
+        if isinstance(pattern.predicate, Var) or self.key[0].predicate == pattern.predicate:
+            return [quad for quad in self.quads if takes(pattern, quad)]
+        if not self._by:
+            for quad in self.quads:
+                self._by.setdefault(quad[1], []).append(quad)
+        return [quad for quad in self._by.get(pattern.predicate, ()) if takes(pattern, quad)]
 
     def moved(self, changed: Changed) -> "Fragment":
         """The fragment after what changed."""
         added, removed = self._own(changed.added), self._own(changed.removed)
         part = Fetched((), changed.at, changed.until, None, changed.version)
-        return replace(self, quads=self.quads - removed | added, parts=(part,))
+        if not added and not removed:
+            return replace(self, parts=(part,))
+        return replace(self, quads=self.quads - removed | added, parts=(part,), _by={})
 
     def _own(self, quads: Iterable[Quad]) -> frozenset[Quad]:
         pattern, variable = self.key
@@ -76,7 +89,7 @@ class Part:
                 place = min(waiting, key=partial(self._rank, known))
                 waiting.remove(place)
                 fragment = await self._fetch(place.asked, known)
-                quads = [] if fragment is None else [quad for quad in fragment.quads if takes(place.asked, quad)]
+                quads = [] if fragment is None else fragment.of(place.asked)
                 if fragment is not None:
                     found[fragment.key] = fragment
                 for variable, terms in (bound(place.pattern, quads) | asking.computed(place, quads)).items():
