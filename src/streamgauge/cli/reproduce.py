@@ -1,4 +1,4 @@
-"""The commands ``reproduce csrbench`` and ``reproduce yabench``: published figures beside ours."""
+"""The commands ``reproduce csrbench``, ``yabench`` and ``tpf``: published figures beside ours."""
 
 import json
 import sys
@@ -77,6 +77,28 @@ def yabench(
 
     folder = data
     _do(lambda tell: reproduce(folder, lambda: spark(master), loads.split(","), tell), as_json=as_json, out=out)
+
+
+@_app.command("tpf")
+def tpf(
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Fewer clients, shorter: about an hour instead of days.")
+    ] = False,
+    only: Annotated[list[str] | None, typer.Option(help="scaling, annotations, static, proxy, herd.")] = None,
+    kept: Annotated[bool, typer.Option("--kept", help="Measure nothing, show what is kept.")] = False,
+    runs: Annotated[Path, typer.Option(help="Where what was measured is kept.")] = Path("runs/tpf"),
+    as_json: AsJson = False,
+    out: Out = None,
+    master: Annotated[str | None, typer.Option(help="Spark master, local[*] unless given.")] = None,
+) -> None:
+    """The TPF Query Streamer's experiment: servers and crowds of clients, done here beside the paper's claims."""
+    from streamgauge.report.reproduce.tpf import PARTS, Wanted, reproduce
+    from streamgauge.report.reproduce.tpf_plan import FULL, QUICK
+
+    if unknown := set(only or ()) - set(PARTS):
+        raise typer.BadParameter(f"{', '.join(sorted(unknown))}: there are {', '.join(PARTS)}", param_hint="--only")
+    wanted = Wanted(QUICK if quick else FULL, runs, tuple(only or PARTS), kept)
+    _do(lambda tell: reproduce(wanted, lambda: spark(master), tell), as_json=as_json, out=out)
 
 
 def _do(work: Callable[[Callable[[str, float], None]], Reproduction], *, as_json: bool, out: Path | None) -> NoReturn:

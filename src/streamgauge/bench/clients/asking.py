@@ -20,11 +20,10 @@ SLIDE_MS: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """An engine behind the query service, under a semantics; ``beside``: static patterns stand outside its window."""
+    """An engine behind the query service, under a semantics."""
 
     engine: str
     semantics: str
-    beside: bool = False
 
 
 PLANS: Final = {
@@ -40,7 +39,7 @@ SERVICES: Final = {
     "live-csparql": Service("live", "csparql-0.9.7"),
     "live-cqels": Service("live", "cqels"),
     "csparql": Service("csparql", "csparql-0.9.7"),
-    "cqels": Service("cqels", "cqels-1.x", True),
+    "cqels": Service("cqels", "cqels-1.x"),
 }
 """Engines behind ``engine serve``."""
 
@@ -49,10 +48,7 @@ SYSTEMS: Final = (*PLANS, *SERVICES)
 
 def continuous(scenario: Scenario, client: int) -> tuple[ContinuousQuery, str]:
     """What a client asks with windows, and its text (RSP-QL)."""
-    service = SERVICES.get(scenario.system)
     name = "head-sign" if scenario.distinct else scenario.query
-    if service is not None and service.beside:
-        name += "-beside"
     template = workloads.query_text(workloads.load("trains"), name)
     town, platform = client % TOWNS + 1, client // TOWNS % PLATFORMS + 1
     values = {**WINDOWS, "TOWN": town, "PLATFORM": platform}
@@ -66,8 +62,8 @@ def lasting(query: ContinuousQuery, static: Sequence[Triple]) -> ContinuousQuery
     return ContinuousQuery(query.form, windows, None, static, sparql=query.sparql)
 
 
-def wish(scenario: Scenario, client: int, static: str) -> dict[str, Any]:
-    """What registers a client's query at the service; ``static`` is N-Triples."""
+def wish(scenario: Scenario, client: int) -> dict[str, Any]:
+    """What registers a client's query at the service; all that it reads comes by the stream."""
     service = SERVICES[scenario.system]
     text = continuous(scenario, client)[1]
-    return {"query": text, "dialect": "rspql", "semantics": service.semantics, "static": static}
+    return {"query": text, "dialect": "rspql", "semantics": service.semantics}

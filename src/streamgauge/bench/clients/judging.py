@@ -68,7 +68,6 @@ def history(applied: Sequence[tuple[int, Update]], stream: str) -> list[StreamEl
 def services(
     scenario: Scenario,
     elements: Sequence[StreamElement],
-    static: Sequence[Triple],
     lines: Sequence[Mapping[str, Any]],
     begins: int,
 ) -> tuple[str, Right]:
@@ -87,7 +86,7 @@ def services(
     times = [each.time for each in elements]
     fed = [each for each in elements if each.time <= advanced]
     header = RunHeader(
-        service.engine, query.with_static(tuple(static)), text, "rspql", semantics,
+        service.engine, query, text, "rspql", semantics,
         times[bisect_right(times, advanced) - 1], begins * 1_000_000, factor=1.0,
         evaluator="changes" if service.engine == "live" else None,
     )  # fmt: skip

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import httpx
+
 from streamgauge import workloads
 from streamgauge.bench.clients import judging
 from streamgauge.bench.clients.asking import PLANS, SERVICES, continuous, wish
@@ -61,7 +63,7 @@ class Doing:
 
     def outcome(self, scenario: Scenario) -> Outcome:
         """What came of a scenario, done now unless it is kept; ProgramError when it could not be done."""
-        kept = self.folder / f"{scenario.name}.json"
+        kept = self._file(scenario)
         if kept.exists():
             return from_json(json.loads(kept.read_text(encoding="utf-8")))
         found = do(scenario, self.data(scenario), self.folder)
@@ -69,6 +71,13 @@ class Doing:
         temporary.write_text(json.dumps(to_json(found)), encoding="utf-8")
         temporary.replace(kept)
         return found
+
+    def kept(self, scenario: Scenario) -> bool:
+        """Whether it is kept."""
+        return self._file(scenario).exists()
+
+    def _file(self, scenario: Scenario) -> Path:
+        return self.folder / f"{scenario.name}.json"
 
     def data(self, scenario: Scenario) -> Data:
         """The scenario's data, made when they are not there."""
@@ -105,7 +114,7 @@ def _fragments(scenario: Scenario, data: Data, folder: Path) -> Outcome:
     }  # fmt: skip
     with ExitStack() as stack:
         server = stack.enter_context(Program(f"{PROGRAMS}.fragments_server", told))
-        server.wait_for("address")
+        quads = server.wait_for("address")["quads"]
         if scenario.proxy:
             stack.enter_context(caching_proxy(f"http://127.0.0.1:{port}", outer, (folder / "proxy").resolve()))
         begins = time.time_ns() // 1_000_000 + round(LEAD_S * 1000)
@@ -120,21 +129,35 @@ def _fragments(scenario: Scenario, data: Data, folder: Path) -> Outcome:
         tasks = [{**task, "queries": part, "first": first} for first, part in _parts(asked)]
         crowd = [stack.enter_context(Program(f"{PROGRAMS}.watchers", each)) for each in tasks]
         with _metered(server.pid, crowd) as measured:
+            before = _served(port)
             time.sleep(scenario.seconds)
+            after = _served(port)
         for program in crowd:
             program.end()
+    details = {"requests": after[0] - before[0], "bytes": after[1] - before[1], "quads": quads}
     updates = [(line["at"], line["applied"]) for line in server.said if "applied" in line]
     lines = [line for program in crowd for line in program.said]
     judge = judging.Fragments(scenario, data.elements, data.triples, updates)
-    return measured.outcome(scenario, [at for at, _ in updates], lines, judge.right)
+    return replace(measured.outcome(scenario, [at for at, _ in updates], lines, judge.right), details=details)
+
+
+def _served(port: int) -> tuple[int, int]:
+    """Requests and bytes of bodies that the fragments server has served, by its metrics."""
+    text = httpx.get(f"http://127.0.0.1:{port}/metrics", timeout=60).text
+    totals = {"requests": 0, "bytes": 0}
+    for line in text.splitlines():
+        name, _, value = line.rpartition(" ")
+        for word in totals:
+            if name.partition("{")[0] == f"streamgauge_fragments_{word}_total":
+                totals[word] += int(float(value))
+    return totals["requests"], totals["bytes"]
 
 
 def _service(scenario: Scenario, data: Data, folder: Path) -> Outcome:
     del folder
     service = SERVICES[scenario.system]
     stream = [replace(element, until=None) for element in data.elements]
-    static = data.static.read_text(encoding="utf-8")
-    wishes = [wish(scenario, client, static) for client in range(scenario.clients)]
+    wishes = [wish(scenario, client) for client in range(scenario.clients)]
     witnesses = [0]
     with ExitStack() as stack:
         server = stack.enter_context(engine_serve(service.engine, scenario.clients))
@@ -156,7 +179,7 @@ def _service(scenario: Scenario, data: Data, folder: Path) -> Outcome:
     if publisher.failure or not publisher.published:
         raise ProgramError(f"{scenario.name}: publishing failed: {publisher.failure or 'nothing was taken'}")
     lines = [line for program in crowd for line in program.said]
-    verdict, right = judging.services(scenario, stream, data.triples, lines, begins)
+    verdict, right = judging.services(scenario, stream, lines, begins)
     return replace(measured.outcome(scenario, publisher.published, lines, right), verdict=verdict)
 
 
