@@ -1,4 +1,4 @@
-"""Connections that are left when they do not bring a request: in time, and of a bounded length."""
+"""Connections that are left when they bring no request, in time and of a bounded length, or take no answer."""
 
 import asyncio
 from typing import Any, Final
@@ -7,6 +7,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 PATIENCE_S: Final = 30.0
 """How long a request's head may take to arrive, and how long a connection may stay without one."""
+
+TAKE_S: Final = 20.0
+"""How long a client may take nothing of what is sent to it."""
 
 HEAD: Final = 64 * 2**10
 """Bytes that a request's head may have."""
@@ -20,7 +23,8 @@ class Patient(HttpToolsProtocol):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._timer: asyncio.TimerHandle | None = None
-        self._head = 0
+        self._stalled: asyncio.TimerHandle | None = None
+        self._head = self._untaken = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for a request."""
@@ -30,6 +34,7 @@ class Patient(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no more."""
         self._wait_no_more()
+        self._stalls_no_more()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -51,6 +56,33 @@ class Patient(HttpToolsProtocol):
         """Its head is there."""
         self._wait_no_more()
         super().on_headers_complete()
+
+    def pause_writing(self) -> None:
+        """What is sent waits for the client: see that it takes some."""
+        super().pause_writing()
+        self._watch()
+
+    def resume_writing(self) -> None:
+        """It has taken what waited."""
+        self._stalls_no_more()
+        super().resume_writing()
+
+    def _watch(self) -> None:
+        self._untaken = self.transport.get_write_buffer_size()
+        self._stalled = self.loop.call_later(TAKE_S, self._look)
+
+    def _look(self) -> None:
+        """Leave a client that has taken nothing since the last look."""
+        self._stalls_no_more()
+        if self.transport.get_write_buffer_size() < self._untaken:
+            self._watch()
+        else:
+            self.transport.abort()
+
+    def _stalls_no_more(self) -> None:
+        if self._stalled is not None:
+            self._stalled.cancel()
+            self._stalled = None
 
     def _wait(self) -> None:
         if self._timer is None:

@@ -21,6 +21,13 @@ PLAIN = (
 @contextmanager
 def listening(app: Face) -> Iterator[int]:
     """The port at which a server in a thread listens."""
+    with serving(app) as (_, port):
+        yield port
+
+
+@contextmanager
+def serving(app: Face) -> Iterator[tuple[Serving, int]]:
+    """A server in a thread, and its port."""
     said, ports = threading.Event(), []
 
     def say(address: str) -> None:
@@ -28,14 +35,14 @@ def listening(app: Face) -> Iterator[int]:
         said.set()
 
     settings = {"date_header": False, "server_header": False, "timeout_keep_alive": 0.1}
-    serving = Serving(app, "127.0.0.1", 0, app.leave, say, 300, settings)
-    thread = threading.Thread(target=serving.run, daemon=True)
+    server = Serving(app, "127.0.0.1", 0, app.leave, say, 300, settings)
+    thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     assert said.wait(20)
     try:
-        yield ports[0]
+        yield server, ports[0]
     finally:
-        serving.stop()
+        server.stop()
         thread.join(20)
         assert not thread.is_alive()
 

@@ -16,8 +16,8 @@ from streamgauge.services.fragments.serving.dataset import DataSet
 from streamgauge.services.fragments.serving.face import Face, application
 from streamgauge.services.fragments.storing.memory import MemoryStore
 from streamgauge.services.fragments.style import Style
-from streamgauge.services.web import bodies, connections, events
-from tests.services.fragments.serving.sockets import PLAIN, ask, connect, listening, process, rest, tokens
+from streamgauge.services.web import bodies, connections
+from tests.services.fragments.serving.sockets import PLAIN, ask, connect, listening, process, rest, serving, tokens
 
 TOKEN = "sixteen-letters-or-more"
 POST = (
@@ -90,14 +90,31 @@ def test_a_body_without_an_end_is_refused(length: bytes) -> None:
 
 
 def test_clients_that_take_nothing_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pages of 1.5 MB that are asked for and not read hold up nobody else, and go."""
-    monkeypatch.setattr(events, "SEND_S", 0.3)
-    with listening(served(10_000, 10_000)) as port, ExitStack() as stack:
-        lazy = [stack.enter_context(connect(port)) for _ in range(20)]
-        for connection in lazy:
-            connection.sendall(PLAIN.replace(b"predicate=urn:p", b"") * 3)
+    """Pages of 1.3 MB that are asked for and not read hold up nobody else, and go."""
+    monkeypatch.setattr(connections, "TAKE_S", 0.3)
+    with serving(served(10_000, 10_000)) as (server, port), ExitStack() as stack:
+        for _ in range(10):
+            lazy = stack.enter_context(connect(port))
+            lazy.sendall(PLAIN.replace(b"predicate=urn:p", b"").replace(b"close", b"keep-alive") * 12)
         assert len(ask(port)) > 1_000_000
         assert ask(port, PLAIN.replace(b"urn:p", b"urn:q")).startswith(b"HTTP/1.1 200")
+        gone = threading.Event()
+        for _ in range(100):
+            if not server.server_state.connections:
+                break
+            gone.wait(0.1)
+        assert not server.server_state.connections
+
+
+def test_a_slow_client_that_takes_what_it_can_is_not_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "TAKE_S", 0.2)
+    with listening(served(10_000, 10_000)) as port, connect(port) as slow:
+        slow.sendall(PLAIN.replace(b"predicate=urn:p", b"").replace(b"close", b"keep-alive") * 6 + PLAIN)
+        taken, pause = 0, threading.Event()
+        while part := slow.recv(400_000):
+            taken += len(part)
+            pause.wait(0.02)
+        assert taken > 8_000_000
 
 
 BROKEN = st.one_of(
