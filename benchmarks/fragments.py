@@ -6,8 +6,8 @@ Three data sets in the paper's model: 500 quads, 100,000 triples without graphs,
 are the first page of one predicate, and one predicate of one departure: each departure once (first), then 1,000 of them
 again (again), as TriG and N-Quads; each load for some seconds. Both servers run one after the other on the same files,
 loopback, keep-alive. CPU ms: user and system time of all the server's processes over the requests answered; p50 as the
-client saw it, which runs on the same machine. FOLDER is where ``npm install @ldf/server@3.3.0`` was done (or
-STREAMGAUGE_LDF_HOME); its rows are left out without it.
+client saw it, which runs on the same machine. In FOLDER/server ``npm install @ldf/server@3.3.0`` was done (FOLDER is
+STREAMGAUGE_LDF_HOME unless given); its rows are left out without it.
 """
 
 import argparse
@@ -239,11 +239,12 @@ def main() -> None:
         port = free_port()
         here = measured(ours(folder, port), port, given)
         there = {}
-        if given.ldf is None or not (Path(given.ldf) / "node_modules/@ldf/server").is_dir():
-            print("@ldf/server is not here (npm install @ldf/server@3.3.0, then --ldf FOLDER): its rows are left out")
-        else:
+        home = Path(given.ldf or "nowhere") / "server"
+        if (home / "node_modules/@ldf/server").is_dir():
             port = free_port()
-            there = measured(theirs(Path(given.ldf), folder, port), port, given)
+            there = measured(theirs(home, folder, port), port, given)
+        else:
+            print("@ldf/server is not here (see the beginning of this file): its rows are left out")
     print(f"load average {os.getloadavg()[0]:.1f}\n")
     table(here, there)
 
