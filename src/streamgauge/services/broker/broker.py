@@ -7,8 +7,9 @@ durable with one synchronisation, tells subscribers, and acknowledges each publi
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from threading import RLock
+from typing import NamedTuple
 
 from streamgauge.model.terms import Row, Triple
 from streamgauge.query import parse_sparql
@@ -34,20 +35,18 @@ class ExistingChannelError(ValueError):
     """A channel of that name is there already."""
 
 
-@dataclass(frozen=True, slots=True)
-class Receipt:
+class Receipt(NamedTuple):
     """A publication has taken effect: its number; ``repeated`` when its key was known and nothing was done."""
 
     number: int
     repeated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Waiting:
+class _Waiting(NamedTuple):
     added: tuple[Triple, ...]
     removed: tuple[Triple, ...]
     key: str | None
-    future: "Future[Receipt]"
+    receive: Callable[["Receipt | BaseException"], None]
 
 
 class Broker:
@@ -107,35 +106,52 @@ class Broker:
 
     def publish(self, graph: Iterable[Triple], key: str | None = None) -> Receipt:
         """Facts are there from now on. A ``key`` that was given before makes it a repetition, which does nothing."""
-        return self._at_once(self.submit(tuple(graph), (), key))
+        return self._at_once(tuple(graph), (), key)
 
     def delete(self, graph: Iterable[Triple], key: str | None = None) -> Receipt:
         """Facts are there no more."""
-        return self._at_once(self.submit((), tuple(graph), key))
+        return self._at_once((), tuple(graph), key)
 
     def update(self, added: Iterable[Triple], removed: Iterable[Triple], key: str | None = None) -> Receipt:
         """Facts go and others come, as one."""
-        return self._at_once(self.submit(tuple(added), tuple(removed), key))
+        return self._at_once(tuple(added), tuple(removed), key)
 
     def submit(
         self, added: tuple[Triple, ...], removed: tuple[Triple, ...], key: str | None = None
     ) -> "Future[Receipt]":
-        """A publication waits for the next step, whose receipt the future gives; LimitError, BusyError."""
+        """A publication waits for the next step; the future gives its receipt. LimitError, BusyError, FailedError."""
+        future: Future[Receipt] = Future()
+        future.set_running_or_notify_cancel()
+
+        def receive(outcome: Receipt | BaseException) -> None:
+            if isinstance(outcome, Receipt):
+                future.set_result(outcome)
+            else:
+                future.set_exception(outcome)
+
+        self._enqueue(_Waiting(added, removed, key, receive))
+        return future
+
+    def _enqueue(self, waiting: _Waiting) -> None:
+        added, removed = waiting.added, waiting.removed
         if len(added) + len(removed) > self.limits.graph:
             raise LimitError(f"a publication of more than {self.limits.graph} triples: publish it in parts")
-        future: Future[Receipt] = Future()
         with self._queue:
             if self.fault:
                 raise FailedError(f"{self.fault}: start the broker again")
             if len(self._waiting) >= self.limits.waiting:
                 raise BusyError(f"{len(self._waiting)} publications wait already: come again")
-            self._waiting.append(_Waiting(added, removed, key, future))
-        return future
+            self._waiting.append(waiting)
 
-    def _at_once(self, future: "Future[Receipt]") -> Receipt:
-        while not future.done():
+    def _at_once(self, added: tuple[Triple, ...], removed: tuple[Triple, ...], key: str | None) -> Receipt:
+        outcomes: list[Receipt | BaseException] = []
+        self._enqueue(_Waiting(added, removed, key, outcomes.append))
+        while not outcomes:
             self.step()
-        return future.result()
+        (outcome,) = outcomes
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
 
     @property
     def waiting(self) -> int:
@@ -153,8 +169,7 @@ class Broker:
             except BaseException as error:
                 self.fault = f"a publication could not be taken in: {error}"
                 for each in batch:
-                    if not each.future.done():
-                        each.future.set_exception(error)
+                    each.receive(error)
                 raise
             return len(batch)
 
@@ -179,7 +194,7 @@ class Broker:
             found = self._strategy.publish([publication for publication, _ in fresh], self._steady())
             self._tell(fresh, found)
         for each, receipt in zip(batch, receipts, strict=True):
-            each.future.set_result(receipt)
+            each.receive(receipt)
 
     def _remember(self, key: str, number: int) -> None:
         self._keys[key] = number
@@ -190,8 +205,9 @@ class Broker:
         """Notifications are told as they are found; where they are to survive, when they will."""
         if not self._durable:
             for each in found:
-                channel = self._channels[each.channel]
-                channel.tell(self._notification(each, channel.notifications.number + 1))
+                answers = self._channels[each.channel].notifications
+                notification = self._notification(each, answers.number + 1)
+                answers.add(notification, notification.size)
             return
         numbers: dict[str, int] = {}
         made = []
@@ -208,7 +224,7 @@ class Broker:
         """What is to become durable, with what subscribers have acknowledged meanwhile."""
         said = [Subscriber(channel, name, number) for (channel, name), number in self._unsaid.items()]
         channels = {each.channel for each in said} | {each.channel for each in accepted.notifications}
-        settled = {name: self._settled(self._channels[name]) for name in channels}
+        settled = {name: self._settled(self._channels[name], accepted.lasts.get(name, 0)) for name in channels}
         self._unsaid.clear()
         return replace(accepted, acknowledged=said, settled=settled)
 
@@ -305,9 +321,9 @@ class Broker:
             number = min(number, channel.notifications.number)
             channel.acknowledged[subscriber] = self._unsaid[name, subscriber] = number
 
-    def _settled(self, channel: Channel) -> int:
-        """Up to which number all have acknowledged, or nothing is kept."""
-        return max(channel.settled, channel.notifications.number - self.limits.kept)
+    def _settled(self, channel: Channel, last: int) -> int:
+        """Up to which number all have acknowledged, or nothing is kept when ``last`` is the last one."""
+        return max(channel.settled, last - self.limits.kept)
 
     def close(self) -> None:
         """Nothing is taken any more; subscribers are told."""

@@ -43,7 +43,7 @@ class Notification(NamedTuple):
     @property
     def size(self) -> int:
         """About how many bytes its rows take."""
-        return 64 + sum([len(cell) for cell in chain(*self.added, *self.removed) if cell is not None])
+        return 64 + sum(map(len, filter(None, chain(*self.added, *self.removed))))
 
 
 class Strategy(Protocol):

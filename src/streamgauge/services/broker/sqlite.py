@@ -33,12 +33,16 @@ class JournalError(RuntimeError):
 
 
 class SqliteJournal:
-    """The journal in a file, made when it is not there. One thread at a time; ``keys`` publications are remembered."""
+    """The journal in a file, made when it is not there; the file is this broker's alone. One thread at a time.
 
-    def __init__(self, path: Path, keys: int = 100_000) -> None:
+    The keys of the last ``keys`` publications are remembered; ``patience`` is how long to wait for a file that another
+    still has (seconds).
+    """
+
+    def __init__(self, path: Path, keys: int = 100_000, patience: float = 5.0) -> None:
         self._path, self._keys = path, keys
         try:
-            self._database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            self._database = sqlite3.connect(path, patience, isolation_level=None, check_same_thread=False)
             self._prepare()
         except sqlite3.Error as error:
             raise JournalError(f"{path}: no journal can be kept here: {error}") from error

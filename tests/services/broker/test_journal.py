@@ -1,0 +1,140 @@
+"""What the journal holds is there again: after a close, after kill -9 at any moment; a disk that is full is told."""
+
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from streamgauge.services.broker.broker import FailedError, Receipt
+from streamgauge.services.broker.limits import Limits
+from streamgauge.services.broker.sqlite import JournalError, SqliteJournal
+from tests.services.broker.world import BASE, QUERIES, answers, broker, listening, select, student
+
+
+def again(path, made=None, **more):
+    if made is not None:
+        made.close()
+    return broker(journal=SqliteJournal(path), **more)
+
+
+def test_facts_channels_keys_and_unacknowledged_notifications_are_there_again(tmp_path):
+    path = tmp_path / "journal"
+    made = again(path)
+    made.load(BASE)
+    told = listening(made, ["students", "named"])
+    for n in range(5):
+        made.publish(student(n), key=f"k{n}")
+    before = told["students"].take()
+    told["students"].acknowledge(3)
+    made.delete(student(0))
+    made.delete_channel("named")
+    made = again(path, made)
+    assert [each.name for each in made.channels()] == ["students"]
+    assert set(made.rows("students")[1]) == answers([*BASE, *(t for n in range(1, 5) for t in student(n))])["students"]
+    found = made.subscribe("students", "me", lambda: None).take()
+    assert [each.number for each in found] == [4, 5, 6]
+    assert found[:2] == before[3:]
+    assert found[2].removed == (("<urn:t:s0>",),)
+    assert made.publish(student(3), key="k3") == Receipt(4, repeated=True)
+    assert made.publish(student(7)) == Receipt(7)
+    assert made.rows("students")[0] == 7
+
+
+def test_what_nobody_waits_for_is_not_kept(tmp_path):
+    path = tmp_path / "journal"
+    made = again(path)
+    made.load(BASE)
+    made.create_channel("c", select("?x a :Student"))
+    for n in range(3):
+        made.publish(student(n))
+    told = made.subscribe("c", "me", lambda: None)
+    for n in range(3, 6):
+        made.publish(student(n))
+    made.unsubscribe("c", "me")
+    made.publish(student(6))
+    made = again(path, made)
+    assert made.rows("c")[0] == 7
+    assert made.subscribe("c", "me", lambda: None).take() == []
+    made.publish(student(7))
+    told = made.subscribe("c", "me", lambda: None)
+    assert [each.number for each in told.take()] == [8]
+
+
+def test_only_so_much_is_kept_for_those_who_do_not_come(tmp_path):
+    path = tmp_path / "journal"
+    made = again(path, limits=Limits(kept=3))
+    made.load(BASE)
+    listening(made, ["students"])
+    for n in range(9):
+        made.publish(student(n))
+    made = again(path, made)
+    told = made.subscribe("students", "me", lambda: None)
+    assert [each.number for each in told.take()] == [7, 8, 9]
+
+
+def test_nothing_acknowledged_is_lost_by_kill_9(tmp_path):
+    path, draw, first, acknowledged = tmp_path / "journal", random.Random(4), 0, {}
+    for _ in range(5):
+        words = [sys.executable, "-m", "tests.services.broker.killed", str(path)]
+        with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+            process.stdin.write(f"{first}\n")
+            process.stdin.flush()
+            lines = [process.stdout.readline()]
+            time.sleep(draw.random() / 4)
+            process.send_signal(signal.SIGKILL)
+            lines += process.stdout.readlines()
+        acknowledged |= {int(n): int(number) for n, number in (line.split() for line in lines if line.endswith("\n"))}
+        first = max(acknowledged) + 1
+    made = again(path)
+    for n, number in acknowledged.items():
+        assert made.publish(student(n), key=f"k{n}") == Receipt(number, repeated=True)
+    more = made.publish((), key=f"k{first}").repeated
+    facts = [*BASE, *(triple for n in range(first + more) for triple in student(n))]
+    now, before = answers(facts), answers(BASE)
+    for name in QUERIES:
+        assert set(made.rows(name)[1]) == now[name]
+        found = made.subscribe(name, "me", lambda: None, after=0).take()
+        assert [each.number for each in found] == list(range(1, len(found) + 1))
+        rows = [row for each in found for row in each.added]
+        assert len(rows) == len(set(rows))
+        assert set(rows) == now[name] - before[name]
+
+
+def test_a_heuristic_is_not_durable(tmp_path):
+    with pytest.raises(ValueError, match="puts evaluations off"):
+        broker("graphss", journal=SqliteJournal(tmp_path / "journal"))
+
+
+def test_a_file_that_is_no_journal_is_refused(tmp_path):
+    path = tmp_path / "journal"
+    path.write_text("not a database, but long enough to be read as one" * 50)
+    with pytest.raises(JournalError, match="no journal can be kept here"):
+        SqliteJournal(path)
+    with pytest.raises(JournalError, match="no journal can be kept here"):
+        SqliteJournal(tmp_path / "nowhere" / "journal")
+
+
+def test_two_brokers_do_not_share_a_journal(tmp_path):
+    one = again(tmp_path / "journal")
+    with pytest.raises(JournalError, match="locked"):
+        SqliteJournal(tmp_path / "journal", patience=0)
+    one.close()
+
+
+def test_a_full_disk_is_told_and_nothing_more_is_taken(tmp_path):
+    journal = SqliteJournal(tmp_path / "journal")
+    made = broker(journal=journal)
+    made.load(BASE)
+    listening(made, ["students"])
+    made.publish(student(1))
+    (pages,) = journal._database.execute("PRAGMA page_count").fetchone()
+    journal._database.execute(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(JournalError, match="full"):
+        made.publish([triple for n in range(2, 2000) for triple in student(n)])
+    with pytest.raises(FailedError, match="start the broker again"):
+        made.publish(student(2))
+    made = again(tmp_path / "journal", made)
+    assert made.rows("students")[1] == [("<urn:t:s1>",)]
