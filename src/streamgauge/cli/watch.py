@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 from rich import box
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -163,14 +163,14 @@ class _Shown:
                 self._said = Text(f"at {timed(instant)}, next at {again}, Ctrl-C to end", style="dim")
         self._live.update(self._table(), refresh=True)
 
-    def _table(self) -> Table:
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, caption=self._said, caption_justify="left")
+    def _table(self) -> Group:
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
         for column in ("", *self._columns):
             table.add_column(column, overflow="fold")
         for row in self._rows:
             cells = [shortened(term, self._prefixes) for term in row]
             table.add_row("+" if row in self._new else "", *map(Text, cells), style="bold" if row in self._new else "")
-        return table
+        return Group(table, self._said)
 
 
 def _failed(event: Failed) -> str:

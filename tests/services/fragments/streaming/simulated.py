@@ -9,6 +9,7 @@ import httpx
 
 from streamgauge.model.fact import Fact
 from streamgauge.services.fragments.fetching.cache import Cache
+from streamgauge.services.fragments.fetching.limits import Limits
 from streamgauge.services.fragments.fetching.web import Web
 from streamgauge.services.fragments.quads import VERSION
 from streamgauge.services.fragments.serving import writing
@@ -97,6 +98,20 @@ class Served:
         self.history[self.dataset.version.decode()] = facts
 
 
+class _Body(httpx.AsyncByteStream):
+    def __init__(self, content):
+        self._content = content
+
+    async def __aiter__(self):
+        yield self._content
+
+
+def told(status, content=b"", **headers):
+    """A response that is not the server's."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return httpx.Response(status, headers=named, stream=_Body(content))
+
+
 @dataclass
 class Wire(httpx.AsyncBaseTransport):
     """A server behind a line with delays; ``log`` has each response: when (true time), status, version, bytes."""
@@ -122,13 +137,14 @@ class Wire(httpx.AsyncBaseTransport):
         return response
 
 
-def web(wire, skew=0, cache=None):
+def web(wire, skew=0, cache=None, limits=None):
     """A client's web, its clock ahead by ``skew`` ms."""
     client = httpx.AsyncClient(transport=wire)
     return Web(
         client,
         lambda: clock() + skew,
         asyncio.sleep,
+        limits=limits or Limits(),
         cache=cache or Cache(),
         allowed=("data.test",),
         random=wire.random,

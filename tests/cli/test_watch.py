@@ -1,0 +1,119 @@
+"""``watch``: answers as they come from a real server; what cannot be is said in a sentence."""
+
+import io
+import re
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from rich.console import Console
+
+from streamgauge.cli.main import main
+from streamgauge.cli.watch import _Shown
+from streamgauge.model.answer import Answer
+from streamgauge.services.fragments.streaming.events import Failed, Fresh
+from streamgauge.wire.lines import decode_answer
+
+RUN = [sys.executable, "-m", "streamgauge.cli.main"]
+QUERY = "PREFIX t: <http://example.org/train#> SELECT ?id ?delay { ?id t:delay ?delay }"
+
+
+@contextmanager
+def served(folder):
+    """The address of a data set with one fact that ends in a minute, and one that does not."""
+    ends = (datetime.now(UTC) + timedelta(minutes=1)).isoformat(timespec="seconds").replace("+00:00", "Z")
+    t, stamp = "http://example.org/train#", "http://www.w3.org/2001/XMLSchema#dateTime"
+    (folder / "trains.nq").write_text(
+        f'<{t}a> <{t}delay> "1" <{t}g> .\n<{t}g> <http://example.org/temporal#expiration> "{ends}"^^<{stamp}> .\n'
+        f'<{t}b> <{t}delay> "2" .\n'
+    )
+    words = [*RUN, "fragments", "serve", str(folder / "trains.nq"), "--port", "0"]
+    server = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+    try:
+        yield next(found[0] for line in server.stderr if (found := re.search(r"http://[0-9.:]+", line))) + "/trains"
+    finally:
+        server.terminate()
+        server.communicate(timeout=20)
+
+
+@pytest.fixture
+def query(tmp_path):
+    (tmp_path / "delays.rq").write_text(QUERY)
+    return str(tmp_path / "delays.rq")
+
+
+def test_json_lines_where_nobody_looks(tmp_path, query):
+    with served(tmp_path) as address:
+        done = subprocess.run([*RUN, "watch", query, address, "--once"], capture_output=True, timeout=60, check=True)
+    answer = decode_answer(done.stdout)
+    assert answer.columns == ("id", "delay")
+    assert {row[1] for row in answer.added} == {'"1"', '"2"'}
+    assert abs(answer.instant / 1000 - time.time()) < 60
+    assert done.stderr == b""
+
+
+def test_control_c_leaves_in_order(tmp_path, query):
+    with served(tmp_path) as address:
+        words = [*RUN, "watch", query, address]
+        watching = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert decode_answer(watching.stdout.readline()).added
+        watching.send_signal(signal.SIGINT)
+        _, err = watching.communicate(timeout=30)
+    assert (watching.returncode, err) == (130, b"")
+
+
+def test_a_server_that_is_not_there_is_said_and_waited_for(query):
+    words = [*RUN, "watch", query, "http://127.0.0.1:9/trains"]
+    watching = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    said = watching.stderr.readline().decode()
+    watching.send_signal(signal.SIGINT)
+    watching.communicate(timeout=30)
+    assert "http://127.0.0.1:9/trains" in said
+    assert "trying again in" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "told"),
+    [
+        ("SELECT * { GRAPH ?g { ?s ?p ?o } }", [], "GRAPH"),
+        ("SELECT * { ?s ?p ?o", [], "line 1"),
+        ("SELECT (NOW() AS ?n) {}", [], "NOW"),
+        (QUERY, ["--method", "tattoo"], "tattoo"),
+        (QUERY, ["--plan", "guess"], "incremental, streamer"),
+        (QUERY, ["--vocabulary", "french"], "paper, prototype"),
+        (QUERY, ["--period", "soon"], "soon"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_name(tmp_path, monkeypatch, capfd, text, words, told):
+    (tmp_path / "query.rq").write_text(text)
+    command = ["streamgauge", "watch", str(tmp_path / "query.rq"), "http://127.0.0.1:9/", *words]
+    monkeypatch.setattr(sys, "argv", command)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = capfd.readouterr().err
+    assert ended.value.code == 2
+    assert told in said
+    assert "Traceback" not in said
+
+
+def test_the_table_marks_what_came_and_says_what_failed():
+    shown = _Shown(QUERY, ("id", "delay"))
+    old, new = ("<http://example.org/train#a>", '"1"'), ("<http://example.org/train#b>", '"2"')
+    shown.show(Answer(("id", "delay"), (old,), instant=0))
+    shown.show(Answer(("id", "delay"), (old, new), instant=10_000))
+    shown.tell(Fresh(1_700_000_000_000, 1_700_000_010_000, 0))
+    assert "t:a" in printed(shown)
+    assert re.search(r"\+ +t:b +2", printed(shown))
+    assert "next at 22:13:30Z" in printed(shown)
+    shown.tell(Failed("http://a.test/: answers 503", 2.0))
+    assert "answers 503; trying again in 2.0 s" in printed(shown)
+
+
+def printed(shown):
+    console = Console(file=io.StringIO(), width=100)
+    console.print(shown._table())
+    return console.file.getvalue()
