@@ -9,8 +9,9 @@ import pytest
 
 from streamgauge.bench.certifying.asking import Scale, asked
 from streamgauge.bench.certifying.cases import load
-from streamgauge.bench.certifying.certificate import Certificate, Standing, certificate
+from streamgauge.bench.certifying.certificate import BAD, Certificate, Standing, certificate
 from streamgauge.bench.certifying.deviations import read
+from streamgauge.bench.certifying.finding import findings
 from streamgauge.bench.certifying.running import Subject, certify, engine
 from streamgauge.engines import EngineUnavailableError, folder, names, profiles
 from streamgauge.engines import load as load_engine
@@ -23,12 +24,13 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "engines"
 def certified(subject: Subject) -> Certificate:
     tasks = tuple(asked(load(), subject.profiles, subject.scale))
     outcomes = certify(subject, tasks, 2, lambda: pytest.fail("no evaluator but the definition is needed"))
-    return certificate(subject.name, outcomes, read(subject.deviations), True)
+    return certificate(subject.name, outcomes, read(subject.deviations), True, findings)
 
 
 def bad(found: Certificate) -> list[str]:
-    wrong = (Standing.FAILING, Standing.STALE)
-    named = [f"{each.outcome.name}: {each.outcome.sentence}" for each in found.stood if each.standing in wrong]
+    named = [
+        f"{each.outcome.name}: {each.outcome.sentence} {each.found}" for each in found.stood if each.standing in BAD
+    ]
     return [*named, *found.unknown, *found.bare]
 
 

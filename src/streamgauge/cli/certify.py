@@ -53,7 +53,8 @@ def certify_command(
     if update and subject.deviations is not None:
         known = _updated(known, outcomes, case is None and profile is None, console)
         deviations.write(subject.deviations, known)
-    found = certificate(subject.name, outcomes, known, case is None and profile is None)
+    with console.status("holding deviations against the list"):
+        found = certificate(subject.name, outcomes, known, case is None and profile is None, findings)
     if as_json:
         typer.echo(json.dumps(certified_json(found), indent=2))
     else:

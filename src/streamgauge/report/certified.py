@@ -11,7 +11,7 @@ from streamgauge.bench.certifying.certificate import BAD, Certificate, Standing,
 from streamgauge.bench.certifying.features import DIMENSIONS
 from streamgauge.report.numbers import counted
 
-_COLUMNS = (Standing.PASSED, Standing.REFUSED, Standing.DEVIATING, Standing.FLAKY, Standing.FAILING, Standing.STALE)
+_COLUMNS = (Standing.PASSED, Standing.REFUSED, Standing.DEVIATING, Standing.FLAKY, *sorted(BAD))
 
 
 def certified_lines(certificate: Certificate) -> RenderableType:
@@ -69,6 +69,9 @@ def _bad(certificate: Certificate) -> Iterator[Text]:
 def _bad_because(each: Stood) -> str:
     if each.standing is Standing.STALE and each.deviation is not None:
         return f"listed under {each.deviation.name!r}, but it is {each.outcome.kind}"
+    if each.standing is Standing.OTHERWISE and each.deviation is not None:
+        said = f"listed under {each.deviation.name!r}: {'; or '.join(each.deviation.findings)}"
+        return f"{said}; but the oracle finds: {'; or '.join(each.found)}"
     return f"{each.outcome.sentence} ({each.outcome.asked.case.why})"
 
 

@@ -89,6 +89,10 @@ TASK = next(iter(asked(load()[:1], (), Scale())))
 LISTED = replace(SLIDE, cases=(TASK.name,))
 
 
+def explained(_outcome: Outcome) -> tuple[str, ...]:
+    return LISTED.findings
+
+
 @pytest.mark.parametrize(
     ("kind", "listed", "standing", "good"),
     [
@@ -101,22 +105,24 @@ LISTED = replace(SLIDE, cases=(TASK.name,))
         (Kind.PASSED, (replace(LISTED, flaky="clock"),), Standing.FLAKY, True),
         (Kind.WRONG, (replace(LISTED, flaky="clock"),), Standing.FLAKY, True),
         (Kind.REFUSED, (replace(LISTED, flaky="clock"),), Standing.STALE, False),
+        (Kind.WRONG, (replace(LISTED, findings=("reports lost at the tail",)),), Standing.OTHERWISE, False),
+        (Kind.WRONG, (replace(LISTED, findings=("reports lost at the tail",), flaky="clock"),), Standing.FLAKY, True),
     ],
 )
 def test_how_a_task_stands_against_the_list(kind, listed, standing, good):
-    found = certificate("e", [Outcome(TASK, kind)], listed, True)
+    found = certificate("e", [Outcome(TASK, kind)], listed, True, explained)
     assert found.stood[0].standing is standing
     assert found.good is good
     assert found.tally()["theme", TASK.case.theme] == {standing: 1}
 
 
 def test_a_listed_task_that_there_is_not_is_stale_when_all_were_tried():
-    assert certificate("e", [], (SLIDE,), True).unknown == SLIDE.cases
-    assert not certificate("e", [], (SLIDE,), True).good
-    assert certificate("e", [], (SLIDE,), False).good
+    assert certificate("e", [], (SLIDE,), True, explained).unknown == SLIDE.cases
+    assert not certificate("e", [], (SLIDE,), True, explained).good
+    assert certificate("e", [], (SLIDE,), False, explained).good
 
 
 def test_a_deviation_needs_a_reason():
-    found = certificate("e", [Outcome(TASK, Kind.WRONG)], (replace(LISTED, why=""),), True)
+    found = certificate("e", [Outcome(TASK, Kind.WRONG)], (replace(LISTED, why=""),), True, explained)
     assert found.bare == ("slide",)
     assert not found.good

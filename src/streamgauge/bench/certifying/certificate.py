@@ -1,11 +1,11 @@
 """A certificate: outcomes held against the listed deviations; the unlisted fails, what is no longer true is stale."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from streamgauge.bench.certifying.deviations import Deviation
+from streamgauge.bench.certifying.deviations import Deviation, shown
 from streamgauge.bench.certifying.features import features
 from streamgauge.bench.certifying.running import Kind, Outcome
 
@@ -18,19 +18,21 @@ class Standing(StrEnum):
     DEVIATING = "deviating as listed"
     FLAKY = "listed as flaky"
     FAILING = "failing"
+    OTHERWISE = "deviating in another way"
     STALE = "stale"
 
 
-BAD = frozenset({Standing.FAILING, Standing.STALE})
+BAD = frozenset({Standing.FAILING, Standing.OTHERWISE, Standing.STALE})
 
 
 @dataclass(frozen=True)
 class Stood:
-    """One task: its outcome, how it stands, and the deviation that lists it."""
+    """One task: its outcome, how it stands, and the deviation that lists it; ``found`` explains it otherwise."""
 
     outcome: Outcome
     standing: Standing
     deviation: Deviation | None = None
+    found: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -63,20 +65,31 @@ class Certificate:
         return found
 
 
-def certificate(engine: str, outcomes: Iterable[Outcome], listed: Sequence[Deviation], every: bool) -> Certificate:
-    """Hold the outcomes against the list; ``every`` says that all tasks were tried, so that no listed one is absent."""
+def certificate(
+    engine: str,
+    outcomes: Iterable[Outcome],
+    listed: Sequence[Deviation],
+    every: bool,
+    explain: Callable[[Outcome], Sequence[str]],
+) -> Certificate:
+    """Hold the outcomes against the list; ``every`` says that all tasks were tried, so that no listed one is absent.
+
+    ``explain`` has the findings of a deviating task: one of them has to be listed with it, unless it is flaky.
+    """
     by_task = {case: deviation for deviation in listed for case in deviation.cases}
-    stood = tuple(_stood(outcome, by_task.get(outcome.name)) for outcome in outcomes)
+    stood = tuple(_stood(outcome, by_task.get(outcome.name), explain) for outcome in outcomes)
     names = {each.outcome.name for each in stood}
     unknown = tuple(case for case in by_task if case not in names) if every else ()
     return Certificate(engine, stood, unknown, tuple(each.name for each in listed if not each.why))
 
 
-def _stood(outcome: Outcome, deviation: Deviation | None) -> Stood:
+def _stood(outcome: Outcome, deviation: Deviation | None, explain: Callable[[Outcome], Sequence[str]]) -> Stood:
     if deviation is None:
         standing = {Kind.PASSED: Standing.PASSED, Kind.REFUSED: Standing.REFUSED, Kind.WRONG: Standing.FAILING}
     elif deviation.flaky:
         standing = {Kind.PASSED: Standing.FLAKY, Kind.REFUSED: Standing.STALE, Kind.WRONG: Standing.FLAKY}
+    elif outcome.kind is Kind.WRONG and not shown((deviation,), found := tuple(explain(outcome))):
+        return Stood(outcome, Standing.OTHERWISE, deviation, found)
     else:
         standing = {Kind.PASSED: Standing.STALE, Kind.REFUSED: Standing.STALE, Kind.WRONG: Standing.DEVIATING}
     return Stood(outcome, standing[outcome.kind], deviation)
