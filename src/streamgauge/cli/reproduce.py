@@ -84,7 +84,7 @@ def tpf(
     quick: Annotated[
         bool, typer.Option("--quick", help="Fewer clients, shorter: about an hour instead of days.")
     ] = False,
-    only: Annotated[list[str] | None, typer.Option(help="scaling, annotations, static, proxy, herd.")] = None,
+    only: Annotated[list[str] | None, typer.Option(help="scaling, annotations, static, proxy, herd, capacity.")] = None,
     kept: Annotated[bool, typer.Option("--kept", help="Measure nothing, show what is kept.")] = False,
     runs: Annotated[Path, typer.Option(help="Where what was measured is kept.")] = Path("runs/tpf"),
     as_json: AsJson = False,

@@ -1,6 +1,7 @@
 """Program: a fragments server whose one data set, ``/trains``, is renewed from a stream as time passes.
 
 Told ``stream`` (a stream table), ``static`` (N-Triples), ``method``, ``label``, ``renewal``, ``slack`` (ms), ``port``,
+``store`` (a folder, or null for memory),
 ``template`` and, on a later line, ``begins`` (ms since 1970). Says ``address``, then for each update
 ``applied`` (the stream's time) and ``at``.
 """
@@ -11,16 +12,19 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from streamgauge.bench.clients.programs import say, task
-from streamgauge.bench.clients.renewing import Renewal, Renewing, Update, still, updates
+from streamgauge.bench.clients.renewing import Renewal, Renewing, Update, updates
 from streamgauge.services.fragments.serving.dataset import DataSet
 from streamgauge.services.fragments.serving.face import application
+from streamgauge.services.fragments.serving.loading import load
+from streamgauge.services.fragments.storing.disk import DiskStore
+from streamgauge.services.fragments.storing.indexed import IndexedStore
 from streamgauge.services.fragments.storing.memory import MemoryStore
 from streamgauge.services.fragments.style import Label, Style
 from streamgauge.services.web.serving import Serving
-from streamgauge.wire.formats import read_triples
 from streamgauge.wire.stream import elements
 
 NAME = "trains"
@@ -31,8 +35,9 @@ def main() -> None:
     """Serve until the input ends."""
     told = task()
     style = Style(told["method"], Label(told["label"]), template=told["template"])
-    dataset = DataSet(NAME, MemoryStore(), style, _now, PAGE)
-    still(dataset, read_triples(told["static"]))
+    store: IndexedStore = MemoryStore() if told["store"] is None else DiskStore(Path(told["store"]))
+    dataset = DataSet(NAME, store, style, _now, PAGE)
+    load(Path(told["static"]), store, style)
     found = list(updates(elements(told["stream"]), told["slack"]))
     server = Serving(
         application([dataset]),

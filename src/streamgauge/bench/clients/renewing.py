@@ -46,11 +46,6 @@ def updates(elements: Iterable[StreamElement], slack: int) -> Iterator[Update]:
         yield Update(time, until + slack, tuple(triples))
 
 
-def still(dataset: DataSet, triples: Iterable[Triple]) -> None:
-    """Put in what does not change."""
-    dataset.change((), [((*triple, ""), None) for triple in triples])
-
-
 @dataclass(slots=True)
 class Renewing:
     """Applies updates to a data set; ``begins`` is the stream's time 0, ms since 1970."""

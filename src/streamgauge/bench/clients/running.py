@@ -32,6 +32,8 @@ EACH: Final = 100
 
 LEAD_S: Final = 1.0
 READY_S: Final = 600.0
+LARGE: Final = 1000
+"""Stations of static data beyond which the data set is kept on disk."""
 
 
 @dataclass(frozen=True)
@@ -83,16 +85,19 @@ class Doing:
         """The scenario's data, made when they are not there."""
         parameters: dict[str, Any] = scenario.parameters
         made = "-".join(f"{name}={value}" for name, value in sorted(parameters.items())).replace("/", "_")
-        folder = self.folder / "data" / f"{made}-{scenario.seed}"
+        folder = self.folder / "data" / f"{made}-beside={scenario.beside}-{scenario.seed}"
         data = Data(folder / "stream", folder / "static.nt")
         if not data.static.exists():
             trains = workloads.load("trains")
             trains.generate(self.spark(), scenario.seed, **parameters).coalesce(1).write.mode("overwrite").parquet(
                 str(data.stream)
             )
-            table = trains.static(self.spark(), scenario.seed, **parameters)  # type: ignore[attr-defined]
-            rows = zip(*table.toArrow().to_pydict().values(), strict=True)
-            data.static.write_text("".join(f"{' '.join(row)} .\n" for row in rows), encoding="utf-8")
+            stations = int(parameters.get("stations", 1)) + scenario.beside
+            table = trains.static(self.spark(), scenario.seed, **{**parameters, "stations": stations})  # type: ignore[attr-defined]
+            with data.static.open("w", encoding="utf-8") as file:
+                for batch in table.toArrow().to_batches():
+                    rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
+                    file.writelines(f"{' '.join(row)} .\n" for row in rows)
         return data
 
 
@@ -111,10 +116,11 @@ def _fragments(scenario: Scenario, data: Data, folder: Path) -> Outcome:
     told: dict[str, Any] = {
         "stream": str(data.stream), "static": str(data.static), "method": scenario.method, "label": scenario.label,
         "renewal": scenario.renewal, "slack": scenario.slack, "port": port, "template": template,
+        "store": str(folder / "stores" / scenario.name) if scenario.beside > LARGE else None,
     }  # fmt: skip
     with ExitStack() as stack:
         server = stack.enter_context(Program(f"{PROGRAMS}.fragments_server", told))
-        quads = server.wait_for("address")["quads"]
+        quads = server.wait_for("address", READY_S)["quads"]
         if scenario.proxy:
             stack.enter_context(caching_proxy(f"http://127.0.0.1:{port}", outer, (folder / "proxy").resolve()))
         begins = time.time_ns() // 1_000_000 + round(LEAD_S * 1000)

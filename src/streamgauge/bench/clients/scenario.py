@@ -16,7 +16,8 @@ LEAD_MS: Final = 20_000
 class Scenario:
     """One measurement. ``system`` is a key of SYSTEMS; ``seconds`` it lasts; ``slack`` (ms) as fragments are renewed.
 
-    ``distinct``: each client asks for another head sign and platform, else all ask for the whole board.
+    ``distinct``: each client asks for another head sign and platform, else all ask for the whole board. ``beside`` are
+    further stations whose departures are static data only, so that the data set is larger than what changes.
     """
 
     system: str
@@ -34,6 +35,7 @@ class Scenario:
     seed: int = 1
     workload: tuple[tuple[str, object], ...] = tuple(PAPER.items())
     proxy: bool = False
+    beside: int = 0
 
     @property
     def name(self) -> str:

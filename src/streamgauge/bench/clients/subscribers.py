@@ -10,6 +10,7 @@ import json
 import sys
 import threading
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import httpx
@@ -21,23 +22,46 @@ REGISTER_S = 300.0
 """An engine that is a process of its own takes its time to start."""
 
 
-async def _take(client: httpx.AsyncClient, address: str, number: int, witness: bool) -> None:
-    """Say each answer of a query."""
-    heard = 0
-    async with client.stream("GET", f"{address}/answers", params={"after": 0}, timeout=None) as response:
-        async for line in response.aiter_lines():
-            heard += len(line) + 1
-            if not line.startswith("data: "):
-                continue
-            answer = json.loads(line[6:])
-            if "vars" not in answer:
-                say(client=number, failed=line[6:])
-                continue
-            rows = [tuple(row) for row in answer["add"]]
-            more = {"answer": answer} if witness else {}
-            now = time.time_ns() // 1_000_000
-            said = {"client": number, "instant": answer.get("instant"), "received": now, "rows": digest(rows)}
-            say(**said, size=len(rows), bytes=heard, **more)
+@dataclass(slots=True)
+class Subscriber:
+    """One client: says each answer of its query; it comes back where it was let go because it took them too slowly."""
+
+    client: httpx.AsyncClient
+    address: str
+    number: int
+    witness: bool
+    heard: int = 0
+    last: int = 0
+    over: bool = False
+
+    async def take(self) -> None:
+        """All answers, until the query ends."""
+        while not self.over:
+            begun = self.last
+            where = f"{self.address}/answers"
+            async with self.client.stream("GET", where, params={"after": begun}, timeout=None) as response:
+                async for line in response.aiter_lines():
+                    self._hear(line)
+            self.over = self.over or self.last == begun
+
+    def _hear(self, line: str) -> None:
+        self.heard += len(line) + 1
+        if line.startswith("id: "):
+            self.last = int(line[4:])
+        if not line.startswith("data: "):
+            return
+        answer = json.loads(line[6:])
+        if "vars" in answer:
+            self._say(answer)
+        elif "too slow" not in line:
+            self.over = self.over or "missed" not in answer
+            say(client=self.number, failed=line[6:])
+
+    def _say(self, answer: dict[str, Any]) -> None:
+        rows = [tuple(row) for row in answer["add"]]
+        now = time.time_ns() // 1_000_000
+        said = {"client": self.number, "instant": answer.get("instant"), "received": now, "rows": digest(rows)}
+        say(**said, size=len(rows), bytes=self.heard, **({"answer": answer} if self.witness else {}))
 
 
 async def _subscribe_all(told: dict[str, Any]) -> None:
@@ -56,7 +80,7 @@ async def _subscribe_all(told: dict[str, Any]) -> None:
             if response.status_code != 201:
                 raise RuntimeError(f"client {number}: {response.status_code} {response.text[:500]}")
             at = address + response.headers["location"]
-            taking.append(asyncio.create_task(_take(client, at, number, number in told["witnesses"])))
+            taking.append(asyncio.create_task(Subscriber(client, at, number, number in told["witnesses"]).take()))
         await asyncio.sleep(0.5)
         say(ready=len(taking))
         await over.wait()

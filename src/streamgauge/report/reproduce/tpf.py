@@ -1,6 +1,6 @@
 """The TPF Query Streamer's experiment done here: figures 2 to 4 and the hypotheses, beside what the paper says."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean, median
@@ -15,6 +15,8 @@ from streamgauge.report.plots import Figure
 from streamgauge.report.reproduce import tpf_plan as plan
 from streamgauge.report.reproduce import tpf_plots as plots
 from streamgauge.report.reproduce.result import Line, Reproduction, Section, Table
+from streamgauge.report.reproduce.tpf_capacity import FACTS, Carried, carried
+from streamgauge.report.reproduce.tpf_capacity import table as capacity
 from streamgauge.report.reproduce.tpf_claims import claims
 from streamgauge.report.reproduce.tpf_measured import (
     Measured,
@@ -32,7 +34,7 @@ from streamgauge.report.svg import Drawing
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PARTS: Final = ("scaling", "annotations", "static", "proxy", "herd")
+PARTS: Final = ("scaling", "annotations", "static", "proxy", "herd", "capacity")
 """Of the experiment, which may be done one by one."""
 
 LABELS: Final = (*NAMES.values(), *plan.METHODS)
@@ -57,7 +59,9 @@ def reproduce(wanted: Wanted, spark: "Callable[[], SparkSession]", tell: Callabl
     doing = Doing(wanted.runs, spark)
     wanted.runs.mkdir(parents=True, exist_ok=True)
     measured = kept(scenarios, doing) if wanted.done else measure(scenarios, doing, tell)
-    return reproduction(wanted.extent, measured, absent)
+    sizes = FACTS[wanted.extent] if "capacity" in wanted.parts and not wanted.done else ()
+    found = [carried(wanted.extent, facts, doing, tell) for facts in sizes]
+    return reproduction(wanted.extent, measured, absent, found)
 
 
 def _absent() -> dict[str, str]:
@@ -85,7 +89,9 @@ def _scenarios(wanted: Wanted, systems: tuple[str, ...]) -> Iterator[Scenario]:
         yield from plan.herd(extent)
 
 
-def reproduction(extent: plan.Extent, measured: Measured, absent: dict[str, str]) -> Reproduction:
+def reproduction(
+    extent: plan.Extent, measured: Measured, absent: dict[str, str], found: Sequence[Carried] = ()
+) -> Reproduction:
     """The page's content."""
     drawing = Drawing()
     sections = (
@@ -93,7 +99,7 @@ def reproduction(extent: plan.Extent, measured: Measured, absent: dict[str, str]
         *_scaling(drawing, extent, measured),
         _annotations(drawing, extent, measured),
         _static(extent, measured),
-        _spread(extent, measured),
+        _spread(extent, measured, found),
         _lacking(measured, absent),
     )
     data = {
@@ -292,14 +298,10 @@ def _share(value: float | None) -> str:
     return NOTHING if value is None else f"{100 * value:.0f}%".replace("-", "\N{MINUS SIGN}")
 
 
-def _spread(extent: plan.Extent, measured: Measured) -> Section:
-    """The caching proxy, and a thousand clients."""
-    return Section(
-        "shared",
-        "Many clients at once",
-        (),
-        (_proxy(plan.proxied(extent), measured), _herd(plan.herd(extent), measured)),
-    )
+def _spread(extent: plan.Extent, measured: Measured, found: Sequence[Carried]) -> Section:
+    """The caching proxy, a thousand clients, and the most that are kept fresh."""
+    tables = [_proxy(plan.proxied(extent), measured), _herd(plan.herd(extent), measured)]
+    return Section("shared", "Many clients at once", (), (*tables, *([capacity(list(found))] if found else [])))
 
 
 def _proxy(scenarios: Iterable[Scenario], measured: Measured) -> Table:
