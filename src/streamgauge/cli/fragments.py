@@ -18,7 +18,7 @@ from streamgauge.services.fragments.serving.face import application
 from streamgauge.services.fragments.serving.limits import Limits
 from streamgauge.services.fragments.serving.loading import load, name_of
 from streamgauge.services.fragments.serving.passing import Passing
-from streamgauge.services.fragments.storing import Store
+from streamgauge.services.fragments.storing import Keep, Store
 from streamgauge.services.fragments.storing.disk import DiskStore
 from streamgauge.services.fragments.storing.memory import MemoryStore
 from streamgauge.services.fragments.style import VOCABULARIES, Border, Label, Style
@@ -61,6 +61,7 @@ def serve(
     feed: Annotated[list[str] | None, typer.Option(help="NAME=URL: a stream that feeds a data set.")] = None,
     pace: Annotated[float | None, typer.Option(min=1e-6, help="Replay feeds from now on, so much faster.")] = None,
     feed_for: Annotated[str | None, typer.Option(help="How long fed facts without an end hold: 10s.")] = None,
+    keep: Annotated[str | None, typer.Option(help="How long what left is kept, to be asked with ?at=: 1d.")] = None,
     history: Annotated[str | None, typer.Option(help="How long intervals stay after their end: 1h.")] = None,
     max_address: Annotated[int, typer.Option(min=256, help="Bytes of a request's address.")] = UNLESS.address,
     max_kept: Annotated[int, typer.Option(min=2**20, help="Bytes of pages that are kept.")] = UNLESS.kept,
@@ -71,13 +72,14 @@ def serve(
     tokens, feeds = read_tokens(token_file), named_feeds(feed or ())
     check_tokens("127.0.0.1", tokens)  # anybody may read
     style = replace(_style(annotated, label, vocabulary), border=border)
-    stores = _stores(data or (), [name for name, _ in feeds], store, style, base or f"http://{host}:{port}")
+    past = None if keep is None else Keep(span=_ms(keep, "--keep"))
+    stores = _stores(data or (), [name for name, _ in feeds], store, past, style, base or f"http://{host}:{port}")
     datasets = _datasets(stores, page_size, triples or (), _ms(period, "--period"))
     limits = Limits(address=max_address, body=max_body, kept=max_kept, connections=max_connections)
     addressing = _addressing(base, behind_proxy)
     face = application(datasets, [Accepting(tokens, addressing, limits.body)], limits, addressing)
     feedings = open_feeds(feeds, datasets, pace, _ms(feed_for, "--feed-for"))
-    app = Passing(face, datasets, feedings, _ms(history, "--history"))
+    app = Passing(face, datasets, feedings, _ms(history, "--history") if history or past is None else 0)
     names = ", ".join(f"/{dataset.name}" for dataset in datasets)
     settings = {"date_header": False, "server_header": False}
     try:
@@ -95,7 +97,7 @@ def now() -> int:
 
 
 def _stores(
-    files: Sequence[Path], fed: Sequence[str], folder: Path | None, style: Style, address: str
+    files: Sequence[Path], fed: Sequence[str], folder: Path | None, past: Keep | None, style: Style, address: str
 ) -> Iterator[tuple[str, Store, Style]]:
     """A store for each file, filled from it unless it holds something already; an empty one for other names."""
     names = [name_of(file) for file in files]
@@ -104,9 +106,9 @@ def _stores(
         if names.count(name) > 1:
             raise typer.BadParameter(f"two files give a data set {name}: rename one", param_hint="DATA")
         own = replace(style, template=f"{address}/{name}{{?subject,predicate,object}}")
-        store: MemoryStore | DiskStore = MemoryStore() if folder is None else DiskStore(folder / name)
+        store: MemoryStore | DiskStore = MemoryStore(past) if folder is None else DiskStore(folder / name, past)
         if file is not None and store.version == 0:
-            typer.echo(f"/{name}: {load(file, store, own):,} quads of {file}", err=True)
+            typer.echo(f"/{name}: {load(file, store, own, now()):,} quads of {file}", err=True)
         elif store.version > 0:
             typer.echo(f"/{name}: as it is in {folder}" + (f", {file} is not read again" if file else ""), err=True)
         yield name, store, own

@@ -1,7 +1,7 @@
 """What changed in a fragment since a version: a resource that a cache can keep, without state for any client."""
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote_plus
@@ -41,18 +41,23 @@ class Since:
 
 def read_since(dataset: DataSet, scope: Scope, headers: Headers, addressing: Addressing) -> Since:
     """What a request asks for; AskedError or HostError says what is wrong with it."""
+    base = addressing(scope["scheme"], headers)
+    fragment, given = parted(dataset, scope, base, ("since", "what"))
+    return Since(fragment, given.get("since"), given.get("what"), base)
+
+
+def parted(dataset: DataSet, scope: Scope, base: str, names: Collection[str]) -> tuple[Asked, dict[str, str]]:
+    """The fragment that a request is about, and what it says in parameters beside; AskedError for the rest."""
     given: dict[str, str] = {}
     parts = []
     for part in scope["query_string"].split(b"&"):
         name, _, value = part.partition(b"=")
-        if name in (b"since", b"what"):
+        if name.decode("latin-1") in names:
             given[name.decode()] = unquote_plus(value.decode("latin-1"))
         elif part:
             parts.append(part)
-    base = addressing(scope["scheme"], headers)
     path = scope.get("raw_path") or str(scope["path"]).encode()
-    fragment = asked(path, b"&".join(parts), dataset.shape, base)
-    return Since(fragment, given.get("since"), given.get("what"), base)
+    return asked(path, b"&".join(parts), dataset.shape, base), given
 
 
 def number(dataset: DataSet, version: str) -> int | None:

@@ -80,7 +80,7 @@ class DataSet:
     def change(self, removed: Iterable[Quad], added: Iterable[Lasting]) -> Changes:
         """Remove, then add, as one; what really changed, which listeners are told too."""
         gone, come = list(removed), list(added)
-        changes = self.store.change(gone, come)
+        changes = self.store.change(gone, come, self.clock())
         if changes.version != self._version:
             self._version, self._changed = changes.version, self.clock()
             self._touch([*gone, *(quad for quad, _ in come)])

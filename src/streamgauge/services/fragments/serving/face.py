@@ -18,6 +18,7 @@ from streamgauge.services.fragments.serving.events import FragmentEvents
 from streamgauge.services.fragments.serving.freshness import cache_control, date, last_modified, unchanged
 from streamgauge.services.fragments.serving.limits import Limits
 from streamgauge.services.fragments.serving.openapi import description
+from streamgauge.services.fragments.serving.past import Past
 from streamgauge.services.fragments.serving.reading import Reading, UnacceptableError
 from streamgauge.services.fragments.serving.replying import Header, Reply, reply_with, told
 from streamgauge.services.web import metrics
@@ -169,9 +170,9 @@ def application(
     limits: Limits | None = None,
     addressing: Addressing = of_host,
 ) -> Face:
-    """The server of data sets: their pages, what changed in them, events, and what is mounted beside."""
+    """The server of data sets: their pages of now and then, what changed, events, and what is mounted beside."""
     limits = limits or Limits()
-    reads = Changing(addressing), FragmentEvents(addressing, limits.subscribers)
+    reads = FragmentEvents(addressing, limits.subscribers), Changing(addressing), Past(addressing)
     return Face(datasets, limits, addressing, (*reads, *mounts))
 
 

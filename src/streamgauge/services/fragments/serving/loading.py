@@ -45,15 +45,15 @@ def read_quads(path: Path) -> Iterator[Quad]:
         yield (*relabel.triple(quad), graph)
 
 
-def load(path: Path, store: IndexedStore, style: Style) -> int:
+def load(path: Path, store: IndexedStore, style: Style, at: int | None = None) -> int:
     """Fill an empty store with a file's quads; how many there are.
 
     A file in which no label is mentioned is read as it comes, else it is held in memory once, to tell which quads end
     with which label.
     """
     if _mentions(path, reserved(style.vocabulary)):
-        return store.load(ending_quads(list(read_quads(path)), style))
-    return store.load((quad, None) for quad in read_quads(path))
+        return store.load(ending_quads(list(read_quads(path)), style), at)
+    return store.load(((quad, None) for quad in read_quads(path)), at)
 
 
 def _mentions(path: Path, own: Collection[Term]) -> bool:

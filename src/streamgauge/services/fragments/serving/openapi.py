@@ -78,6 +78,7 @@ def _fragment(types: Sequence[str]) -> Json:
         parameter("page", "The number of the page, from 1.", page),
         parameter("since", f"A {VERSION}: what changed since then."),
         parameter("what", "What events carry.", {"enum": list(WHAT)}),
+        parameter("at", f"The fragment as it was then: {_TIME}"),
     ]
     return read
 

@@ -64,7 +64,7 @@ class Reading:
         if before is not None and before.page is page and before.until in (None, page.until):
             return before
         self._counts.made += 1
-        made = _represented(View(dataset, base, wish, page), headers)
+        made = represented(View(dataset, base, wish, page), headers)
         self._bodies.keep(key, made)
         return made
 
@@ -84,7 +84,8 @@ class Reading:
         )
 
 
-def _represented(view: View, headers: Headers) -> Representation:
+def represented(view: View, headers: Headers) -> Representation:
+    """A page in the best of the formats that a client accepts; UnacceptableError when there is none."""
     able = _WITH_TRIPLE_TERMS if any(quad[2].startswith("<<") for quad in view.page.quads) else FORMATS
     offer = _offer(headers, able)
     body = offer.format.write(view).encode()

@@ -1,0 +1,85 @@
+"""Fragments as they were at an instant (``?at=TIME``), of data sets whose store keeps what left."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+from urllib.parse import quote
+
+from starlette.types import Receive, Scope, Send
+
+from streamgauge.services.fragments.quads import Quad
+from streamgauge.services.fragments.serving.addresses import Addressing, HostError
+from streamgauge.services.fragments.serving.asked import Asked, AskedError
+from streamgauge.services.fragments.serving.changing import parted
+from streamgauge.services.fragments.serving.dataset import SCANNED, DataSet, Page, TooManyError
+from streamgauge.services.fragments.serving.freshness import date, unchanged
+from streamgauge.services.fragments.serving.reading import UnacceptableError, represented
+from streamgauge.services.fragments.serving.replying import Header, Reply, reply_with, told
+from streamgauge.services.fragments.serving.validity import ValidityError, time
+from streamgauge.services.fragments.serving.view import View
+
+_STATUS: Final = {AskedError: 400, HostError: 400, ValidityError: 400, UnacceptableError: 406, TooManyError: 422}
+_FOR_EVER: Final = b"max-age=31536000, immutable"
+
+
+class Past:
+    """Answers ``?at=TIME``: what was there then changes no more, so that caches may keep it."""
+
+    def __init__(self, addressing: Addressing) -> None:
+        self._addressing = addressing
+
+    def takes(self, method: str, query: bytes, _headers: Mapping[bytes, bytes]) -> bool:
+        """Reading with ``at``."""
+        return method in ("GET", "HEAD") and any(part.startswith(b"at=") for part in query.split(b"&"))
+
+    def leave(self) -> None:
+        """Nothing is under way for long."""
+
+    async def __call__(self, dataset: DataSet, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
+        """Answer with a page, or say that what was there is not known."""
+        now = dataset.clock()
+        try:
+            reply = self._reply(dataset, scope, now)
+        except tuple(_STATUS) as error:
+            reply = told(_STATUS[type(error)], str(error))
+        await reply_with(reply, scope["method"], send, (b"date", date(now // 1000)))
+
+    def _reply(self, dataset: DataSet, scope: Scope, now: int) -> Reply:
+        headers = dict(scope["headers"])
+        base = self._addressing(scope["scheme"], headers)
+        fragment, given = parted(dataset, scope, base, ("at",))
+        instant = time(given["at"], now)
+        quads = _quads(dataset, fragment, instant)
+        if quads is None:
+            return told(410, f"what was there at {given['at']:.40} is not kept here: ask for a later time, or none")
+        first = (fragment.number - 1) * dataset.page_size
+        page = Page(tuple(quads[first : first + dataset.page_size]), len(quads), None, instant)
+        made = represented(View(dataset, base, _then(fragment, given["at"]), page), headers)
+        timed: list[Header] = [
+            (b"cache-control", _FOR_EVER if instant < now else b"no-cache"),
+            (b"memento-datetime", date(instant // 1000)),
+            (b"link", f'<{base}{fragment.page}>; rel="original"'.encode("latin-1")),
+        ]
+        if unchanged(made.tag, None, headers.get(b"if-none-match"), None):
+            return Reply(304, [*made.kept_headers, *timed])
+        return Reply(200, [*made.headers, *timed], made.body)
+
+
+def _quads(dataset: DataSet, fragment: Asked, instant: int) -> list[Quad] | None:
+    """All that the fragment had; ``None`` when that is not known."""
+    found: dict[Quad, None] = {}
+    for match in fragment.selection.matches:
+        quads = dataset.store.at(match, instant, 0, SCANNED + 1)
+        if quads is None:
+            return None
+        found.update((quad, None) for quad in quads if fragment.selection.takes(quad))
+        if len(found) > SCANNED:
+            raise TooManyError(f"more than {SCANNED} quads were there: bind another place")
+    return list(found)
+
+
+def _then(fragment: Asked, at: str) -> Asked:
+    """The same under addresses that say when."""
+    told_ = f"at={quote(at, safe=':')}"
+    first, page = (f"{each}{'&' if '?' in each else '?'}{told_}" for each in (fragment.fragment, fragment.page))
+    return replace(fragment, fragment=first, page=page)
