@@ -92,7 +92,7 @@ class FakeServer:
     def __call__(self, request: httpx.Request) -> httpx.Response:
         self.asked.append(str(request.url))
         given = {name: values[0] for name, values in parse_qs(urlsplit(str(request.url)).query).items()}
-        found = [quad for quad in self.quads if self._matches(quad, given)]
+        found = self._found(given)
         headers = {"Date": formatdate(self.clock() // 1000, usegmt=True), **self.headers()}
         if headers.get("ETag") and request.headers.get("if-none-match") == headers["ETag"]:
             return httpx.Response(304, headers=headers, stream=Chunks([]))
@@ -101,17 +101,17 @@ class FakeServer:
             headers["Content-Encoding"], body = "gzip", gzip.compress(body, mtime=0)
         return httpx.Response(200, headers={"Content-Type": self.kind, **headers}, stream=Chunks([body]))
 
-    def _matches(self, quad: Quad, given: dict[str, str]) -> bool:
-        wanted = {name: given.get(name, "") for name in PROPERTIES}
-        open_ = {name: value for name, value in wanted.items() if value and not value.startswith("?")}
-        places = dict(zip(PROPERTIES, quad, strict=True))
-        if any(read(value) != (places[name] or f"<{DEFAULT_GRAPH}>") for name, value in open_.items()):
-            return False
+    def _found(self, given: dict[str, str]) -> list[Quad]:
+        wanted = [given.get(name, "") for name in PROPERTIES]
+        terms = [(at, read(value)) for at, value in enumerate(wanted) if value and not value.startswith("?")]
+        asked = [(at, DEFAULT if term == f"<{DEFAULT_GRAPH}>" else term) for at, term in terms]
+        found = self.quads
+        for at, term in asked:
+            found = [quad for quad in found if quad[at] == term]
         if "values" not in given:
-            return True
-        names = list(wanted.values())
-        bound = {name: term for name, term in zip(names, quad, strict=True) if name.startswith("?")}
-        return any(all(bound.get(v) == t for v, t in row.items()) for row in rows(given["values"]))
+            return found
+        bound = [[(wanted.index(name), term) for name, term in row.items()] for row in rows(given["values"])]
+        return [quad for quad in found if any(all(quad[at] == term for at, term in row) for row in bound)]
 
     def _body(self, address: str, given: dict[str, str], found: list[Quad]) -> str:
         number = int(re.sub(r"\D", "", given.get("page", ""))[:4] or 1)
