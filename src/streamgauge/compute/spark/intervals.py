@@ -60,7 +60,8 @@ def _held(stream: DataFrame, due: Sequence[DueReport], source: Source) -> DataFr
     frame, starts = _bounded(frame, _starts(stream, views))
     frame, ends = _bounded(frame, _ends(stream, views))
     low, high = fn.greatest(*starts, fn.lit(0)) + skipped, fn.least(*ends, fn.lit(len(views))) + (skipped - 1)
-    return frame.select(*kept, low.alias("lo"), high.alias("hi")).filter("lo <= hi")
+    held = frame.select(*kept, low.alias("lo"), high.alias("hi")).filter("lo <= hi")
+    return held if len(due) > 1 else held.withColumns({"lo": fn.lit(0), "hi": fn.lit(0)})  # known, so never joined by
 
 
 def _nothing(view: View) -> bool:
@@ -93,15 +94,6 @@ def _bounded(frame: DataFrame, bounds: _Bounds) -> tuple[DataFrame, list[Column]
     for name, (value, values) in bounds.items():
         frame = _counted(frame, name, value, values)
     return frame, [fn.col(name) for name in bounds]
-
-
-def varying(value: int, beside: Column) -> Column:
-    """A constant that changes from batch to batch, ``null`` where the whole number ``beside`` is.
-
-    It is an item of an array at a place that depends on the row (always 0), so that it is in the data and not in the
-    generated code: that stays the same, compiled already.
-    """
-    return fn.get(fn.array(fn.lit(value).cast("long")), beside.cast("long").bitwiseAND(fn.lit(0)).cast("int"))
 
 
 def longest(due: Sequence[DueReport], given: Sequence[Source]) -> int:
@@ -143,7 +135,7 @@ def _counted(frame: DataFrame, name: str, value: Column, bounds: Sequence[int]) 
     steps = {later - earlier for earlier, later in pairwise(bounds)}
     if len(steps) > 1:
         return frame.withColumn(name, _looked_up(bounds)(value.cast("long")))
-    above = value.cast("long") - varying(bounds[0] + 1, value)
+    above = value.cast("long") - fn.lit(bounds[0] + 1)
     count = fn.lit(len(bounds))
     if step := max(steps, default=0):
         count = fn.least(count, fn.floor(above / step) + 1)

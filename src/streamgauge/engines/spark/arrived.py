@@ -32,9 +32,10 @@ class Heads:
 
 
 class _Came(NamedTuple):
-    """The rows of one file that are of the query's streams."""
+    """The rows of one file that are of the query's streams; ``stream`` is that of all its rows if there is one."""
 
     file: str
+    stream: str | None
     ends: bool
     sequence: Numbers
     time: Numbers
@@ -92,6 +93,12 @@ class Arrived:
         return any(each.ends for each in self.came)
 
     @property
+    def stream(self) -> str | None:
+        """The stream that all rows of the files are of, if there is one."""
+        found = {each.stream for each in self.came}
+        return found.pop() if len(found) == 1 else None
+
+    @property
     def counted(self) -> tuple[int, ...]:
         """How many triples of each predicate."""
         return tuple(map(sum, zip(*(each.counted for each in self.came), strict=True)))
@@ -117,10 +124,11 @@ def _came(file: str, streams: frozenset[str], predicates: Sequence[Term]) -> _Ca
         names = opened.schema_arrow.names
         _check(file, names)
         table = opened.read([*_NARROW, "predicate"] if predicates else list(_NARROW))
-    own = _own(table, streams)
+    found = {name for chunk in table.column("stream").chunks for name in chunk.dictionary.to_pylist()}
+    own = table if found <= streams else _own(table, streams)
     sequence, time = (own.column(name).to_numpy() for name in ("sequence", "time"))
     counts = _counts(table.column("predicate"), predicates) if predicates else ()
-    return _Came(file, UNTIL.name in names, sequence, time, counts)
+    return _Came(file, found.pop() if len(found) == 1 else None, UNTIL.name in names, sequence, time, counts)
 
 
 def _check(file: str, names: Sequence[str]) -> None:
@@ -131,10 +139,7 @@ def _check(file: str, names: Sequence[str]) -> None:
 
 
 def _own(table: pa.Table, streams: frozenset[str]) -> pa.Table:
-    stream = table.column("stream")
-    if all(streams.issuperset(chunk.dictionary.to_pylist()) for chunk in stream.chunks):
-        return table
-    return table.filter(pc.is_in(stream.cast(pa.string()), pa.array(sorted(streams))))
+    return table.filter(pc.is_in(table.column("stream").cast(pa.string()), pa.array(sorted(streams))))
 
 
 def _counts(column: pa.ChunkedArray, predicates: Sequence[Term]) -> tuple[int, ...]:

@@ -124,7 +124,7 @@ class Evaluation:
         if known is None or not self._lasting:
             return compiling(rows, shape, known)
         signature = tuple(known.kinds.items()), known.repeated
-        key = (compiling, tuple(shape), held.ends, signature)
+        key = (compiling, tuple(shape), held.ends, held.stream, signature)
         if key not in self._plans:
             if len(self._plans) == KEPT:
                 del self._plans[next(iter(self._plans))]

@@ -49,14 +49,17 @@ class Panes:
     def pane(self, batch: int, came: Arrived, late: Sequence[int]) -> Pane:
         """Where the rows of a batch are that came in time: the source's files, copied only to leave out late ones."""
         files = self._without(batch, came.files, late) if late else came.files
-        return Pane(batch, came.first, came.last, files, came.counted, came.ends)
+        return Pane(batch, came.first, came.last, files, came.counted, came.ends, came.stream)
 
     def held(self, panes: Iterable[Pane], first: int, last: int) -> Held:
         """What may be of some time between two (ms, both included)."""
         found = [pane for pane in panes if pane.first <= last and pane.last >= first]
         files = tuple(file for pane in found for file in pane.files)
-        counted = map(sum, zip(*(pane.counted for pane in found), strict=True))
-        return Held(files, any(pane.ends for pane in found), tuple(counted))
+        none = (0,) * len(self.counts.predicates) if self.counts else ()
+        counted = map(sum, zip(none, *(pane.counted for pane in found), strict=True))
+        streams = {pane.stream for pane in found}
+        stream = streams.pop() if len(streams) == 1 else None
+        return Held(files, any(pane.ends for pane in found), tuple(counted), stream)
 
     def delete(self, before: State, after: State) -> None:
         """Remove own files that neither the batch before nor this one needs, so that a batch can be done again."""

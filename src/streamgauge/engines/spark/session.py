@@ -31,6 +31,9 @@ PAUSE_S = 1.0
 SETTINGS = {
     "spark.sql.adaptive.enabled": "false",  # plans are made at once, not stage by stage
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",  # a batch's files are listed without a job
+    "spark.sql.optimizer.dynamicPartitionPruning.enabled": "false",  # partitions are no more than the base of time
+    "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
+    "spark.sql.lightweightPlanChangeValidation": "false",  # checks plans after every step of the optimizer
 }
 
 FEW_ROWS = 5_000

@@ -19,11 +19,15 @@ ROWS = (
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Files with rows that a report may look at; whether elements may end; how many triples of each predicate."""
+    """Files with rows that a report may look at; whether elements may end; how many triples of each predicate.
+
+    ``stream`` is the one that all rows are of, if there is one.
+    """
 
     files: tuple[str, ...]
     ends: bool
     counted: tuple[int, ...]
+    stream: str | None = None
 
 
 @dataclass
@@ -36,7 +40,8 @@ class Shown:
     spark: SparkSession
     folder: Path
     streams: frozenset[str]
-    _frames: dict[bool, DataFrame] = field(default_factory=dict)
+    _read: dict[bool, DataFrame] = field(default_factory=dict)
+    _frames: dict[tuple[bool, str | None], DataFrame] = field(default_factory=dict)
     _now: tuple[Held, int] | None = None
 
     def show(self, held: Held, base: int) -> DataFrame:
@@ -44,11 +49,19 @@ class Shown:
         if self._now != (held, base):
             self._link(held, base)
             self._now = held, base
-            if held.ends in self._frames:
-                self.spark.catalog.refreshTable(self._view(held.ends))
-            else:
-                self._frames[held.ends] = self._read(held.ends)
-        return self._frames[held.ends]
+            self._listed(held.ends)
+        kind = held.ends, held.stream
+        if kind not in self._frames:
+            self._frames[kind] = self._frame(*kind)
+        return self._frames[kind]
+
+    def _listed(self, ends: bool) -> None:
+        """List the folder, anew where it was read before."""
+        if ends in self._read:
+            self.spark.catalog.refreshTable(self._view(ends))
+            return
+        self._read[ends] = self.spark.read.schema(f"{ROWS}, base long").parquet(str(self.folder / _name(ends)))
+        self._read[ends].createOrReplaceTempView(self._view(ends))
 
     def _link(self, held: Held, base: int) -> None:
         root = self.folder / _name(held.ends)
@@ -60,13 +73,13 @@ class Shown:
         if not held.files:
             pq.write_table(SCHEMA.empty_table(), inside / "none.parquet")
 
-    def _read(self, ends: bool) -> DataFrame:
-        read = self.spark.read.schema(f"{ROWS}, base long").parquet(str(self.folder / _name(ends)))
-        read.createOrReplaceTempView(self._view(ends))
-        own = read.filter(fn.col("stream").isin(*sorted(self.streams)))
-        times = {name: fn.col(name) - fn.col("base") for name in ("time", "until")}
-        frame = own.withColumns(times).drop("base")
-        return frame if ends else frame.drop("until")
+    def _frame(self, ends: bool, stream: str | None) -> DataFrame:
+        columns = {name: fn.col(name) - fn.col("base") for name in ("time", "until")}
+        if stream in self.streams:
+            own = self._read[ends].withColumns(columns | {"stream": fn.lit(stream)})
+        else:
+            own = self._read[ends].filter(fn.col("stream").isin(*sorted(self.streams))).withColumns(columns)
+        return own.drop("base") if ends else own.drop("base", "until")
 
     def _view(self, ends: bool) -> str:
         """The name under which Spark's catalog knows the folder, to list it anew."""

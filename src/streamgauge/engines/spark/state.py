@@ -19,7 +19,8 @@ KEPT = 100
 class Pane:
     """Where the rows of one batch are (Parquet files), which times (ms) they span, and what was counted over them.
 
-    ``counted`` has the triples of each predicate of the query, ``ends`` says whether elements may end by themselves.
+    ``counted`` has the triples of each predicate of the query, ``ends`` says whether elements may end by themselves,
+    ``stream`` which one all rows are of, if there is one.
     """
 
     batch: int
@@ -28,6 +29,7 @@ class Pane:
     files: tuple[str, ...]
     counted: tuple[int, ...] = ()
     ends: bool = False
+    stream: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
