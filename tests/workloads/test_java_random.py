@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.workloads.weather import random
+from streamgauge.workloads import java_random as random
 
 
 def one_by_one(seed: int, bound: int, count: int) -> list[int]:

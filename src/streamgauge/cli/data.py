@@ -21,6 +21,7 @@ from streamgauge.wire.stream import elements
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+GRAPH = "ntriples"
 _DAY = datetime(2014, 12, 6)
 """The day of the recorded trains, which departures' times are of."""
 
@@ -35,7 +36,9 @@ def generate(
     context: typer.Context,
     workload: Annotated[str, typer.Argument(help="The workload's name; `streamgauge workloads` lists them.")],
     out: Annotated[Path, typer.Option(help="The file, or the folder for Parquet, to write.")],
-    format: Annotated[str, typer.Option(help="parquet (the stream table), yabench, nquads, ...")] = "parquet",  # noqa: A002
+    format: Annotated[  # noqa: A002
+        str, typer.Option(help="parquet (the stream table), ntriples (its triples, sorted, once each), nquads, ...")
+    ] = "parquet",
     seed: Annotated[int, typer.Option(help="The same seed gives the same stream.")] = 0,
     annotated: Annotated[
         str | None, typer.Option(help="Methods of time annotation, or all: data sets in a folder.")
@@ -46,8 +49,8 @@ def generate(
     """Make a workload's stream; its parameters are options, as in --stations 50 --interval 1s."""
     module = registry.load(workload)
     given = registry.parameters(module, _options(context.args))
-    if format != "parquet" and format not in stream_formats():
-        raise typer.BadParameter(f"no stream format {format!r}: there are parquet, {', '.join(stream_formats())}")
+    if format not in (known := ("parquet", GRAPH, *stream_formats())):
+        raise typer.BadParameter(f"no stream format {format!r}: there are {', '.join(known)}")
     wanted = None if annotated is None else _styles(annotated)
     if out.exists():
         raise FormatError(f"{out} is there already: remove it or name another place")
@@ -57,6 +60,9 @@ def generate(
         if wanted is None and format == "parquet":
             table.write.mode("error").parquet(str(out))
             return
+        if wanted is None and format == GRAPH:
+            write_graph(table, out)
+            return
         found = elements(table.orderBy("sequence", "position").toArrow())
         if wanted is None:
             write_stream(found, out, format)
@@ -64,6 +70,14 @@ def generate(
         make = getattr(module, "static", None)
         still = _triples(make(spark(master), seed, partitions=None, **given)) if make is not None else []
         write(found, still, out, wanted, int(begins.replace(tzinfo=UTC).timestamp() * 1000))
+
+
+def write_graph(table: "DataFrame", out: Path) -> None:
+    """The triples of a stream as one N-Triples file, sorted by bytes, each once."""
+    lines = table.selectExpr("concat_ws(' ', subject, predicate, object, '.') line").distinct().sort("line")
+    with out.open("x", encoding="utf-8", newline="\n") as file:
+        for row in lines.toLocalIterator():
+            file.write(f"{row.line}\n")
 
 
 def _styles(named: str) -> list[Style]:

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from streamgauge.workloads import draws
-from streamgauge.workloads.weather import random
+from streamgauge.workloads import java_random as random
 
 _LOW = (1 << 24) - 1
 BURST = 10

@@ -1,0 +1,50 @@
+"""Universities as LUBM has them, with SEP-BM's Extended Data Set and its twenty queries.
+
+Guo, Pan and Heflin, LUBM: a benchmark for OWL knowledge base systems (2005): the same seed gives the same triples as
+its published generator. Murth, Winkler, Biffl, Kühn and Moser, Performance testing of semantic publish/subscribe
+systems (2010): the Extended Data Set and queries 15 to 20.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from streamgauge.workloads.parameters import Parameter, ParameterError, duration, resolve, whole
+from streamgauge.workloads.university.words import LISTS, words
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+NAME = "university"
+ABOUT = "Universities as LUBM draws them, a resource an element, plain or as SEP-BM's Extended Data Set."
+QUERIES = Path(__file__).parent / "queries"
+MOST = 1 << 20
+"""How many universities there are at most, and how many resources one has."""
+
+PARAMETERS = {
+    "universities": Parameter(whole, 1, "how many universities"),
+    "first": Parameter(whole, 0, "the number of the first"),
+    "extended": Parameter(str, "no", "no, or the names of the Extended Data Set: own (a small list) or census"),
+    "interval": Parameter(duration, 1, "time between two resources (ms, or 1s)"),
+}
+
+
+def generate(spark: "SparkSession", seed: int, *, partitions: int | None = None, **given: object) -> "DataFrame":
+    """The stream table (wire.stream.SCHEMA): what is said of each resource is an element, university by university.
+
+    ParameterError names a parameter that is unknown or out of range.
+    """
+    from streamgauge.workloads.university.tables import stream_table
+
+    values: dict[str, Any] = resolve(NAME, PARAMETERS, given)
+    if (
+        values["first"] < 0
+        or not 1 <= values["universities"] <= MOST
+        or values["first"] + values["universities"] > MOST
+    ):
+        asked = f"universities {values['universities']} from {values['first']} on"
+        raise ParameterError(f"{NAME}: {asked}: at least 1, with numbers below {MOST}")
+    if values["extended"] != "no":
+        if values["extended"] not in LISTS:
+            raise ParameterError(f"{NAME}: extended is {values['extended']!r}: there are no, {', '.join(LISTS)}")
+        words(values["extended"])
+    return stream_table(spark, seed, values, partitions)

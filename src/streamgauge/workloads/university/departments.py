@@ -1,0 +1,208 @@
+"""One university as LUBM draws and writes it: departments, their people, publications and courses.
+
+Guo, Pan and Heflin, LUBM: a benchmark for OWL knowledge base systems (2005); the order of draws and of statements is
+that of the published data, which for the same seed are equal.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from streamgauge.model.terms import Term, Triple
+from streamgauge.workloads.university.random import Random, seed_of
+from streamgauge.workloads.university.terms import plain, typed, ub, university
+
+PROFESSORS = ("FullProfessor", "AssociateProfessor", "AssistantProfessor")
+SIZES = {"FullProfessor": (7, 10), "AssociateProfessor": (10, 14), "AssistantProfessor": (8, 11), "Lecturer": (5, 7)}
+PUBLICATIONS = {
+    "FullProfessor": (15, 20),
+    "AssociateProfessor": (10, 18),
+    "AssistantProfessor": (5, 10),
+    "Lecturer": (0, 5),
+}
+UNIVERSITIES = 1000
+"""How many universities degrees are from."""
+
+INTERESTS = 30
+POOL = 100
+"""How many courses of each kind a department could have."""
+
+
+@dataclass
+class Department:
+    """What has been drawn of a department; ``sizes`` by class, courses and publications as they come."""
+
+    number: int
+    of: int
+    random: Random
+    sizes: dict[str, int]
+    students: int
+    graduates: int
+    assistants: tuple[int, int]
+    groups: int
+    chair: int
+    courses: int = 0
+    graduate_courses: int = 0
+    publications: list[tuple[Term, str, list[Term]]] = field(default_factory=list)
+
+    @property
+    def host(self) -> str:
+        """Its name on the web."""
+        return f"Department{self.number}.University{self.of}.edu"
+
+    @property
+    def iri(self) -> Term:
+        """Its IRI."""
+        return f"<http://www.{self.host}>"
+
+    def member(self, name: str) -> Term:
+        """The IRI of what belongs to it."""
+        return f"<http://www.{self.host}/{name}>"
+
+
+def descriptions(number: int, seed: int) -> Iterator[list[Triple]]:
+    """A university: the statements about each resource in the order in which they are written, repetitions included."""
+    random = Random(seed_of(seed, number))
+    departments = random.within(15, 25)
+    yield [typed(university(number), "University"), (university(number), ub("name"), plain(f"University{number}"))]
+    for each in range(departments):
+        department = _drawn(each, number, random)
+        yield [
+            typed(department.iri, "Department"),
+            (department.iri, ub("name"), plain(f"Department{each}")),
+            *_at(department.iri, "subOrganizationOf", number),
+        ]
+        yield from _people(department)
+        yield from _rest(department)
+
+
+def _drawn(number: int, of: int, random: Random) -> Department:
+    sizes = {name: random.within(*bounds) for name, bounds in SIZES.items()}
+    faculty = sum(sizes.values())
+    students = random.within(8 * faculty, 14 * faculty)
+    graduates = random.within(3 * faculty, 4 * faculty)
+    teaching = random.within(graduates // 5, graduates // 4)
+    research = random.within(graduates // 4, graduates // 3)
+    groups, chair = random.within(10, 20), random.below(sizes["FullProfessor"])
+    return Department(number, of, random, sizes, students, graduates, (teaching, research), groups, chair)
+
+
+def _at(subject: Term, relation: str, number: int) -> list[Triple]:
+    """A relation to a university, which is said to be one."""
+    return [(subject, ub(relation), university(number)), typed(university(number), "University")]
+
+
+def _people(department: Department) -> Iterator[list[Triple]]:
+    for kind, count in department.sizes.items():
+        for number in range(count):
+            yield _faculty(department, kind, number)
+    for number in range(department.students):
+        yield _student(department, number)
+    for number in range(department.graduates):
+        yield _graduate(department, number)
+
+
+def _person(department: Department, kind: str, number: int, relation: str) -> tuple[Term, list[Triple], list[Triple]]:
+    """Who it is, what is said first, and what is said of where to reach it."""
+    person = department.member(f"{kind}{number}")
+    first = [typed(person, kind), (person, ub("name"), plain(f"{kind}{number}"))]
+    reach = [
+        (person, ub(relation), department.iri),
+        (person, ub("emailAddress"), plain(f"{kind}{number}@{department.host}")),
+        (person, ub("telephone"), plain("xxx-xxx-xxxx")),
+    ]
+    return person, first, reach
+
+
+def _faculty(department: Department, kind: str, number: int) -> list[Triple]:
+    random = department.random
+    person, said, reach = _person(department, kind, number, "worksFor")
+    for course in _courses(random, department.courses):
+        said.append((person, ub("teacherOf"), department.member(f"Course{course}")))
+        department.courses += 1
+    for course in _courses(random, department.graduate_courses):
+        said.append((person, ub("teacherOf"), department.member(f"GraduateCourse{course}")))
+        department.graduate_courses += 1
+    for degree in ("undergraduateDegreeFrom", "mastersDegreeFrom", "doctoralDegreeFrom"):
+        said += _at(person, degree, random.below(UNIVERSITIES))
+    said += reach
+    if kind in PROFESSORS:
+        said.append((person, ub("researchInterest"), plain(f"Research{random.below(INTERESTS)}")))
+    if kind == "FullProfessor" and number == department.chair:
+        said.append((person, ub("headOf"), department.iri))
+    for publication in range(random.within(*PUBLICATIONS[kind])):
+        name = f"{kind}{number}/Publication{publication}"
+        department.publications.append((department.member(name), f"Publication{publication}", [person]))
+    return said
+
+
+def _courses(random: Random, given: int) -> range:
+    """The next one or two courses: which of those left in the pool is drawn does not matter, that it is drawn does."""
+    count = random.within(1, 2)
+    for taken in range(given, given + count):
+        random.within(0, POOL - taken - 1)
+    return range(given, given + count)
+
+
+def _student(department: Department, number: int) -> list[Triple]:
+    random = department.random
+    person, first, reach = _person(department, "UndergraduateStudent", number, "memberOf")
+    said = first + reach
+    taken = random.some(random.within(2, 4), 0, department.courses - 1)
+    said += [(person, ub("takesCourse"), department.member(f"Course{course}")) for course in taken]
+    if random.below(5) == 0:
+        said.append(_advised(department, person))
+    return said
+
+
+def _graduate(department: Department, number: int) -> list[Triple]:
+    random = department.random
+    person, first, reach = _person(department, "GraduateStudent", number, "memberOf")
+    said = first + reach
+    taken = random.some(random.within(1, 3), 0, department.graduate_courses - 1)
+    said += [(person, ub("takesCourse"), department.member(f"GraduateCourse{course}")) for course in taken]
+    said += _at(person, "undergraduateDegreeFrom", random.below(UNIVERSITIES))
+    random.below(1)
+    said.append(_advised(department, person))
+    for publication in random.some(random.within(0, 5), 0, len(department.publications) - 1):
+        department.publications[publication][2].append(person)
+    return said
+
+
+def _advised(department: Department, person: Term) -> Triple:
+    kind = PROFESSORS[department.random.within(0, len(PROFESSORS) - 1)]
+    number = department.random.below(department.sizes[kind])
+    return person, ub("advisor"), department.member(f"{kind}{number}")
+
+
+def _rest(department: Department) -> Iterator[list[Triple]]:
+    for number in range(department.groups):
+        group = department.member(f"ResearchGroup{number}")
+        yield [typed(group, "ResearchGroup"), (group, ub("subOrganizationOf"), department.iri)]
+    for publication, name, authors in department.publications:
+        said = [typed(publication, "Publication"), (publication, ub("name"), plain(name))]
+        yield said + [(publication, ub("publicationAuthor"), author) for author in authors]
+    for kind, count in (("Course", department.courses), ("GraduateCourse", department.graduate_courses)):
+        for number in range(count):
+            course = department.member(f"{kind}{number}")
+            yield [typed(course, kind), (course, ub("name"), plain(f"{kind}{number}"))]
+    yield from _assistants(department)
+
+
+def _assistants(department: Department) -> Iterator[list[Triple]]:
+    teaching, research = department.assistants
+    chosen = department.random.some(teaching + research, 0, department.graduates - 1)
+    courses = department.random.some(teaching, 0, department.courses - 1)
+    yield from (_teaching(department, *pair) for pair in zip(chosen, courses, strict=False))
+    yield from ([typed(_graduate_iri(department, each), "ResearchAssistant")] for each in chosen[teaching:])
+
+
+def _teaching(department: Department, graduate: int, course: int) -> list[Triple]:
+    person = _graduate_iri(department, graduate)
+    return [
+        typed(person, "TeachingAssistant"),
+        (person, ub("teachingAssistantOf"), department.member(f"Course{course}")),
+    ]
+
+
+def _graduate_iri(department: Department, number: int) -> Term:
+    return department.member(f"GraduateStudent{number}")

@@ -1,0 +1,133 @@
+"""Universities: the published data of LUBM for the same seed, whatever the partitions; the Extended Data Set."""
+
+import json
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from streamgauge.cli.main import app
+from streamgauge.model.terms import is_iri
+from streamgauge.workloads import load
+from streamgauge.workloads.parameters import ParameterError
+from streamgauge.workloads.university import words as lists
+from streamgauge.workloads.university.extended import Chosen
+from streamgauge.workloads.university.random import seed_of
+from streamgauge.workloads.university.tables import described
+from streamgauge.workloads.university.terms import foaf, ub
+
+WRITTEN = {1: 103_074, 2: 237_142, 5: 645_649, 10: 1_316_322}
+HASHES = {
+    1: "319969b49226ee9ac9ff74bbdfd7ba05064f2b222c5a49037f13cb1165c174e8",
+    2: "9255ed3059bef1fc1c5cd9dccad64db144c629d7864c0fbf90c2c02922b752cb",
+    5: "43d883c387ffd14bc664831031a82782c1bd688a3368ef13d932c99cc051a64d",
+    10: "85b6ccc3301b0073a933d8de721f9572760959d106a6d58d24ce35e6f2b0f2d1",
+}
+"""Statements written by LUBM's published generator with seed 0, and SHA-256 of its sorted distinct N-Triples."""
+
+EXTENDED = {2: 287_421, 10: 1_591_802}
+
+
+def statements(universities, seed=0, names="no", first=0):
+    return [triple for n in range(first, first + universities) for said in described(n, seed, names) for triple in said]
+
+
+def digest(triples):
+    return sha256("".join(sorted({f"{s} {p} {o} .\n" for s, p, o in triples})).encode()).hexdigest()
+
+
+@pytest.mark.parametrize("universities", [1, 2, *(pytest.param(size, marks=pytest.mark.prove) for size in (5, 10))])
+def test_the_published_data(universities):
+    found = statements(universities)
+    assert len(found) == WRITTEN[universities]
+    assert digest(found) == HASHES[universities]
+
+
+def test_the_reference_counts_are_those():
+    counts = Path(__file__).parents[4] / "shared/data/lubm/counts.json"
+    if not counts.exists():
+        pytest.skip("the reference data ../shared/data/lubm is not here")
+    for name, found in json.loads(counts.read_text()).items():
+        size = int(name[5:].partition(",")[0])
+        assert (found["statements"], found["sha256"]) == (WRITTEN[size], HASHES[size])
+
+
+@pytest.mark.parametrize("universities", [2, pytest.param(10, marks=pytest.mark.prove)])
+def test_three_more_statements_for_each_person(universities):
+    found = set(statements(universities, names="own"))
+    plain = set(statements(universities))
+    people = {s for s, p, _ in plain if p == ub("emailAddress")}
+    assert len(found) == len(plain) + 3 * len(people) == EXTENDED[universities]
+    by = {name: {s: o for s, p, o in found if p == name} for name in map(foaf, ("firstName", "surname", "mbox"))}
+    assert all(values.keys() == people for values in by.values())
+    names = {s: o for s, p, o in found if p == ub("name")}
+    for person in people:
+        first, last = by[foaf("firstName")][person].strip('"'), by[foaf("surname")][person].strip('"')
+        assert names[person] == f'"{first} {last}"'
+        assert is_iri(by[foaf("mbox")][person])
+    assert sum(any(mark in value for mark in "-'") for value in by[foaf("surname")].values()) > 10
+
+
+def test_seeds_and_starts_differ_and_repeat():
+    assert digest(statements(1, seed=7)) == digest(statements(1, seed=7)) != digest(statements(1))
+    assert statements(1, first=3) == statements(2, first=2)[len(statements(1, first=2)) :]
+    assert seed_of(0, 4) == 4
+    assert seed_of(1, 0) == (1 << 64) - (1 << 31)
+
+
+@given(st.integers(), st.text(max_size=9))
+def test_what_is_chosen_follows_from_seed_and_resource(seed, resource):
+    drawn = [Chosen(seed, resource).of(("a", "b", "c")) for _ in range(2)]
+    assert drawn[0] == drawn[1]
+
+
+def test_rows_do_not_depend_on_partitions(spark):
+    workload = load("university")
+    rows = [
+        workload.generate(spark, 5, partitions=count, universities=3, first=2, extended="own", interval=10)
+        .orderBy("sequence", "position")
+        .toArrow()
+        for count in (1, 3, 8)
+    ]
+    assert rows[0].equals(rows[1])
+    assert rows[0].equals(rows[2])
+    triples = list(zip(*(rows[0].column(name).to_pylist() for name in ("subject", "predicate", "object")), strict=True))
+    assert triples == statements(3, 5, "own", 2)
+
+
+def test_generated_as_ntriples(tmp_path, spark):
+    out = tmp_path / "lubm.nt"
+    made = CliRunner().invoke(app, ["generate", "university", "--format", "ntriples", "--out", str(out)])
+    assert made.exit_code == 0, made.output
+    assert sha256(out.read_bytes()).hexdigest() == HASHES[1]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"universities": 0}, "universities 0 from 0 on"),
+        ({"first": 1 << 20}, "numbers below 1048576"),
+        ({"interval": -1}, "interval is -1"),
+        ({"extended": "dbpedia"}, "there are no, own, census"),
+    ],
+)
+def test_what_cannot_be_is_refused(given, said):
+    with pytest.raises(ParameterError, match=said):
+        load("university").generate(None, 0, **given)
+
+
+def test_the_census_says_what_to_install(monkeypatch):
+    def absent(package):
+        raise ModuleNotFoundError(package)
+
+    own = lists.words("own")
+    real = lists.resources.files
+    monkeypatch.setattr(lists.resources, "files", lambda name: absent(name) if name == "names" else real(name))
+    lists.words.cache_clear()
+    assert lists.words("own") == own
+    with pytest.raises(ParameterError, match="pip install"):
+        lists.words("census")
+    lists.words.cache_clear()
