@@ -32,6 +32,10 @@ class Endings:
         self._width = width
         self._by_key, self._by_end = Order(BY_KEY, width + TIME, shelf), Order(BY_END, TIME + width, shelf)
 
+    def __len__(self) -> int:
+        """How many keys have an end."""
+        return len(self._by_key)
+
     def end(self, key: bytes) -> int | None:
         """When a key ends."""
         found = self._by_key.one(key)

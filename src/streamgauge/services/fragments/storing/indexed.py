@@ -143,6 +143,8 @@ class IndexedStore:
     def nearest(self, match: Match, now: int) -> int | None:
         """The earliest end after ``now`` among the matching quads, or a time before it when that is costly to find."""
         with self._lock:
+            if not self._endings:
+                return None
             known = self._nearest.get(match)
             if known is not None and known[0] <= now and (known[1] is None or now < known[1]):
                 return known[1]
