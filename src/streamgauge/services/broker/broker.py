@@ -205,16 +205,19 @@ class Broker:
         """Notifications are told as they are found; where they are to survive, when they will."""
         if not self._durable:
             for each in found:
-                answers = self._channels[each.channel].notifications
-                notification = self._notification(each, answers.number + 1)
-                answers.add(notification, notification.size)
+                size, at = each.size, self._clock()
+                for name in each.channels:
+                    answers = self._channels[name].notifications
+                    answers.add(Notification(name, answers.number + 1, *each[1:], at, size), size)
             return
         numbers: dict[str, int] = {}
         made = []
         for each in found:
-            before = numbers.get(each.channel, self._channels[each.channel].notifications.number)
-            numbers[each.channel] = before + 1
-            made.append(self._notification(each, before + 1))
+            size, at = each.size, self._clock()
+            for name in each.channels:
+                number = numbers.get(name, self._channels[name].notifications.number) + 1
+                numbers[name] = number
+                made.append(Notification(name, number, *each[1:], at, size))
         heard = [each for each in made if self._channels[each.channel].acknowledged]
         self._journal.accept(self._with_acknowledged(Accepted(fresh, heard, numbers)))
         for notification in made:
@@ -227,9 +230,6 @@ class Broker:
         settled = {name: self._settled(self._channels[name], accepted.lasts.get(name, 0)) for name in channels}
         self._unsaid.clear()
         return replace(accepted, acknowledged=said, settled=settled)
-
-    def _notification(self, found: Found, number: int) -> Notification:
-        return Notification(found.channel, number, found.causes, found.added, found.removed, self._clock())
 
     def evaluate(self) -> None:
         """What the strategy put off is done now."""

@@ -19,18 +19,27 @@ class Publication:
 
 
 class Found(NamedTuple):
-    """Rows of a channel's answer that came and went; ``causes`` are the publications of which one or more did it."""
+    """Rows of an answer that came and went, for the channels that ask for it.
 
-    channel: str
+    ``causes`` are the publications of which one or more did it.
+    """
+
+    channels: tuple[str, ...]
     causes: tuple[int, ...]
     added: tuple[Row, ...]
     removed: tuple[Row, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """About how many bytes the rows take."""
+        return 64 + sum(map(len, filter(None, chain(*self.added, *self.removed))))
 
 
 class Notification(NamedTuple):
     """What a subscriber is told: a set difference, numbered from 1 in its channel.
 
-    Channel and number together tell whether it was received before; ``at`` is when it was made (ms).
+    Channel and number together tell whether it was received before; ``at`` is when it was made (ms), ``size`` about how
+    many bytes it takes.
     """
 
     channel: str
@@ -39,11 +48,7 @@ class Notification(NamedTuple):
     added: tuple[Row, ...]
     removed: tuple[Row, ...]
     at: int
-
-    @property
-    def size(self) -> int:
-        """About how many bytes its rows take."""
-        return 64 + sum(map(len, filter(None, chain(*self.added, *self.removed))))
+    size: int
 
 
 class Strategy(Protocol):

@@ -160,13 +160,13 @@ class _Transaction:
 
 
 def _body(notification: Notification) -> str:
-    parts = notification.causes, notification.added, notification.removed, notification.at
+    parts = notification[2:]
     return json.dumps(parts, ensure_ascii=False, separators=(",", ":"))
 
 
 def _notification(channel: str, number: int, body: str) -> Notification:
-    causes, added, removed, at = json.loads(body)
-    return Notification(channel, number, tuple(causes), _rows(added), _rows(removed), at)
+    causes, added, removed, at, size = json.loads(body)
+    return Notification(channel, number, tuple(causes), _rows(added), _rows(removed), at, size)
 
 
 def _rows(rows: Iterable[list[str | None]]) -> tuple[Row, ...]:

@@ -95,9 +95,11 @@ class Answers(Generic[Line]):
             self.bytes += size
             while len(self._kept) > self._limits.kept or (self.bytes > self._limits.kept_bytes and len(self._kept) > 1):
                 self.bytes -= self._kept.popleft().size
+            number = self.number
+            if not self._subscribers:
+                return number
             self._leave_slow()
             woken = list(self._subscribers.values())
-            number = self.number
         _wake(woken)
         return number
 

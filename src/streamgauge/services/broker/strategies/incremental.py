@@ -23,7 +23,7 @@ class Incremental:
     def __init__(self, rules: Rules) -> None:
         self._driver = Landmark(rules)
         self._standing: dict[str, Standing] = {}
-        self._channels: dict[Standing, dict[str, None]] = {}
+        self._channels: dict[Standing, tuple[str, ...]] = {}
 
     def load(self, triples: Iterable[Triple]) -> None:
         """Many facts are there."""
@@ -32,15 +32,14 @@ class Incremental:
     def create(self, channel: str, form: QueryForm) -> tuple[str, ...]:
         """A channel begins; UnsupportedError names what of its query is not kept incrementally."""
         standing = self._standing[channel] = self._driver.ask(form)
-        self._channels.setdefault(standing, {})[channel] = None
+        self._channels[standing] = (*self._channels.get(standing, ()), channel)
         return standing.kept.variables
 
     def drop(self, channel: str) -> None:
         """A channel ends."""
         standing = self._standing.pop(channel)
-        names = self._channels[standing]
-        del names[channel]
-        if not names:
+        self._channels[standing] = tuple([name for name in self._channels[standing] if name != channel])
+        if not self._channels[standing]:
             del self._channels[standing]
         self._driver.end(standing)
 
@@ -53,8 +52,7 @@ class Incremental:
         for each in publications:
             cause = (each.number,)
             for standing, found in self._driver.change(each.added, each.removed):
-                for channel in self._channels[standing]:
-                    yield Found(channel, cause, found.added, found.removed)
+                yield Found(self._channels[standing], cause, found.added, found.removed)
 
     def evaluate(self, now: float) -> Iterator[Found]:  # noqa: ARG002
         """Nothing is put off."""
