@@ -21,11 +21,12 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks.stores.peers import PEERS, Peer
+from benchmarks.stores.peers import PEERS, BlocksOnSqlite, Peer
 from benchmarks.stores.quads import DELAY, NOW, departure, quads, update
 from streamgauge.services.fragments.quads import Match
 from streamgauge.services.fragments.storing import Keep, Store
 from streamgauge.services.fragments.storing.disk import DiskStore
+from streamgauge.services.fragments.storing.indexed import IndexedStore
 from streamgauge.services.fragments.storing.memory import MemoryStore
 
 BATCH = 20
@@ -82,9 +83,13 @@ def peers(size: int) -> None:
     """All sides in one run."""
     sides: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as folder:
-        ours: dict[str, Store] = {"disk": DiskStore(Path(folder) / "ours"), "memory": MemoryStore()}
+        ours: dict[str, Store] = {
+            "disk": DiskStore(Path(folder) / "disk"),
+            "memory": MemoryStore(),
+            "our blocks on SQLite": IndexedStore(BlocksOnSqlite(Path(folder) / "our blocks on SQLite")),
+        }
         for name, store in ours.items():
-            sides[name] = _side(name, store, lambda store=store: store.load(quads(size)), size, Path(folder) / "ours")
+            sides[name] = _side(name, store, lambda store=store: store.load(quads(size)), size, Path(folder) / name)
         for number, (name, kind) in enumerate(PEERS.items()):
             there = Path(folder) / str(number)
             peer = kind(there)

@@ -14,6 +14,7 @@ import lmdb
 import pyoxigraph as ox
 
 from streamgauge.services.fragments.quads import Match, Quad
+from streamgauge.services.fragments.storing.shelf import Writes
 from streamgauge.services.fragments.storing.turns import TURNS, way
 
 SHAPES = [shape for shape in product((True, False), repeat=4) if any(shape)]
@@ -224,6 +225,46 @@ class Entries:
     def _counter(self, match: Match) -> bytes:
         unknown = b"\xff" * 5
         return b"c" + b"".join(unknown if term is None else self._numbers.get(term, b"") for term in match)
+
+
+class BlocksOnSqlite:
+    """Our blocks in one table of SQLite (WAL, full synchronisation): a shelf for one thread."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True)
+        self._base = sqlite3.connect(folder / "blocks.sqlite", isolation_level=None)
+        self._base.executescript(
+            "PRAGMA page_size=8192; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA cache_size=-262144;"
+            "CREATE TABLE held (key BLOB PRIMARY KEY, value BLOB) WITHOUT ROWID;"
+        )
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value."""
+        row = self._base.execute("SELECT value FROM held WHERE key = ?", (key,)).fetchone()
+        return row[0] if row else None
+
+    def sizes(self, prefix: bytes) -> Iterator[tuple[bytes, int]]:
+        """Keys that begin so, and the sizes of their values."""
+        ends = prefix + b"\xff" * 40
+        rows = self._base.execute("SELECT key, length(value) FROM held WHERE key BETWEEN ? AND ?", (prefix, ends))
+        return iter(rows.fetchall())
+
+    def commit(self, writes: Writes) -> None:
+        """One transaction."""
+        self._base.execute("BEGIN")
+        self._base.executemany(
+            "DELETE FROM held WHERE key = ?", [(key,) for key, value in writes.items() if value is None]
+        )
+        come = sorted((key, value) for key, value in writes.items() if value is not None)
+        self._base.executemany("INSERT OR REPLACE INTO held VALUES (?, ?)", come)
+        self._base.execute("COMMIT")
+
+    def show(self) -> None:
+        """It is shown already."""
+
+    def close(self) -> None:
+        """Let it go."""
+        self._base.close()
 
 
 PEERS = {"SQLite": Sqlite, "RocksDB (pyoxigraph)": Oxigraph, "LMDB, an entry a quad": Entries}
