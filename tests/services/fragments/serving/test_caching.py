@@ -29,6 +29,7 @@ def server(end: int | None = None, **more: int) -> Server:
         (999, "no-cache"),
         (0, "no-cache"),
         (-5, "no-cache"),
+        (10**15, "max-age=31536000"),
     ],
 )
 def test_fresh_until_the_first_of_its_facts_ends(left, control):

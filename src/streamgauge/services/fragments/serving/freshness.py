@@ -3,17 +3,21 @@
 from email.utils import formatdate, parsedate_to_datetime
 from functools import lru_cache
 from hashlib import blake2b
+from typing import Final
 
 from streamgauge.services.fragments.serving.dataset import DataSet, Page
+
+YEAR_S: Final = 31_536_000
+"""Longer is what caches need not understand (RFC 9111, 1.2.2)."""
 
 
 def cache_control(dataset: DataSet, page: Page, now: int) -> bytes:
     """Fresh until the first of its facts ends, in whole seconds; else for the period that its publisher declared.
 
-    Where there is neither, or less than a second, it has to be asked for again each time.
+    Where there is neither, or less than a second, it has to be asked for again each time; at most a year.
     """
     lasting = page.until - now if page.until is not None else dataset.period
-    seconds = (lasting or 0) // 1000
+    seconds = min((lasting or 0) // 1000, YEAR_S)
     return b"max-age=%d" % seconds if seconds > 0 else b"no-cache"
 
 

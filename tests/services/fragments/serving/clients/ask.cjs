@@ -1,5 +1,5 @@
-// Asks a client queries: JSON on standard input {client, home, source, type, queries: [text]}; a line of JSON per
-// answer; type is what Comunica takes the source for, null for what it finds.
+// Asks a client queries: JSON on standard input {client, home, source, type, forget, queries: [text]}; a line of
+// JSON per answer. type is what Comunica takes the source for, null for what it finds; forget: between any two queries.
 const { createRequire } = require("node:module")
 
 const asked = JSON.parse(require("node:fs").readFileSync(0, "utf8"))
@@ -14,7 +14,7 @@ async function byComunica() {
   const engine = new QueryEngine()
   const source = asked.type === null ? asked.source : { type: asked.type, value: asked.source }
   return async text => {
-    await engine.invalidateHttpCache()
+    if (asked.forget) await engine.invalidateHttpCache()
     const result = await engine.query(text, { sources: [source], lenient: false })
     if (result.resultType === "boolean") return { boolean: await result.execute() }
     const rows = await (await result.execute()).toArray()

@@ -124,16 +124,18 @@ def theirs(file: Path) -> Iterator[str]:
         yield address
 
 
-def ask(client: str, source: str, texts: list[str], kind: str | None = None) -> list[Any]:
-    """A client's answers, in the order of the queries: a boolean, or rows sorted."""
+def ask(client: str, source: str, texts: list[str], **more: object) -> list[Any]:
+    """A client's answers, in the order of the queries: a boolean, or rows sorted; ``more`` is told to ``ask.cjs``."""
     home = folder(client, CLIENTS[client])
     own = home / "node_modules/.bin/node"
     given = {
         "client": "ldf-client" if client == "client" else client,
         "home": str(home),
         "source": source,
-        "type": kind,
+        "type": None,
+        "forget": True,
         "queries": texts,
+        **more,
     }
     command = [str(own) if own.exists() else "node", str(HERE / "ask.cjs")]
     done = subprocess.run(command, input=json.dumps(given), capture_output=True, text=True, timeout=280, check=False)
@@ -195,10 +197,28 @@ def test_rows_are_those_of_pyoxigraph(client: str, ours: str) -> None:
 def test_comunica_joins_by_bindings(client: str, ours: str) -> None:
     """With the source taken for brTPF bindings are sent."""
     texts = [text for _, text in QUERIES]
-    answers = ask(client, f"{ours}/data", texts, "brtpf")
+    answers = ask(client, f"{ours}/data", texts, type="brtpf")
     assert [text for text, found in zip(texts, answers, strict=True) if found != expected(text)] == []
     served = httpx.get(f"{ours}/metrics").text
     assert 'status="400"' not in served
+
+
+@pytest.mark.parametrize("client", ["comunica5"], indirect=True)
+def test_comunica_asks_again_when_facts_have_ended_and_not_before(client: str, ours: str) -> None:
+    """Facts that end in 2099 are asked for once, by queries as often as they like."""
+    text = next(text for heading, text in QUERIES if heading.startswith("listing 1.5"))
+    before = requests(ours)
+    ask(client, f"{ours}/data", [text], forget=False)
+    once = requests(ours) - before
+    answers = ask(client, f"{ours}/data", [text] * 5, forget=False)
+    assert answers == [expected(text)] * 5
+    assert requests(ours) - before - once == once > 0
+
+
+def requests(server: str) -> int:
+    """How many a server has answered."""
+    found = re.findall(r"^streamgauge_fragments_requests_total.* (\d+)$", httpx.get(f"{server}/metrics").text, re.M)
+    return sum(map(int, found))
 
 
 def limited(text: str, found: Any) -> bool:
