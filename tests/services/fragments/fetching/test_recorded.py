@@ -7,7 +7,6 @@ plan of another client asked for are there: a plan of ours that wants another on
 import asyncio
 import os
 from hashlib import sha1
-from itertools import product
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -15,14 +14,8 @@ import httpx
 import pyoxigraph as ox
 import pytest
 
-from streamgauge.model import algebra as al
-from streamgauge.query.parser import parse_sparql
-from streamgauge.services.fragments.fetching.contract import Binding
-from streamgauge.services.fragments.fetching.joins import solve
-from streamgauge.services.fragments.fetching.matching import substituted
 from streamgauge.services.fragments.fetching.sources import open_source
-from streamgauge.services.fragments.quads import QuadPattern
-from streamgauge.wire.canonical import parse_term
+from tests.services.fragments.fetching.answering import answer, rows
 from tests.services.fragments.fetching.fakes import reply, web
 
 NAMED = os.environ.get("STREAMGAUGE_LDF_TESTS", "")
@@ -83,45 +76,15 @@ def recorded(folder: Path, missing: list[str]):
     return handler
 
 
-def groups(pattern: al.Pattern) -> list[al.BGP]:
-    """The basic graph patterns of a pattern, one for each choice of its alternatives."""
-    if isinstance(pattern, al.BGP):
-        return [al.BGP(chosen) for chosen in product(*map(choices, pattern.patterns))]
-    parts = (getattr(pattern, name, None) for name in ("pattern", "left", "right"))
-    return [group for part in parts if part is not None for group in groups(part)]
+def answered(text: str, sources: tuple[str, ...], handler):
+    """A query over recorded sources."""
 
+    async def run():
+        client = web(handler)
+        with client.round():
+            return await answer(text, [await open_source(source, client) for source in sources], client)
 
-def choices(pattern: al.TriplePattern) -> list[al.TriplePattern]:
-    """The patterns that a pattern with alternatives stands for."""
-    path = pattern.predicate
-    ways = path.choices if isinstance(path, al.Alternative) else (path,)
-    return [al.TriplePattern(pattern.subject, way, pattern.object) for way in ways]
-
-
-async def found(group: al.BGP, sources: tuple[str, ...], handler) -> list:
-    """The quads by which a basic graph pattern has its solutions."""
-    client = web(handler)
-    patterns = [QuadPattern(each.subject, each.predicate, each.object) for each in group.patterns]
-    with client.round():
-        opened = [await open_source(source, client) for source in sources]
-        rows: tuple[Binding, ...] = (await solve(patterns, opened, client)).rows
-    return [substituted(pattern, row).nodes for row in rows for pattern in patterns]
-
-
-def answer(text: str, sources: tuple[str, ...], handler):
-    """A query over what the sources have for its basic graph patterns."""
-    store = ox.Store()
-    for group in groups(parse_sparql(text).pattern):
-        for subject, predicate, object_, _ in asyncio.run(found(group, sources, handler)):
-            store.add(ox.Quad(*map(parse_term, (subject, predicate, object_))))
-    return store.query(text)
-
-
-def rows(solutions) -> list:
-    if isinstance(solutions, ox.QueryBoolean):
-        return [bool(solutions)]
-    names = [variable.value for variable in solutions.variables]
-    return sorted(sorted((name, str(row[name])) for name in names if row[name] is not None) for row in solutions)
+    return asyncio.run(run())
 
 
 @pytest.mark.skipif(
@@ -133,7 +96,7 @@ def test_recorded_fragments_give_the_recorded_answer(name: str) -> None:
     header = "".join(f"PREFIX {prefix}: <{iri}>\n" for prefix, iri in PREFIXES.items())
     missing: list[str] = []
     try:
-        got = answer(header + (FOLDER / query).read_text(), sources, recorded(FOLDER / folder, missing))
+        got = answered(header + (FOLDER / query).read_text(), sources, recorded(FOLDER / folder, missing))
     except Exception:
         if missing:
             pytest.skip(f"a fragment of our plan is not recorded: {missing[0]}")
