@@ -14,6 +14,16 @@ def command():
     return [sys.executable, str(Path(__file__).parent / "dropping.py")]
 
 
+class Coarse:
+    """The same, right only with a time unit of at least 50 ms."""
+
+    refuse = staticmethod(refuse)
+
+    @staticmethod
+    def command():
+        return [*command(), "50"]
+
+
 class Absent:
     """An engine whose program is missing."""
 

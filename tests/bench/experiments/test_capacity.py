@@ -45,6 +45,7 @@ LIMIT = Limit(delay=60_000, feeder=60_000, lasting=100)
 @pytest.fixture
 def engines(monkeypatch):
     known = {"drops": dropping_engine, "absent": dropping_engine.Absent, "live": streamgauge.engines.load("live")}
+    known["coarse"] = dropping_engine.Coarse
     monkeypatch.setattr("streamgauge.bench.experiments.capacity.load_engine", known.__getitem__)
     monkeypatch.setattr("streamgauge.bench.experiments.plan.load_engine", known.__getitem__)
     monkeypatch.setattr("streamgauge.bench.experiments.running.load_engine", known.__getitem__)
@@ -84,6 +85,15 @@ def test_the_smallest_window_is_found(experiment, engines, spark, tmp_path):
     (found,) = capacities(experiment, asked(experiment, "window", least=400, most=500), Doing(tmp_path, lambda: spark))
     assert found.passed == 500
     assert 400 <= found.failed < 500
+
+
+def test_the_smallest_time_unit_is_found(experiment, engines, spark, tmp_path):
+    """The engine says nothing when it is asked for units of less than 50 ms."""
+    coarse = with_engines(experiment, ("coarse",))
+    sought = asked(coarse, "time-unit", start=51, least=49, most=51)
+    (found,) = capacities(coarse, sought, Doing(tmp_path, lambda: spark))
+    assert (found.passed, found.failed) == (50, 49)
+    assert found.beyond.bound is Bound.WRONG
 
 
 def test_an_engine_that_is_not_there_says_so(experiment, engines, spark, tmp_path):
