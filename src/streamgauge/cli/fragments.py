@@ -72,6 +72,8 @@ def serve(
     tokens, feeds = read_tokens(token_file), named_feeds(feed or ())
     check_tokens("127.0.0.1", tokens)  # anybody may read
     style = replace(_style(annotated, label, vocabulary), border=border)
+    if annotated == "implicit" and base is None and port == 0:
+        raise typer.BadParameter("implicit graphs are named by the server's address: give --base or --port")
     past = None if keep is None else Keep(span=_ms(keep, "--keep"))
     stores = _stores(data or (), [name for name, _ in feeds], store, past, style, base or f"http://{host}:{port}")
     datasets = _datasets(stores, page_size, triples or (), _ms(period, "--period"))
