@@ -7,7 +7,7 @@ from json import dumps
 from typing import Any, TypeAlias
 
 from streamgauge.bench.clients.asking import SERVICES, continuous, lasting
-from streamgauge.bench.clients.renewing import Update, updates
+from streamgauge.bench.clients.renewing import Renewal, Update, updates
 from streamgauge.bench.clients.rows import digest
 from streamgauge.bench.clients.scenario import Scenario
 from streamgauge.bench.expected.reports import definition
@@ -19,6 +19,7 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import Fed, Run, RunHeader
 from streamgauge.model.terms import Triple
 from streamgauge.semantics.profiles import FRAGMENTS, profile
+from streamgauge.services.fragments.style import Label
 from streamgauge.wire.lines import decode_answer
 
 Right: TypeAlias = Callable[[Mapping[str, Any]], bool | None]
@@ -42,7 +43,8 @@ class Fragments:
         self._scenario, self._static = scenario, tuple(static)
         by_time = {update.time: update for update in updates(elements, scenario.slack)}
         held = [(at, by_time[time]) for at, time in applied]
-        self._history = history(held, elements[0].stream)
+        adds = scenario.renewal == Renewal.PUBLISHED and scenario.label == Label.INTERVAL
+        self._history = added(held, elements[0].stream) if adds else history(held, elements[0].stream)
         self._valid: dict[ContinuousQuery, Valid] = {}
         self._digests: dict[tuple[int, tuple[object, ...]], str] = {}
 
@@ -62,6 +64,14 @@ def history(applied: Sequence[tuple[int, Update]], stream: str) -> list[StreamEl
     return [
         StreamElement(stream, at, number, update.triples, (), end)
         for number, ((at, update), end) in enumerate(zip(applied, [*ends, last], strict=True))
+    ]
+
+
+def added(applied: Sequence[tuple[int, Update]], stream: str) -> list[StreamElement]:
+    """What a server held that only adds facts, each until it ends: what the next update says begins before that."""
+    return [
+        StreamElement(stream, at, number, update.triples, (), at + update.until - update.time)
+        for number, (at, update) in enumerate(applied)
     ]
 
 

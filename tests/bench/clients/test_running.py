@@ -1,0 +1,57 @@
+"""Servers and crowds as processes: fragments that are renewed, live behind the service; all answers are right."""
+
+import shutil
+
+import pytest
+
+from streamgauge.bench.clients.programs import Program, ProgramError
+from streamgauge.bench.clients.running import Data, do
+from streamgauge.bench.clients.scenario import Scenario
+from streamgauge.bench.clients.serving import nginx
+from streamgauge.wire.stream import write
+from tests.bench.clients.boards import data, whole
+
+SHORT = {"seconds": 12, "spread": 0.0, "slack": 400}
+
+
+LONG = [pytest.param(system, marks=pytest.mark.prove) for system in ("streamer", "polling")]
+
+
+@pytest.mark.parametrize("system", ["incremental", *LONG])
+def test_fragments(tmp_path, system):
+    more = {"renewal": "plain", "period": 1000} if system == "polling" else {}
+    scenario = Scenario(system, 2, **SHORT, **more)
+    outcome = do(scenario, data(tmp_path, 30, 2000), tmp_path)
+    assert outcome.failures == ()
+    assert {each.client for each in outcome.answers} == {0, 1}
+    assert all(each.right for each in outcome.answers)
+    assert len(outcome.updates) >= 2
+    assert outcome.server_cpu > 0
+    assert outcome.clients_cpu > 0
+    assert outcome.details["requests"] > 0
+
+
+def test_a_service(tmp_path):
+    stream, static = tmp_path / "s.parquet", tmp_path / "s.nt"
+    write(whole(10, 2000), stream)
+    static.write_text("")
+    outcome = do(Scenario("live-cqels", 2, **SHORT), Data(stream, static), tmp_path)
+    assert outcome.failures == ()
+    assert outcome.verdict.startswith("right")
+    assert {each.client for each in outcome.answers} == {0, 1}
+    assert all(each.right for each in outcome.answers)
+
+
+@pytest.mark.prove
+@pytest.mark.skipif(nginx() is None, reason="nginx is not installed: Debian's nginx-light")
+def test_a_cache_in_front_has_clients_share_requests(tmp_path):
+    outcome = do(Scenario("incremental", 4, proxy=True, **SHORT), data(tmp_path, 30, 2000), tmp_path)
+    assert all(each.right for each in outcome.answers)
+    asked = max(each.requests for each in outcome.answers)
+    assert outcome.details["requests"] < 3 * asked
+    shutil.rmtree(tmp_path / "proxy")
+
+
+def test_a_program_that_fails_says_why():
+    with pytest.raises(ProgramError, match="KeyError"), Program("streamgauge.bench.clients.watchers", {}) as program:
+        program.wait_for("ready")
