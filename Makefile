@@ -38,6 +38,7 @@ bench: setup
 	$(RUN)/python -m benchmarks.scale
 	$(RUN)/python -m benchmarks.serving
 	$(RUN)/python -m benchmarks.soak
+	$(RUN)/python -m benchmarks.streamer
 
 clean:
 	rm -rf $(VENV) demo-out .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -7,6 +7,8 @@ Beside it the prototype on the iRail replay, 25-45 departures (facts: QueryStrea
 import argparse
 import asyncio
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from random import Random
 
 from rich.console import Console
@@ -16,6 +18,7 @@ from tests.services.fragments.streaming.boards import Boards, T
 from tests.services.fragments.streaming.simulated import BASE, Served, Wire, clock
 
 from streamgauge.services.fragments.annotations import methods
+from streamgauge.services.fragments.fetching.cache import Cache
 from streamgauge.services.fragments.streaming.watching import watch
 from streamgauge.services.fragments.style import Style
 
@@ -31,34 +34,75 @@ PROTOTYPE = {
     ("implicit", "streamer", "on"): "99-135",
     ("implicit", "streamer", "prototype"): "160-188",
 }
+PLANS = (
+    ("incremental", "on"),
+    ("incremental", "off"),
+    ("streamer", "on"),
+    ("streamer", "off"),
+    ("streamer", "prototype"),
+)
 UPDATE = 10_000
+LASTS = 12_000
 
 
-async def measured(method: str, plan: str, cache: str, cycles: int, size: int = 75) -> list[tuple[int, int, float]]:
-    """Requests, bytes on the wire both ways, and CPU time (ms, both sides) of each cycle."""
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """Requests, bytes both ways, CPU time of both sides (ms), and how old the oldest change was that it showed (s)."""
+
+    requests: int
+    received: int
+    cpu: float
+    stale: float
+
+
+async def measured(method: str, plan: str, cache: str, cycles: int, size: int = 75) -> list[Cycle]:
+    """The first answer of the train query, and what each cycle after it costs."""
     random = Random(1)
     served = Served(Style(method))
     boards = Boards(random, size)
-    boards.begin(served)
-    wire = Wire(served.app, random)
-    web = simulated.web(wire)
+    boards.begin(served, LASTS)
+    web = simulated.web(Wire(served.app, random))
     feeding = asyncio.create_task(_fed(boards, served))
-    found = []
-    before, cpu = (0, 0), time.process_time()
+    found: list[Cycle] = []
+    before, cpu, polled = (0, 0), time.process_time(), clock()
     answers = watch(
         QUERY, [f"{BASE}/trains"], plan=plan, cache=cache, whole=True, random=random, web=web, style=served.style
     )
     async for answer in answers:
         assert len(answer.added) == size
-        counts = web.counters
-        now = counts.requests, counts.received + counts.sent
-        found.append((now[0] - before[0], now[1] - before[1], (time.process_time() - cpu) * 1000))
+        now = web.counters.requests, web.counters.received + web.counters.sent
+        unseen = [at for at in served.changed if at > polled]
+        ms = (time.process_time() - cpu) * 1000
+        stale = (clock() - unseen[0]) / 1000 if unseen and found else 0.0
+        found.append(Cycle(now[0] - before[0], now[1] - before[1], ms, stale))
         if len(found) > cycles:
             break
-        before, cpu = now, time.process_time()
+        before, cpu, polled = now, time.process_time(), clock()
     await answers.aclose()
     feeding.cancel()
     return found
+
+
+async def sharing(plan: str, capacity: int, cycles: int) -> tuple[int, float, int]:
+    """Requests, hit rate and bytes of a cache that twelve queries share, by head sign and platform."""
+    random = Random(1)
+    served, boards = Served(Style()), Boards(random, 75)
+    boards.begin(served, LASTS)
+    web = simulated.web(Wire(served.app, random), cache=Cache(capacity))
+    feeding = asyncio.create_task(_fed(boards, served))
+
+    async def one(head: str, platform: int) -> None:
+        text = f"SELECT * {{ ?id <{T}headSign> '{head}'; <{T}platform> {platform}; <{T}delay> ?delay }}"
+        answers = watch(text, [f"{BASE}/trains"], plan=plan, whole=True, random=random, web=web)
+        for _ in range(cycles + 1):
+            await anext(answers)
+        await answers.aclose()
+
+    await asyncio.gather(*(one(head, platform) for head in ("Gent", "Brugge", "Lille") for platform in range(1, 5)))
+    feeding.cancel()
+    counts = web.counters
+    reused = counts.hits + counts.coalesced
+    return counts.requests, reused / (reused + counts.requests), web.cache.size
 
 
 async def _fed(boards: Boards, served: Served) -> None:
@@ -69,7 +113,7 @@ async def _fed(boards: Boards, served: Served) -> None:
         for name in names:
             boards.board[name]["delay"] += 60
         gone = [fact.triple for fact in served_delays(served, names)]
-        served.add(boards.dynamic(clock(), UPDATE + 2_000))
+        served.add(boards.dynamic(clock(), LASTS))
         served.remove(gone)
 
 
@@ -83,40 +127,45 @@ def served_delays(served: Served, names: list[str]) -> list:
 
 
 def main() -> None:
-    """Print the table."""
+    """Print the tables."""
     reading = argparse.ArgumentParser(description=__doc__)
     reading.add_argument("--cycles", type=int, default=5)
     reading.add_argument("--method", action="append", choices=methods())
     given = reading.parse_args()
-    table = Table(
-        "method", "plan", "cache", "first: requests", "kB", "ms", "cycle: requests", "kB", "ms", "prototype's requests"
-    )
-    for method in given.method or methods():
-        for plan, cache in (
-            ("incremental", "on"),
-            ("incremental", "off"),
-            ("streamer", "on"),
-            ("streamer", "off"),
-            ("streamer", "prototype"),
-        ):
-            first, *later = simulated.run(measured(method, plan, cache, given.cycles))
-            requests, kilobytes, ms = ([cycle[at] for cycle in later] for at in range(3))
+    console = Console(width=170)
+    console.print(_costs(given.method or methods(), given.cycles))
+    console.print(_shared(given.cycles))
+
+
+def _costs(names: Sequence[str], cycles: int) -> Table:
+    first = ("first: requests", "kB", "CPU ms")
+    later = ("cycle: requests", "kB", "CPU ms", "stale s")
+    table = Table("method", "plan", "cache", *first, *later, "prototype's requests")
+    for method in names:
+        for plan, cache in PLANS:
+            begun, *rest = simulated.run(measured(method, plan, cache, cycles))
             table.add_row(
-                method,
-                plan,
-                cache,
-                str(first[0]),
-                f"{first[1] / 1000:.1f}",
-                f"{first[2]:.0f}",
-                _span(requests, ""),
-                _span([each / 1000 for each in kilobytes], ".1f"),
-                _span(ms, ".0f"),
+                *(method, plan, cache),
+                *(str(begun.requests), f"{begun.received / 1000:.1f}", f"{begun.cpu:.0f}"),
+                _span([each.requests for each in rest], ""),
+                _span([each.received / 1000 for each in rest], ".1f"),
+                _span([each.cpu for each in rest], ".0f"),
+                _span([each.stale for each in rest], ".1f"),
                 PROTOTYPE.get((method, plan, cache), ""),
             )
-    Console(width=150).print(table)
+    return table
 
 
-def _span(values: list[float], form: str) -> str:
+def _shared(cycles: int) -> Table:
+    table = Table("plan", "shared cache, kB at most", "requests of 12 queries", "reused", "kB held")
+    for plan in ("incremental", "streamer"):
+        for capacity in (0, 100_000, 1_000_000, 64 * 2**20):
+            requests, rate, size = simulated.run(sharing(plan, capacity, cycles))
+            table.add_row(plan, f"{capacity / 1000:.0f}", str(requests), f"{rate:.0%}", f"{size / 1000:.0f}")
+    return table
+
+
+def _span(values: Sequence[float], form: str) -> str:
     low, high = format(min(values), form), format(max(values), form)
     return low if low == high else f"{low}-{high}"
 

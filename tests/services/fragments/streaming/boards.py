@@ -50,8 +50,8 @@ class Boards:
             for key, value in values.items()
         ]
 
-    def begin(self, served):
-        served.add([fact for name in self.board for fact in self.static(name)] + self.dynamic(clock()))
+    def begin(self, served, lasts=LASTS):
+        served.add([fact for name in self.board for fact in self.static(name)] + self.dynamic(clock(), lasts))
 
     def step(self, served):
         """An update: some change, one leaves, one comes; what is static of it is there first."""

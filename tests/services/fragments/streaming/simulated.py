@@ -68,6 +68,7 @@ class Served:
     period: int | None = None
     held: dict = field(default_factory=dict)
     history: dict = field(default_factory=dict)
+    changed: list = field(default_factory=list)
 
     def __post_init__(self):
         self.dataset = DataSet(self.name, MemoryStore(), self.style, clock, self.page_size, period=self.period)
@@ -96,6 +97,7 @@ class Served:
     def _note(self):
         facts = tuple(Fact(triple, *each) for triple, times in self.held.items() for each in times)
         self.history[self.dataset.version.decode()] = facts
+        self.changed.append(clock())
 
 
 class _Body(httpx.AsyncByteStream):
@@ -145,7 +147,7 @@ def web(wire, skew=0, cache=None, limits=None):
         lambda: clock() + skew,
         asyncio.sleep,
         limits=limits or Limits(),
-        cache=cache or Cache(),
+        cache=Cache() if cache is None else cache,
         allowed=("data.test",),
         random=wire.random,
     )

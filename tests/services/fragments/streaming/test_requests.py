@@ -20,14 +20,14 @@ from tests.services.fragments.streaming.simulated import BASE, START, Served, Wi
 @pytest.mark.parametrize("name", methods())
 def test_first_in_six_requests_then_one_that_is_small(name):
     first, *later = run(measured(name, "incremental", "on", 3))
-    assert first[0] <= (6 if name == "graphs" else 12)
-    assert max(cycle[0] for cycle in later) <= 3
-    assert max(cycle[1] for cycle in later) < (5000 if name in ("graphs", "singleton") else 25_000)
+    assert first.requests <= (6 if name == "graphs" else 12)
+    assert max(cycle.requests for cycle in later) <= 3
+    assert max(cycle.received for cycle in later) < (5000 if name in ("graphs", "singleton") else 25_000)
 
 
 def test_a_cache_saves_most_of_what_the_published_plan_asks():
     costs = {cache: run(measured("graphs", "streamer", cache, 3, 20)) for cache in ("on", "off", "prototype")}
-    later = {cache: max(cycle[0] for cycle in found[1:]) for cache, found in costs.items()}
+    later = {cache: max(cycle.requests for cycle in found[1:]) for cache, found in costs.items()}
     assert later["on"] * 5 < later["off"]
     assert later["prototype"] < later["off"]
 
