@@ -20,6 +20,7 @@ from streamgauge.query import QueryError
 from streamgauge.semantics.profiles import UnknownProfileError
 from streamgauge.semantics.refusal import OutOfOrderError, RefusedError, StreamNameError
 from streamgauge.services.fragments.annotations import UnknownMethodError
+from streamgauge.services.fragments.storing.disk import FolderError
 from streamgauge.services.fragments.storing.indexed import KeepError
 from streamgauge.services.fragments.streaming.asked import RefusedQueryError
 from streamgauge.services.web.tokens import TokenError
@@ -55,6 +56,7 @@ BAD_INPUT = (
     TokenError,
     RefusedQueryError,
     UnknownMethodError,
+    FolderError,
     KeepError,
 )
 """What a user can put right: printed as its sentence, without a stack trace."""
