@@ -185,6 +185,12 @@ def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
         DiskStore(tmp_path)
 
 
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(FolderError, match="not a folder that can be written"):
+        DiskStore(tmp_path / "file")
+
+
 def test_what_left_is_kept_from_the_beginning_or_never(tmp_path: Path) -> None:
     store = DiskStore(tmp_path)
     store.change((), [(A, None)])

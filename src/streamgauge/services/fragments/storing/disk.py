@@ -4,7 +4,7 @@ import fcntl
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Lock
-from typing import Final
+from typing import BinaryIO, Final
 
 import lmdb
 
@@ -28,16 +28,7 @@ class DiskShelf:
     """One LMDB environment; FolderError when it is in use, damaged, or of another format."""
 
     def __init__(self, folder: Path, limit: int = LIMIT) -> None:
-        self._folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
-        self._held = (folder / "held").open("wb")
-        try:
-            fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            self._held.close()
-            raise FolderError(
-                f"{folder}: another process, or another store, has it open; give another folder"
-            ) from error
+        self._folder, self._held = folder, _held(folder)
         try:
             self._environment = lmdb.open(str(folder), map_size=limit, readahead=False, max_readers=8)
             self._reading = self._environment.begin()
@@ -96,6 +87,21 @@ class DiskShelf:
         elif found != _THIS:
             self.close()
             raise FolderError(f"{self._folder}: written in format {found.decode()}, this reads {_THIS.decode()}")
+
+
+def _held(folder: Path) -> BinaryIO:
+    """The file by which this process alone has the folder, which is made when it is not there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        held = (folder / "held").open("wb")
+    except OSError as error:
+        raise FolderError(f"{folder}: not a folder that can be written ({error}); give another") from error
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        held.close()
+        raise FolderError(f"{folder}: another process, or another store, has it open; give another folder") from error
+    return held
 
 
 def _sized(writes: Writes) -> Iterator[tuple[bytes, bytes | None]]:
