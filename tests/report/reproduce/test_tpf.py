@@ -111,7 +111,7 @@ def test_capacity_asks_for_every_client_to_be_fresh():
     scenario = sized(QUICK, 10_000, 3)
     assert scenario.beside == 23
     found = outcome(scenario)
-    assert staleness(found) == 900
+    assert staleness(found) == 700
     assert staleness(replace(found, answers=found.answers[:5])) is None
     assert capacity([Carried(10_000, Found(3.0, None), ((3, 900.0),))]).lines[0].cells == (
         "10,000", "3", "–", "3: 900 ms",
