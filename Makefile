@@ -37,6 +37,7 @@ bench: setup
 	$(RUN)/python -m benchmarks.engines --quick
 	$(RUN)/python -m benchmarks.scale
 	$(RUN)/python -m benchmarks.serving
+	$(RUN)/python -m benchmarks.stores --sizes 100000
 	$(RUN)/python -m benchmarks.soak
 	$(RUN)/python -m benchmarks.streamer
 
