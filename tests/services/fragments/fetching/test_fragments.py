@@ -272,8 +272,10 @@ def test_metadata_in_the_data_graph() -> None:
 
 def test_a_topic_in_the_data_is_no_metadata() -> None:
     topic = "<http://xmlns.com/foaf/0.1/primaryTopic>"
-    data = [*DATA, ("<urn:g>", topic, "<urn:me>", "<urn:g>"), ("<urn:g>", f"<{VOID}triples>", '"1"', "<urn:g>")]
-    assert set(ask(FakeServer(data), EVERY).quads) == set(data)
+    data = [("<urn:e>", topic, "<urn:f>", "<urn:e>"), ("<urn:e>", f"<{VOID}triples>", '"2"', "<urn:e>"), *DATA]
+    data = [*data, ("<urn:g>", topic, "<urn:me>", "<urn:g>"), ("<urn:g>", f"<{VOID}triples>", '"1"', "<urn:g>")]
+    for size in (100, 3):
+        assert set(ask(FakeServer(data, size=size), EVERY).quads) == set(data)
 
 
 def test_blank_nodes_of_two_pages_are_two() -> None:

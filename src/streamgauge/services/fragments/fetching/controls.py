@@ -15,6 +15,7 @@ _SD = "http://www.w3.org/ns/sparql-service-description#"
 _RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 _TOPIC = "<http://xmlns.com/foaf/0.1/primaryTopic>"
 _COUNTS = (f"<{_VOID}triples>", f"<{_HYDRA}totalItems>")
+_SUBSET, _VIEW = f"<{_VOID}subset>", f"<{_HYDRA}view>"
 _NEXT = (f"<{_HYDRA}next>", f"<{_HYDRA}nextPage>")
 _OF_CONTROLS: Final = (f"<{_HYDRA}", f"<{_VOID}", f"<{_SD}", "<http://purl.org/dc/terms/", _TOPIC, RDF_TYPE)
 
@@ -100,21 +101,24 @@ def page(quads: tuple[Quad, ...], response: Response, asked: str) -> Page:
 
 
 def _metadata_graph(quads: tuple[Quad, ...], own: tuple[Term, ...]) -> Term | None:
-    """The graph that says that its topic is the page, or else one that has a topic and Hydra's controls."""
+    """The graph whose topic is the page, or what that is part of; or else one that has a topic and Hydra's controls."""
     topics: dict[Term, list[Term]] = {}
+    wholes: dict[Term, list[Term]] = {}
     controlled: set[Term] = set()
     for subject, predicate, object_, graph in quads:
         if predicate == _TOPIC and subject == graph:
             topics.setdefault(graph, []).append(object_)
         if graph != DEFAULT and predicate.startswith((f"<{_HYDRA}", f"<{_VOID}")):
             controlled.add(graph)
-    exact = [graph for graph, found in topics.items() if set(found) & set(own)]
+            if predicate in (_SUBSET, _VIEW) and (object_ in own or subject in own):
+                wholes.setdefault(graph, []).append(subject)
+    exact = [graph for graph, found in topics.items() if set(found) & {*own, *wholes.get(graph, ())}]
     return next((graph for graph in (*exact, *topics) if graph in controlled), None)
 
 
 def _wholes(said: _Said, own: tuple[Term, ...]) -> tuple[Term, ...]:
     """What the page is said to be part of, last said first: the fragment, then the data set."""
-    parts = (*said.pairs(f"<{_VOID}subset>"), *((whole, part) for part, whole in said.pairs(f"<{_HYDRA}view>")))
+    parts = (*said.pairs(_SUBSET), *said.pairs(_VIEW))
     return tuple(whole for whole, part in reversed(parts) if part in own)
 
 
@@ -148,7 +152,7 @@ def _without_controls(quads: tuple[Quad, ...], said: _Said) -> tuple[Quad, ...]:
     forms = {form for _, form in said.pairs(f"<{_HYDRA}search>")}
     subjects = {dataset for dataset, _ in said.pairs(f"<{_HYDRA}search>")} | forms
     subjects |= {mapping for form in forms for mapping in said.of(form, f"<{_HYDRA}mapping>")}
-    subjects |= {subject for subject, _ in said.pairs(*_COUNTS, *_NEXT, f"<{_HYDRA}view>")}
+    subjects |= {subject for subject, _ in said.pairs(*_COUNTS, *_NEXT, _VIEW)}
     subjects |= {subject for subject, topic in said.pairs(_TOPIC) if topic in subjects}
     if not forms:
         return quads
