@@ -28,11 +28,6 @@ class Holding:
         self._enter(now - before)
         self._holding[source] = now
 
-    def passed(self, source: Hashable, at: int) -> None:
-        """A source shows a later time, its facts are as they were."""
-        facts, _ = self._facts[source]
-        self.fetched(source, facts, at)
-
     def border(self, source: Hashable) -> int | None:
         """When a fact of the source begins or ends to hold next (ms of its clock); ``None`` when none will."""
         facts, at = self._facts[source]

@@ -56,19 +56,16 @@ class Fragment:
 
     def moved(self, changed: Changed) -> "Fragment":
         """The fragment after what changed."""
-        added, removed = self._own(changed.added), self._own(changed.removed)
+        added, removed = (frozenset(filter(self.has, quads)) for quads in (changed.added, changed.removed))
         part = Fetched((), changed.at, changed.until, None, changed.version)
         if not added and not removed:
             return replace(self, parts=(part,))
         return replace(self, quads=self.quads - removed | added, parts=(part,), _by={})
 
-    def _own(self, quads: Iterable[Quad]) -> frozenset[Quad]:
+    def has(self, quad: Quad) -> bool:
+        """Whether a quad is one of it, when it is there."""
         pattern, variable = self.key
-        found = (quad for quad in quads if takes(pattern, quad))
-        if variable is None:
-            return frozenset(found)
-        place = pattern.nodes.index(variable)
-        return frozenset(quad for quad in found if quad[place] in self.terms)
+        return takes(pattern, quad) and (variable is None or quad[pattern.nodes.index(variable)] in self.terms)
 
 
 @dataclass(slots=True)

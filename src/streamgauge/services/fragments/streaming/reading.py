@@ -1,6 +1,6 @@
 """The facts that a query needs, read from its sources again and again with few requests."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -36,6 +36,10 @@ SETTLED: Final = 300_000
 
 SMALL: Final = 400
 """Quads for each pattern of a query: a data set with fewer is not counted pattern by pattern, but read at once."""
+
+
+MUCH: Final = 1_000
+"""Changed quads of which most are nobody's beyond which a source is read page by page instead."""
 
 
 class Renewal(StrEnum):
@@ -105,6 +109,7 @@ class Reader:
         self._order: list[int] = []
         self._followed: list[dict[Key, Fragment]] = [{} for _ in sources]
         self._seen: list[frozenset[object]] = [frozenset() for _ in sources]
+        self._left: set[str] = set()
 
     async def read(self, given: Values | None = None) -> list[Read]:
         """The facts by source, each as it was at one version; ``given`` are the values that come from outside.
@@ -132,14 +137,19 @@ class Reader:
         known = versions(parts_of(held.values()))
         changed = await source.changed(next(iter(known))) if len(known) == 1 else None
         if changed is not None:
+            if _busy_elsewhere(changed, held.values()):
+                self._left.add(source.address)
             return Part(source, {key: each.moved(changed) for key, each in held.items()})
         part = Part(source)
-        if await source.count(ALL) <= SMALL * len(self._asking):
+        by_subject = any(isinstance(each.pattern.subject, str) for each in self._wanted)
+        if not by_subject and await source.count(ALL) <= SMALL * len(self._asking):
             await part.take_all(predicates_of(self._asking))
         return part
 
     def _follows(self, source: Source) -> TypeGuard[Changing]:
-        return self._renewal is Renewal.CHANGES and getattr(source, "changes", None) is not None
+        """Whether a source is read by what changed, of which not too much has nothing to do with the query."""
+        offers = self._renewal is Renewal.CHANGES and getattr(source, "changes", None) is not None
+        return offers and source.address not in self._left
 
     def _torn(self, at: int, part: Part) -> bool:
         """Whether what was read of a source is of several versions."""
@@ -226,6 +236,15 @@ class Reader:
 
 async def _count(parts: Sequence[Part], asked: Asking) -> int:
     return sum(await together(part.source.count(asked.entry) for part in parts))
+
+
+def _busy_elsewhere(changed: Changed, held: Iterable[Fragment]) -> bool:
+    """Whether much changed of which few quads are of what is held."""
+    quads = [*changed.added, *changed.removed]
+    if len(quads) <= MUCH:
+        return False
+    fragments = list(held)
+    return sum(any(each.has(quad) for each in fragments) for quad in quads) * 10 < len(quads)
 
 
 def _stamp(fetched: Fetched) -> object:
