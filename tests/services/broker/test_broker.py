@@ -32,8 +32,8 @@ def test_publishing_what_is_there_changes_nothing():
 
 def test_a_repeated_key_is_acknowledged_and_does_nothing():
     made = broker()
-    told = listening(made, ["students"])["students"]
     made.load(BASE)
+    told = listening(made, ["students"])["students"]
     assert made.publish(student(1), key="k") == Receipt(1)
     made.delete(student(1))
     assert made.publish(student(1), key="k") == Receipt(1, repeated=True)
@@ -140,6 +140,13 @@ def test_a_channel_begins_with_its_answer_and_ends_with_a_word():
         with pytest.raises(UnknownChannelError, match="there is no channel c"):
             each("c")
     made.publish(student(2))
+
+
+def test_nothing_is_loaded_past_channels():
+    made = broker()
+    listening(made, ["students"])
+    with pytest.raises(ValueError, match="publish instead"):
+        made.load(BASE)
 
 
 def test_what_is_beyond_a_limit_is_refused_by_name():

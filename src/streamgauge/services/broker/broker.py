@@ -98,8 +98,10 @@ class Broker:
             self._channels[subscriber.channel].acknowledged[subscriber.name] = subscriber.acknowledged
 
     def load(self, triples: Iterable[Triple]) -> None:
-        """Many facts are published; nobody is told. Meant for before there are channels."""
+        """Many facts are there, before there are channels; ValueError when there are."""
         with self._evaluating:
+            if self._channels:
+                raise ValueError("there are channels already, whose subscribers would not be told: publish instead")
             found = tuple(triples)
             self._journal.load(found)
             self._strategy.load(found)
