@@ -123,6 +123,8 @@ class Wire(httpx.AsyncBaseTransport):
     delay: tuple[float, float] = (0.005, 0.06)
     log: list = field(default_factory=list)
     spoil: object = None
+    foreign: bool = False
+    """Whether it is a server that says nothing of versions, lifetimes and changes."""
 
     def __post_init__(self):
         self._inner = httpx.ASGITransport(self.app)
@@ -132,11 +134,22 @@ class Wire(httpx.AsyncBaseTransport):
         at = clock()
         response = self.spoil(request) if self.spoil is not None else None
         if response is None:
+            if self.foreign:
+                request.headers.pop("accept-encoding", None)
             response = await self._inner.handle_async_request(request)
+            if self.foreign:
+                response = await _bare(response)
         length = int(response.headers.get("content-length", 0))
         self.log.append((at, response.status_code, response.headers.get(VERSION), length, str(request.url)))
         await asyncio.sleep(self.random.uniform(*self.delay))
         return response
+
+
+async def _bare(response):
+    """What a server that is not ours would say of the same."""
+    kept = {name: response.headers[name] for name in ("content-type", "date")}
+    body = (await response.aread()).replace(b"urn:streamgauge:changes", b"urn:other")
+    return httpx.Response(response.status_code, headers=kept, stream=_Body(body))
 
 
 def web(wire, skew=0, cache=None, limits=None):

@@ -73,6 +73,36 @@ def apart(text, facts, answer):
     return difference(expected, Result(answer.kind, answer.columns, answer.added))
 
 
+async def foreign(seed, minutes):
+    """Answers of polls that no update fell into, of a server that says nothing of versions: how far they are off."""
+    random = Random(seed)
+    served = Served(Style(), page_size=20)
+    wire = Wire(served.app, random, foreign=True)
+    text = PREFIX + QUERIES[seed]
+    plain = sparql(restated(parse_sparql(text)))
+    until = clock() + minutes * 60_000
+    feeding = asyncio.create_task(Boards(random).run(served, until))
+    answers = watch(text, [f"{BASE}/trains"], whole=True, random=random, settled=0, web=simulated.web(wire))
+    wrong, seen, count = [], 0, 0
+    async for answer in answers:
+        quiet = not any(wire.log[seen][0] <= at <= clock() for at in served.changed)
+        seen, count = len(wire.log), count + quiet
+        if quiet and (trouble := apart(plain, list(served.history.values())[-1], answer)):
+            wrong.append(trouble)
+        if clock() >= until:
+            break
+    await answers.aclose()
+    feeding.cancel()
+    return count, wrong
+
+
+@pytest.mark.parametrize("seed", range(len(QUERIES)))
+def test_a_server_that_says_nothing_of_versions_is_asked_page_by_page(seed):
+    count, wrong = run(foreign(seed, 3))
+    assert count > 5
+    assert not wrong, wrong[:2]
+
+
 PLANS = list(product(("incremental", "streamer"), ("on", "off")))
 STYLES = list(product(methods(), (Label.EXPIRATION, Label.INTERVAL)))
 

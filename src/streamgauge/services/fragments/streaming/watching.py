@@ -86,17 +86,23 @@ class Forgetful:
         return await self.plan.poll()
 
 
-async def follow(
+def follow(
     query: str | QueryForm, addresses: Sequence[str], terms: Terms, web: Web | None = None
 ) -> AsyncGenerator[Answer, None]:
     """The answers of a query under these terms, for ever; ``watch`` says the rest."""
     understood = asked(query)
     if terms.plan not in PLANS:
         raise UnknownPlanError(f"there is no plan {terms.plan!r}: there are {', '.join(PLANS)}")
+    return _answers(understood, tuple(addresses), terms, web)
+
+
+async def _answers(
+    asked: Asked, addresses: Sequence[str], terms: Terms, web: Web | None
+) -> AsyncGenerator[Answer, None]:
     own = web or Web(guarded_client(), wall_clock, asyncio.sleep)
-    prepare = partial(prepared, understood, tuple(addresses), terms, own)
+    prepare = partial(prepared, asked, addresses, terms, own)
     loop = Following(
-        understood, prepare, own.round, own.clock, own.sleep, terms.timing, terms.sends, terms.tell, terms.random
+        asked, prepare, own.round, own.clock, own.sleep, terms.timing, terms.sends, terms.tell, terms.random
     )
     answers = loop.answers()
     try:
@@ -135,7 +141,7 @@ def watch(
 
     The first answer has all rows, the others what came and what went, or all rows again (``whole``). ``instant`` is the
     server's time. ``plan`` is incremental or streamer, ``cache`` on, off or prototype. QueryError, RefusedQueryError or
-    UnknownPlanError, at the first answer, for what can't be asked; what fails later is told to ``tell``, and retried.
+    UnknownPlanError, at once, for what can't be asked; what fails later is told to ``tell``, and retried.
     A ``web`` may be shared by several watches, and stays open.
     """
     sends = Sends.WHOLE if whole else Sends.CHANGES
