@@ -19,7 +19,7 @@ class Standing:
 
     def __init__(self, form: QueryForm, pool: "Queries") -> None:
         self.form, self._pool = form, pool
-        self._asked: list[tuple[Running, Taker, tuple[Term, ...]]] = []
+        self._asked: list[tuple[Running[Standing], Taker[Standing], tuple[Term, ...]]] = []
         try:
             self.kept = Kept(form, self)
         except BaseException:
@@ -53,8 +53,8 @@ class Queries:
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
-        self._shapes: dict[Shape, Running] = {}
-        self._touched: list[object] = []
+        self._shapes: dict[Shape, Running[Standing]] = {}
+        self._touched: list[Standing] = []
 
     def ask(self, form: QueryForm) -> Standing:
         """A query, answered at once; UnsupportedError names what of it is not kept incrementally."""
@@ -62,11 +62,13 @@ class Queries:
 
     def touched(self) -> Iterable[Standing]:
         """Queries whose answers may have changed, each once."""
-        found = dict.fromkeys(each for each in self._touched if isinstance(each, Standing))
+        found = dict.fromkeys(self._touched)
         self._touched.clear()
         return found
 
-    def enter(self, taker: Taker, asked: Asked) -> tuple[Running, Taker, tuple[Term, ...]]:
+    def enter(
+        self, taker: Taker[Standing], asked: Asked
+    ) -> tuple[Running["Standing"], Taker["Standing"], tuple[Term, ...]]:
         """A pattern is asked for."""
         kind, constants = shape(asked)
         running = self._shapes.get(kind)
@@ -75,7 +77,7 @@ class Queries:
         running.enter(taker, constants)
         return running, taker, constants
 
-    def leave(self, running: Running, taker: Taker, constants: tuple[Term, ...]) -> None:
+    def leave(self, running: Running[Standing], taker: Taker[Standing], constants: tuple[Term, ...]) -> None:
         """It is no more."""
         if running.leave(taker, constants):
             running.stop()

@@ -5,6 +5,7 @@ All queries with patterns of a shape share its joins; what is found goes to thos
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 from streamgauge.compute.changes.bags import Bag
 from streamgauge.compute.changes.plans import Asked
@@ -12,6 +13,8 @@ from streamgauge.compute.standing.facts import Facts
 from streamgauge.compute.standing.joins import Joined, Local, Text, joined, tell, untell
 from streamgauge.model.algebra import Call, Expression, Node, TriplePattern, Var
 from streamgauge.model.terms import RDF_TYPE, Term
+
+Owner = TypeVar("Owner")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,27 +67,27 @@ def shape(asked: Asked) -> tuple[Shape, tuple[Term, ...]]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Taker:
+class Taker(Generic[Owner]):
     """Where the solutions for some constants go; ``owner`` is touched when the first one comes."""
 
     found: Bag
-    owner: object
+    owner: Owner
 
 
-class Running:
+class Running(Generic[Owner]):
     """A shape over facts: its takers by their constants."""
 
-    def __init__(self, shape: Shape, facts: Facts, touch: Callable[[object], None]) -> None:
+    def __init__(self, shape: Shape, facts: Facts, touch: Callable[[Owner], None]) -> None:
         self.shape = shape
         self._facts = facts
-        self._takers: dict[object, list[tuple[Bag, object]]] = {}
+        self._takers: dict[object, list[tuple[Bag, Owner]]] = {}
         self._known: list[dict[Term, int]] = [{} for _ in shape.keys]
         finish = _Routed(shape, self._takers, self._known, touch)
         self._joined: Joined = joined(facts, shape.patterns, shape.conditions, finish)
         for reader in self._joined.readers:
             tell(facts, reader)
 
-    def enter(self, taker: Taker, constants: Sequence[Term]) -> None:
+    def enter(self, taker: Taker[Owner], constants: Sequence[Term]) -> None:
         """A taker asks with these constants; it has all solutions there are at once."""
         key = _key(constants)
         before, self._takers[key] = self._takers.get(key, []), [(taker.found, taker.owner)]
@@ -93,7 +96,7 @@ class Running:
         self._joined.begin(*constants)
         self._takers[key] = [*before, *self._takers[key]]
 
-    def leave(self, taker: Taker, constants: Sequence[Term]) -> bool:
+    def leave(self, taker: Taker[Owner], constants: Sequence[Term]) -> bool:
         """A taker asks no more; whether nobody does."""
         key = _key(constants)
         left = [each for each in self._takers[key] if each[0] is not taker.found]
@@ -118,13 +121,13 @@ def _key(constants: Sequence[Term]) -> object:
 
 
 @dataclass(frozen=True)
-class _Routed:
+class _Routed(Generic[Owner]):
     """Solutions go to those that ask with their constants; where nobody does, the rest is not joined."""
 
     shape: Shape
-    takers: dict[object, list[tuple[Bag, object]]]
+    takers: dict[object, list[tuple[Bag, Owner]]]
     known: list[dict[Term, int]]
-    touch: Callable[[object], None]
+    touch: Callable[[Owner], None]
 
     @property
     def keys(self) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
 
 Line = TypeVar("Line")
 """What one answer is: a line of JSON where nothing else is said."""
@@ -30,8 +30,7 @@ class Bounds(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Numbered(Generic[Line]):
+class Numbered(NamedTuple, Generic[Line]):
     """An answer with its number, from 1, and its size in bytes."""
 
     number: int
