@@ -10,7 +10,7 @@ from streamgauge.bench.experiments.capacity_search import Found
 from streamgauge.report.reproduce import tpf_plan as plan
 from streamgauge.report.reproduce.page import page
 from streamgauge.report.reproduce.tpf import Wanted, reproduce, reproduction
-from streamgauge.report.reproduce.tpf_capacity import Carried, sized, staleness
+from streamgauge.report.reproduce.tpf_capacity import Carried, carried, sized, staleness
 from streamgauge.report.reproduce.tpf_capacity import table as capacity
 from streamgauge.report.reproduce.tpf_claims import claims
 from streamgauge.report.reproduce.tpf_measured import Measured, crossing, growth, measure, per_client
@@ -129,3 +129,19 @@ def test_what_is_kept_is_shown_and_not_measured_again(tmp_path):
     assert measured.of(scenario) == outcome(scenario)
     made = reproduce(Wanted(QUICK, tmp_path, done=True), lambda: pytest.fail("no Spark"), lambda _what, _share: None)
     assert made.data["outcomes"][0]["right"] == 15
+
+
+class Pretended:
+    """Fresh up to a hundred clients."""
+
+    def outcome(self, scenario):
+        found = outcome(scenario)
+        answers = [replace(each, client=client) for client in range(scenario.clients) for each in found.answers[:5]]
+        slow = [replace(each, received=each.received + 9_000) for each in answers]
+        return replace(found, answers=tuple(answers if scenario.clients <= 100 else slow))
+
+
+def test_the_most_clients_are_searched():
+    found = carried(QUICK, 10_000, Pretended(), lambda _what, _share: None)
+    assert found.found.passed <= 100 < found.found.failed <= 1.25 * found.found.passed
+    assert {clients <= 100: late for clients, late in found.tried} == {True: 700, False: 9_700}
