@@ -18,7 +18,7 @@ from tests.services.fragments.fetching.test_servers import HOST, Served
 from streamgauge.model.algebra import Var
 from streamgauge.services.fragments.fetching.contract import Binding
 from streamgauge.services.fragments.fetching.joins import solve
-from streamgauge.services.fragments.fetching.matching import binding, substituted
+from streamgauge.services.fragments.fetching.matching import bindings, substituted
 from streamgauge.services.fragments.fetching.sources import open_source
 from streamgauge.services.fragments.fetching.sources.fragments import Fragments
 from streamgauge.services.fragments.fetching.web import Web
@@ -50,7 +50,7 @@ async def row_by_row(patterns: Sequence[QuadPattern], source: Fragments) -> list
         for row in rows:
             narrow = substituted(pattern, row)
             quads = (await source.fetch(narrow)).quads
-            found += [{**row, **each} for each in (binding(narrow, quad) for quad in quads) if each is not None]
+            found += [{**row, **each} for each in bindings(narrow, quads)]
         rows = found
     return rows
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from streamgauge.model.algebra import Var
 from streamgauge.model.terms import Term
 from streamgauge.services.fragments.fetching.contract import Binding, Fetched, Solved, Source, SourceError
-from streamgauge.services.fragments.fetching.matching import binding, restrictions, substituted
+from streamgauge.services.fragments.fetching.matching import bindings, restrictions, substituted
 from streamgauge.services.fragments.fetching.together import together
 from streamgauge.services.fragments.fetching.web import Web
 from streamgauge.services.fragments.quads import QuadPattern
@@ -75,8 +75,7 @@ class _Solving:
         seeds = rows if rows != [{}] else ()
         found = await together(source.fetch(pattern, seeds) for source in self.sources)
         self.fetched.append(found)
-        quads = dict.fromkeys(quad for each in found for quad in each.quads)
-        matched = [each for each in (binding(pattern, quad) for quad in quads) if each is not None]
+        matched = bindings(pattern, (quad for each in found for quad in each.quads))
         return _joined(rows, _distinct(matched), self.web.limits.rows)
 
 
@@ -94,18 +93,21 @@ def _distinct(rows: list[Binding]) -> list[Binding]:
 def _joined(left: list[Binding], right: list[Binding], limit: int) -> list[Binding]:
     """The natural join; a hash of what both sides bind, a scan for rows that bind less."""
     shared = _shared(left, right)
+    loose = bool(right) and any(variable in row for row in left for variable in right[0] if variable not in shared)
     table: dict[tuple[Term, ...], list[Binding]] = {}
     for row in right:
         table.setdefault(tuple(row[variable] for variable in shared), []).append(row)
     joined: list[Binding] = []
     for row in left:
         candidates = table.get(tuple(row[variable] for variable in shared), ())
-        joined += [
-            {**row, **other} for other in candidates if all(row.get(v, term) == term for v, term in other.items())
-        ]
+        joined += [{**row, **other} for other in candidates if not loose or _compatible(row, other)]
         if len(joined) > limit:
             raise SourceError("join", f"has more than {limit} rows: connect its patterns, or raise the limit `rows`")
     return joined
+
+
+def _compatible(row: Binding, other: Binding) -> bool:
+    return all(row.get(variable, term) == term for variable, term in other.items())
 
 
 def _shared(left: list[Binding], right: list[Binding]) -> list[Var]:

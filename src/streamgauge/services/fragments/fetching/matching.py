@@ -1,6 +1,8 @@
 """Quads against patterns, and what seeds leave open of a pattern."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 
 from streamgauge.model.algebra import Node, Var
 from streamgauge.model.terms import Term, is_blank, is_literal
@@ -8,21 +10,45 @@ from streamgauge.services.fragments.fetching.contract import Binding
 from streamgauge.services.fragments.quads import ANYWHERE, DEFAULT, Quad, QuadPattern
 
 
-def binding(pattern: QuadPattern, quad: Quad) -> Binding | None:
-    """The solution mapping by which a quad matches; ``None`` when it does not. A graph's variable is a named graph."""
-    found: Binding = {}
-    for node, term in zip(pattern.nodes, quad, strict=True):
-        if not isinstance(node, Var):
-            if node != term:
-                return None
-        elif node != ANYWHERE and found.setdefault(node, term) != term:
-            return None
-    return None if isinstance(pattern.graph, Var) and pattern.graph != ANYWHERE and quad[3] == DEFAULT else found
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """A pattern by its places: terms, the first of each variable, later ones with the first that they repeat."""
+
+    terms: tuple[tuple[int, Term], ...]
+    variables: tuple[tuple[Var, int], ...]
+    repeated: tuple[tuple[int, int], ...]
+    named: bool
+    """Whether its graph is a variable, which stands for a named graph."""
+
+
+@lru_cache(maxsize=1000)
+def _places(pattern: QuadPattern) -> _Places:
+    nodes = [(place, node) for place, node in enumerate(pattern.nodes) if node != ANYWHERE]
+    first = {node: place for place, node in reversed(nodes) if isinstance(node, Var)}
+    return _Places(
+        tuple((place, node) for place, node in nodes if not isinstance(node, Var)),
+        tuple((variable, first[variable]) for variable in pattern.variables),
+        tuple((place, first[node]) for place, node in nodes if isinstance(node, Var) and first[node] != place),
+        isinstance(pattern.graph, Var) and pattern.graph != ANYWHERE,
+    )
 
 
 def matching(pattern: QuadPattern, quads: Iterable[Quad]) -> tuple[Quad, ...]:
     """The distinct quads that match, in order."""
-    return tuple(quad for quad in dict.fromkeys(quads) if binding(pattern, quad) is not None)
+    places = _places(pattern)
+    return tuple(
+        quad
+        for quad in dict.fromkeys(quads)
+        if all(quad[place] == term for place, term in places.terms)
+        and all(quad[place] == quad[first] for place, first in places.repeated)
+        and not (places.named and quad[3] == DEFAULT)
+    )
+
+
+def bindings(pattern: QuadPattern, quads: Iterable[Quad]) -> list[Binding]:
+    """The solution mappings by which quads match."""
+    variables = _places(pattern).variables
+    return [{variable: quad[place] for variable, place in variables} for quad in matching(pattern, quads)]
 
 
 def substituted(pattern: QuadPattern, seed: Binding) -> QuadPattern:

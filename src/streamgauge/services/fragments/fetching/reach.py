@@ -7,6 +7,7 @@ may lead to other public origins, links only to the origins of the start and of 
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import TypeAlias
 
@@ -72,6 +73,7 @@ def reach(start: str, allowed: Collection[str] = ()) -> Reach:
     return Reach(own, own if names_private(url.host) else frozenset(), frozenset(host.lower() for host in allowed))
 
 
+@lru_cache(maxsize=2000)
 def parsed(address: str) -> httpx.URL:
     """An address as requests are made of it; RefusedError when it is not http or https, or has credentials."""
     try:
@@ -87,6 +89,7 @@ def parsed(address: str) -> httpx.URL:
     return url
 
 
+@lru_cache(maxsize=2000)
 def joined(base: str, target: str) -> str:
     """A reference resolved against an address, without its fragment; RefusedError when it is none."""
     try:
