@@ -1,5 +1,6 @@
 """The command ``fragments serve``: changing Linked Data as fragments over HTTP."""
 
+import gc
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -84,6 +85,8 @@ def serve(
     app = Passing(face, datasets, feedings, _ms(history, "--history") if history or past is None else 0)
     names = ", ".join(f"/{dataset.name}" for dataset in datasets)
     settings = {"date_header": False, "server_header": False}
+    gc.collect()
+    gc.freeze()  # what was loaded stays: the collector need not look at it again
     try:
         Serving(
             app, host, port, face.leave, lambda at: typer.echo(f"{names} at {at}", err=True), max_connections, settings
