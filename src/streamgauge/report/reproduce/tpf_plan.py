@@ -9,6 +9,13 @@ from streamgauge.bench.clients.asking import SERVICES
 from streamgauge.bench.clients.scenario import PAPER, Scenario
 from streamgauge.workloads.trains.model import PROPERTIES
 
+CACHES: Final = {
+    "streamer": "with cache",
+    "streamer-no-cache": "without cache",
+    "streamer-prototype-off": "the prototype's off",
+}
+"""How the plan of the paper is run."""
+
 METHODS: Final = ("graphs", "singleton", "implicit")
 """The paper's three."""
 
@@ -68,7 +75,7 @@ def scaled(extent: Extent, system: str, clients: int, *, distinct: bool) -> Scen
 
 def annotations(extent: Extent) -> Iterator[Scenario]:
     """Figure 4: a client, by annotation method, label and cache, renewed as the prototype does."""
-    for method, label, system in product(METHODS, LABELS, ("streamer", "streamer-prototype-off")):
+    for method, label, system in product(METHODS, LABELS, CACHES):
         yield annotated(extent, method, label, system, "published")
     for label in LABELS:
         yield annotated(extent, "graphs", label, "incremental", "kept")
@@ -85,7 +92,7 @@ def annotated(extent: Extent, method: str, label: str, system: str, renewal: str
 
 def static_patterns(extent: Extent) -> Iterator[Scenario]:
     """Hypothesis 3: 0 to 4 of the five patterns static, with the cache and without; five need no second poll."""
-    for number, system in product(range(len(PROPERTIES)), ("streamer", "streamer-prototype-off")):
+    for number, system in product(range(len(PROPERTIES)), CACHES):
         yield with_static(extent, number, system)
 
 
