@@ -5,7 +5,8 @@ Figures are CPU times (user + system) of the process, the least of 5 rounds, in 
 side has the same quads (see quads.py), the same calls on the same matches, and what a change wrote is on the disk when
 it returns. `peers`: all sides in one run; the ratio is the side's time over that of our store on disk. `sizes`: our two
 stores at each size; resident memory is that of a process which opened the folder and answered all that is measured.
-`history`: a store in memory that keeps what left, after every tenth of so many updates of 20 facts with new graphs.
+`history`: a store in memory that keeps what left, after a tenth, a fifth, a half and all of so many updates of 20 facts
+with new graphs; its last column asks what a departure's delays were 200 updates before.
 """
 
 import argparse
@@ -169,9 +170,7 @@ def _since(cpu: float, wall: float) -> str:
 
 def history(updates: int) -> None:
     """What asking and changing cost while what left is kept: all of it, some of it, none of it in another store."""
-    print(
-        "| kept | updates | runs kept | page of what is there | count | nearest end | change | page as it was at half |"
-    )
+    print("| kept | updates | runs kept | page of what is there | count | nearest end | change | page as it was |")
     print("|---|---|---|---|---|---|---|---|")
     for name, keep in (("nothing", None), ("10,000 runs", Keep(runs=10_000)), ("everything", Keep())):
         store = MemoryStore(keep)
@@ -191,14 +190,14 @@ def history(updates: int) -> None:
 def _history_row(name: str, store: MemoryStore, number: int, changing: float) -> None:
     current: Match = (None, None, None, update(number, 1)[0][3])
     assert store.count(current) == BATCH
-    half = NOW + number - 200
-    assert store.kept == 0 or store.at(DELAY, half, 0, 100)
+    before = NOW + number - 200
+    assert store.kept == 0 or store.at(DELAY, before, 0, 100)
     measures = [
         spent(lambda _: store.page(current, 0, 100), 300),
         spent(lambda _: store.count(current), 300),
         spent(lambda each: store.nearest(current, NOW - each), 300),
         changing,
-        spent(lambda _: store.at((departure(3), DELAY[1], None, None), half, 0, 100), 100) if store.kept else 0.0,
+        spent(lambda _: store.at((departure(3), DELAY[1], None, None), before, 0, 100), 100) if store.kept else 0.0,
     ]
     print(f"| {name} | {number:,} | {store.kept:,} | {' | '.join(f'{each:,.1f}' for each in measures)} |", flush=True)
 

@@ -122,9 +122,10 @@ class Oxigraph:
         self._counts: Counter[Match] = Counter()
 
     def change(self, removed: Iterable[Quad], added: Iterable[Quad]) -> None:
-        """Add, then remove, and have the log of it written."""
+        """Add, then remove, and have the log of it written; many at once as RocksDB loads them best."""
         gone, come = list(removed), list(added)
-        self._store.extend(_oxigraph(quad) for quad in come)
+        extend = self._store.extend if len(come) < 1000 else self._store.bulk_extend
+        extend(_oxigraph(quad) for quad in come)
         for quad in gone:
             self._store.remove(_oxigraph(quad))
         self._store.flush()
