@@ -1,6 +1,6 @@
 """The basic graph patterns of one query or of several over graphs that change, with common indexes for each graph."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 
 from streamgauge.compute.changes.bags import Bag
@@ -14,11 +14,12 @@ from streamgauge.model.terms import Term, Triple
 class Pool:
     """Patterns are asked for first; then ``feeds`` gives what triples of a graph enter and leave by.
 
-    ``static`` triples are in the default graph from its first ``feeds`` on.
+    ``static`` triples are in the default graph from its first ``feeds`` on; a collection, which may be a file, is gone
+    through and not kept.
     """
 
     def __init__(self, static: Iterable[Triple] = ()) -> None:
-        self._static = tuple(static)
+        self._static = static if isinstance(static, Collection) else tuple(static)
         self._leaves: list[tuple[Asked, Bag]] = []
         self._found: list[Bag] = []
         self._joins: dict[Term | None, list[Joins]] = {}
