@@ -3,6 +3,7 @@
 import asyncio
 import selectors
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 
 import httpx
@@ -58,6 +59,10 @@ def clock():
     return START + int(asyncio.get_running_loop().time() * 1000)
 
 
+def _later(ms):
+    return clock() + ms
+
+
 @dataclass
 class Served:
     """A data set on a server, and what it held at each version: model facts, told to it by writes."""
@@ -66,12 +71,14 @@ class Served:
     page_size: int = 100
     name: str = "trains"
     period: int | None = None
+    ahead: int = 0
     held: dict = field(default_factory=dict)
     history: dict = field(default_factory=dict)
     changed: list = field(default_factory=list)
 
     def __post_init__(self):
-        self.dataset = DataSet(self.name, MemoryStore(), self.style, clock, self.page_size, period=self.period)
+        now = partial(_later, self.ahead)
+        self.dataset = DataSet(self.name, MemoryStore(), self.style, now, self.page_size, period=self.period)
         self.app = application([self.dataset])
         self._note()
 
@@ -152,6 +159,17 @@ async def _bare(response):
     return httpx.Response(response.status_code, headers=kept, stream=_Body(body))
 
 
+class Hosts(httpx.AsyncBaseTransport):
+    """Several lines, by host."""
+
+    def __init__(self, **wires):
+        self._wires = wires
+        self.random = next(iter(wires.values())).random
+
+    async def handle_async_request(self, request):
+        return await self._wires[request.url.host.partition(".")[0]].handle_async_request(request)
+
+
 def web(wire, skew=0, cache=None, limits=None):
     """A client's web, its clock ahead by ``skew`` ms."""
     client = httpx.AsyncClient(transport=wire)
@@ -161,6 +179,6 @@ def web(wire, skew=0, cache=None, limits=None):
         asyncio.sleep,
         limits=limits or Limits(),
         cache=Cache() if cache is None else cache,
-        allowed=("data.test",),
+        allowed=("data.test", "one.test", "two.test"),
         random=wire.random,
     )

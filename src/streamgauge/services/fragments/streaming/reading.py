@@ -9,10 +9,12 @@ from typing import Final, Protocol, TypeGuard
 
 from streamgauge.compute.drivers.fetched import border
 from streamgauge.model.algebra import Var
+from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term, Triple
 from streamgauge.services.fragments.fetching.contract import Changed, Fetched, Source, UnavailableError
 from streamgauge.services.fragments.fetching.together import together
 from streamgauge.services.fragments.fetching.web import Use
+from streamgauge.services.fragments.quads import Quad
 from streamgauge.services.fragments.streaming.demand import OUTER, Wanted
 from streamgauge.services.fragments.streaming.forms import Asking, Values, asking, facts_of, terms_at
 from streamgauge.services.fragments.streaming.parts import (
@@ -110,6 +112,7 @@ class Reader:
         self._followed: list[dict[Key, Fragment]] = [{} for _ in sources]
         self._seen: list[frozenset[object]] = [frozenset() for _ in sources]
         self._left: set[str] = set()
+        self._told: dict[frozenset[frozenset[Quad]], tuple[Fact, ...]] = {}
 
     async def read(self, given: Values | None = None) -> list[Read]:
         """The facts by source, each as it was at one version; ``given`` are the values that come from outside.
@@ -177,6 +180,7 @@ class Reader:
             for own, part in zip(used, parts, strict=True)
         ]
         reads = list(map(self._whole, self._followed))
+        self._told = {key: self._told[key] for key in map(_quads, self._followed) if key in self._told}
         without = {at for at, read in enumerate(reads) if all(fact.static for fact in read.facts)}
         self._settled = {place: each for place, each in self._settled.items() if place[1] not in without}
         return reads
@@ -208,7 +212,7 @@ class Reader:
         if kept is not None:
             return kept
         fragments = await part.cover(self._asking[number], values)
-        facts = self._facts(quads_of(fragments.values()))
+        facts = self._of(fragments)
         known = _Settled(fragments, frozenset(fact.triple for fact in facts), self._web.clock(), values)
         self._settled.pop((number, at), None)
         if facts and all(fact.static for fact in facts) and not self._follows(part.source):
@@ -231,7 +235,19 @@ class Reader:
         parts = list(parts_of(fragments.values()))
         ends = [each.until for each in parts if each.until is not None]
         at = max((each.at for each in parts), default=0)
-        return Read(tuple(self._facts(quads_of(fragments.values()))), at, min(ends, default=None))
+        return Read(self._of(fragments), at, min(ends, default=None))
+
+    def _of(self, fragments: Mapping[Key, Fragment]) -> tuple[Fact, ...]:
+        """The facts of fragments; read once while these are as they are."""
+        key = _quads(fragments)
+        if key not in self._told:
+            self._told[key] = tuple(self._facts(quads_of(fragments.values())))
+        return self._told[key]
+
+
+def _quads(fragments: Mapping[Key, Fragment]) -> frozenset[frozenset[Quad]]:
+    """What fragments hold."""
+    return frozenset(each.quads for each in fragments.values())
 
 
 async def _count(parts: Sequence[Part], asked: Asking) -> int:

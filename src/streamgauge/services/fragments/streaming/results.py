@@ -4,6 +4,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, TypeAlias
 
 from streamgauge.compute.changes import Bag
@@ -42,10 +43,16 @@ class Results:
         task = self._asked.get(key)
         if task is None:
             task = self._asked[key] = asyncio.ensure_future(self.find(key))
-            task.add_done_callback(lambda _: self._asked.pop(key, None))
+            task.add_done_callback(partial(self._over, key))
         found = await asyncio.shield(task)
         self._keep(key, found)
         return found[0]
+
+    def _over(self, key: Row, task: asyncio.Task[tuple[Bag, int]]) -> None:
+        """A question is answered; that it failed is known although nobody may wait any more."""
+        self._asked.pop(key, None)
+        if not task.cancelled():
+            task.exception()
 
     def _keep(self, key: Row, found: tuple[Bag, int]) -> None:
         self._kept[key] = found
