@@ -11,7 +11,7 @@ from streamgauge.compute.changes.pool import Pool
 from streamgauge.compute.changes.tree import Tree
 from streamgauge.model import algebra as al
 from streamgauge.model.semantics import EmptyAggregate
-from streamgauge.model.terms import Term, Triple
+from streamgauge.model.terms import Row, Term, Triple
 
 
 def refuse(form: al.QueryForm, names: Sequence[Term] = ()) -> str | None:
@@ -52,11 +52,30 @@ class Kept:
 
     def settle(self) -> Delta:
         """The change of the answer since the last ``settle``, over ``variables``."""
+        change = self._change()
+        add_all(self._shown, change)
+        return change
+
+    def turn(self) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
+        """The change of the answer as a set since the last ``settle`` or ``turn``: rows that came, rows that left."""
+        shown, added, removed = self._shown, [], []
+        for row, count in self._change().items():
+            before = shown.get(row, 0)
+            if now := before + count:
+                shown[row] = now
+            else:
+                del shown[row]
+            if before <= 0 < now:
+                added.append(row)
+            elif now <= 0 < before:
+                removed.append(row)
+        return tuple(added), tuple(removed)
+
+    def _change(self) -> Bag:
         change = self._tree.pull()
         if self._first:
             add_all(change, self._first)
             self._first = {}
-        add_all(self._shown, change)
         return change
 
     def answer(self) -> Bag:

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from streamgauge.compute.changes.bags import Delta
 from streamgauge.compute.reasoning.closure import NO_RULES, Closure
 from streamgauge.compute.reasoning.rules import Rules
 from streamgauge.compute.standing.pool import Queries, Standing
@@ -59,18 +58,9 @@ class Landmark:
         Publishing what is there, and deleting what is not, changes nothing.
         """
         self.closure.apply(added, removed)
-        touched = ((each, difference(each.kept.settle(), each.kept.solutions())) for each in self._queries.touched())
-        return [(each, found) for each, found in touched if found.added or found.removed]
-
-
-def difference(change: Delta, now: Delta) -> Difference:
-    """The change of a bag, which is now ``now``, as one of the set of its rows."""
-    added, removed = [], []
-    for row, count in change.items():
-        copies = now.get(row, 0)
-        if copies > 0:
-            if copies <= count:
-                added.append(row)
-        elif copies - count > 0:
-            removed.append(row)
-    return Difference(tuple(added), tuple(removed))
+        changed = []
+        for each in self._queries.touched():
+            added, removed = each.kept.turn()
+            if added or removed:
+                changed.append((each, Difference(added, removed)))
+        return changed
