@@ -414,8 +414,9 @@ def test_a_restart_in_the_middle_is_survived() -> None:
     assert len(ask(handler, QuadPattern(S, "<urn:delay>", Y)).quads) == 200
 
 
-def test_a_form_that_is_not_understood() -> None:
-    server = FakeServer(DATA, alter=changed("{?subject", "{?subject*"))
+@pytest.mark.parametrize("place", ["{?subject,predicate,object,graph}", "{?subject,predicate,object,graph,values}"])
+def test_a_form_that_is_not_understood(place: str) -> None:
+    server = FakeServer(DATA, bindings=True, alter=changed(place, place.replace("subject", "subject*")))
     with pytest.raises(SourceError, match=r"a form that is not understood: .*subject\*"):
         ask(server, EVERY)
 

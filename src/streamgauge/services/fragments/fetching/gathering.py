@@ -1,12 +1,11 @@
 """What several responses say together."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from hashlib import sha1
 
 from streamgauge.services.fragments.fetching.cache import Response
 from streamgauge.services.fragments.fetching.contract import Fetched
-from streamgauge.services.fragments.fetching.matching import matching
-from streamgauge.services.fragments.quads import Quad, QuadPattern
+from streamgauge.services.fragments.quads import Quad
 
 
 def state(response: Response) -> str:
@@ -17,12 +16,12 @@ def state(response: Response) -> str:
     return known
 
 
-def gathered(pattern: QuadPattern, quads: Iterable[Quad], responses: Sequence[Response]) -> Fetched:
-    """The quads that match, with the times and versions of the responses that they are from."""
+def gathered(quads: tuple[Quad, ...], responses: Sequence[Response]) -> Fetched:
+    """Quads with the times and versions of the responses that they are from."""
     versions = {response.version for response in responses}
     digest = sha1(" ".join(map(state, responses)).encode(), usedforsecurity=False).hexdigest()
     return Fetched(
-        matching(pattern, quads),
+        quads,
         min(response.at for response in responses),
         min((response.until for response in responses if response.until is not None), default=None),
         digest,

@@ -39,4 +39,4 @@ class File:
     async def fetch(self, pattern: QuadPattern, seeds: Sequence[Binding] = ()) -> Fetched:  # noqa: ARG002
         """All quads that match."""
         response = await self.web.get(self.address, self.reach)
-        return gathered(pattern, matching(pattern, quads(response, self.web.limits.quads)), (response,))
+        return gathered(matching(pattern, quads(response, self.web.limits.quads)), (response,))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import Final
+from typing import Final, cast
 
 from streamgauge.services.fragments.fetching.asking import Asking, asking
 from streamgauge.services.fragments.fetching.contract import (
@@ -43,8 +43,10 @@ async def recognise(first: First) -> Source | None:
     forms = asking(leaf.page.forms, leaf.page.default, first.web.limits.address) if leaf.page.forms else None
     if forms is None:
         return None
+    binding = "" if forms.binding is None else forms.binding.template
     try:
-        expand(forms.plain.template, {})
+        for template in (forms.plain.template, binding, leaf.page.changes or ""):
+            expand(template, {})
     except TemplateError as error:
         raise SourceError(first.address, f"has a form that is not understood: {error}") from error
     return Fragments(first.address, pages, forms, leaf.page.changes)
@@ -65,7 +67,7 @@ class Fragments:
         if not self.asking.has(pattern):
             return 0
         leaf = await self._first(pattern)
-        shown = len(matching(pattern, self._quads((leaf,))))
+        shown = len(self._found(pattern, (leaf,)))
         if leaf.page.following is None:
             return shown
         return max(shown, 1, leaf.page.count if leaf.page.count is not None else len(leaf.page.data) * _UNKNOWN)
@@ -74,10 +76,10 @@ class Fragments:
         """The fragment's quads; with seeds those of narrower fragments where that takes fewer requests."""
         if not self.asking.has(pattern):
             leaf = await self.pages.leaf(self.address)
-            return gathered(pattern, (), (leaf.response,))
+            return gathered((), (leaf.response,))
         addresses = await self._addresses(pattern, seeds)
         leaves = tuple(leaf for each in await together(map(self.pages.all, addresses)) for leaf in each)
-        return gathered(pattern, self._quads(leaves), [leaf.response for leaf in leaves])
+        return gathered(self._found(pattern, leaves), [leaf.response for leaf in leaves])
 
     async def changed(self, since: str) -> Changed | None:
         """What changed in the whole data set since a version; ``None`` where that is not known."""
@@ -110,6 +112,15 @@ class Fragments:
 
     def _link(self, reference: str) -> str:
         return self.pages.reach.link(self.address, reference)
+
+    def _found(self, pattern: QuadPattern, leaves: Sequence[Leaf]) -> tuple[Quad, ...]:
+        """The quads that match; of a single page they are known as long as its body is."""
+        if len(leaves) > 1:
+            return matching(pattern, self._quads(leaves))
+        made, key = leaves[0].response.made, ("matching", pattern, self.asking.default)
+        if key not in made:
+            made[key] = matching(pattern, self._quads(leaves))
+        return cast(tuple[Quad, ...], made[key])
 
     def _quads(self, leaves: Sequence[Leaf]) -> list[Quad]:
         """Their data, the default graph under its own name; fragments of triples have no other."""

@@ -14,7 +14,7 @@ from streamgauge.services.fragments.fetching.contract import Binding, Fetched, S
 from streamgauge.services.fragments.fetching.controls import text
 from streamgauge.services.fragments.fetching.documents import Naming, quads, syntax
 from streamgauge.services.fragments.fetching.gathering import gathered
-from streamgauge.services.fragments.fetching.matching import restrictions
+from streamgauge.services.fragments.fetching.matching import matching, restrictions
 from streamgauge.services.fragments.fetching.reach import Reach, RefusedError
 from streamgauge.services.fragments.fetching.sources import First
 from streamgauge.services.fragments.fetching.together import together
@@ -86,7 +86,7 @@ class Endpoint:
         """The quads of its solutions; with seeds those that join with VALUES where that takes less."""
         count, response = await self._counted(pattern)
         if not count:
-            return gathered(pattern, (), (response,))
+            return gathered((), (response,))
         narrow = restrictions(pattern, seeds)
         parts = [narrow[begin : begin + _SEEDS] for begin in range(0, len(narrow), _SEEDS)] if all(narrow) else []
         if not parts or len(parts) * _REQUEST + len(narrow) >= _REQUEST + count:
@@ -97,7 +97,7 @@ class Endpoint:
             raise SourceError(
                 self.address, f"gives {len(found)} of {count} solutions: it cuts answers; ask it for less"
             )
-        return gathered(pattern, found, responses)
+        return gathered(matching(pattern, found), responses)
 
     async def ask(self, query: str) -> Response:
         """The answer to a query: by GET, which caches know, as long as the address is not too long."""

@@ -58,7 +58,7 @@ class Feed:
         """The matching quads of members; ``until`` by the polling interval where no response says how long it lasts."""
         responses = await self._nodes()
         said = [quad for each in responses for quad in quads(each, self.web.limits.quads)]
-        found = gathered(pattern, matching(pattern, _members(said)), responses)
+        found = gathered(matching(pattern, _members(said)), responses)
         interval = _interval(said)
         if found.until is None and interval is not None:
             return replace(found, until=found.at + interval)
