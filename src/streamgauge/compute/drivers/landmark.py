@@ -60,7 +60,7 @@ class Landmark:
         self.closure.apply(added, removed)
         changed = []
         for each in self._queries.touched():
-            added, removed = each.kept.turn()
-            if added or removed:
-                changed.append((each, Difference(added, removed)))
+            found = Difference(*each.kept.turn())
+            if found.added or found.removed:
+                changed.append((each, found))
         return changed
