@@ -136,6 +136,8 @@ def _fragments(scenario: Scenario, data: Data, folder: Path) -> Outcome:
         crowd = [stack.enter_context(Program(f"{PROGRAMS}.watchers", each)) for each in tasks]
         with _metered(server.pid, crowd) as measured:
             before = _served(port)
+            for program in crowd:
+                program.wait_for("ready", READY_S)
             time.sleep(scenario.seconds)
             after = _served(port)
         for program in crowd:
