@@ -5,6 +5,7 @@ import asyncio
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from streamgauge.model import algebra as al
 from streamgauge.model.fact import Fact
 from streamgauge.query.printer import sparql
 from streamgauge.semantics.restated import restated
@@ -16,9 +17,13 @@ from streamgauge.services.fragments.style import Label, Style
 from tests.services.fragments.streaming.fakes import FakeSource, FakeWeb
 from tests.sparql import draw
 from tests.sparql.suite import Case, Result, difference, evaluate
-from tests.sparql.wide import pyoxigraph_differs
+from tests.sparql.wide import constructs, pyoxigraph_differs
 
 START = 1_000_000
+
+
+_SELECTS = draw.queries(draw.OPERATORS)
+FORMS = st.one_of(_SELECTS, _SELECTS, _SELECTS, constructs(_SELECTS), _SELECTS.map(lambda form: al.Ask(form.pattern)))
 
 
 @st.composite
@@ -53,7 +58,7 @@ def plans(form, sources, style, web):
         yield Streamer(asked(form), sources, style, web, 0, caching)
 
 
-@given(st.data(), draw.queries(draw.OPERATORS), st.lists(facts(), min_size=1, max_size=3), st.sampled_from(methods()))
+@given(st.data(), FORMS, st.lists(facts(), min_size=1, max_size=3), st.sampled_from(methods()))
 def test_each_poll_of_each_plan_is_the_query_over_what_holds(data, form, states, name):
     assume(pyoxigraph_differs(form) is None)
     style = Style(method=name, label=Label.INTERVAL)

@@ -38,7 +38,7 @@ async def replayed(style, plan, cache, seed, minutes=MINUTES):
     text = PREFIX + QUERIES[seed % len(QUERIES)]
     plain = sparql(restated(parse_sparql(text)))
     until = clock() + minutes * 60_000
-    feeding = asyncio.create_task(Boards(random).run(served, until))
+    feeding = asyncio.create_task(Boards(random, 8 if cache == "on" else 4).run(served, until))
     told = []
     answers = watch(
         text,
