@@ -87,9 +87,18 @@ null
 """
 _NAMES = "subject predicate object graph values page since what from until for at method label vocabulary border"
 
-WORDS = st.sampled_from(["\x00", "x" * 900, *_WORDS.split("\n")])
+WORDS = st.sampled_from(["\x00", "x" * 900, "<<(<a:b><a:c>" * 150, *_WORDS.split("\n")])
 NAMES = st.sampled_from(["", "colour", "%73ubject", "access_token", *_NAMES.split()])
-BODIES = st.sampled_from([b"\xff\xfe\x00", b"[" * 4_000, b"x" * 5_001, *_BODIES.encode().split(b"\n")])
+BODIES = st.sampled_from(
+    [
+        b"\xff\xfe\x00",
+        b"[" * 4_000,
+        b"x" * 5_001,
+        b"<a:b> <a:c> " + b"<<(<a:b><a:c>" * 380,
+        b"(" * 4_900,
+        *_BODIES.encode().split(b"\n"),
+    ]
+)
 TYPES = ["text/turtle", "application/n-triples", "application/n-quads", "application/trig", "application/ld+json"]
 MEANT = [  # requests that are understood, before something in them is made odd
     ("POST", "for=10s", "text/turtle", b"<urn:s1> <urn:p1> 5 . [] <urn:p2> [] ."),

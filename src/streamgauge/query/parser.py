@@ -25,6 +25,10 @@ _REFUSED: Final = {
     "FROM": "FROM names data to load: bring it beside the query as static data and leave this out, or name a stream",
 }
 _SEQUENCES: Final = ("SEQ", "OPTIONALSEQ", "EQUALS", "EQUALSOPTIONAL", "GETDURATION", "GETSTARTTIME", "GETENDTIME")
+_NESTING: Final = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
+MOST_NESTED: Final = 200
+"""How deep brackets may lie in each other, less than what parsers that call themselves for each can bear."""
+
 _NEAR: Final = "this does not belong here, or something just before it is missing"
 _BELOW: Final = " or "
 
@@ -68,7 +72,11 @@ def _refuse(text: str, found: Sequence[Token], first: int) -> None:
         what = f"{word} is an update: write a SELECT, ASK or CONSTRUCT; streams change the data"
         raise refusal(what, text, found[first].start)
     refuse_sequences(text)
+    depth = 0
     for token in found[first:]:
+        depth += _NESTING.get(token.text, 0)
+        if depth > MOST_NESTED:
+            raise refusal(f"more than {MOST_NESTED} brackets lie in each other: write it flatter", text, token.start)
         if token.says(*_REFUSED):
             raise refusal(_REFUSED[token.text.upper()], text, token.start)
         if token.text == "$" and text.startswith("${", token.start):

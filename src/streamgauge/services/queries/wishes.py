@@ -15,6 +15,7 @@ from streamgauge.services.queries.asking import fixed, profile_for
 from streamgauge.services.queries.limits import LimitError, Limits
 from streamgauge.wire.canonical import Canonical
 from streamgauge.wire.fields import FieldError, decode
+from streamgauge.wire.nesting import NestingError, refuse_nested
 from streamgauge.wire.semantics import from_json
 
 
@@ -67,10 +68,13 @@ def read_static(text: str, limit: int) -> tuple[Triple, ...]:
     """The triples of Turtle or N-Triples text; WishError names the line, LimitError when they are too many."""
     canonical, found = Canonical(), list[Triple]()
     try:
+        refuse_nested(text)
         for quad in ox.parse(text, format=ox.RdfFormat.TURTLE):
             found.append(canonical.triple(quad))
             if len(found) > limit:
                 raise LimitError(f"more than {limit} static triples: bring fewer")
+    except NestingError as error:
+        raise WishError(f"static: {error}") from error
     except SyntaxError as error:
         raise WishError(f"static, line {error.lineno}: not Turtle: {error.msg}") from error
     return tuple(found)

@@ -69,7 +69,7 @@ def named(style: Style) -> str:
     return f"{style.method}-{style.label}-{style.vocabulary.name}-{grouped}-{style.border}"
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(style=st.sampled_from(STYLES), data=st.data())
 def test_what_is_annotated_is_read_again(style: Style, data: st.DataObject) -> None:
     facts = data.draw(told(style.label))
@@ -78,7 +78,7 @@ def test_what_is_annotated_is_read_again(style: Style, data: st.DataObject) -> N
     assert Counter(method(style.method).facts(quads, style)) == Counter(facts)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(style=st.sampled_from(STYLES), data=st.data())
 def test_the_form_finds_exactly_the_facts_with_times(style: Style, data: st.DataObject) -> None:
     facts = data.draw(told(style.label))

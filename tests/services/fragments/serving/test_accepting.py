@@ -211,6 +211,18 @@ REFUSED = [
     ("POST", "?for=1s&for=2s", "<a:b> <a:c> 1 .", TURTLE, 400, "given twice"),
     ("POST", "?for=%FF", "<a:b> <a:c> 1 .", TURTLE, 400, "not UTF-8"),
     ("POST", "", "#" * 10_001, TURTLE, 413, "longer than 10000 bytes"),
+    ("POST", "", "<a:b> <a:c> " + "<<(<a:b><a:c>" * 700, TURTLE, 400, "deep in each other"),
+    ("POST", "", '<a:b> <a:c> "' + "<<(" * 2000, TURTLE, 400, "not text/turtle"),
+    ("PATCH", "", "INSERT DATA { <a:b> <a:c> " + "(" * 9000, UPDATE, 400, "is not closed"),
+    (
+        "PATCH",
+        "",
+        "INSERT DATA { <a:b> <a:c> " + "(" * 4000 + ")" * 4000 + "}",
+        UPDATE,
+        400,
+        "brackets lie in each other",
+    ),
+    ("DELETE", f"?object={'<<(<a:b><a:c>' * 500}", "", TURTLE, 400, "not a triple term"),
     ("PUT", "", "<a:b> <a:c> 1 .", TURTLE, 400, "touch every fact"),
     ("PUT", "?subject=?x", "<a:b> <a:c> 1 .", TURTLE, 400, "touch every fact"),
     ("PUT", "?subject=x", "<a:b> <a:c> 1 .", TURTLE, 400, "not an absolute IRI"),
@@ -219,7 +231,9 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("verb", "query", "body", "kind", "status", "said"), REFUSED, ids=[r[5] for r in REFUSED])
+@pytest.mark.parametrize(
+    ("verb", "query", "body", "kind", "status", "said"), REFUSED, ids=[f"{r[0]}-{r[5]}" for r in REFUSED]
+)
 def test_what_cannot_be_done_is_said_and_nothing_changes(
     verb: str, query: str, body: str, kind: str, status: int, said: str
 ) -> None:

@@ -21,6 +21,7 @@ from streamgauge.services.fragments.serving.validity import NAMES, Validity, tim
 from streamgauge.services.fragments.style import VOCABULARIES, Border, Label, Style
 from streamgauge.wire.canonical import Canonical
 from streamgauge.wire.formats.format import Relabel
+from streamgauge.wire.nesting import refuse_nested
 
 PLACES: Final = ("subject", "predicate", "object")
 STYLES: Final = ("method", "label", "vocabulary", "border")
@@ -197,6 +198,7 @@ def _quads(request: Request) -> Iterator[Quad]:
         raise MediaTypeError(f"{request.media_type or 'no content type'}: facts come as one of {_RDF}")
     relabel, base = Relabel(request.fresh, Canonical()), request.base
     try:
+        refuse_nested(request.body)
         for quad in ox.parse(request.body, format=syntax):
             graph = DEFAULT if isinstance(quad.graph_name, ox.DefaultGraph) else relabel.term(quad.graph_name)
             s, p, o = relabel.triple(quad)
