@@ -81,3 +81,66 @@ def test_a_new_departure_is_seen_at_the_next_poll():
     first, second = run(watched())
     assert len(first.added) == 5
     assert (len(second.added), second.removed) == (1, ())
+
+
+async def other_changes(many, cycles):
+    """What each cycle asks of a data set in which many facts change that no query needs; all answers are checked."""
+    random = Random(2)
+    served = Served(Style())
+    wire = Wire(served.app, random)
+    query = f"SELECT ?o {{ <{T}a> <{T}delay> ?o }}"
+
+    async def feed():
+        number = 0
+        while True:
+            number += 1
+            end = clock() + 12_000
+            others = [Fact((f"<{T}x{at}>", f"<{T}other>", f'"{number}"'), clock(), end) for at in range(many)]
+            served.add([Fact((f"<{T}a>", f"<{T}delay>", f'"{number}"'), clock(), end), *others])
+            await asyncio.sleep(10)
+
+    feeding = asyncio.create_task(feed())
+    await asyncio.sleep(0.001)
+    answers = watch(query, [f"{BASE}/trains"], web=simulated.web(wire), random=random, whole=True)
+    asked = []
+    for _ in range(cycles):
+        seen = len(wire.log)
+        answer = await anext(answers)
+        asked.append(["since=" in address for *_, address in wire.log[seen:]])
+        held = served.history[wire.log[-1][2]]
+        assert set(answer.added) == {
+            (fact.triple[2],) for fact in held if fact.triple[0] == f"<{T}a>" and fact.holds(answer.instant)
+        }
+    await answers.aclose()
+    feeding.cancel()
+    return asked
+
+
+def test_what_changes_is_asked_for_unless_it_is_mostly_of_others():
+    first, *later = run(other_changes(10, 5))
+    assert not any(first)
+    assert all(each[0] and len(each) <= 2 for each in later), "what changed, and the label of a new graph"
+    _, second, *later = run(other_changes(1200, 5))
+    assert second[0]
+    assert not any(any(each) for each in later)
+    assert max(map(len, later)) <= 3
+
+
+def test_queries_that_share_a_web_ask_less():
+    async def requests(several):
+        random = Random(4)
+        served, boards = Served(Style()), Boards(random, 30)
+        boards.begin(served)
+        wire = Wire(served.app, random)
+        shared = simulated.web(wire)
+
+        async def one(head):
+            text = f"SELECT * {{ ?id <{T}headSign> '{head}'; <{T}delay> ?delay }}"
+            answers = watch(text, [f"{BASE}/trains"], web=shared if several else simulated.web(wire), random=random)
+            await anext(answers)
+            await answers.aclose()
+
+        await asyncio.gather(*map(one, ("Gent", "Brugge", "Lille")))
+        return len(wire.log)
+
+    assert run(requests(True)) * 2 < run(requests(False))
