@@ -66,7 +66,7 @@ def test_requests_made_up_from_the_description(
 def test_many_requests_made_up_from_the_description(
     server: Served, operation: schemathesis.APIOperation, mode: schemathesis.GenerationMode
 ) -> None:
-    asked(server, operation, mode, 200)
+    asked(server, operation, mode, 100)
 
 
 def asked(server: Served, operation: schemathesis.APIOperation, mode: schemathesis.GenerationMode, many: int) -> None:
