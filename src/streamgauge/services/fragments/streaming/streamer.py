@@ -15,6 +15,7 @@ from streamgauge.compute.drivers.fetched import border
 from streamgauge.model import algebra as al
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Row, Term, Triple
+from streamgauge.query.rebuild import with_pattern
 from streamgauge.services.fragments.annotations import places
 from streamgauge.services.fragments.fetching.contract import Source
 from streamgauge.services.fragments.fetching.together import together
@@ -25,7 +26,7 @@ from streamgauge.services.fragments.streaming.forms import matches
 from streamgauge.services.fragments.streaming.materialiser import materialised
 from streamgauge.services.fragments.streaming.plan import Polled, first_of
 from streamgauge.services.fragments.streaming.reading import Reader, Rounds
-from streamgauge.services.fragments.streaming.results import Results
+from streamgauge.services.fragments.streaming.results import Find, Results
 from streamgauge.services.fragments.streaming.rewriter import Split, split, whole
 from streamgauge.services.fragments.style import Style
 
@@ -46,7 +47,7 @@ class _Rewritten:
     since: int
     reader: Reader
     dynamic: Local
-    static: Local | None
+    static: Find | None
     results: Results | None
 
 
@@ -90,12 +91,11 @@ class Streamer:
         """The answer: the dynamic rows joined with their static answers, and what the query does above that."""
         names = tuple(map(_name, al.pattern_variables(parts.split.dynamic)))
         rows = parts.dynamic.answer(holding)
-        if parts.split.static is not None and parts.static is not None:
+        if parts.split.static is not None:
             rows = await self._joined(parts, names, rows)
             names = tuple(dict.fromkeys((*names, *map(_name, al.pattern_variables(parts.split.static)))))
         inline = al.Values(tuple(map(al.Var, names)), tuple(row for row, many in rows.items() for _ in range(many)))
-        form = self.asked.kept
-        return Local(_with(form, parts.split.around(inline))).answer(holding)
+        return Local(with_pattern(self.asked.kept, parts.split.around(inline))).answer(holding)
 
     async def _joined(self, parts: _Rewritten, names: Row, rows: Bag) -> Bag:
         """Each dynamic row with the answer of its materialised static query."""
@@ -112,11 +112,12 @@ class Streamer:
         return result
 
     async def _static(self, parts: _Rewritten, key: Row) -> Bag:
-        if parts.results is None:
-            return (await self._ask(parts.split, key))[0]
-        return await parts.results.of(key)
+        if parts.results is not None:
+            return await parts.results.of(key)
+        assert parts.static is not None
+        return (await parts.static(key))[0]
 
-    async def _ask(self, parts: Split, key: Row) -> tuple[Bag, int]:
+    async def _ask(self, parts: Split, local: Local, key: Row) -> tuple[Bag, int]:
         """The answer of a materialised static query, and until when it may be used (own clock, ms)."""
         assert parts.static is not None
         given: dict[al.Var, Term] = {var: term for var, term in zip(parts.shared, key, strict=True) if term is not None}
@@ -125,7 +126,7 @@ class Streamer:
         triples = {fact.triple for read in reads for fact in read.facts}
         until = first_of(self.sources, [read.until for read in reads], self.web)
         now = self.web.clock()
-        return Local(rows_of(parts.static)).answer(triples), max(until or 0, now + self.settled)
+        return local.answer(triples), max(until or 0, now + self.settled)
 
     async def _rewritten(self) -> _Rewritten:
         """The query's parts, told apart at the start and again when that is long ago."""
@@ -142,15 +143,9 @@ class Streamer:
 
     def _made(self, parts: Split, now: int) -> _Rewritten:
         reader = Reader(self.sources, self.style, demand(parts.around(parts.dynamic)), self.web, 0)
-        keeps = parts.static is not None and self.caching is Caching.ON
-        return _Rewritten(
-            parts,
-            now,
-            reader,
-            Local(rows_of(parts.dynamic)),
-            None if parts.static is None else Local(rows_of(parts.static)),
-            Results(partial(self._ask, parts), self.web.clock) if keeps else None,
-        )
+        ask = None if parts.static is None else partial(self._ask, parts, Local(rows_of(parts.static)))
+        results = Results(ask, self.web.clock) if ask is not None and self.caching is Caching.ON else None
+        return _Rewritten(parts, now, reader, Local(rows_of(parts.dynamic)), ask, results)
 
     async def _split(self) -> Split:
         """Detection: a pattern is static when it has facts, and none of them a time."""
@@ -171,7 +166,3 @@ def _still(pattern: al.TriplePattern, facts: Sequence[Fact]) -> bool:
 
 def _name(variable: al.Var) -> str:
     return variable.name
-
-
-def _with(form: al.QueryForm, pattern: al.Pattern) -> al.QueryForm:
-    return type(form)(**{**{name: getattr(form, name) for name in form.__slots__}, "pattern": pattern})
