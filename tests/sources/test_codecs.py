@@ -152,3 +152,10 @@ def test_another_package_adds_a_transport(monkeypatch):
             open_source("tick://clock?cuont=2")
     finally:
         schemes.cache_clear()
+
+
+def test_a_message_that_is_nested_too_deep_for_parsers_is_refused():
+    messages = Messages(parse_address("mqtt://h/t?form=turtle"), MessageOptions(form="turtle", bad="skip"), None, None)
+    assert messages.items(b"<urn:s> <urn:p> " + b"<<( <urn:s> <urn:p> " * 40_000, "message 1", 5) == ()
+    assert messages.refusals.count == 1
+    assert "deep in each other" in messages.refusals.reasons[0]
