@@ -1,0 +1,75 @@
+"""One plan for many batches: made once where reports are in the same places, anew when the data is of another kind."""
+
+import pytest
+
+from streamgauge.engines.spark.evaluation import Evaluation
+from streamgauge.engines.spark.session import configured
+from streamgauge.model.element import StreamElement
+from streamgauge.model.semantics import Origin, Semantics
+from streamgauge.model.terms import XSD
+from streamgauge.query import parse
+from streamgauge.semantics.definition import expected
+from tests.engines.spark.batched import said
+from tests.notation import STREAM
+
+HEAD = f"FROM NAMED WINDOW <urn:w> ON <{STREAM}> [RANGE PT1S STEP PT1S] WHERE {{ WINDOW <urn:w> {{"
+PLAIN = f"SELECT ?s ?v {HEAD} ?s <urn:v> ?v . ?s <urn:in> ?p }} FILTER(?v > 2) }}"
+EXISTS = f"SELECT ?s ?v {HEAD} ?s <urn:v> ?v . FILTER EXISTS {{ ?s <urn:in> ?p }} }} }}"
+SEMANTICS = Semantics("fixed", lateness=0, origin=Origin.FIXED, t0=0)
+KINDS = ("float", "float", "integer", "float", "string", "float")
+
+
+def batch(number: int, kind: str) -> list[StreamElement]:
+    """Three elements of one second, each with a value and a place, its second triple twice in the window."""
+    first = 3 * number
+    return [
+        StreamElement(
+            STREAM,
+            1000 * number + 100 * place,
+            first + place,
+            (
+                (f"<urn:s{place}>", "<urn:v>", f'"{place + 2}"^^<{XSD}{kind}>' if kind != "string" else f'"{place}"'),
+                (f"<urn:s{place // 2}>", "<urn:in>", "<urn:p>"),
+            ),
+        )
+        for place in range(3)
+    ]
+
+
+@pytest.fixture
+def compiled(monkeypatch) -> list[int]:
+    """How many reports each plan was made for."""
+    made: list[int] = []
+    plan = Evaluation._of_bags
+
+    def counted(self, rows, due, known):
+        made.append(len(due))
+        return plan(self, rows, due, known)
+
+    monkeypatch.setattr(Evaluation, "_of_bags", counted)
+    return made
+
+
+def agree(spark, text: str, kinds, root) -> None:
+    query, cuts = parse(text), [batch(number, kind) for number, kind in enumerate(kinds)]
+    upto = 1000 * len(cuts)
+    answers, _ = said(configured(spark), query, SEMANTICS, cuts, upto, root)
+    wanted = expected([each for cut in cuts for each in cut], query, SEMANTICS, upto, 0)
+    assert [sorted(answer.added) for answer in answers] == [sorted(each.rows) for each in wanted]
+    assert any(answer.added for answer in answers)
+
+
+def test_a_plan_is_made_once(spark, compiled, tmp_path):
+    agree(spark, PLAIN, ["float"] * 5, tmp_path)
+    assert compiled == [1]
+
+
+def test_numbers_of_another_kind_are_compared_right(spark, compiled, tmp_path):
+    """Floats, then integers: the plan for floats fails and is made for mixed ones, which stays."""
+    agree(spark, PLAIN, KINDS, tmp_path)
+    assert compiled == [1, 1]
+
+
+def test_what_cannot_last_is_made_for_every_batch(spark, compiled, tmp_path):
+    agree(spark, EXISTS, ["float"] * 3, tmp_path)
+    assert compiled == [1, 1, 1]
