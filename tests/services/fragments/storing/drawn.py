@@ -7,12 +7,9 @@ from hypothesis import strategies as st
 
 from streamgauge.services.fragments.quads import Lasting, Match, Quad
 
-LONG = "<http://example.org/" + "x" * 600 + ">"
-"""Longer than what a key of a store may be."""
-
-SUBJECTS = [f"<urn:s{number}>" for number in range(5)] + [LONG]
+SUBJECTS = [f"<urn:s{number}>" for number in range(6)]
 PREDICATES = ["<urn:p>", "<urn:q>"]
-OBJECTS = ['"1"', '"é\\n"@en', LONG, '"' + "y" * 600 + '"', "<urn:s1>"]
+OBJECTS = ['"1"', '"é\\n"@en', "<urn:longer>", '"long"', "<urn:s1>"]
 GRAPHS = ["", "<urn:g>", "<urn:h>"]
 SHAPES = list(product((False, True), repeat=4))
 

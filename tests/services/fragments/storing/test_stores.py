@@ -150,6 +150,15 @@ def test_nothing_is_no_change(store: Store) -> None:
     assert store.nearest(EVERYTHING, 0) == 7
 
 
+@pytest.mark.parametrize("size", [399, 400, 401, 511, 600, 100_000])
+def test_long_terms(store: Store, size: int) -> None:
+    first, second = (f'"{last.rjust(size - 2, "x")}"' for last in "ab")
+    store.change((), [(("<urn:s>", "<urn:p>", first, ""), 1), (("<urn:s>", "<urn:p>", second, f"<{second[1:-1]}>"), 2)])
+    assert store.page((None, None, first, None), 0, 9) == [("<urn:s>", "<urn:p>", first, "")]
+    assert store.count((None, None, second, None)) == store.count((None, None, None, f"<{second[1:-1]}>")) == 1
+    assert store.count((None, None, first + "x", None)) == 0
+
+
 def test_only_an_empty_store_is_loaded(store: Store) -> None:
     store.change((), [(A, None)])
     with pytest.raises(ValueError, match="use change"):
@@ -214,6 +223,14 @@ def test_equal_facts_one_after_the_other_are_one_run() -> None:
     for number in range(100):
         renewed.change((), [(A, number + 1)], number)
     assert all(renewed.at(EVERYTHING, number, 0, 9) == [A] for number in range(100))
+
+
+def test_what_comes_when_it_has_ended_takes_nothing_back() -> None:
+    store = MemoryStore(Keep())
+    store.change((), [(A, None)], 100)
+    store.change([A], (), 110)
+    store.change((), [(A, 104)], 110)
+    assert [store.at(EVERYTHING, instant, 0, 9) for instant in (103, 104, 109, 110)] == [[A], [A], [A], []]
 
 
 def test_what_ended_long_ago_is_dropped() -> None:

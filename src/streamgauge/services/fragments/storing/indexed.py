@@ -227,7 +227,8 @@ class IndexedStore:
         if removed or added:
             edits += self._reordered(removed, added)
         left, renewed = ({key: ended[key] for key in some} for some in (removed, there))
-        recorded, kept, outlived = self._recorded(at, left, renewed, added)
+        arriving = {key: come[quad] for key, quad in added.items()}
+        recorded, kept, outlived = self._recorded(at, left, renewed, arriving)
         looked_at = list(islice(self._leaving, _LOOKED_AT + 4 * (len(removed) + len(added))))
         unused = self._unused(looked_at, set(numbers.values()))
         logged, version = (b"".join(removed), b"".join(added)), self._version + 1
@@ -242,7 +243,7 @@ class IndexedStore:
         )
 
     def _recorded(
-        self, at: int | None, left: Ends, renewed: Ends, come: Iterable[bytes]
+        self, at: int | None, left: Ends, renewed: Ends, come: Ends
     ) -> tuple[list[tuple[Order, Edit]], dict[bytes, bytes | None], bytes]:
         """What a change makes of the past, when that is kept: edits, writes, the keys of runs that are dropped."""
         if self._past is None:

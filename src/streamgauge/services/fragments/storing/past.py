@@ -63,9 +63,13 @@ class Past:
         return {_SINCE: stamped(at), _LAST: stamped(at)}
 
     def edit(
-        self, at: int, left: Mapping[bytes, int | None], renewed: Mapping[bytes, int | None], come: Iterable[bytes]
+        self,
+        at: int,
+        left: Mapping[bytes, int | None],
+        renewed: Mapping[bytes, int | None],
+        come: Mapping[bytes, int | None],
     ) -> tuple[list[tuple[Order, Edit]], Writes, bytes]:
-        """What a change at ``at`` makes: keys that leave or get another end, with the end they had, and new keys.
+        """What a change at ``at`` makes: keys that leave or get another end, with the end they had, and new ones.
 
         Third are the keys of runs that are dropped. No change is before the last: it is then at the time of that.
         """
@@ -78,8 +82,8 @@ class Past:
             if end is not None and end < at:
                 self._leave(recorded, key, end)
                 recorded.begun.add(key + stamped(at))
-        for key in come:
-            self._come(recorded, key, at)
+        for key, end in come.items():
+            self._come(recorded, key, at, end)
         dropped = self._outlived(recorded, at)
         recorded.ended.update(entry[TIME : TIME + KEY] + entry[:TIME] + entry[-TIME:] for entry in dropped)
         since = max(self._shelf.get(_SINCE) or stamped(at), dropped[-1][:TIME] if dropped else EVER)
@@ -100,9 +104,9 @@ class Past:
         if initial < stamped(final):
             recorded.runs.add(key + stamped(final) + initial)
 
-    def _come(self, recorded: _Recorded, key: bytes, at: int) -> None:
-        """A key begins now, or when the run did that ends now."""
-        run = self._runs[0].one(key + stamped(at))
+    def _come(self, recorded: _Recorded, key: bytes, at: int, end: int | None) -> None:
+        """A key begins now, or when the run did that ends now, unless it comes when it has ended already."""
+        run = self._runs[0].one(key + stamped(at)) if end is None or end > at else b""
         recorded.ended.update([run] if run else ())
         initial = run[-TIME:] if run else stamped(at)
         if initial != EVER:
