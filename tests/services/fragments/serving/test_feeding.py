@@ -202,6 +202,32 @@ def test_what_ended_is_forgotten_with_time(label: Label, history: int | None, le
     assert {fact.triple for fact in facts(data)} == left
 
 
+def test_what_cannot_be_forgotten_is_said_and_tried_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    time, tried = Time(2000), []
+    data = held(Label.EXPIRATION, time)
+    change = data.store.change
+    data.store.change([], [((*A, ""), 1000)], 0)
+
+    def full(*given: object):
+        tried.append(given)
+        if len(tried) == 1:
+            raise FullError("no room: make some")
+        return change(*given)
+
+    monkeypatch.setattr(data.store, "change", full)
+
+    async def up() -> None:
+        async with passing([data]):
+            async with asyncio.timeout(10):
+                while facts(data):
+                    await asyncio.sleep(0.01)
+
+    asyncio.run(up())
+    assert "/data: what has ended cannot be taken out: no room: make some" in caplog.text
+
+
 def test_files_feed(tmp_path: Path) -> None:
     file = tmp_path / "elements.jsonl"
     file.write_text(

@@ -1,6 +1,7 @@
 """What happens with time: facts that ended are forgotten, feeds come in; both while the server is up."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
@@ -10,8 +11,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from streamgauge.services.fragments.serving.dataset import DataSet
 from streamgauge.services.fragments.serving.feeding import Feeding
 from streamgauge.services.fragments.serving.writing import sweep
+from streamgauge.services.fragments.storing.shelf import FullError
 from streamgauge.services.fragments.style import Label
 
+_LOG = logging.getLogger(__name__)
 TICK_S: Final = 0.2
 """How often what ended is looked for."""
 
@@ -54,5 +57,13 @@ async def _sweeping(datasets: Sequence[DataSet], history: int | None) -> None:
         for dataset in datasets:
             keep = 0 if dataset.style.label is Label.EXPIRATION else history
             if keep is not None:
-                sweep(dataset, dataset.clock() - keep)
+                _swept(dataset, keep)
         await asyncio.sleep(TICK_S)
+
+
+def _swept(dataset: DataSet, keep: int) -> None:
+    """Forget what ended so long ago; what cannot be forgotten now is tried again."""
+    try:
+        sweep(dataset, dataset.clock() - keep)
+    except FullError as error:
+        _LOG.error("/%s: what has ended cannot be taken out: %s", dataset.name, error)
