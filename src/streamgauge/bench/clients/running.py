@@ -122,14 +122,15 @@ def _fragments(scenario: Scenario, data: Data, folder: Path) -> Outcome:
         server = stack.enter_context(Program(f"{PROGRAMS}.fragments_server", told))
         quads = server.wait_for("address", READY_S)["quads"]
         if scenario.proxy:
-            stack.enter_context(caching_proxy(f"http://127.0.0.1:{port}", outer, (folder / "proxy").resolve()))
+            cache = (folder / "proxy" / str(outer)).resolve()
+            stack.enter_context(caching_proxy(f"http://127.0.0.1:{port}", outer, cache))
         begins = time.time_ns() // 1_000_000 + round(LEAD_S * 1000)
         server.tell(begins=begins)
         server.wait_for("applied")
         asked = [continuous(scenario, client)[0].sparql for client in range(scenario.clients)]
-        plan, cache = PLANS[scenario.system]
+        plan, caching = PLANS[scenario.system]
         task = {
-            "address": address, "plan": plan, "cache": cache, "method": scenario.method, "label": scenario.label,
+            "address": address, "plan": plan, "cache": caching, "method": scenario.method, "label": scenario.label,
             "template": template, "spread": scenario.spread, "period": scenario.period, "jitter": scenario.jitter,
         }  # fmt: skip
         tasks = [{**task, "queries": part, "first": first} for first, part in _parts(asked)]

@@ -126,7 +126,7 @@ http {{
       proxy_set_header Host $http_host;
       proxy_set_header Connection "";
       proxy_cache fragments;
-      proxy_cache_key $request_method$host$request_uri$http_accept$http_accept_encoding;
+      proxy_cache_key $request_method$http_host$request_uri$http_accept$http_accept_encoding;
       proxy_cache_lock on;
       proxy_cache_revalidate on;
     }}
