@@ -7,17 +7,14 @@ import random
 from importlib.resources import files
 from pathlib import Path
 
-import pyoxigraph as ox
 import pytest
 
 from streamgauge.compute.reasoning import read_rules
-from streamgauge.model.algebra import BGP, Call, Filter
 from streamgauge.query import parse_sparql
-from streamgauge.query.printer import group
 from streamgauge.services.broker.broker import Broker
 from streamgauge.services.broker.strategies import begin
 from streamgauge.wire.formats import read_triples
-from tests.services.broker.world import Clock
+from tests.services.broker.world import Clock, by_updates, triples_in
 
 TEXTS = {
     each.name[:3]: each.read_text("utf-8")
@@ -70,24 +67,6 @@ def test_the_queries_say_what_the_published_ones_do(lubm):
         assert parse_sparql(text).variables == parse_sparql((lubm / "queries" / f"{name}.rq").read_text()).variables
 
 
-def proper(rule):
-    """No literal is a subject."""
-    return Call("!", (Call("ISLITERAL", (rule.head.subject,)),))
-
-
-def by_updates(rules, facts):
-    """The closure by one SPARQL update a rule, again and again."""
-    store = ox.Store()
-    store.bulk_load("\n".join(f"{' '.join(fact)} ." for fact in facts).encode(), format=ox.RdfFormat.N_TRIPLES)
-    before = 0
-    while len(store) != before:
-        before = len(store)
-        for rule in rules.rules:
-            head = group(BGP((rule.head,)))
-            store.update(f"INSERT {head} WHERE {group(Filter(proper(rule), BGP(rule.body)))}")
-    return {(str(quad.subject), str(quad.predicate), str(quad.object)) for quad in store}
-
-
 @pytest.mark.prove
 def test_a_thousand_changes_are_told_as_answers_from_scratch_are_different(lubm):
     """Channels come and go; both strategies are told the same, one asks pyoxigraph everything again.
@@ -119,7 +98,7 @@ def test_a_thousand_changes_are_told_as_answers_from_scratch_are_different(lubm)
             each.update(added, removed)
         facts = (facts - set(removed)) | set(added)
         if step % 100 == 99:
-            assert set(brokers[0].facts()) == by_updates(rules, facts)
+            assert set(brokers[0].facts()) == triples_in(by_updates(rules, facts))
         for channel, (one, two) in listening.items():
             told = [
                 [(n.causes, frozenset(n.added), frozenset(n.removed)) for n in subscription.take()]

@@ -3,9 +3,10 @@
 import pyoxigraph as ox
 
 from streamgauge.compute.reasoning import read_rules
+from streamgauge.model.algebra import BGP, Call, Filter
 from streamgauge.model.terms import RDF_TYPE
 from streamgauge.query import parse_sparql
-from streamgauge.query.printer import sparql
+from streamgauge.query.printer import group, sparql
 from streamgauge.services.broker.broker import Broker
 from streamgauge.services.broker.strategies import begin
 from tests.compute.reasoning.naive import closure
@@ -66,11 +67,38 @@ BASE = (
 )
 
 
+def proper(rule):
+    """No literal is a subject."""
+    return Call("!", (Call("ISLITERAL", (rule.head.subject,)),))
+
+
+def by_updates(rules, facts):
+    """A store with the closure, by one SPARQL update a rule, again and again."""
+    store = ox.Store()
+    store.bulk_load("\n".join(f"{' '.join(fact)} ." for fact in facts).encode(), format=ox.RdfFormat.N_TRIPLES)
+    before = 0
+    while len(store) != before:
+        before = len(store)
+        for rule in rules.rules:
+            head = group(BGP((rule.head,)))
+            store.update(f"INSERT {head} WHERE {group(Filter(proper(rule), BGP(rule.body)))}")
+    return store
+
+
+def triples_in(store):
+    return {(str(quad.subject), str(quad.predicate), str(quad.object)) for quad in store}
+
+
 def answers(facts):
     """The answer of each query over the closure of facts, from scratch."""
     store = ox.Store()
     lines = "\n".join(f"{' '.join(triple)} ." for triple in closure(RULES, facts))
     store.extend(ox.parse(lines, format=ox.RdfFormat.N_TRIPLES))
+    return answered(store)
+
+
+def answered(store):
+    """The answer of each query."""
     return {name: rows(store, parse_sparql(select(pattern))) for name, pattern in QUERIES.items()}
 
 
