@@ -35,10 +35,13 @@ def claims(extent: plan.Extent, measured: Measured) -> Iterator[Line]:
 
 
 def _at_most_clients(extent: plan.Extent, measured: Measured, distinct: bool, *systems: str) -> list[Outcome]:
-    """What systems gave at the largest number of clients that all of them were measured with."""
+    """What systems gave at the largest number of clients at which all of them answered.
+
+    What a system costs that says nothing is no evidence.
+    """
     for clients in reversed(extent.distinct if distinct else extent.clients):
         found = [measured.of(plan.scaled(extent, system, clients, distinct=distinct)) for system in systems]
-        if all(found):
+        if all(each is not None and each.answers for each in found):
             return [each for each in found if each is not None]
     return []
 
