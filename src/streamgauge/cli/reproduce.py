@@ -82,7 +82,7 @@ def yabench(
 @_app.command("tpf")
 def tpf(
     quick: Annotated[
-        bool, typer.Option("--quick", help="Fewer clients, shorter: about an hour instead of days.")
+        bool, typer.Option("--quick", help="Fewer clients, shorter: hours in the place of a day.")
     ] = False,
     only: Annotated[list[str] | None, typer.Option(help="scaling, annotations, static, proxy, herd, capacity.")] = None,
     kept: Annotated[bool, typer.Option("--kept", help="Measure nothing, show what is kept.")] = False,
