@@ -11,7 +11,7 @@ from streamgauge.workloads.trains.model import DAY, TD, T
 
 
 def stream_table(rows: DataFrame, named: Sequence[str], update: int, stream: str) -> DataFrame:
-    """The stream table of rows (``boards.renewed``): an element of the named properties each, until ``update`` later."""
+    """The stream table of rows (``boards.renewed``): an element each, of the named properties, for ``update`` ms."""
     found = numbered(rows, "time", ("station", "number"))
     said = F.array(*(_said(name) for name in named)).cast("array<struct<predicate:string,object:string>>")
     found = found.select("n", "time", _departure().alias("subject"), F.posexplode(said).alias("position", "said"))
