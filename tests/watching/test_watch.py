@@ -363,4 +363,8 @@ def _unmoved(answer, over):
 def test_profiles_by_name(name):
     if PROFILES[name].clock is not Clock.APPLICATION:
         pytest.skip("live has no clock of its own")
+    if Report.EXPIRATION in PROFILES[name].report:
+        with pytest.raises(RefusedError, match="expirations"):
+            watch(COUNT, PAIRS, semantics=name)
+        return
     assert list(watch(COUNT.replace("(COUNT(*) AS ?n)", "?s"), PAIRS, semantics=name, end=30_000))

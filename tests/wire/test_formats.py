@@ -71,7 +71,7 @@ def comparable(element, form):
 
 def test_the_writable_formats():
     assert WRITABLE == ["jelly", "jsonl", "messages", "nquads", "parquet", "trig", "yabench"]
-    assert sorted(stream_formats()) == sorted([*WRITABLE, "turtle"])
+    assert sorted(stream_formats()) == sorted([*WRITABLE, "gtfsrt", "turtle"])
     assert all(form.about for form in stream_formats().values())
 
 
@@ -275,7 +275,7 @@ def test_other_mistakes_are_named(tmp_path):
         read_stream(tmp_path / "empty")
     with pytest.raises(FormatError, match="nowhere: there is no such file or folder"):
         read_stream(tmp_path / "nowhere")
-    with pytest.raises(FormatError, match=r"no stream format 'xml': there are jelly, jsonl, messages, nquads"):
+    with pytest.raises(FormatError, match=r"no stream format 'xml': there are gtfsrt, jelly, jsonl, messages, nquads"):
         read_stream(tmp_path, "xml")
     with pytest.raises(
         FormatError, match=r"turtle is read only: formats to write are jelly, jsonl, messages, nquads, .*, yabench"
