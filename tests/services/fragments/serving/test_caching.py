@@ -48,8 +48,10 @@ def test_the_lifetime_runs_down_and_the_next_end_takes_over():
             response = made.ask(address("data"), app=app, accept=kind)
             assert response.headers["cache-control"] == f"max-age={control}"
             assert parsedate_to_datetime(response.headers["date"]).timestamp() == now // 1000
+            assert parsedate_to_datetime(response.headers["expires"]).timestamp() == now // 1000 + control
     made.now = 1_030_000
     assert made.ask(address("data"), app=app).headers["cache-control"] == "no-cache"
+    assert "expires" not in made.ask(address("data"), app=app).headers
 
 
 def test_the_page_for_people_says_when():

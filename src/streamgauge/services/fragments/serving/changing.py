@@ -13,7 +13,7 @@ from streamgauge.services.fragments.serving.addresses import Addressing, HostErr
 from streamgauge.services.fragments.serving.asked import Asked, AskedError, asked
 from streamgauge.services.fragments.serving.coding import CODINGS, NAMES, SMALLEST
 from streamgauge.services.fragments.serving.dataset import DataSet, Page
-from streamgauge.services.fragments.serving.freshness import cache_control, date, tag, unchanged
+from streamgauge.services.fragments.serving.freshness import date, lifetime, tag, unchanged
 from streamgauge.services.fragments.serving.negotiation import coding
 from streamgauge.services.fragments.serving.replying import Reply, reply_with, told
 from streamgauge.services.fragments.serving.selection import Selection
@@ -128,8 +128,8 @@ class Changing:
                 self._kept.popitem(last=False)
         if reply.status != 200:
             return reply
-        fresh = cache_control(dataset, Page((), 0, dataset.until(since.fragment.selection), now), now)
-        timed = [*reply.headers, (b"cache-control", fresh)]
+        fresh = lifetime(dataset, Page((), 0, dataset.until(since.fragment.selection), now), now)
+        timed = [*reply.headers, *fresh]
         if unchanged(dict(reply.headers)[b"etag"], None, headers.get(b"if-none-match"), None):
             return Reply(304, [header for header in timed if not header[0].startswith(b"content-")])
         return Reply(200, timed, reply.body)

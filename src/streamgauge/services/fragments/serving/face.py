@@ -15,7 +15,7 @@ from streamgauge.services.fragments.serving.changing import Changing
 from streamgauge.services.fragments.serving.counting import Counts
 from streamgauge.services.fragments.serving.dataset import DataSet, TooManyError
 from streamgauge.services.fragments.serving.events import FragmentEvents
-from streamgauge.services.fragments.serving.freshness import cache_control, date, last_modified, unchanged
+from streamgauge.services.fragments.serving.freshness import date, last_modified, lifetime, unchanged
 from streamgauge.services.fragments.serving.limits import Limits
 from streamgauge.services.fragments.serving.openapi import description
 from streamgauge.services.fragments.serving.past import Past
@@ -135,7 +135,7 @@ class Face:
         dataset, now = shown.dataset, shown.dataset.clock()
         modified = last_modified(shown.page, now)
         timed: list[Header] = [
-            (b"cache-control", cache_control(dataset, shown.page, now)),
+            *lifetime(dataset, shown.page, now),
             (_VERSION, dataset.version),
             *([] if modified is None else [(b"last-modified", modified)]),
         ]

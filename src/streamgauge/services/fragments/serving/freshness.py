@@ -11,14 +11,17 @@ YEAR_S: Final = 31_536_000
 """Longer is what caches need not understand (RFC 9111, 1.2.2)."""
 
 
-def cache_control(dataset: DataSet, page: Page, now: int) -> bytes:
+def lifetime(dataset: DataSet, page: Page, now: int) -> list[tuple[bytes, bytes]]:
     """Fresh until the first of its facts ends, in whole seconds; else for the period that its publisher declared.
 
-    Where there is neither, or less than a second, it has to be asked for again each time; at most a year.
+    Where there is neither, or less than a second, it has to be asked for again each time; at most a year. The end is
+    also said as a time (Expires), which stays true behind proxies that write Date anew and say no Age.
     """
     lasting = page.until - now if page.until is not None else dataset.period
     seconds = min((lasting or 0) // 1000, YEAR_S)
-    return b"max-age=%d" % seconds if seconds > 0 else b"no-cache"
+    if seconds <= 0:
+        return [(b"cache-control", b"no-cache")]
+    return [(b"cache-control", b"max-age=%d" % seconds), (b"expires", date(now // 1000 + seconds))]
 
 
 def tag(body: bytes, suffix: str) -> bytes:
