@@ -15,10 +15,14 @@ from streamgauge.bench.importing import ForeignError
 from streamgauge.bench.rules import UnknownRulesError
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.spark import SparkUnavailableError
+from streamgauge.compute.reasoning import OntologyError
 from streamgauge.engines import EngineError
 from streamgauge.query import QueryError
 from streamgauge.semantics.profiles import UnknownProfileError
 from streamgauge.semantics.refusal import OutOfOrderError, RefusedError, StreamNameError
+from streamgauge.services.broker.calls import BrokerError
+from streamgauge.services.broker.sqlite import JournalError
+from streamgauge.services.broker.strategies import UnknownStrategyError
 from streamgauge.services.fragments.annotations import UnknownMethodError
 from streamgauge.services.fragments.storing.disk import FolderError
 from streamgauge.services.fragments.storing.indexed import KeepError
@@ -58,6 +62,10 @@ BAD_INPUT = (
     UnknownMethodError,
     FolderError,
     KeepError,
+    BrokerError,
+    JournalError,
+    OntologyError,
+    UnknownStrategyError,
 )
 """What a user can put right: printed as its sentence, without a stack trace."""
 

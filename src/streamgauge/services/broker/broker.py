@@ -156,6 +156,11 @@ class Broker:
         return outcome
 
     @property
+    def number(self) -> int:
+        """The number of the last publication."""
+        return self._number
+
+    @property
     def waiting(self) -> int:
         """How many publications wait."""
         return len(self._waiting)
@@ -166,6 +171,10 @@ class Broker:
             batch = self._batch()
             if not batch:
                 return 0
+            if self.fault:
+                for each in batch:
+                    each.receive(FailedError(f"{self.fault}: start the broker again"))
+                return len(batch)
             try:
                 self._take_in(batch)
             except BaseException as error:
@@ -236,7 +245,11 @@ class Broker:
     def evaluate(self) -> None:
         """What the strategy put off is done now."""
         with self._evaluating:
-            self._tell([], self._strategy.evaluate(self._steady()))
+            try:
+                self._tell([], self._strategy.evaluate(self._steady()))
+            except Exception as error:
+                self.fault = f"what was put off could not be done: {error}"
+                raise
 
     def create_channel(self, name: str, query: str) -> tuple[str, ...]:
         """A channel begins; its subscribers are told of changes from now on. The variables of its rows.
@@ -306,6 +319,14 @@ class Broker:
                 found.acknowledged[name] = last
             inner = found.notifications.subscribe(last if after is None else after, wake)
         return Subscribed(name, found, inner, self._acknowledge)
+
+    def listen(self, channel: str, wake: Callable[[], None], after: int | None = None) -> Subscribed:
+        """Begin after a notification's number, else with new ones, as nobody: nothing is kept for who comes back."""
+        with self._evaluating:
+            found = self.channel(channel)
+            if found.notifications.subscribers >= self.limits.subscribers:
+                raise LimitError(f"{self.limits.subscribers} subscribers are there already: come again later")
+            return Subscribed("", found, found.notifications.subscribe(after, wake), self._acknowledge)
 
     def unsubscribe(self, channel: str, name: str) -> None:
         """A subscriber is forgotten. UnknownChannelError."""

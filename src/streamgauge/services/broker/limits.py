@@ -7,7 +7,8 @@ from dataclasses import dataclass
 class Limits:
     """Bounds. ``graph`` is the most triples of one publication, ``waiting`` the most publications that wait, ``batch``
     the most that are taken together; ``kept`` notifications (of ``kept_bytes``) of a channel can be resumed from, and a
-    subscriber that is ``lag`` behind is left; ``rows`` is the most of a channel's answer when it is created.
+    subscriber that is ``lag`` behind is left; ``rows`` is the most of a channel's answer when it is created. ``body``
+    is the most bytes of one request, ``connections`` the most at once, ``subscribers`` the most of one channel.
     """
 
     channels: int = 20_000
@@ -22,6 +23,8 @@ class Limits:
     kept: int = 10_000
     kept_bytes: int = 16 * 2**20
     lag: int = 5_000
+    body: int = 32 * 2**20
+    connections: int = 5_000
 
 
 class LimitError(ValueError):

@@ -127,7 +127,8 @@ class Answers(Generic[Line]):
     def missed(self, place: int) -> int:
         """How many answers after a place were let go."""
         with self._lock:
-            return max(0, self._kept[0].number - place - 1) if self._kept else 0
+            oldest = self._kept[0].number if self._kept else self.number + 1
+            return max(0, oldest - place - 1)
 
     def leave(self, subscription: Subscription[Line]) -> None:
         """A subscriber goes."""

@@ -87,17 +87,17 @@ class Guard:
             named = host if host.endswith("]") else host.rsplit(":", 1)[0]
             local = _loopback(named.strip("[]"))
             return None if local else problem(421, f"this service is of localhost: it does not answer as {host}")
-        if scope["path"] in self._free or self._tokens.admits(_given(headers, scope)):
+        if scope["path"] in self._free or self._tokens.admits(given(headers, scope)):
             return None
         return problem(401, "a token is needed: Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
 
 
-def _given(headers: Mapping[str, str], scope: Scope) -> str | None:
+def given(headers: Mapping[str, str], scope: Scope) -> str | None:
     """The token of the header, or of the query string, which is all that EventSource and WebSocket can send."""
     token = bearer(headers.get("authorization", ""))
     if token is not None:
         return token
     if scope["type"] == "websocket" or scope["method"] == "GET":
-        given = parse_qs(scope["query_string"].decode("latin-1")).get("access_token")
-        return given[0] if given else None
+        found = parse_qs(scope["query_string"].decode("latin-1")).get("access_token")
+        return found[0] if found else None
     return None

@@ -8,6 +8,10 @@ from streamgauge.compute.reasoning.rules import Rules
 from streamgauge.services.broker.contract import Strategy
 
 
+class UnknownStrategyError(ValueError):
+    """No strategy of that name; the sentence names those that there are."""
+
+
 @cache
 def strategies() -> tuple[str, ...]:
     """Their names, sorted."""
@@ -15,8 +19,8 @@ def strategies() -> tuple[str, ...]:
 
 
 def begin(name: str, rules: Rules) -> Strategy:
-    """A strategy by its name; ValueError names those that there are."""
+    """A strategy by its name, with no facts; UnknownStrategyError."""
     if name not in strategies():
-        raise ValueError(f"there is no strategy {name}: there are {', '.join(strategies())}")
+        raise UnknownStrategyError(f"there is no strategy {name}: there are {', '.join(strategies())}")
     strategy: Strategy = import_module(f"{__name__}.{name}").start(rules)
     return strategy

@@ -1,0 +1,198 @@
+"""The commands ``broker serve``, ``publish`` and ``subscribe``: facts in, changes of answers out."""
+
+import gc
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from streamgauge.broker import BrokerError, Client, Told
+from streamgauge.cli.exits import Exit
+from streamgauge.cli.notified import Lines, Live
+from streamgauge.cli.tokens import TOKEN
+from streamgauge.compute.reasoning import read_rules
+from streamgauge.services.broker.access import Access, read_grants
+from streamgauge.services.broker.broker import Broker
+from streamgauge.services.broker.face import application
+from streamgauge.services.broker.limits import Limits
+from streamgauge.services.broker.sqlite import SqliteJournal
+from streamgauge.services.broker.strategies import begin
+from streamgauge.services.web.serving import Serving
+from streamgauge.services.web.tokens import check_tokens
+from streamgauge.wire.formats import read_triples
+
+UNLESS = Limits()
+URL = "http://127.0.0.1:4200"
+_KINDS = {
+    ".ttl": "text/turtle",
+    ".nt": "application/n-triples",
+    ".rdf": "application/rdf+xml",
+    ".owl": "application/rdf+xml",
+    ".jsonld": "application/ld+json",
+}
+
+
+class Closure(StrEnum):
+    """Which memberships an ontology's rules derive."""
+
+    NAMED = "named"
+    FULL = "full"
+
+
+At = Annotated[str, typer.Option("--at", metavar="URL", help="The broker.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add this group's commands."""
+    group = typer.Typer(help="Publish and subscribe.", no_args_is_help=True)
+    group.command("serve")(serve)
+    group.callback()(_group)
+    app.add_typer(group, name="broker")
+    app.command("publish")(publish)
+    app.command("subscribe")(subscribe)
+
+
+def _group() -> None:
+    """Publish and subscribe."""
+
+
+def serve(
+    data: Annotated[
+        list[Path] | None, typer.Argument(metavar="DATA...", help="RDF files: the facts, unless a journal has some.")
+    ] = None,
+    host: Annotated[str, typer.Option(help="The address to bind to.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for a free one.")] = 4200,
+    journal: Annotated[Path | None, typer.Option(help="The file that keeps everything; in memory without it.")] = None,
+    ontology: Annotated[list[Path] | None, typer.Option(help="An ontology, as an RDF file.")] = None,
+    closure: Annotated[Closure, typer.Option(help="What is derived: of named classes, or all.")] = Closure.NAMED,
+    strategy: Annotated[str, typer.Option(help="How notifications are found.")] = "incremental",
+    token_file: Annotated[Path | None, typer.Option(help="TOKEN [OPERATION,... [CHANNEL ...]], one a line.")] = None,
+    max_channels: Annotated[int, typer.Option(min=1, help="How many channels.")] = UNLESS.channels,
+    max_subscribers: Annotated[int, typer.Option(min=1, help="Subscribers of one channel.")] = UNLESS.subscribers,
+    max_graph: Annotated[int, typer.Option(min=1, help="Triples of one publication.")] = UNLESS.graph,
+    max_rows: Annotated[int, typer.Option(min=1, help="Rows of a new channel's answer.")] = UNLESS.rows,
+    max_body: Annotated[int, typer.Option(min=1024, help="Bytes of one request.")] = UNLESS.body,
+    max_lag: Annotated[int, typer.Option(min=1, help="Notifications that a subscriber may be behind.")] = UNLESS.lag,
+    max_connections: Annotated[int, typer.Option(min=1, help="Connections at once.")] = UNLESS.connections,
+) -> None:
+    """Serve a broker: graphs are published and deleted, subscribers of SPARQL queries told how answers change."""
+    access = _access(token_file)
+    check_tokens(host, access.tokens)
+    limits = Limits(
+        channels=max_channels,
+        subscribers=max_subscribers,
+        graph=max_graph,
+        rows=max_rows,
+        body=max_body,
+        lag=max_lag,
+        connections=max_connections,
+    )
+    axioms = [triple for file in ontology or () for triple in read_triples(file)]
+    rules = read_rules(axioms, closure.value)
+    kept = None if journal is None else SqliteJournal(journal, limits.keys)
+    broker = Broker(begin(strategy, rules), lambda: time.time_ns() // 1_000_000, time.monotonic, kept, limits)
+    _fill(broker, data or ())
+    say = "in memory" if journal is None else str(journal)
+    Serving(
+        application(broker, access),
+        host,
+        port,
+        broker.close,
+        lambda at: typer.echo(f"broker ({say}) at {at}", err=True),
+        max_connections,
+    ).run()
+
+
+def _access(file: Path | None) -> Access:
+    lines = file.read_text(encoding="utf-8").splitlines() if file is not None else []
+    return Access(read_grants([*lines, os.environ.get(TOKEN, "")]))
+
+
+def _fill(broker: Broker, data: Iterable[Path]) -> None:
+    """Facts of files, where there are none."""
+    files = list(data)
+    if files and (broker.number or broker.channels() or broker.facts()):
+        typer.echo(f"the journal has facts already: {', '.join(map(str, files))} not read again", err=True)
+    elif files:
+        broker.load(triple for file in files for triple in read_triples(file))
+    gc.collect()
+    gc.freeze()  # what was loaded stays: the collector need not look at it again
+
+
+def publish(
+    files: Annotated[list[Path] | None, typer.Argument(metavar="FILE...", help="RDF; standard input without.")] = None,
+    at: At = URL,
+    delete: Annotated[bool, typer.Option("--delete", help="The facts leave.")] = False,
+    kind: Annotated[str, typer.Option("--type", help="Media type of standard input.")] = "text/turtle",
+    key: Annotated[str | None, typer.Option(help="Sent again with the same key, nothing is done.")] = None,
+) -> None:
+    """Publish graphs, each as one; one line for each that is acknowledged."""
+    with _client(at) as client:
+        operation = client.delete if delete else client.publish
+        for graph, media, name in _graphs(files or (), kind):
+            got = operation(graph, media, key)
+            typer.echo(f"{name}: publication {got.number}{' (was there already)' if got.repeated else ''}")
+
+
+def _graphs(files: Iterable[Path], kind: str) -> Iterator[tuple[bytes, str, str]]:
+    """Bodies, their media types and names."""
+    found = list(files)
+    for file in found:
+        if file.suffix not in _KINDS:
+            raise typer.BadParameter(f"{file}: RDF ends in one of {', '.join(_KINDS)}", param_hint="FILE")
+        yield file.read_bytes(), _KINDS[file.suffix], str(file)
+    if not found:
+        yield sys.stdin.buffer.read(), kind, "standard input"
+
+
+def subscribe(
+    channel: Annotated[str, typer.Argument(help="The channel.")],
+    at: At = URL,
+    query: Annotated[Path | None, typer.Option(help="Create the channel with this query, where it is not.")] = None,
+    subscriber: Annotated[str | None, typer.Option("--as", help="A name by which to come back later.")] = None,
+    after: Annotated[int | None, typer.Option(min=0, help="Begin after the notification of this number.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines on a terminal too.")] = False,
+    most: Annotated[int | None, typer.Option("--count", min=1, help="End after so many notifications.")] = None,
+) -> None:
+    """Show a channel's answer as it changes: a live table on a terminal, JSON lines otherwise."""
+    live = sys.stdout.isatty() and not as_json
+    with _client(at) as client:
+        if query is not None:
+            _create(client, channel, query.read_text(encoding="utf-8"))
+        begun = client.rows(channel) if live else None
+        start = begun.number if begun is not None and subscriber is None and after is None else after
+        with Live(begun) if begun is not None else nullcontext(Lines()) as shown:
+            code = _shown(client.subscribe(channel, subscriber, start), shown.show, most)
+    raise typer.Exit(code)
+
+
+def _client(at: str) -> Client:
+    return Client(at, os.environ.get(TOKEN) or None)
+
+
+def _create(client: Client, channel: str, query: str) -> None:
+    try:
+        client.create_channel(channel, query)
+    except BrokerError as error:
+        if error.status != 409:
+            raise
+
+
+def _shown(found: Iterator[Told], show: Callable[[Told], None], most: int | None) -> int:
+    """Show notifications until the channel ends, Ctrl-C, a reader that leaves, or so many."""
+    try:
+        for count, told in enumerate(found, 1):
+            show(told)
+            if count == most:
+                break
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return Exit.RIGHT

@@ -1,0 +1,251 @@
+"""The broker on the web: requests in, notifications out; everything that is decided is decided in the core."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from importlib.resources import files
+from typing import Any, Final
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route, WebSocketRoute
+from starlette.websockets import WebSocket
+
+from streamgauge.model.terms import Triple
+from streamgauge.query import QueryError
+from streamgauge.services.broker.access import Access, AccessError
+from streamgauge.services.broker.broker import Broker, ExistingChannelError, FailedError, UnknownChannelError
+from streamgauge.services.broker.channels import Subscribed
+from streamgauge.services.broker.following import as_events, converse
+from streamgauge.services.broker.graphs import GraphError, Graphs, MediaTypeError
+from streamgauge.services.broker.limits import BusyError, LimitError
+from streamgauge.services.broker.openapi import description
+from streamgauge.services.broker.sqlite import JournalError
+from streamgauge.services.broker.status import metrics, status
+from streamgauge.services.broker.telling import Telling
+from streamgauge.services.broker.working import Worker
+from streamgauge.services.web import events
+from streamgauge.services.web.bodies import BodyError, read_body, text
+from streamgauge.services.web.metrics import MEDIA_TYPE, exposition
+from streamgauge.services.web.problems import problem
+from streamgauge.services.web.tokens import Guard, given
+from streamgauge.wire.results import MEDIA_TYPE as RESULTS
+from streamgauge.wire.results import results
+
+FREE: Final = ("/", "/health", "/openapi.json")
+"""Paths that need no token: they tell nothing of facts and channels."""
+
+LONGEST_NAME: Final = 200
+"""Characters of a channel's or subscriber's name, and of the key of a publication."""
+
+_STATUS: Final[dict[type[Exception], int]] = {
+    BodyError: 413,
+    LimitError: 422,
+    MediaTypeError: 415,
+    ExistingChannelError: 409,
+    UnknownChannelError: 404,
+    AccessError: 403,
+    BusyError: 429,
+    FailedError: 503,
+    JournalError: 503,
+    GraphError: 400,
+    QueryError: 400,
+    events.EventError: 400,
+    ValueError: 400,
+}
+_POLICY: Final = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; img-src data:"
+)
+
+
+def application(broker: Broker, access: Access | None = None) -> Starlette:
+    """The service for a core, which is closed when the service ends."""
+    face = Face(broker, access or Access())
+    one, told = "/channels/{name}", "/channels/{name}/notifications"
+    routes = [
+        Route("/", face.page),
+        Route("/publish", face.publish, methods=["POST"]),
+        Route("/delete", face.delete, methods=["POST"]),
+        Route("/channels", face.channels),
+        Route(one, face.create_channel, methods=["PUT"]),
+        Route(one, face.delete_channel, methods=["DELETE"]),
+        Route(one, face.channel),
+        Route(f"{one}/rows", face.rows),
+        Route(told, face.subscribe),
+        WebSocketRoute(told, face.subscribe_by_websocket),
+        Route(f"{one}/subscribers/{{subscriber}}", face.acknowledge, methods=["PUT"]),
+        Route(f"{one}/subscribers/{{subscriber}}", face.unsubscribe, methods=["DELETE"]),
+        Route("/health", face.health),
+        Route("/metrics", face.metrics),
+        Route("/openapi.json", face.openapi),
+    ]
+    guard = Middleware(Guard, tokens=face.access.tokens, free=FREE)
+    handlers: dict[Any, Any] = dict.fromkeys(_STATUS, _told)
+    return Starlette(routes=routes, middleware=[guard], exception_handlers=handlers, lifespan=face.lifespan)
+
+
+async def _told(_request: Request, error: Exception) -> Response:
+    """An expected error as its sentence."""
+    code = next(code for kind, code in _STATUS.items() if isinstance(error, kind))
+    return problem(code, str(error), {"Retry-After": "1"} if code in (429, 503) else None)
+
+
+class Face:
+    """The handlers, one per route."""
+
+    def __init__(self, broker: Broker, access: Access) -> None:
+        self.access = access
+        self._broker, self._worker = broker, Worker(broker)
+        self._graphs, self._telling = Graphs(broker.limits.graph), Telling()
+
+    @asynccontextmanager
+    async def lifespan(self, _app: Starlette) -> AsyncIterator[None]:
+        """Publications are taken in while the service is up; in the end what waits is, and the broker closes."""
+        self._worker.start()
+        try:
+            yield
+        finally:
+            await run_in_threadpool(self._worker.close)
+            await run_in_threadpool(self._broker.close)
+
+    async def publish(self, request: Request) -> Response:
+        """The facts of a graph are there from now on."""
+        self._require(request, "publish")
+        return await self._changed(request, await self._read(request, self._graphs.published), ())
+
+    async def delete(self, request: Request) -> Response:
+        """The facts of a graph are there no more."""
+        self._require(request, "delete")
+        return await self._changed(request, (), await self._read(request, self._graphs.named))
+
+    async def _read(self, request: Request, read: Callable[[bytes, str], tuple[Triple, ...]]) -> tuple[Triple, ...]:
+        body = await read_body(request, self._broker.limits.body)
+        return await run_in_threadpool(read, body, request.headers.get("content-type", ""))
+
+    async def _changed(self, request: Request, added: tuple[Triple, ...], removed: tuple[Triple, ...]) -> Response:
+        """Answered when the change is durable and those who are connected are being told."""
+        key = request.headers.get("idempotency-key")
+        if key is not None:
+            _check_name(key, "an Idempotency-Key")
+        receipt = await asyncio.wrap_future(self._worker.submit(added, removed, key))
+        return JSONResponse({"publication": receipt.number, "repeated": receipt.repeated})
+
+    async def create_channel(self, request: Request) -> Response:
+        """A SELECT query under a name."""
+        name = self._name(request, "createChannel")
+        query = text(await read_body(request, 4 * self._broker.limits.query_text))
+        await run_in_threadpool(self._broker.create_channel, name, query)
+        return JSONResponse(status(self._broker.channel(name)), 201, {"Location": f"/channels/{name}"})
+
+    async def delete_channel(self, request: Request) -> Response:
+        """A channel ends."""
+        await run_in_threadpool(self._broker.delete_channel, self._name(request, "deleteChannel"))
+        return Response(status_code=204)
+
+    async def channels(self, request: Request) -> Response:
+        """The channels that may be subscribed to, by name; ``?after=`` a name for those behind it."""
+        token, after = given(request.headers, request.scope), request.query_params.get("after", "")
+        names = sorted(each.name for each in self._broker.channels() if each.name > after)
+        allowed = [name for name in names if self.access.allows(token, "subscribe", name)]
+        return JSONResponse({"channels": allowed[:_PAGE], "more": len(allowed) > _PAGE})
+
+    async def channel(self, request: Request) -> Response:
+        """One channel."""
+        return JSONResponse(status(self._broker.channel(self._name(request, "subscribe"))))
+
+    async def rows(self, request: Request) -> Response:
+        """The answer as it is; the header Notification is the number of the last one that is in it."""
+        name = self._name(request, "subscribe")
+        number, rows = await run_in_threadpool(self._broker.rows, name)
+        said = await run_in_threadpool(results, self._broker.channel(name).variables, rows)
+        return JSONResponse(said, headers={"Notification": str(number)}, media_type=RESULTS)
+
+    async def subscribe(self, request: Request) -> Response:
+        """Notifications as server-sent events."""
+        name = self._name(request, "subscribe")
+        after = events.last_event(request.headers.get("last-event-id") or request.query_params.get("after"))
+        signal = events.Signal()
+        subscribed = await run_in_threadpool(self._subscribe, request, name, signal, after)
+        return events.Events(as_events(subscribed, self._telling, signal))
+
+    async def subscribe_by_websocket(self, websocket: WebSocket) -> None:
+        """Notifications as messages."""
+        try:
+            name = self._name(websocket, "subscribe")
+            after = events.last_event(websocket.query_params.get("after"))
+            signal = events.Signal()
+            subscribed = await run_in_threadpool(self._subscribe, websocket, name, signal, after)
+        except tuple(_STATUS) as error:
+            await websocket.close(1008, str(error)[:120])
+            return
+        await websocket.accept()
+        await converse(websocket, subscribed, self._telling, signal)
+
+    def _subscribe(self, connection: HTTPConnection, name: str, signal: events.Signal, after: int | None) -> Subscribed:
+        """By a name what comes is kept until it is acknowledged, which is also what coming back ``after`` it means."""
+        subscriber = connection.query_params.get("subscriber")
+        if subscriber is None:
+            return self._broker.listen(name, signal.set, after)
+        _check_name(subscriber, "a subscriber")
+        subscribed = self._broker.subscribe(name, subscriber, signal.set, after)
+        if after is not None:
+            subscribed.acknowledge(after)
+        return subscribed
+
+    async def acknowledge(self, request: Request) -> Response:
+        """Notifications up to ``?acknowledged=`` need not come again; a new subscriber begins to be one."""
+        name, number = self._name(request, "subscribe"), events.last_event(request.query_params.get("acknowledged"))
+        subscriber = _check_name(request.path_params["subscriber"], "a subscriber")
+        await run_in_threadpool(self._acknowledge, name, subscriber, number)
+        return Response(status_code=204)
+
+    def _acknowledge(self, name: str, subscriber: str, number: int | None) -> None:
+        subscribed = self._broker.subscribe(name, subscriber, lambda: None)
+        subscribed.close()
+        if number is not None:
+            subscribed.acknowledge(number)
+
+    async def unsubscribe(self, request: Request) -> Response:
+        """A subscriber is forgotten."""
+        name = self._name(request, "unsubscribe")
+        await run_in_threadpool(self._broker.unsubscribe, name, request.path_params["subscriber"])
+        return Response(status_code=204)
+
+    async def health(self, _request: Request) -> Response:
+        """Whether it is up, and why it takes nothing when it does not."""
+        fault = self._broker.fault
+        return JSONResponse({"status": "failed", "fault": fault} if fault else {"status": "up"}, 503 if fault else 200)
+
+    async def metrics(self, _request: Request) -> Response:
+        """Counts for Prometheus."""
+        return PlainTextResponse(exposition(metrics(self._broker)), media_type=MEDIA_TYPE)
+
+    async def openapi(self, _request: Request) -> Response:
+        """What can be asked here."""
+        return JSONResponse(description())
+
+    async def page(self, _request: Request) -> Response:
+        """The page for people."""
+        page = (files("streamgauge.services.broker") / "page.html").read_text(encoding="utf-8")
+        return HTMLResponse(page, headers={"Content-Security-Policy": _POLICY})
+
+    def _require(self, connection: HTTPConnection, operation: str, channel: str = "") -> None:
+        self.access.require(given(connection.headers, connection.scope), operation, channel)
+
+    def _name(self, connection: HTTPConnection, operation: str) -> str:
+        """The channel of a request that may do an operation on it."""
+        name = _check_name(connection.path_params["name"], "a channel")
+        self._require(connection, operation, name)
+        return name
+
+
+_PAGE: Final = 1000
+
+
+def _check_name(name: str, what: str) -> str:
+    if not 0 < len(name) <= LONGEST_NAME or not name.isprintable():
+        raise ValueError(f"{what} has a name of 1 to {LONGEST_NAME} printable characters")
+    return name

@@ -1,0 +1,68 @@
+"""The graph of a request: RDF in one of several syntaxes, as canonical triples."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import pyoxigraph as ox
+
+from streamgauge.model.terms import Triple
+from streamgauge.services.broker.limits import LimitError
+from streamgauge.wire.canonical import Canonical
+from streamgauge.wire.nesting import NestingError, refuse_nested
+
+SYNTAXES: Final = {
+    "text/turtle": ox.RdfFormat.TURTLE,
+    "application/n-triples": ox.RdfFormat.N_TRIPLES,
+    "application/rdf+xml": ox.RdfFormat.RDF_XML,
+    "application/ld+json": ox.RdfFormat.JSON_LD,
+}
+
+
+class GraphError(ValueError):
+    """A graph that cannot be read; the sentence says where."""
+
+
+class MediaTypeError(ValueError):
+    """A media type that is not read here; the sentence names those that are."""
+
+
+class Graphs:
+    """Reads graphs of at most ``most`` triples."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._canonical = most, Canonical()
+
+    def published(self, body: bytes, kind: str) -> tuple[Triple, ...]:
+        """The triples; blank nodes are new ones, of this graph alone. GraphError, MediaTypeError, LimitError."""
+        return tuple(self._triples(body, kind))
+
+    def named(self, body: bytes, kind: str) -> tuple[Triple, ...]:
+        """The triples; GraphError also for a blank node, which would name nothing that is there."""
+        found = self.published(body, kind)
+        if any(
+            term.startswith("_:") or (term.startswith("<<") and "_:" in term) for triple in found for term in triple
+        ):
+            raise GraphError("a blank node names nothing here: delete it by SPARQL Update, DELETE WHERE { ... }")
+        return found
+
+    def _triples(self, body: bytes, kind: str) -> Iterator[Triple]:
+        media = kind.partition(";")[0].strip().lower()
+        syntax = SYNTAXES.get(media)
+        if syntax is None:
+            raise MediaTypeError(f"a graph comes as one of {', '.join(SYNTAXES)}: {media or 'no content type'} is none")
+        try:
+            refuse_nested(body)
+            for count, quad in enumerate(ox.parse(body, format=syntax, rename_blank_nodes=True), 1):
+                if quad.graph_name != ox.DefaultGraph():
+                    raise GraphError(f"a named graph, {quad.graph_name}: facts have no graph of their own")
+                if count > self._most:
+                    raise LimitError(f"a publication of more than {self._most} triples: publish it in parts")
+                yield self._canonical.triple(quad)
+        except NestingError as error:
+            raise GraphError(str(error)) from error
+        except SyntaxError as error:
+            raise GraphError(f"line {error.lineno}: not {media}: {error.msg}") from error
+        except (ValueError, OSError) as error:
+            if isinstance(error, GraphError | LimitError):
+                raise
+            raise GraphError(f"not {media}: {error}") from error

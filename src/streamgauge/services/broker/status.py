@@ -1,0 +1,39 @@
+"""What is told of a broker: a channel as JSON, counts as metrics."""
+
+from collections.abc import Iterator
+
+from streamgauge.services.broker.broker import Broker
+from streamgauge.services.broker.channels import Channel
+from streamgauge.services.web.metrics import Metric
+
+
+def status(channel: Channel) -> dict[str, object]:
+    """One channel: its query, and the number of its last notification."""
+    return {
+        "channel": channel.name,
+        "query": channel.query,
+        "variables": list(channel.variables),
+        "notification": channel.notifications.number,
+        "subscribers": len(channel.acknowledged),
+        "connections": channel.notifications.subscribers,
+    }
+
+
+def metrics(broker: Broker) -> Iterator[Metric]:
+    """Counts of the whole broker; channels are too many to be counted by name."""
+    channels = broker.channels()
+    told = sum(each.notifications.number for each in channels)
+    kept = sum(each.notifications.bytes for each in channels)
+    for name, about, value in (
+        ("channels", "Channels.", len(channels)),
+        ("subscribers", "Subscribers by name.", sum(len(each.acknowledged) for each in channels)),
+        ("connections", "Who is connected.", sum(each.notifications.subscribers for each in channels)),
+        ("notifications", "Notifications of the channels that are there.", told),
+        ("kept_bytes", "What is kept of notifications.", kept),
+        ("waiting", "Publications that wait.", broker.waiting),
+        ("failed", "1 when nothing is taken any more.", int(bool(broker.fault))),
+    ):
+        yield Metric(f"streamgauge_broker_{name}", "gauge", about, (({}, float(value)),))
+    yield Metric(
+        "streamgauge_broker_publications_total", "counter", "Publications taken in.", (({}, float(broker.number)),)
+    )
