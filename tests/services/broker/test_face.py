@@ -71,6 +71,7 @@ def test_a_key_makes_a_publication_repeatable(ask):
         ("PUT", "/channels/c", "SELECT", "", 400, ""),
         ("PUT", "/channels/c", "SELECT * {}" + " " * 300, "", 422, "more than 300 characters"),
         ("PUT", f"/channels/{'c' * 201}", "SELECT * {?s ?p ?o}", "", 400, "1 to 200 printable"),
+        ("PUT", "/channels/sepa:mine", "SELECT * {?s ?p ?o}", "", 400, "take another"),
         ("GET", "/channels/none/notifications", "", "", 404, "there is no channel none"),
         ("DELETE", "/channels/none", "", "", 404, "there is no channel none"),
         ("DELETE", "/channels/none/subscribers/me", "", "", 404, "there is no channel none"),

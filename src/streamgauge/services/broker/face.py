@@ -23,6 +23,7 @@ from streamgauge.services.broker.following import as_events, converse
 from streamgauge.services.broker.graphs import GraphError, Graphs, MediaTypeError
 from streamgauge.services.broker.limits import BusyError, LimitError
 from streamgauge.services.broker.openapi import description
+from streamgauge.services.broker.sepa import PREFIX, Asked, Conversation
 from streamgauge.services.broker.sqlite import JournalError
 from streamgauge.services.broker.status import metrics, status
 from streamgauge.services.broker.telling import Telling
@@ -76,6 +77,7 @@ def application(broker: Broker, access: Access | None = None) -> Starlette:
         Route(f"{one}/rows", face.rows),
         Route(told, face.subscribe),
         WebSocketRoute(told, face.subscribe_by_websocket),
+        WebSocketRoute("/subscribe", face.talk_as_sepa),
         Route(f"{one}/subscribers/{{subscriber}}", face.acknowledge, methods=["PUT"]),
         Route(f"{one}/subscribers/{{subscriber}}", face.unsubscribe, methods=["DELETE"]),
         Route("/health", face.health),
@@ -100,10 +102,12 @@ class Face:
         self.access = access
         self._broker, self._worker = broker, Worker(broker)
         self._graphs, self._telling = Graphs(broker.limits.graph), Telling()
+        self._asked = Asked(broker)
 
     @asynccontextmanager
     async def lifespan(self, _app: Starlette) -> AsyncIterator[None]:
         """Publications are taken in while the service is up; in the end what waits is, and the broker closes."""
+        await run_in_threadpool(self._asked.clear)
         self._worker.start()
         try:
             yield
@@ -136,6 +140,8 @@ class Face:
     async def create_channel(self, request: Request) -> Response:
         """A SELECT query under a name."""
         name = self._name(request, "createChannel")
+        if name.startswith(PREFIX):
+            raise ValueError(f"names that begin with {PREFIX} are given to queries asked in SEPA's way: take another")
         query = text(await read_body(request, 4 * self._broker.limits.query_text))
         await run_in_threadpool(self._broker.create_channel, name, query)
         return JSONResponse(status(self._broker.channel(name)), 201, {"Location": f"/channels/{name}"})
@@ -183,6 +189,16 @@ class Face:
             return
         await websocket.accept()
         await converse(websocket, subscribed, self._telling, signal)
+
+    async def talk_as_sepa(self, websocket: WebSocket) -> None:
+        """SEPA's messages; who asks a query here creates its channel and subscribes to it."""
+
+        def require(channel: str) -> None:
+            for operation in ("createChannel", "subscribe"):
+                self._require(websocket, operation, channel)
+
+        await websocket.accept()
+        await Conversation(websocket, self._asked, require, tuple(_STATUS)).run()
 
     def _subscribe(self, connection: HTTPConnection, name: str, signal: events.Signal, after: int | None) -> Subscribed:
         """By a name what comes is kept until it is acknowledged, which is also what coming back ``after`` it means."""
