@@ -8,11 +8,12 @@ import pytest
 
 from streamgauge.services.broker.access import Access, read_grants
 from streamgauge.services.broker.face import application
+from streamgauge.services.broker.graphs import read_changes
 from streamgauge.services.broker.limits import Limits
 from streamgauge.services.broker.sqlite import JournalError
 from streamgauge.services.web.tokens import TokenError
 from tests.services.broker.served import GRAPH, OTHER, TURTLE, Client, serving
-from tests.services.broker.world import BASE, broker, select
+from tests.services.broker.world import BASE, broker, fact, select
 
 ALL, PUB, SUB = "all-may-be-done-by-this", "only-publish-by-this-one", "only-subscribe-to-news-1"
 GRANTS = f"# who\n{ALL}\n\n{PUB} publish\n{SUB} subscribe,unsubscribe news-*\n".splitlines()
@@ -50,6 +51,55 @@ def test_a_key_makes_a_publication_repeatable(ask):
     assert ask("POST", "/publish", content=GRAPH, headers=keyed).json() == {"publication": 1, "repeated": True}
 
 
+UPDATE = {"Content-Type": "application/sparql-update"}
+PREFIX = "PREFIX : <urn:t:> "
+
+
+@pytest.mark.parametrize(
+    ("update", "left"),
+    [
+        ("INSERT DATA { :s2 a :Student . :s3 a :Student }", {"s1", "s2", "s3"}),
+        ("DELETE DATA { :s1 a :Student }", set()),
+        ("DELETE WHERE { ?x a :Student }", set()),
+        ("DELETE { ?x a :Student } INSERT { :s9 a :Student } WHERE { ?x a :Student ; a :Person }", {"s9"}),
+        ("DELETE WHERE { ?x a :Student } ; INSERT DATA { :s4 a :Student }", {"s4"}),
+        ("INSERT DATA { :s4 a :Student } ; DELETE DATA { :s4 a :Student . :s1 a :Student }", set()),
+        ("INSERT { ?x a :Student } WHERE { ?x :teaches ?c }", {"s1", "p0", "p1"}),
+    ],
+)
+def test_a_sparql_update_is_a_publication(ask, update, left):
+    ask("PUT", "/channels/c", content=select("?x a :Student"))
+    ask("POST", "/publish", content=GRAPH, headers=TURTLE)
+    keyed = {**UPDATE, "Idempotency-Key": "k"}
+    assert ask("POST", "/update", content=PREFIX + update, headers=keyed).json() == {
+        "publication": 2,
+        "repeated": False,
+    }
+    assert ask("POST", "/update", content=PREFIX + update, headers=keyed).json()["repeated"]
+    found = ask("GET", "/channels/c/rows").json()["results"]["bindings"]
+    assert {row["x"]["value"].removeprefix("urn:t:") for row in found} == left
+
+
+def test_an_update_sees_what_was_published_just_before_it():
+    made = broker()
+    publishing = made.submit((fact("s1", "a", "Student"), fact("s2", "a", "Student")), ())
+    modifying = made.modify(read_changes("DELETE WHERE { <urn:t:s1> ?p ?o }"))
+    after = made.submit((fact("s3", "a", "Student"),), ())
+    while made.step():
+        pass
+    assert [each.result().number for each in (publishing, modifying, after)] == [1, 2, 3]
+    assert {subject for subject, _, end in made.facts() if end == "<urn:t:Student>"} == {"<urn:t:s2>", "<urn:t:s3>"}
+
+
+def test_an_update_beyond_the_limit_changes_nothing(ask):
+    graph = " ".join(f"<urn:t:x{n}> <urn:t:p> {n} ." for n in range(8))
+    ask("POST", "/publish", content=graph, headers=TURTLE)
+    cross = "INSERT { ?a <urn:t:q> ?b } WHERE { ?a <urn:t:p> ?x . ?b <urn:t:p> ?y }"
+    refused = ask("POST", "/update", content=cross, headers=UPDATE)
+    assert (refused.status_code, "more than 10 solutions" in refused.json()["error"]) == (422, True)
+    assert not [each for each in ask.broker.facts() if each[1] == "<urn:t:q>"]
+
+
 @pytest.mark.parametrize(
     ("method", "path", "body", "kind", "status", "says"),
     [
@@ -68,6 +118,16 @@ def test_a_key_makes_a_publication_repeatable(ask):
         ),
         ("POST", "/publish", "<<(" * 40, "text/turtle", 400, "deep in each other"),
         ("POST", "/delete", "_:a <urn:p> 1.", "text/turtle", 400, "a blank node names nothing here"),
+        ("POST", "/update", "LOAD <urn:x>", "application/sparql-update", 400, "LOAD is not supported"),
+        (
+            "POST",
+            "/update",
+            "DELETE WHERE {?s ?p 1}; DELETE WHERE {?s ?p 2}",
+            UPDATE["Content-Type"],
+            400,
+            "comes first",
+        ),
+        ("POST", "/update", "", "text/turtle", 415, "application/sparql-update"),
         ("PUT", "/channels/c", "SELECT", "", 400, ""),
         ("PUT", "/channels/c", "SELECT * {}" + " " * 300, "", 422, "more than 300 characters"),
         ("PUT", f"/channels/{'c' * 201}", "SELECT * {?s ?p ?o}", "", 400, "1 to 200 printable"),
@@ -125,6 +185,7 @@ def test_a_token_is_for_operations_and_channels(token, allowed):
     tries = {
         "publish": ("POST", "/publish", GRAPH),
         "delete": ("POST", "/delete", GRAPH),
+        "update": ("POST", "/update", ""),
         "create": ("PUT", "/channels/more", select("?x a :Student")),
         "rows of news-1": ("GET", "/channels/news-1/rows", ""),
         "rows of other": ("GET", "/channels/other/rows", ""),
@@ -135,6 +196,7 @@ def test_a_token_is_for_operations_and_channels(token, allowed):
     with Client(made, Access(read_grants(GRANTS))) as ask:
         codes = {name: ask(method, path, content=body, headers=headers) for name, (method, path, body) in tries.items()}
         listed = ask("GET", "/channels", headers=headers).json().get("channels")
+    assert codes.pop("update").status_code == (415 if token == ALL else 401 if token not in (PUB, SUB) else 403)
     assert {name for name, each in codes.items() if each.is_success} == allowed
     refused = {each.status_code for name, each in codes.items() if name not in allowed}
     assert refused <= ({403} if token in (PUB, SUB, ALL) else {401})

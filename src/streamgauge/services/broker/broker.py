@@ -5,7 +5,7 @@ durable with one synchronisation, tells subscribers, and acknowledges each publi
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from threading import RLock
@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from streamgauge.model.terms import Row, Triple
 from streamgauge.query import parse_sparql
+from streamgauge.query.updates import Change, TooManySolutionsError, together
 from streamgauge.services.broker.channels import Channel, Subscribed, opened
 from streamgauge.services.broker.contract import Found, Notification, Publication, Strategy
 from streamgauge.services.broker.journal import Accepted, Forgetful, Journal, Subscriber
@@ -47,6 +48,8 @@ class _Waiting(NamedTuple):
     removed: tuple[Triple, ...]
     key: str | None
     receive: Callable[["Receipt | BaseException"], None]
+    changes: Sequence[Change] = ()
+    """What depends on the facts as they are then: taken by itself."""
 
 
 class Broker:
@@ -122,6 +125,16 @@ class Broker:
         self, added: tuple[Triple, ...], removed: tuple[Triple, ...], key: str | None = None
     ) -> "Future[Receipt]":
         """A publication waits for the next step; the future gives its receipt. LimitError, BusyError, FailedError."""
+        return self._submitted(lambda receive: _Waiting(added, removed, key, receive))
+
+    def modify(self, changes: Sequence[Change], key: str | None = None) -> "Future[Receipt]":
+        """A SPARQL Update waits for the next step, where its WHERE is answered on the closure as it is then.
+
+        BusyError, FailedError; the future has a TooManySolutionsError when it touches more than a publication may.
+        """
+        return self._submitted(lambda receive: _Waiting((), (), key, receive, changes))
+
+    def _submitted(self, make: Callable[[Callable[[Receipt | BaseException], None]], _Waiting]) -> "Future[Receipt]":
         future: Future[Receipt] = Future()
         future.set_running_or_notify_cancel()
 
@@ -131,7 +144,7 @@ class Broker:
             else:
                 future.set_exception(outcome)
 
-        self._enqueue(_Waiting(added, removed, key, receive))
+        self._enqueue(make(receive))
         return future
 
     def _enqueue(self, waiting: _Waiting) -> None:
@@ -176,7 +189,7 @@ class Broker:
                     each.receive(FailedError(f"{self.fault}: start the broker again"))
                 return len(batch)
             try:
-                self._take_in(batch)
+                self._take_in(self._resolved(batch))
             except BaseException as error:
                 self.fault = f"a publication could not be taken in: {error}"
                 for each in batch:
@@ -185,8 +198,28 @@ class Broker:
             return len(batch)
 
     def _batch(self) -> list[_Waiting]:
+        """Those that wait, up to one whose changes depend on them, which is a batch of its own."""
+        batch: list[_Waiting] = []
         with self._queue:
-            return [self._waiting.popleft() for _ in range(min(len(self._waiting), self.limits.batch))]
+            while self._waiting and len(batch) < self.limits.batch:
+                if self._waiting[0].changes and batch:
+                    break
+                batch.append(self._waiting.popleft())
+                if batch[0].changes:
+                    break
+        return batch
+
+    def _resolved(self, batch: list[_Waiting]) -> list[_Waiting]:
+        """The batch with the triples that its changes make; who asks for too much is told, and is not in it."""
+        if not batch[0].changes or batch[0].key in self._keys:
+            return batch
+        (waiting,) = batch
+        try:
+            added, removed = together(waiting.changes, self._strategy.facts, self.limits.graph)
+        except TooManySolutionsError as error:
+            waiting.receive(error)
+            return []
+        return [waiting._replace(added=added, removed=removed)]
 
     def _take_in(self, batch: list[_Waiting]) -> None:
         receipts: list[Receipt] = []

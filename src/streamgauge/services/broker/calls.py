@@ -13,6 +13,7 @@ from streamgauge.sources.sse_events import EventParser
 from streamgauge.wire.results import rows
 
 TURTLE: Final = "text/turtle"
+UPDATE: Final = "application/sparql-update"
 SILENCE_S: Final = 45.0
 """After how long without a sign of life a connection is taken for broken; a broker gives one every 15 s."""
 

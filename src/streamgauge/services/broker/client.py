@@ -34,6 +34,10 @@ class Client:
         """They are there no more."""
         return calls.acknowledged(self._send(calls.change("delete", graph, kind, key)))
 
+    def update(self, update: str, key: str | None = None) -> Acknowledged:
+        """A SPARQL Update, as one publication."""
+        return calls.acknowledged(self._send(calls.change("update", update, calls.UPDATE, key)))
+
     def create_channel(self, channel: str, query: str) -> None:
         """A channel on a SELECT query."""
         calls.checked(self._send(calls.creation(channel, query)))
@@ -122,6 +126,10 @@ class AsyncClient:
     async def delete(self, graph: str | bytes, kind: str = TURTLE, key: str | None = None) -> Acknowledged:
         """They are there no more."""
         return calls.acknowledged(await self._send(calls.change("delete", graph, kind, key)))
+
+    async def update(self, update: str, key: str | None = None) -> Acknowledged:
+        """A SPARQL Update, as one publication."""
+        return calls.acknowledged(await self._send(calls.change("update", update, calls.UPDATE, key)))
 
     async def create_channel(self, channel: str, query: str) -> None:
         """A channel on a SELECT query."""

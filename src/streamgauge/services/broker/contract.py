@@ -6,7 +6,7 @@ from itertools import chain
 from typing import NamedTuple, Protocol
 
 from streamgauge.model.algebra import QueryForm
-from streamgauge.model.terms import Row, Triple
+from streamgauge.model.terms import Row, Term, Triple
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +86,8 @@ class Strategy(Protocol):
         """What was put off is done now."""
         ...
 
-    def facts(self) -> Iterator[Triple]:
-        """The closure: all facts, explicit and derived."""
+    def facts(
+        self, subject: Term | None = None, predicate: Term | None = None, end: Term | None = None
+    ) -> Iterator[Triple]:
+        """The closure: facts, explicit and derived, with these terms where one is given."""
         ...

@@ -8,7 +8,7 @@ import pyoxigraph as ox
 from streamgauge.compute.reasoning.closure import Closure
 from streamgauge.compute.reasoning.rules import Rules
 from streamgauge.model import algebra as al
-from streamgauge.model.terms import Row, Triple
+from streamgauge.model.terms import Row, Term, Triple
 from streamgauge.query.printer import sparql
 from streamgauge.wire.canonical import parse_term
 
@@ -86,9 +86,11 @@ class Evaluating:
         """The rows of a channel's answer when it was last looked at."""
         return self.channels[channel].shown
 
-    def facts(self) -> Iterator[Triple]:
-        """The closure."""
-        return self.stored.closure.facts.match(None, None, None)
+    def facts(
+        self, subject: Term | None = None, predicate: Term | None = None, end: Term | None = None
+    ) -> Iterator[Triple]:
+        """The closure, those with these terms."""
+        return self.stored.closure.facts.match(subject, predicate, end)
 
     def differences(self, asked: Asked) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
         """Look at a channel's answer again: the rows that came and that went."""

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from importlib.resources import files
 from typing import Any, Final
@@ -16,11 +17,12 @@ from starlette.websockets import WebSocket
 
 from streamgauge.model.terms import Triple
 from streamgauge.query import QueryError
+from streamgauge.query.updates import TooManySolutionsError
 from streamgauge.services.broker.access import Access, AccessError
-from streamgauge.services.broker.broker import Broker, ExistingChannelError, FailedError, UnknownChannelError
+from streamgauge.services.broker.broker import Broker, ExistingChannelError, FailedError, Receipt, UnknownChannelError
 from streamgauge.services.broker.channels import Subscribed
 from streamgauge.services.broker.following import as_events, converse
-from streamgauge.services.broker.graphs import GraphError, Graphs, MediaTypeError
+from streamgauge.services.broker.graphs import GraphError, Graphs, MediaTypeError, read_changes
 from streamgauge.services.broker.limits import BusyError, LimitError
 from streamgauge.services.broker.openapi import description
 from streamgauge.services.broker.sepa import PREFIX, Asked, Conversation
@@ -45,6 +47,7 @@ LONGEST_NAME: Final = 200
 _STATUS: Final[dict[type[Exception], int]] = {
     BodyError: 413,
     LimitError: 422,
+    TooManySolutionsError: 422,
     MediaTypeError: 415,
     ExistingChannelError: 409,
     UnknownChannelError: 404,
@@ -70,6 +73,7 @@ def application(broker: Broker, access: Access | None = None) -> Starlette:
         Route("/", face.page),
         Route("/publish", face.publish, methods=["POST"]),
         Route("/delete", face.delete, methods=["POST"]),
+        Route("/update", face.update, methods=["POST"]),
         Route("/channels", face.channels),
         Route(one, face.create_channel, methods=["PUT"]),
         Route(one, face.delete_channel, methods=["DELETE"]),
@@ -125,17 +129,23 @@ class Face:
         self._require(request, "delete")
         return await self._changed(request, (), await self._read(request, self._graphs.named))
 
-    async def _read(self, request: Request, read: Callable[[bytes, str], tuple[Triple, ...]]) -> tuple[Triple, ...]:
+    async def update(self, request: Request) -> Response:
+        """A SPARQL Update as one publication."""
+        for operation in ("publish", "delete"):
+            self._require(request, operation)
         body = await read_body(request, self._broker.limits.body)
-        return await run_in_threadpool(read, body, request.headers.get("content-type", ""))
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/sparql-update":
+            raise MediaTypeError(f"an update comes as application/sparql-update: {kind or 'no content type'} is none")
+        changes = await run_in_threadpool(read_changes, text(body))
+        return await _acknowledged(self._worker.modify(changes, _key(request)))
+
+    async def _read(self, request: Request, read: Callable[[bytes, str], tuple[Triple, ...]]) -> tuple[Triple, ...]:
+        body, kind = await read_body(request, self._broker.limits.body), request.headers.get("content-type", "")
+        return read(body, kind) if len(body) <= _SHORT else await run_in_threadpool(read, body, kind)
 
     async def _changed(self, request: Request, added: tuple[Triple, ...], removed: tuple[Triple, ...]) -> Response:
-        """Answered when the change is durable and those who are connected are being told."""
-        key = request.headers.get("idempotency-key")
-        if key is not None:
-            _check_name(key, "an Idempotency-Key")
-        receipt = await asyncio.wrap_future(self._worker.submit(added, removed, key))
-        return JSONResponse({"publication": receipt.number, "repeated": receipt.repeated})
+        return await _acknowledged(self._worker.submit(added, removed, _key(request)))
 
     async def create_channel(self, request: Request) -> Response:
         """A SELECT query under a name."""
@@ -259,6 +269,19 @@ class Face:
 
 
 _PAGE: Final = 1000
+_SHORT: Final = 4096
+"""Bytes of a graph that is read sooner than a thread is asked to."""
+
+
+async def _acknowledged(future: "Future[Receipt]") -> Response:
+    """Answered when the change is durable and those who are connected are being told."""
+    receipt = await asyncio.wrap_future(future)
+    return JSONResponse({"publication": receipt.number, "repeated": receipt.repeated})
+
+
+def _key(request: Request) -> str | None:
+    key = request.headers.get("idempotency-key")
+    return None if key is None else _check_name(key, "an Idempotency-Key")
 
 
 def _check_name(name: str, what: str) -> str:

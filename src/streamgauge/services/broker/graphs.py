@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 from typing import Final
+from uuid import uuid4
 
 import pyoxigraph as ox
 
 from streamgauge.model.terms import Triple
+from streamgauge.query.updates import Change, read_update
 from streamgauge.services.broker.limits import LimitError
 from streamgauge.wire.canonical import Canonical
 from streamgauge.wire.nesting import NestingError, refuse_nested
@@ -66,3 +68,13 @@ class Graphs:
             if isinstance(error, GraphError | LimitError):
                 raise
             raise GraphError(f"not {media}: {error}") from error
+
+
+def read_changes(text: str) -> list[Change]:
+    """The operations of a SPARQL Update; GraphError for one with WHERE that is not the first, QueryError."""
+    named: dict[str, str] = {}
+    start = uuid4().hex
+    changes = read_update(text, lambda name: named.setdefault(name, f"_:{start}b{len(named)}"))
+    if any(change.where for change in changes[1:]):
+        raise GraphError("an operation with WHERE comes first: send what comes before it by itself")
+    return changes

@@ -38,6 +38,10 @@ def _paths() -> Json:
     return {
         "/publish": {"parameters": [_KEY], "post": operation("Facts are there from now on.", body=graph)},
         "/delete": {"parameters": [_KEY], "post": operation("Facts are there no more.", body=graph)},
+        "/update": {
+            "parameters": [_KEY],
+            "post": operation("A SPARQL Update as one publication.", body=body("application/sparql-update", _TEXT)),
+        },
         "/channels": {
             "parameters": [parameter("after", "The last name of the page before.")],
             "get": operation("The names of channels."),

@@ -1,11 +1,13 @@
 """The thread that takes in publications as they come, and does what was put off when none do."""
 
+from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from threading import Event, Thread
 from typing import Final
 
 from streamgauge.model.terms import Triple
+from streamgauge.query.updates import Change
 from streamgauge.services.broker.broker import Broker, Receipt
 
 IDLE_S: Final = 0.5
@@ -26,6 +28,12 @@ class Worker:
     def submit(self, added: tuple[Triple, ...], removed: tuple[Triple, ...], key: str | None) -> "Future[Receipt]":
         """A publication waits for its turn; LimitError, BusyError, FailedError."""
         future = self._broker.submit(added, removed, key)
+        self._come.set()
+        return future
+
+    def modify(self, changes: Sequence[Change], key: str | None) -> "Future[Receipt]":
+        """A SPARQL Update waits for its turn; BusyError, FailedError."""
+        future = self._broker.modify(changes, key)
         self._come.set()
         return future
 

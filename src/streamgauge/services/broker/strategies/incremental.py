@@ -6,7 +6,7 @@ from streamgauge.compute.drivers.landmark import Landmark
 from streamgauge.compute.reasoning.rules import Rules
 from streamgauge.compute.standing.pool import Standing
 from streamgauge.model.algebra import QueryForm
-from streamgauge.model.terms import Row, Triple
+from streamgauge.model.terms import Row, Term, Triple
 from streamgauge.services.broker.contract import Found, Publication
 
 
@@ -58,6 +58,8 @@ class Incremental:
         """Nothing is put off."""
         return iter(())
 
-    def facts(self) -> Iterator[Triple]:
-        """The closure."""
-        return self._driver.closure.facts.match(None, None, None)
+    def facts(
+        self, subject: Term | None = None, predicate: Term | None = None, end: Term | None = None
+    ) -> Iterator[Triple]:
+        """The closure, those with these terms."""
+        return self._driver.closure.facts.match(subject, predicate, end)

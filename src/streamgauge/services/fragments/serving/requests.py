@@ -10,13 +10,13 @@ import pyoxigraph as ox
 from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term
+from streamgauge.query.updates import Change, read_update
 from streamgauge.services.fragments.annotations import method as method_of
 from streamgauge.services.fragments.quads import DEFAULT, Quad
 from streamgauge.services.fragments.serving.locating import Wanted
 from streamgauge.services.fragments.serving.operations import Add, Expire, Modify, Operation, Remove, Replace
 from streamgauge.services.fragments.serving.skolem import unnamed
 from streamgauge.services.fragments.serving.terms import read_node
-from streamgauge.services.fragments.serving.updating import read_update
 from streamgauge.services.fragments.serving.validity import NAMES, Validity, time, validity
 from streamgauge.services.fragments.style import VOCABULARIES, Border, Label, Style
 from streamgauge.wire.canonical import Canonical
@@ -99,8 +99,8 @@ def _patch(request: Request) -> list[Operation]:
     if request.media_type == _UPDATE:
         text = _text(request.body)
         given = validity(request.parameters, request.style.label, request.now)
-        update = read_update(text, given, request.now, _Fresh(request.fresh))
-        return [_local(each, request.base) for each in update]
+        update = [_local(each, request.base) for each in read_update(text, _Fresh(request.fresh))]
+        return [Modify(each, request.now, given.initial, given.final) for each in update]
     if request.media_type != "application/json":
         raise MediaTypeError(f"{request.media_type or 'no content type'}: PATCH takes {_UPDATE} or application/json")
     try:
@@ -224,7 +224,7 @@ def _text(body: bytes) -> str:
         raise RequestError(f"not UTF-8 text: {error.reason} at byte {error.start}") from None
 
 
-def _local(operation: Modify, base: str) -> Modify:
+def _local(operation: Change, base: str) -> Change:
     """The operation with blank nodes for the server's names of them."""
 
     def local(patterns: Sequence[TriplePattern]) -> tuple[TriplePattern, ...]:

@@ -1,16 +1,14 @@
-"""The part of SPARQL 1.1 Update that changes the facts of a data set, read into operations."""
+"""The part of SPARQL 1.1 Update that changes triples without graphs, read into operations, and what each changes."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
-from streamgauge.model.algebra import BGP, Construct, Join, Pattern, TriplePattern, Var
-from streamgauge.model.terms import Term
+from streamgauge.model.algebra import BGP, Construct, Join, Node, Pattern, TriplePattern, Var
+from streamgauge.model.terms import Term, Triple, is_iri, is_literal
 from streamgauge.query.errors import refusal
 from streamgauge.query.parser import parse_sparql
 from streamgauge.query.tokens import Token, tokens
-from streamgauge.services.fragments.serving.operations import Modify
-from streamgauge.services.fragments.serving.validity import Validity
 
 LONGEST: Final = 64 * 2**10
 """Characters that an update may have."""
@@ -19,7 +17,7 @@ _REFUSED: Final = {
     "LOAD": "send the data itself",
     "CLEAR": "DELETE WHERE { ... } with at least one term",
     "DROP": "DELETE WHERE { ... } with at least one term",
-    "CREATE": "a data set has the graphs that its annotations need",
+    "CREATE": "facts have no graph of their own",
     "COPY": "facts have no graph of their own",
     "MOVE": "facts have no graph of their own",
     "ADD": "facts have no graph of their own",
@@ -31,6 +29,62 @@ _REFUSED: Final = {
 _SUPPORTED: Final = "INSERT DATA, DELETE DATA, DELETE WHERE, DELETE/INSERT ... WHERE with triple patterns"
 
 
+Holding: TypeAlias = Callable[[Term | None, Term | None, Term | None], Iterable[Triple]]
+"""The triples that hold, with these terms where one is given."""
+
+
+class TooManySolutionsError(ValueError):
+    """WHERE has more solutions than are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One operation: DELETE and INSERT with WHERE (SPARQL 1.1 Update, 3.1.3); of data, WHERE is empty."""
+
+    where: tuple[TriplePattern, ...]
+    delete: tuple[TriplePattern, ...]
+    insert: tuple[TriplePattern, ...]
+
+    def triples(self, holding: Holding, most: int) -> tuple[list[Triple], list[Triple]]:
+        """What is deleted, and what is inserted after it; TooManySolutionsError beyond ``most`` solutions."""
+        rows: list[dict[Var, Term]] = [{}]
+        for pattern in self.where:
+            rows = [found for row in rows for found in _extended(holding, pattern, row)]
+            if len(rows) > most:
+                raise TooManySolutionsError(f"more than {most} solutions: name more terms in WHERE")
+        return _made(self.delete, rows), _made(self.insert, rows)
+
+
+def _extended(holding: Holding, pattern: TriplePattern, row: dict[Var, Term]) -> Iterable[dict[Var, Term]]:
+    nodes = [_value(node, row) for node in _nodes(pattern)]
+    subject, predicate, object_ = (None if isinstance(node, Var) else node for node in nodes)
+    for triple in holding(subject, predicate, object_):
+        found = dict(row)
+        fits = (not isinstance(n, Var) or found.setdefault(n, t) == t for n, t in zip(nodes, triple, strict=True))
+        if all(fits):
+            yield found
+
+
+def _made(patterns: Sequence[TriplePattern], rows: Iterable[dict[Var, Term]]) -> list[Triple]:
+    """The triples of a template that are triples: no literal as a subject (SPARQL 1.1 Update, 3.1.3)."""
+    made = dict[Triple, None]()
+    for row in rows:
+        for pattern in patterns:
+            subject, predicate, object_ = (_value(node, row) for node in _nodes(pattern))
+            if isinstance(subject, str) and isinstance(predicate, str) and isinstance(object_, str):
+                made[subject, predicate, object_] = None
+    return [triple for triple in made if not is_literal(triple[0]) and is_iri(triple[1])]
+
+
+def _nodes(pattern: TriplePattern) -> tuple[Node, Node, Node]:
+    assert isinstance(pattern.predicate, Var | str)
+    return pattern.subject, pattern.predicate, pattern.object
+
+
+def _value(node: Node, row: dict[Var, Term]) -> Node:
+    return row.get(node, node) if isinstance(node, Var) else node
+
+
 @dataclass(frozen=True, slots=True)
 class _Block:
     """What is between braces, and the keyword before it (``INSERT DATA``, ``WHERE`` ...)."""
@@ -40,18 +94,35 @@ class _Block:
     start: int
 
 
-def read_update(text: str, validity: Validity, now: int, fresh: Callable[[str], Term]) -> list[Modify]:
-    """The operations of an update; what is inserted has this validity, ``fresh`` gives blank nodes by their names.
+def together(changes: Sequence[Change], holding: Holding, most: int) -> tuple[tuple[Triple, ...], tuple[Triple, ...]]:
+    """What comes and what goes by changes one after the other, of which only the first asks what holds.
+
+    TooManySolutionsError beyond ``most`` solutions or triples.
+    """
+    added, removed = dict[Triple, None](), dict[Triple, None]()
+    for change in changes:
+        deleted, inserted = change.triples(holding, most)
+        for triple in deleted:
+            added.pop(triple, None)
+            removed[triple] = None
+        added |= dict.fromkeys(inserted)
+    if len(added) + len(removed) > most:
+        raise TooManySolutionsError(f"an update of more than {most} triples: make it in parts")
+    return tuple(added), tuple(removed)
+
+
+def read_update(text: str, fresh: Callable[[str], Term]) -> list[Change]:
+    """The operations of an update; ``fresh`` gives new blank nodes by their names.
 
     QueryError names what is refused and where.
     """
     if len(text) > LONGEST:
         raise refusal(f"the update has {len(text)} characters, more than {LONGEST}: send data as RDF", "", 0)
-    operations: list[Modify] = []
+    operations: list[Change] = []
     prologue = ""
     for part in _parts(text):
         prologue += part.prologue
-        operations.append(_operation(part, prologue, validity, now, fresh))
+        operations.append(_operation(part, prologue, fresh))
     if not operations:
         raise refusal(f"there is no update here: {_SUPPORTED}", text, 0)
     return operations
@@ -113,24 +184,24 @@ def _closing(text: str, found: Sequence[Token], opening: int) -> int:
     raise refusal("this { is not closed", text, found[opening].start)
 
 
-def _operation(part: _Part, prologue: str, validity: Validity, now: int, fresh: Callable[[str], Term]) -> Modify:
+def _operation(part: _Part, prologue: str, fresh: Callable[[str], Term]) -> Change:
     keywords = tuple(block.keyword for block in part.blocks)
     texts = [block.text for block in part.blocks]
     match keywords:
         case ("INSERT DATA",):
             data, _ = _parsed(prologue, texts[0], "")
-            return Modify((), (), _ground(part, data, fresh), now, validity.initial, validity.final)
+            return Change((), (), _ground(part, data, fresh))
         case ("DELETE DATA",):
             data, _ = _parsed(prologue, texts[0], "")
-            return Modify((), _ground(part, data, None), (), now, None, None)
+            return Change((), _ground(part, data, None), ())
         case ("DELETE WHERE",):
             template, where = _parsed(prologue, texts[0], texts[0])
-            return Modify(_joined(part, where), _named(part, template), (), now, None, None)
+            return Change(_joined(part, where), _named(part, template), ())
         case ("DELETE", "WHERE") | ("INSERT", "WHERE") | ("DELETE", "INSERT", "WHERE"):
             read = {key: _parsed(prologue, text, texts[-1]) for key, text in zip(keywords[:-1], texts, strict=False)}
             where = next(iter(read.values()))[1]
             delete, insert = (_named(part, read[key][0]) if key in read else () for key in ("DELETE", "INSERT"))
-            return Modify(_joined(part, where), delete, insert, now, validity.initial, validity.final)
+            return Change(_joined(part, where), delete, insert)
     raise refusal(f"{', '.join(keywords)} is not supported: {_SUPPORTED}", part.text, part.blocks[0].start)
 
 
@@ -141,12 +212,14 @@ def _parsed(prologue: str, template: str, where: str) -> tuple[tuple[TriplePatte
     return form.template, form.pattern
 
 
-def _ground(part: _Part, data: Sequence[TriplePattern], fresh: Callable[[str], Term] | None) -> list[TriplePattern]:
+def _ground(
+    part: _Part, data: Sequence[TriplePattern], fresh: Callable[[str], Term] | None
+) -> tuple[TriplePattern, ...]:
     """Data without variables; blank nodes by ``fresh``, refused without it."""
-    return [
+    return tuple(
         TriplePattern(*(_term(part, node, fresh) for node in (each.subject, each.predicate, each.object)))
         for each in data
-    ]
+    )
 
 
 def _term(part: _Part, node: object, fresh: Callable[[str], Term] | None) -> Term:
