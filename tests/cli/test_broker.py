@@ -103,6 +103,7 @@ def test_publish_and_subscribe_from_the_command_line(tmp_path, monkeypatch):
         (("broker", "serve", "--host", "0.0.0.0"), "give a token, or bind to 127.0.0.1"),
         (("broker", "serve", "--strategy", "none"), "there is no strategy none"),
         (("broker", "serve", "--journal", "nowhere/journal"), "no journal can be kept here"),
+        (("broker", "serve", "--webhook", "c=ftp://x"), "a webhook is CHANNEL=URL"),
         (("broker", "serve", "nowhere.ttl"), "nowhere.ttl"),
         (("publish", "a.csv"), "RDF ends in one of"),
         (("publish", "--at", "http://127.0.0.1:1", "__file__.ttl"), "__file__.ttl"),

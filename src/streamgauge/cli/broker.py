@@ -20,6 +20,7 @@ from streamgauge.compute.reasoning import read_rules
 from streamgauge.services.broker.access import Access, read_grants
 from streamgauge.services.broker.broker import Broker
 from streamgauge.services.broker.face import application
+from streamgauge.services.broker.hooks import read_hook
 from streamgauge.services.broker.limits import Limits
 from streamgauge.services.broker.sqlite import SqliteJournal
 from streamgauge.services.broker.strategies import begin
@@ -73,6 +74,7 @@ def serve(
     closure: Annotated[Closure, typer.Option(help="What is derived: of named classes, or all.")] = Closure.NAMED,
     strategy: Annotated[str, typer.Option(help="How notifications are found.")] = "incremental",
     token_file: Annotated[Path | None, typer.Option(help="TOKEN [OPERATION,... [CHANNEL ...]], one a line.")] = None,
+    webhook: Annotated[list[str] | None, typer.Option(help="CHANNEL=URL: notifications are posted there.")] = None,
     max_channels: Annotated[int, typer.Option(min=1, help="How many channels.")] = UNLESS.channels,
     max_subscribers: Annotated[int, typer.Option(min=1, help="Subscribers of one channel.")] = UNLESS.subscribers,
     max_graph: Annotated[int, typer.Option(min=1, help="Triples of one publication.")] = UNLESS.graph,
@@ -84,6 +86,7 @@ def serve(
     """Serve a broker: graphs are published and deleted, subscribers of SPARQL queries told how answers change."""
     access = _access(token_file)
     check_tokens(host, access.tokens)
+    hooks = [read_hook(each) for each in webhook or ()]
     limits = Limits(
         channels=max_channels,
         subscribers=max_subscribers,
@@ -100,7 +103,7 @@ def serve(
     _fill(broker, data or ())
     say = "in memory" if journal is None else str(journal)
     Serving(
-        application(broker, access),
+        application(broker, access, hooks),
         host,
         port,
         broker.close,

@@ -21,6 +21,7 @@ from streamgauge.query import QueryError
 from streamgauge.semantics.profiles import UnknownProfileError
 from streamgauge.semantics.refusal import OutOfOrderError, RefusedError, StreamNameError
 from streamgauge.services.broker.calls import BrokerError
+from streamgauge.services.broker.hooks import HookError
 from streamgauge.services.broker.sqlite import JournalError
 from streamgauge.services.broker.strategies import UnknownStrategyError
 from streamgauge.services.fragments.annotations import UnknownMethodError
@@ -63,6 +64,7 @@ BAD_INPUT = (
     FolderError,
     KeepError,
     BrokerError,
+    HookError,
     JournalError,
     OntologyError,
     UnknownStrategyError,

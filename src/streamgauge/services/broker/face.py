@@ -1,7 +1,7 @@
 """The broker on the web: requests in, notifications out; everything that is decided is decided in the core."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from importlib.resources import files
@@ -23,6 +23,7 @@ from streamgauge.services.broker.broker import Broker, ExistingChannelError, Fai
 from streamgauge.services.broker.channels import Subscribed
 from streamgauge.services.broker.following import as_events, converse
 from streamgauge.services.broker.graphs import GraphError, Graphs, MediaTypeError, read_changes
+from streamgauge.services.broker.hooks import Hook, Hooks
 from streamgauge.services.broker.limits import BusyError, LimitError
 from streamgauge.services.broker.openapi import description
 from streamgauge.services.broker.sepa import PREFIX, Asked, Conversation
@@ -65,9 +66,9 @@ _POLICY: Final = (
 )
 
 
-def application(broker: Broker, access: Access | None = None) -> Starlette:
+def application(broker: Broker, access: Access | None = None, hooks: Sequence[Hook] = ()) -> Starlette:
     """The service for a core, which is closed when the service ends."""
-    face = Face(broker, access or Access())
+    face = Face(broker, access or Access(), hooks)
     one, told = "/channels/{name}", "/channels/{name}/notifications"
     routes = [
         Route("/", face.page),
@@ -102,11 +103,11 @@ async def _told(_request: Request, error: Exception) -> Response:
 class Face:
     """The handlers, one per route."""
 
-    def __init__(self, broker: Broker, access: Access) -> None:
+    def __init__(self, broker: Broker, access: Access, hooks: Sequence[Hook] = ()) -> None:
         self.access = access
         self._broker, self._worker = broker, Worker(broker)
         self._graphs, self._telling = Graphs(broker.limits.graph), Telling()
-        self._asked = Asked(broker)
+        self._asked, self._hooks = Asked(broker), Hooks(broker, self._telling, hooks)
 
     @asynccontextmanager
     async def lifespan(self, _app: Starlette) -> AsyncIterator[None]:
@@ -114,7 +115,8 @@ class Face:
         await run_in_threadpool(self._asked.clear)
         self._worker.start()
         try:
-            yield
+            async with self._hooks.running():
+                yield
         finally:
             await run_in_threadpool(self._worker.close)
             await run_in_threadpool(self._broker.close)
@@ -247,7 +249,7 @@ class Face:
 
     async def metrics(self, _request: Request) -> Response:
         """Counts for Prometheus."""
-        return PlainTextResponse(exposition(metrics(self._broker)), media_type=MEDIA_TYPE)
+        return PlainTextResponse(exposition(metrics(self._broker, self._hooks)), media_type=MEDIA_TYPE)
 
     async def openapi(self, _request: Request) -> Response:
         """What can be asked here."""

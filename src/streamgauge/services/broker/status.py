@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from streamgauge.services.broker.broker import Broker
 from streamgauge.services.broker.channels import Channel
+from streamgauge.services.broker.hooks import Hooks
 from streamgauge.services.web.metrics import Metric
 
 
@@ -19,7 +20,7 @@ def status(channel: Channel) -> dict[str, object]:
     }
 
 
-def metrics(broker: Broker) -> Iterator[Metric]:
+def metrics(broker: Broker, hooks: Hooks) -> Iterator[Metric]:
     """Counts of the whole broker; channels are too many to be counted by name."""
     channels = broker.channels()
     told = sum(each.notifications.number for each in channels)
@@ -34,6 +35,8 @@ def metrics(broker: Broker) -> Iterator[Metric]:
         ("failed", "1 when nothing is taken any more.", int(bool(broker.fault))),
     ):
         yield Metric(f"streamgauge_broker_{name}", "gauge", about, (({}, float(value)),))
-    yield Metric(
-        "streamgauge_broker_publications_total", "counter", "Publications taken in.", (({}, float(broker.number)),)
-    )
+    for name, about, value in (
+        ("publications", "Publications taken in.", broker.number),
+        ("webhook_failures", "Tries that a webhook did not take.", hooks.failures),
+    ):
+        yield Metric(f"streamgauge_broker_{name}_total", "counter", about, (({}, float(value)),))

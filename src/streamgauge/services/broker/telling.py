@@ -4,6 +4,7 @@ import json
 from collections import OrderedDict
 from threading import Lock
 from typing import Any, Final, TypeAlias
+from urllib.parse import quote
 
 from streamgauge.services.broker.channels import Channel
 from streamgauge.services.broker.contract import Notification
@@ -16,15 +17,19 @@ _LARGEST: Final = 64 * 2**10
 """Bytes of rows above which a notification's text is not kept."""
 
 
+def key_of(notification: Notification) -> str:
+    """What is the same when a notification comes twice, and of no other."""
+    return f"{quote(notification.channel, safe='')}/{notification.number}/{notification.at}"
+
+
 def told(notification: Notification, variables: tuple[str, ...]) -> Json:
-    """What a subscriber gets; ``key`` is the same when it comes twice, and of no other notification."""
-    name, number, at = notification.channel, notification.number, notification.at
+    """What a subscriber gets."""
     return {
-        "channel": name,
-        "number": number,
-        "key": f"{name}/{number}/{at}",
+        "channel": notification.channel,
+        "number": notification.number,
+        "key": key_of(notification),
         "publications": list(notification.causes),
-        "at": at,
+        "at": notification.at,
         "added": results(variables, notification.added),
         "removed": results(variables, notification.removed),
     }

@@ -1,0 +1,127 @@
+"""Webhooks: notifications posted to those who cannot hold a connection, until they take them."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from random import Random
+from typing import Final
+
+import httpx
+from starlette.concurrency import run_in_threadpool
+
+from streamgauge.services.broker.broker import Broker, UnknownChannelError
+from streamgauge.services.broker.channels import Subscribed
+from streamgauge.services.broker.limits import LimitError
+from streamgauge.services.broker.sqlite import JournalError
+from streamgauge.services.broker.telling import Telling, key_of
+from streamgauge.services.web import events
+from streamgauge.sources.backoff import Backoff
+
+PATIENCE_S: Final = 10.0
+"""How long a webhook may take to answer."""
+
+LOOK_S: Final = 1.0
+"""How often it is looked whether a channel is there."""
+
+MOST_S: Final = 60.0
+"""The longest time between tries."""
+
+
+class HookError(ValueError):
+    """A webhook that is none; the sentence says what to write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """Where a channel's notifications are posted."""
+
+    channel: str
+    url: str
+
+    @property
+    def subscriber(self) -> str:
+        """The name by which what it has taken is remembered."""
+        return f"webhook:{sha256(self.url.encode()).hexdigest()[:32]}"
+
+
+def read_hook(text: str) -> Hook:
+    """``CHANNEL=URL``; HookError."""
+    channel, equals, url = text.partition("=")
+    if not channel or not equals or not url.startswith(("http://", "https://")):
+        raise HookError(f"{text!r}: a webhook is CHANNEL=URL, with http or https")
+    return Hook(channel, url)
+
+
+class Hooks:
+    """Posts notifications in their order, each until 2xx is the answer; ``failures`` counts the other tries.
+
+    ``Idempotency-Key`` is the key of the notification. Operators name webhooks, clients cannot.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        telling: Telling,
+        hooks: Sequence[Hook],
+        client: Callable[[], httpx.AsyncClient] = lambda: httpx.AsyncClient(timeout=PATIENCE_S, trust_env=False),
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        random: Random | None = None,
+    ) -> None:
+        self._broker, self._telling, self._hooks, self._client = broker, telling, hooks, client
+        self._sleep, self._random = sleep, random or Random()
+        self.failures = 0
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Deliver as long as this is entered."""
+        async with AsyncExitStack() as stack:
+            client = await stack.enter_async_context(self._client()) if self._hooks else None
+            tasks = [asyncio.create_task(self._deliver(client, hook)) for hook in self._hooks if client is not None]
+            try:
+                yield
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _deliver(self, client: httpx.AsyncClient, hook: Hook) -> None:
+        signal = events.Signal()
+        while True:
+            try:
+                subscribed = await run_in_threadpool(self._broker.subscribe, hook.channel, hook.subscriber, signal.set)
+            except (UnknownChannelError, LimitError, JournalError):
+                await self._sleep(LOOK_S)
+                continue
+            try:
+                await self._follow(client, hook, subscribed, signal)
+            finally:
+                subscribed.close()
+            await self._sleep(LOOK_S)
+
+    async def _follow(
+        self, client: httpx.AsyncClient, hook: Hook, subscribed: Subscribed, signal: events.Signal
+    ) -> None:
+        """Until the channel ends or the webhook is too far behind."""
+        while True:
+            over = subscribed.over
+            for each in subscribed.take():
+                text = self._telling.text(subscribed.channel, each)
+                await self._post(client, hook, text, key_of(each))
+                await run_in_threadpool(subscribed.acknowledge, each.number)
+            if over or self._broker.fault:
+                return
+            await signal.wait(events.BEAT_S)
+
+    async def _post(self, client: httpx.AsyncClient, hook: Hook, text: bytes, key: str) -> None:
+        headers = {"Content-Type": "application/json", "Idempotency-Key": key}
+        backoff = Backoff(self._random, most=MOST_S)
+        while True:
+            try:
+                if (await client.post(hook.url, content=text, headers=headers)).is_success:
+                    return
+            except httpx.HTTPError:
+                pass
+            self.failures += 1
+            await self._sleep(backoff.next())

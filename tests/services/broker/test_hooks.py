@@ -1,0 +1,103 @@
+"""Webhooks: in order, until they are taken, each once to who looks at the keys, across restarts."""
+
+import asyncio
+import json
+
+import httpx
+import pytest
+
+from streamgauge.services.broker.hooks import Hook, HookError, Hooks, read_hook
+from streamgauge.services.broker.sqlite import SqliteJournal
+from streamgauge.services.broker.telling import Telling
+from tests.services.broker.world import broker, fact, select
+
+HOOK = Hook("c", "http://taker.example/in")
+
+
+class Taker:
+    """A webhook that fails at some of its calls."""
+
+    def __init__(self, failing=()):
+        self.failing, self.calls, self.got = set(failing), 0, []
+
+    def __call__(self, request):
+        self.calls += 1
+        if self.calls in self.failing:
+            if self.calls % 2:
+                raise httpx.ConnectError("nobody there")
+            return httpx.Response(503)
+        self.got.append((request.headers["idempotency-key"], json.loads(request.content)["number"]))
+        return httpx.Response(204)
+
+
+def deliver(made, taker, count):
+    """Run the webhooks until so many are taken."""
+
+    async def run():
+        waited = []
+
+        async def sleep(seconds):
+            waited.append(seconds)
+            await asyncio.sleep(0)
+
+        hooks = Hooks(made, Telling(), [HOOK], lambda: httpx.AsyncClient(transport=httpx.MockTransport(taker)), sleep)
+        async with asyncio.timeout(20), hooks.running():
+            while len(taker.got) < count or made.channel("c").acknowledged[HOOK.subscriber] < taker.got[-1][1]:
+                await asyncio.sleep(0.01)
+        return hooks.failures, waited
+
+    return asyncio.run(run())
+
+
+def publishing(made, first, last):
+    for n in range(first, last):
+        made.publish([fact(f"s{n}", "a", "Student")])
+
+
+def test_what_is_not_taken_is_tried_again_and_survives_a_restart(tmp_path):
+    made = broker(journal=SqliteJournal(tmp_path / "j"))
+    made.create_channel("c", select("?x a :Student"))
+    made.subscribe("c", HOOK.subscriber, lambda: None).close()
+    publishing(made, 0, 3)
+    taker = Taker(failing={1, 2, 4})
+    failures, waited = deliver(made, taker, 3)
+    assert [number for _, number in taker.got] == [1, 2, 3]
+    assert (failures, len(waited)) == (3, 3)
+    publishing(made, 3, 5)
+    made.close()
+    again, taker = broker(journal=SqliteJournal(tmp_path / "j")), Taker()
+    deliver(again, taker, 2)
+    assert [number for _, number in taker.got] == [4, 5]
+    assert len({key for key, _ in taker.got}) == 2
+    again.close()
+
+
+def test_a_channel_that_comes_later_is_waited_for():
+    made, taker = broker(), Taker()
+
+    def create():
+        made.create_channel("c", select("?x a :Student"))
+        made.subscribe("c", HOOK.subscriber, lambda: None).close()
+        publishing(made, 0, 1)
+
+    made.create_channel("other", select("?x a :Student"))
+
+    async def run():
+        async def sleep(_seconds):
+            if len(made.channels()) == 1:
+                create()
+            await asyncio.sleep(0)
+
+        hooks = Hooks(made, Telling(), [HOOK], lambda: httpx.AsyncClient(transport=httpx.MockTransport(taker)), sleep)
+        async with asyncio.timeout(20), hooks.running():
+            while not taker.got:
+                await asyncio.sleep(0.01)
+
+    asyncio.run(run())
+    assert [number for _, number in taker.got] == [1]
+
+
+@pytest.mark.parametrize("text", ["", "c", "c=", "=http://x", "c=file:///x"])
+def test_what_is_no_webhook(text):
+    with pytest.raises(HookError, match="CHANNEL=URL"):
+        read_hook(text)
