@@ -1,0 +1,146 @@
+"""The broker on the web keeps going, and keeps what its description says, whatever it is sent."""
+
+from collections.abc import Callable
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from streamgauge.services.broker.access import Access, read_grants
+from streamgauge.services.broker.graphs import SYNTAXES
+from streamgauge.services.broker.limits import Limits
+from streamgauge.services.broker.openapi import description
+from tests.services.broker.served import Client, serving
+from tests.services.broker.world import BASE, answers, broker, select
+
+TOKEN = "a-token-that-nobody-guesses"
+CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+PATIENT = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+LIMITS = Limits(graph=50, rows=200, channels=5, query_text=2000, body=20_000)
+
+SEEDS = (
+    "PREFIX : <urn:t:> INSERT DATA { :s1 a :Student ; :name 'A' }",
+    "PREFIX : <urn:t:> DELETE { ?x a :Student } INSERT { ?x a :Grad } WHERE { ?x :name ?n }",
+    "DELETE WHERE { ?s ?p ?o } ; INSERT DATA { _:b <urn:t:p> 1.0 }",
+    "SELECT ?x { ?x a <urn:t:Student> . OPTIONAL { ?x <urn:t:name> ?n } FILTER(?n > 1) }",
+    "SELECT (COUNT(*) AS ?n) { { ?x ?p ?o } UNION { ?o ?p ?x } MINUS { ?x a ?c } }",
+    "@prefix : <urn:t:> . :s1 a :Student ; :name 'A', \"B\"@en, 1.5e3 ; :takes [ a :Course ], (1 2) .",
+    '<urn:t:s> <urn:t:p> "\\u00e9"^^<urn:t:d> .',
+    '{"@id": "urn:t:s", "@type": "urn:t:Student", "urn:t:p": [1, {"@list": [true, null]}]}',
+    '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"><rdf:Description rdf:about="urn:t:s"/></rdf:RDF>',
+)
+PARTS = st.sampled_from([" ", "{", "}", "<", ">", "<<(", ")>>", "\\", '"', "'''", "_:", "\0", "\ud7ff", "é", ";", "."])
+
+
+@st.composite
+def damaged(draw: Callable) -> bytes:
+    """A seed with parts of it left out, doubled or made up; or any bytes."""
+    if draw(st.integers(0, 4)) == 0:
+        return draw(st.binary(max_size=200))
+    text = draw(st.sampled_from(SEEDS))
+    for _ in range(draw(st.integers(0, 4))):
+        at, size = draw(st.integers(0, len(text))), draw(st.integers(0, 12))
+        text = text[:at] + draw(st.one_of(st.just(""), PARTS, st.just(text[at : at + size] * 3))) + text[at + size :]
+    return text.encode()
+
+
+PATHS = ("/publish", "/delete", "/update", "/channels/made", "/channels/%00", "/channels/made/rows", "/channels/none")
+KINDS = (*SYNTAXES, "application/sparql-update", "application/sparql-query", "text/plain", "")
+HEADER = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=220)
+
+
+def check(client: Client, many: int) -> None:
+    """After each request nothing has failed, and the answer of a channel is that of the facts."""
+
+    @settings(max_examples=many, deadline=None, suppress_health_check=PATIENT, database=None)
+    @given(
+        st.sampled_from(["POST", "PUT", "DELETE", "GET"]),
+        st.sampled_from(PATHS),
+        damaged(),
+        st.sampled_from(KINDS),
+        st.dictionaries(st.sampled_from(["Idempotency-Key", "Last-Event-ID", "Accept"]), HEADER, max_size=2),
+        st.sampled_from([{}, {"Authorization": "Bearer none-of-the-tokens"}, {"Authorization": f"Bearer {TOKEN}"}]),
+    )
+    def ask(method: str, path: str, body: bytes, kind: str, headers: dict, access: dict) -> None:
+        before = client.broker.number
+        said = client(method, path, content=body, headers={"Content-Type": kind, **headers, **access})
+        assert said.status_code < 500, said.text
+        if said.status_code >= 400 and said.status_code != 405:
+            assert said.json()["error"] or said.status_code == 404
+        if TOKEN not in access.get("Authorization", ""):
+            assert (said.status_code, client.broker.number) in ((401, before), (404, before), (405, before))
+        assert client.broker.fault == ""
+
+    ask()
+
+
+def settled(client: Client) -> None:
+    explicit = {triple for triple in client.broker.facts() if "_:" not in "".join(triple)}
+    _, rows = client.broker.rows("students")
+    named = {row for row in rows if not row[0].startswith("_:")}
+    assert named == {row for row in answers(explicit)["students"] if not row[0].startswith("_:")}
+
+
+def run(many: int) -> None:
+    made = broker(limits=LIMITS)
+    made.load(BASE)
+    made.create_channel("students", select("?x a :Student"))
+    with Client(made, Access(read_grants([TOKEN]))) as client:
+        check(client, many)
+        settled(client)
+
+
+def test_requests_of_any_kind() -> None:
+    run(250)
+
+
+@pytest.mark.prove
+def test_many_requests_of_any_kind() -> None:
+    run(10_000)
+
+
+@schemathesis.serializer("application/sparql-update", "application/sparql-query", *SYNTAXES)
+def as_text(_context: object, value: object) -> bytes:
+    """A body as it is sent: text, whatever it is."""
+    return str(value).encode(errors="replace")
+
+
+def described(many: int, operations: set[str]) -> None:
+    """Requests made up from the description, to a server."""
+    with serving(broker(limits=LIMITS), Access(read_grants([TOKEN]))) as (url, made):
+        schema = schemathesis.openapi.from_dict(description())
+        for operation in (result.ok() for result in schema.get_all_operations()):
+            operations.add(f"{operation.method} {operation.path}")
+            if not operation.path.endswith("/notifications"):
+                _described(operation, url, many)
+        assert made.fault == ""
+
+
+def _described(operation: schemathesis.APIOperation, url: str, many: int) -> None:
+    for mode in schemathesis.GenerationMode if "{" in operation.path else [schemathesis.GenerationMode.POSITIVE]:
+
+        @settings(max_examples=many, deadline=None, suppress_health_check=PATIENT, database=None)
+        @given(operation.as_strategy(generation_mode=mode), st.booleans())
+        def ask(case: schemathesis.Case, authorized: bool) -> None:
+            headers = {"Authorization": f"Bearer {TOKEN}"} if authorized else {}
+            case.call_and_validate(base_url=url, headers=headers, checks=CHECKS)
+
+        ask()
+
+
+def test_requests_made_up_from_the_description() -> None:
+    asked: set[str] = set()
+    described(4, asked)
+    assert {"post /publish", "post /update", "put /channels/{name}"} <= {each.lower() for each in asked}
+
+
+@pytest.mark.prove
+def test_many_requests_made_up_from_the_description() -> None:
+    described(100, set())
