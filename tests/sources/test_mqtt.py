@@ -5,6 +5,7 @@ import subprocess
 import sys
 from itertools import islice
 from threading import Thread
+from time import monotonic, sleep
 
 import pytest
 
@@ -66,6 +67,7 @@ def test_a_sink_delivers_after_its_broker_was_away(mosquitto, end):
     reader = Thread(target=lambda: found.extend(numbers(take_to(source.items(), 299))))
     reader.start()
     send(sink, map(element, range(100)))
+    comes(lambda: len(found) == 100)
     getattr(mosquitto, end)()
     send(sink, map(element, range(100, 200)))
     mosquitto.start()
@@ -74,6 +76,14 @@ def test_a_sink_delivers_after_its_broker_was_away(mosquitto, end):
     reader.join(60)
     source.close()
     assert found == list(range(300))
+
+
+def comes(true, seconds=60):
+    """Wait until it is true: what a broker has taken and not passed on dies with it, and is nobody else's to deliver."""
+    until = monotonic() + seconds
+    while not true():
+        assert monotonic() < until
+        sleep(0.01)
 
 
 def take_to(items, last):
@@ -228,7 +238,10 @@ def test_over_tls(mosquitto_program, tmp_path):
 BAD = {
     "no topic": ("mqtt://127.0.0.1:{port}", "expected mqtt://host/topic"),
     "no broker": ("mqtt://127.0.0.1:{port}/x", "Connection refused"),
-    "no form": ("mqtt://127.0.0.1:{port}/x?form=parquet", "messages have no form 'parquet': there are jelly, jsonl"),
+    "no form": (
+        "mqtt://127.0.0.1:{port}/x?form=parquet",
+        "messages have no form 'parquet': there are gtfsrt, jelly, jsonl",
+    ),
     "no option": ("mqtt://127.0.0.1:{port}/x?group=a", "unknown option group: there are bad, buffer, ca, client"),
     "wildcard": ("mqtt://127.0.0.1:{port}/x/#", "write # as %23"),
 }

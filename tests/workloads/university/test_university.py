@@ -2,6 +2,7 @@
 
 import json
 from hashlib import sha256
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,6 @@ from streamgauge.cli.main import app
 from streamgauge.model.terms import is_iri
 from streamgauge.workloads import load
 from streamgauge.workloads.parameters import ParameterError
-from streamgauge.workloads.university import words as lists
 from streamgauge.workloads.university.extended import Chosen
 from streamgauge.workloads.university.random import seed_of
 from streamgauge.workloads.university.tables import described
@@ -123,6 +123,7 @@ def test_the_census_says_what_to_install(monkeypatch):
     def absent(package):
         raise ModuleNotFoundError(package)
 
+    lists = import_module("streamgauge.workloads.university.words")
     own = lists.words("own")
     real = lists.resources.files
     monkeypatch.setattr(lists.resources, "files", lambda name: absent(name) if name == "names" else real(name))
