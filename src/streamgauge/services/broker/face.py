@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib.resources import files
 from typing import Any, Final
 
@@ -21,7 +22,7 @@ from streamgauge.query.updates import TooManySolutionsError
 from streamgauge.services.broker.access import Access, AccessError
 from streamgauge.services.broker.broker import Broker, ExistingChannelError, FailedError, Receipt, UnknownChannelError
 from streamgauge.services.broker.channels import Subscribed
-from streamgauge.services.broker.following import as_events, converse
+from streamgauge.services.broker.following import acknowledged
 from streamgauge.services.broker.graphs import GraphError, Graphs, MediaTypeError, read_changes
 from streamgauge.services.broker.hooks import Hook, Hooks
 from streamgauge.services.broker.limits import BusyError, LimitError
@@ -33,6 +34,7 @@ from streamgauge.services.broker.telling import Telling
 from streamgauge.services.broker.working import Worker
 from streamgauge.services.web import events
 from streamgauge.services.web.bodies import BodyError, read_body, text
+from streamgauge.services.web.following import as_events, converse
 from streamgauge.services.web.metrics import MEDIA_TYPE, exposition
 from streamgauge.services.web.problems import problem
 from streamgauge.services.web.tokens import Guard, given
@@ -187,7 +189,8 @@ class Face:
         after = events.last_event(request.headers.get("last-event-id") or request.query_params.get("after"))
         signal = events.Signal()
         subscribed = await run_in_threadpool(self._subscribe, request, name, signal, after)
-        return events.Events(as_events(subscribed, self._telling, signal))
+        line = partial(self._telling.text, subscribed.channel)
+        return events.Events(as_events(subscribed, line, signal))
 
     async def subscribe_by_websocket(self, websocket: WebSocket) -> None:
         """Notifications as messages."""
@@ -200,7 +203,9 @@ class Face:
             await websocket.close(1008, str(error)[:120])
             return
         await websocket.accept()
-        await converse(websocket, subscribed, self._telling, signal)
+        line = partial(self._telling.text, subscribed.channel)
+        hear = partial(acknowledged, websocket, subscribed)
+        await converse(websocket, subscribed, lambda each: line(each).decode(), signal, hear)
 
     async def talk_as_sepa(self, websocket: WebSocket) -> None:
         """SEPA's messages; who asks a query here creates its channel and subscribes to it."""

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib.resources import files
 from typing import Any, TypeAlias
 
@@ -13,7 +14,7 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route, WebSocketRoute
-from starlette.websockets import WebSocket, WebSocketDisconnect
+from starlette.websockets import WebSocket
 
 from streamgauge.query import QueryError
 from streamgauge.semantics.profiles import PROFILES, UnknownProfileError
@@ -27,8 +28,9 @@ from streamgauge.services.queries.running import Running
 from streamgauge.services.queries.status import metrics, status
 from streamgauge.services.queries.wishes import Wish, WishError, read_static, read_wish
 from streamgauge.services.web import events
-from streamgauge.services.web.answers import Subscription
+from streamgauge.services.web.answers import Numbered, Subscription
 from streamgauge.services.web.bodies import BodyError, read_body, text
+from streamgauge.services.web.following import as_events, converse, nothing
 from streamgauge.services.web.metrics import MEDIA_TYPE, exposition
 from streamgauge.services.web.problems import problem
 from streamgauge.services.web.tokens import Guard
@@ -145,7 +147,7 @@ class Face:
         running = self._running(request)
         after = events.last_event(request.headers.get("last-event-id") or request.query_params.get("after"))
         signal = events.Signal()
-        return events.Events(_events(self._subscribe(running, after, signal), signal))
+        return events.Events(as_events(self._subscribe(running, after, signal), _line, signal))
 
     async def answers_by_websocket(self, websocket: WebSocket) -> None:
         """Answers as messages ``{"id": number, "answer": {...}}``."""
@@ -158,7 +160,7 @@ class Face:
             await websocket.close(1008, str(error)[:120])
             return
         await websocket.accept()
-        await _converse(websocket, subscription, signal)
+        await converse(websocket, subscription, _message, signal, partial(nothing, websocket))
 
     def _subscribe(self, running: Running, after: int | None, signal: events.Signal) -> Subscription[bytes]:
         if self._queries.subscribers() >= self._queries.limits.subscribers:
@@ -237,53 +239,12 @@ class Face:
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; img-src data:"
 
 
-_CODES = {"over": 1000, "error": 1011}
-"""How a WebSocket is closed (RFC 6455, 7.4.1)."""
+def _line(answer: Numbered[bytes]) -> bytes:
+    return answer.line
 
 
-async def _events(subscription: Subscription[bytes], signal: events.Signal) -> AsyncIterator[bytes]:
-    """Answers as events until the query ends, or its subscriber is too slow; then an event that says why."""
-    try:
-        if missed := subscription.missed:
-            yield events.event(json.dumps({"missed": missed}).encode(), kind="missed")
-        while True:
-            over = subscription.over
-            for answer in subscription.take():
-                yield events.event(answer.line, answer.number)
-            if over:
-                yield events.event(json.dumps({over.kind: over.why}).encode(), kind=over.kind)
-                return
-            if not await signal.wait(events.BEAT_S):
-                yield events.BEAT
-    finally:
-        subscription.close()
-
-
-async def _converse(websocket: WebSocket, subscription: Subscription[bytes], signal: events.Signal) -> None:
-    """Send answers until either side ends; what the client says is not looked at."""
-    hearing = asyncio.create_task(_hear(websocket, signal))
-    try:
-        while not hearing.done():
-            over = subscription.over
-            for answer in subscription.take():
-                line = f'{{"id":{answer.number},"answer":{answer.line.decode()}}}'
-                await events.in_time(websocket.send_text(line))
-            if over:
-                await websocket.close(_CODES[over.kind], over.why[:120])
-                break
-            await signal.wait(events.BEAT_S)
-    except (WebSocketDisconnect, RuntimeError, TimeoutError):
-        return
-    finally:
-        subscription.close()
-        hearing.cancel()
-
-
-async def _hear(websocket: WebSocket, signal: events.Signal) -> None:
-    """Ends when the client does."""
-    while (await websocket.receive())["type"] != "websocket.disconnect":
-        pass
-    signal.set()
+def _message(answer: Numbered[bytes]) -> str:
+    return f'{{"id":{answer.number},"answer":{answer.line.decode()}}}'
 
 
 def _json(body: str) -> Any:

@@ -1,0 +1,107 @@
+"""A subscriber's connection: what is numbered, as server-sent events or as messages of a WebSocket."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Protocol, TypeVar
+
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from streamgauge.services.web import events
+from streamgauge.services.web.answers import End
+
+CODES = {"over": 1000, "error": 1011}
+"""How a WebSocket is closed (RFC 6455, 7.4.1)."""
+
+
+class Countable(Protocol):
+    """What is sent: a client that comes back names the number of the last that it got."""
+
+    @property
+    def number(self) -> int:
+        """From 1."""
+        ...
+
+
+Sent = TypeVar("Sent", bound=Countable)
+Kept = TypeVar("Kept", bound=Countable, covariant=True)
+
+
+class Place(Protocol[Kept]):
+    """A place in what is sent."""
+
+    @property
+    def over(self) -> End | None:
+        """Why no more will come."""
+        ...
+
+    @property
+    def missed(self) -> int:
+        """How many after its place are not kept any more."""
+        ...
+
+    def take(self) -> Sequence[Kept]:
+        """What has come since the last take, in order."""
+        ...
+
+    def close(self) -> None:
+        """Leave."""
+        ...
+
+
+async def as_events(place: Place[Sent], line: Callable[[Sent], bytes], signal: events.Signal) -> AsyncIterator[bytes]:
+    """Events until no more will come, or the subscriber is too slow; then an event that says why."""
+    try:
+        if missed := place.missed:
+            yield events.event(json.dumps({"missed": missed}).encode(), kind="missed")
+        while True:
+            over = place.over
+            for each in place.take():
+                yield events.event(line(each), each.number)
+            if over:
+                yield events.event(json.dumps({over.kind: over.why}).encode(), kind=over.kind)
+                return
+            if not await signal.wait(events.BEAT_S):
+                yield events.BEAT
+    finally:
+        place.close()
+
+
+async def converse(
+    websocket: WebSocket,
+    place: Place[Sent],
+    text: Callable[[Sent], str],
+    signal: events.Signal,
+    hear: Callable[[], Awaitable[None]],
+) -> None:
+    """Messages until either side ends; ``hear`` listens to the client and ends when it is to be left."""
+    hearing = asyncio.create_task(_heard(hear, signal))
+    try:
+        if missed := place.missed:
+            await events.in_time(websocket.send_json({"missed": missed}))
+        while not hearing.done():
+            over = place.over
+            for each in place.take():
+                await events.in_time(websocket.send_text(text(each)))
+            if over:
+                await websocket.close(CODES[over.kind], over.why[:120])
+                break
+            await signal.wait(events.BEAT_S)
+    except (WebSocketDisconnect, RuntimeError, TimeoutError):
+        return
+    finally:
+        place.close()
+        hearing.cancel()
+
+
+async def _heard(hear: Callable[[], Awaitable[None]], signal: events.Signal) -> None:
+    try:
+        await hear()
+    finally:
+        signal.set()
+
+
+async def nothing(websocket: WebSocket) -> None:
+    """Hear a client whose words are not looked at, until it leaves."""
+    while (await websocket.receive())["type"] != "websocket.disconnect":
+        pass
