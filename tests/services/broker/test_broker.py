@@ -172,6 +172,22 @@ def test_what_is_beyond_a_limit_is_refused_by_name():
         made.submit(student(4), ())
 
 
+@pytest.mark.parametrize("name", ["incremental", "reevaluate", "stringrs", "graphss"])
+def test_no_more_facts_than_the_limit(name):
+    made = broker(name, limits=Limits(facts=3))
+    graph = [fact(f"s{number}", "memberOf", "d1") for number in range(4)]
+    with pytest.raises(LimitError, match="more than 3 facts"):
+        made.load(graph)
+    made.publish(graph[:2])
+    with pytest.raises(LimitError, match="delete some first"):
+        made.publish(graph[2:])
+    assert set(made.facts()) & set(graph) == set(graph[:2])
+    assert made.publish(graph[2:3]) == Receipt(2)
+    made.delete(graph[:2])
+    assert made.publish(graph[2:]) == Receipt(4)
+    assert set(made.facts()) & set(graph) == set(graph[2:])
+
+
 @pytest.mark.parametrize("query", ["SELECT", "SELECT * { ?s ?p ?o } LIMIT 1", "INSERT DATA { <a:a> <a:b> <a:c> }"])
 def test_a_query_that_is_wrong_or_not_kept_makes_no_channel(query):
     made = broker()
@@ -184,6 +200,8 @@ def test_a_broker_that_failed_takes_nothing_more():
     made = broker()
 
     class Full:
+        explicit = 0
+
         def publish(self, publications, now):
             raise OSError("no space left on device")
 

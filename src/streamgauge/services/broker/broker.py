@@ -106,6 +106,8 @@ class Broker:
             if self._channels:
                 raise ValueError("there are channels already, whose subscribers would not be told: publish instead")
             found = tuple(triples)
+            if len(found) > self.limits.facts - self._strategy.explicit:
+                raise self._full()
             self._journal.load(found)
             self._strategy.load(found)
 
@@ -222,23 +224,31 @@ class Broker:
         return [waiting._replace(added=added, removed=removed)]
 
     def _take_in(self, batch: list[_Waiting]) -> None:
-        receipts: list[Receipt] = []
+        taken: list[tuple[_Waiting, Receipt]] = []
         fresh: list[tuple[Publication, str | None]] = []
+        room = self.limits.facts - self._strategy.explicit
         for each in batch:
             known = None if each.key is None else self._keys.get(each.key)
             if known is not None:
-                receipts.append(Receipt(known, repeated=True))
+                taken.append((each, Receipt(known, repeated=True)))
                 continue
+            if each.added and len(each.added) > room:
+                each.receive(self._full())
+                continue
+            room -= len(each.added)
             self._number += 1
             if each.key is not None:
                 self._remember(each.key, self._number)
             fresh.append((Publication(self._number, each.added, each.removed), each.key))
-            receipts.append(Receipt(self._number))
+            taken.append((each, Receipt(self._number)))
         if fresh:
             found = self._strategy.publish([publication for publication, _ in fresh], self._steady())
             self._tell(fresh, found)
-        for each, receipt in zip(batch, receipts, strict=True):
+        for each, receipt in taken:
             each.receive(receipt)
+
+    def _full(self) -> LimitError:
+        return LimitError(f"more than {self.limits.facts} facts may come of it: delete some first")
 
     def _remember(self, key: str, number: int) -> None:
         self._keys[key] = number

@@ -86,6 +86,11 @@ class Strategy(Protocol):
         """What was put off is done now."""
         ...
 
+    @property
+    def explicit(self) -> int:
+        """How many facts were published and not deleted."""
+        ...
+
     def facts(
         self, subject: Term | None = None, predicate: Term | None = None, end: Term | None = None
     ) -> Iterator[Triple]:

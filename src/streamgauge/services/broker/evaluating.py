@@ -92,6 +92,11 @@ class Evaluating:
         """The closure, those with these terms."""
         return self.stored.closure.facts.match(subject, predicate, end)
 
+    @property
+    def explicit(self) -> int:
+        """How many facts were published and not deleted."""
+        return self.stored.closure.explicit
+
     def differences(self, asked: Asked) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
         """Look at a channel's answer again: the rows that came and that went."""
         now = self.stored.rows(asked.query, asked.form.variables)

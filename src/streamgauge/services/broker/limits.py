@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds. ``graph`` is the most triples of one publication, ``waiting`` the most publications that wait, ``batch``
+    """Bounds. ``graph`` is the most triples of one publication, ``facts`` the most that are
+    published and not deleted, ``waiting`` the most publications that wait, ``batch``
     the most that are taken together; ``kept`` notifications (of ``kept_bytes``) of a channel can be resumed from, and a
     subscriber that is ``lag`` behind is left; ``rows`` is the most of a channel's answer when it is created. ``body``
     is the most bytes of one request, ``connections`` the most at once, ``subscribers`` the most of one channel.

@@ -58,6 +58,11 @@ class Incremental:
         """Nothing is put off."""
         return iter(())
 
+    @property
+    def explicit(self) -> int:
+        """How many facts were published and not deleted."""
+        return self._driver.closure.explicit
+
     def facts(
         self, subject: Term | None = None, predicate: Term | None = None, end: Term | None = None
     ) -> Iterator[Triple]:
