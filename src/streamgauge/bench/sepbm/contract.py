@@ -1,0 +1,155 @@
+"""What SEP-BM's parts hand to each other: a configuration, a system with the six operations, what was observed."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from streamgauge.compute.reasoning.rules import Rules
+from streamgauge.model.run import Sample
+from streamgauge.model.terms import Row, Triple
+from streamgauge.services.broker.contract import Publication
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """A channel: its name and its SELECT query."""
+
+    name: str
+    query: str
+
+
+class Due(NamedTuple):
+    """The rows of a channel's answer that a publication, by its number, lets come and go: sets, in no order."""
+
+    channel: str
+    publication: int
+    added: tuple[Row, ...]
+    removed: tuple[Row, ...] = ()
+
+
+class Configuration(Protocol):
+    """A folder: base load, ontology, channels, sequence, and what is due (section 4.2).
+
+    ``configuration.json`` says how it was made; ``base.nt`` and ``ontology.nt`` are N-Triples; ``channels/NAME.rq`` are
+    the queries; ``sequence.jsonl`` has a publication a line (``n``, ``add``, ``remove``: N-Triples text), numbered from
+    1; ``due.parquet`` has the columns channel, n, sign (1 or -1) and row (a list of terms).
+    """
+
+    folder: Path
+    channels: tuple[Channel, ...]
+
+    def rules(self) -> Rules:
+        """The ontology's rules."""
+        ...
+
+    def base(self) -> Iterator[Triple]:
+        """The explicit facts that are loaded before there are channels."""
+        ...
+
+    def sequence(self) -> Iterator[Publication]:
+        """The publications in order."""
+        ...
+
+    def due(self) -> Iterator[Due]:
+        """What the channels are due when the sequence is published one by one, by publication."""
+        ...
+
+
+class Heard(NamedTuple):
+    """What a subscriber was told. ``received`` and ``made`` are monotonic ns, ``made`` ``None`` when it is not said.
+
+    ``causes`` are the publications that caused it by the numbers that the system gave them, empty when it is silent.
+    """
+
+    channel: str
+    causes: tuple[int, ...]
+    added: tuple[Row, ...]
+    removed: tuple[Row, ...]
+    received: int
+    made: int | None = None
+
+
+Hear = Callable[[Heard], None]
+
+
+class System(Protocol):
+    """A system under test: the six operations (section 4.1), from any thread; UnusableSystemError says what failed.
+
+    An adapter is a module of ``adapters`` with ``start(options) -> System`` and ``ABOUT``, a sentence.
+    """
+
+    @property
+    def processes(self) -> Sequence[int]:
+        """The roots of the process trees whose resources are the system's; the runner's own when it is in process."""
+        ...
+
+    def load(self, configuration: Configuration) -> None:
+        """The ontology's rules and the base load are there, before there are channels."""
+        ...
+
+    def create_channel(self, channel: Channel) -> None:
+        """A channel begins."""
+        ...
+
+    def delete_channel(self, name: str) -> None:
+        """It ends."""
+        ...
+
+    def subscribe(self, name: str, hear: Hear) -> None:
+        """One subscriber of a channel; ``hear`` is called from any thread, in the channel's order."""
+        ...
+
+    def unsubscribe(self, name: str) -> None:
+        """It leaves."""
+        ...
+
+    def publish(self, graph: Sequence[Triple]) -> int | None:
+        """Facts are there from now on; returns when acknowledged, with the system's number for it if it has one."""
+        ...
+
+    def delete(self, graph: Sequence[Triple]) -> int | None:
+        """They are there no more."""
+        ...
+
+    def settle(self) -> None:
+        """Return when all that was caused by what is acknowledged has been told."""
+        ...
+
+    def close(self) -> None:
+        """Leave nothing running."""
+        ...
+
+
+class Published(NamedTuple):
+    """A publication of the sequence: called and acknowledged (monotonic ns), the system's number for it if any."""
+
+    number: int
+    called: int
+    acknowledged: int
+    known_as: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A configuration run on a system: everything observed. ``started`` (monotonic ns) is when the sequence began.
+
+    ``publishers`` is how many published at once, ``rate`` publications a second (``None``: each waits for completion);
+    ``channels`` are those that were there, which may be fewer than the configuration's.
+    """
+
+    system: str
+    options: dict[str, str]
+    channels: tuple[str, ...]
+    published: tuple[Published, ...]
+    heard: tuple[Heard, ...]
+    samples: tuple[Sample, ...]
+    started: int
+    loading_s: float
+    publishers: int = 1
+    rate: float | None = None
+    failure: str | None = None
+
+
+class UnusableSystemError(RuntimeError):
+    """A system that is not there, refuses or failed; the sentence says which and what to do."""
