@@ -5,12 +5,8 @@ from threading import Thread
 import pytest
 
 from streamgauge.query import QueryError
-from streamgauge.services.broker.broker import (
-    ExistingChannelError,
-    FailedError,
-    Receipt,
-    UnknownChannelError,
-)
+from streamgauge.services.broker.broker import FailedError, Receipt
+from streamgauge.services.broker.channels import ExistingChannelError, UnknownChannelError
 from streamgauge.services.broker.limits import BusyError, LimitError, Limits
 from tests.services.broker.world import BASE, broker, fact, listening, select, student
 
@@ -196,15 +192,28 @@ def test_a_query_that_is_wrong_or_not_kept_makes_no_channel(query):
     assert made.channels() == []
 
 
+class Full:
+    """A strategy that cannot publish."""
+
+    explicit = 0
+
+    def publish(self, publications, now):
+        raise OSError("no space left on device")
+
+
+def test_when_a_step_fails_each_that_waited_hears_so_once():
+    made = broker(limits=Limits(facts=2))
+    made._strategy = Full()
+    waiting = [made.submit((fact("s1", "a", "Person"),), (), "k"), made.submit(student(1), ())]
+    with pytest.raises(OSError, match="no space"):
+        made.step()
+    for each in waiting:
+        with pytest.raises(OSError, match="no space"):
+            each.result(0)
+
+
 def test_a_broker_that_failed_takes_nothing_more():
     made = broker()
-
-    class Full:
-        explicit = 0
-
-        def publish(self, publications, now):
-            raise OSError("no space left on device")
-
     made._strategy = Full()
     with pytest.raises(OSError, match="no space"):
         made.publish(student(1))

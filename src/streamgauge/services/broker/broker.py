@@ -14,26 +14,15 @@ from typing import NamedTuple
 from streamgauge.model.terms import Row, Triple
 from streamgauge.query import parse_sparql
 from streamgauge.query.updates import Change, TooManySolutionsError, together
-from streamgauge.services.broker.channels import Channel, Subscribed, opened
+from streamgauge.services.broker.channels import Channel, ExistingChannelError, Subscribed, UnknownChannelError, opened
 from streamgauge.services.broker.contract import Found, Notification, Publication, Strategy
 from streamgauge.services.broker.journal import Accepted, Forgetful, Journal, Subscriber
 from streamgauge.services.broker.limits import BusyError, LimitError, Limits
 from streamgauge.services.web.answers import End
 
 
-class UnknownChannelError(KeyError):
-    """No channel of that name is there."""
-
-    def __str__(self) -> str:
-        return f"there is no channel {self.args[0]}"
-
-
 class FailedError(RuntimeError):
     """The journal could not be written: nothing is taken any more until the broker is started again."""
-
-
-class ExistingChannelError(ValueError):
-    """A channel of that name is there already."""
 
 
 class Receipt(NamedTuple):
@@ -191,12 +180,14 @@ class Broker:
                     each.receive(FailedError(f"{self.fault}: start the broker again"))
                 return len(batch)
             try:
-                self._take_in(self._resolved(batch))
+                outcomes = self._taken_in(batch)
             except BaseException as error:
                 self.fault = f"a publication could not be taken in: {error}"
                 for each in batch:
                     each.receive(error)
                 raise
+            for each, outcome in outcomes:
+                each.receive(outcome)
             return len(batch)
 
     def _batch(self) -> list[_Waiting]:
@@ -211,41 +202,39 @@ class Broker:
                     break
         return batch
 
-    def _resolved(self, batch: list[_Waiting]) -> list[_Waiting]:
-        """The batch with the triples that its changes make; who asks for too much is told, and is not in it."""
-        if not batch[0].changes or batch[0].key in self._keys:
-            return batch
-        (waiting,) = batch
+    def _taken_in(self, batch: list[_Waiting]) -> list[tuple[_Waiting, Receipt | BaseException]]:
+        """One outcome for each of the batch, when all that it causes is durable and told."""
+        (first, *_) = batch
+        if not first.changes or first.key in self._keys:
+            return self._take_in(batch)
         try:
-            added, removed = together(waiting.changes, self._strategy.facts, self.limits.graph)
+            added, removed = together(first.changes, self._strategy.facts, self.limits.graph)
         except TooManySolutionsError as error:
-            waiting.receive(error)
-            return []
-        return [waiting._replace(added=added, removed=removed)]
+            return [(first, error)]
+        return self._take_in([first._replace(added=added, removed=removed)])
 
-    def _take_in(self, batch: list[_Waiting]) -> None:
-        taken: list[tuple[_Waiting, Receipt]] = []
+    def _take_in(self, batch: list[_Waiting]) -> list[tuple[_Waiting, Receipt | BaseException]]:
+        outcomes: list[tuple[_Waiting, Receipt | BaseException]] = []
         fresh: list[tuple[Publication, str | None]] = []
         room = self.limits.facts - self._strategy.explicit
         for each in batch:
             known = None if each.key is None else self._keys.get(each.key)
             if known is not None:
-                taken.append((each, Receipt(known, repeated=True)))
+                outcomes.append((each, Receipt(known, repeated=True)))
                 continue
             if each.added and len(each.added) > room:
-                each.receive(self._full())
+                outcomes.append((each, self._full()))
                 continue
             room -= len(each.added)
             self._number += 1
             if each.key is not None:
                 self._remember(each.key, self._number)
             fresh.append((Publication(self._number, each.added, each.removed), each.key))
-            taken.append((each, Receipt(self._number)))
+            outcomes.append((each, Receipt(self._number)))
         if fresh:
             found = self._strategy.publish([publication for publication, _ in fresh], self._steady())
             self._tell(fresh, found)
-        for each, receipt in taken:
-            each.receive(receipt)
+        return outcomes
 
     def _full(self) -> LimitError:
         return LimitError(f"more than {self.limits.facts} facts may come of it: delete some first")

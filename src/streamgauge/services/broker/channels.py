@@ -8,6 +8,17 @@ from streamgauge.services.broker.limits import Limits
 from streamgauge.services.web.answers import Answers, End, Subscription
 
 
+class UnknownChannelError(KeyError):
+    """No channel of that name is there."""
+
+    def __str__(self) -> str:
+        return f"there is no channel {self.args[0]}"
+
+
+class ExistingChannelError(ValueError):
+    """A channel of that name is there already."""
+
+
 @dataclass
 class Channel:
     """A query by name, and its notifications; ``acknowledged`` is the number of the last one, by subscriber."""

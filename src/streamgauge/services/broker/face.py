@@ -20,8 +20,8 @@ from streamgauge.model.terms import Triple
 from streamgauge.query import QueryError
 from streamgauge.query.updates import TooManySolutionsError
 from streamgauge.services.broker.access import Access, AccessError
-from streamgauge.services.broker.broker import Broker, ExistingChannelError, FailedError, Receipt, UnknownChannelError
-from streamgauge.services.broker.channels import Subscribed
+from streamgauge.services.broker.broker import Broker, FailedError, Receipt
+from streamgauge.services.broker.channels import ExistingChannelError, Subscribed, UnknownChannelError
 from streamgauge.services.broker.following import acknowledged
 from streamgauge.services.broker.graphs import GraphError, Graphs, MediaTypeError, read_changes
 from streamgauge.services.broker.hooks import Hook, Hooks

@@ -11,8 +11,8 @@ from typing import Final
 import httpx
 from starlette.concurrency import run_in_threadpool
 
-from streamgauge.services.broker.broker import Broker, UnknownChannelError
-from streamgauge.services.broker.channels import Subscribed
+from streamgauge.services.broker.broker import Broker
+from streamgauge.services.broker.channels import Subscribed, UnknownChannelError
 from streamgauge.services.broker.limits import LimitError
 from streamgauge.services.broker.sqlite import JournalError
 from streamgauge.services.broker.telling import Telling, key_of

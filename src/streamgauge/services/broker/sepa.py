@@ -18,8 +18,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from streamgauge.model.terms import Row
-from streamgauge.services.broker.broker import Broker, UnknownChannelError
-from streamgauge.services.broker.channels import Subscribed
+from streamgauge.services.broker.broker import Broker
+from streamgauge.services.broker.channels import Subscribed, UnknownChannelError
 from streamgauge.services.web import events
 from streamgauge.wire.results import results
 
