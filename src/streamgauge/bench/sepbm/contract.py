@@ -76,7 +76,8 @@ Hear = Callable[[Heard], None]
 class System(Protocol):
     """A system under test: the six operations (section 4.1), from any thread; UnusableSystemError says what failed.
 
-    An adapter is a module of ``adapters`` with ``start(options) -> System`` and ``ABOUT``, a sentence.
+    An adapter is a module of ``adapters`` with ``start(options, clock) -> System``, ``OPTIONS``, what each option means,
+    and ``ABOUT``, a sentence. ``clock`` is monotonic, in ns.
     """
 
     @property
@@ -113,7 +114,14 @@ class System(Protocol):
         ...
 
     def settle(self) -> None:
-        """Return when all that was caused by what is acknowledged has been told."""
+        """Return when what is acknowledged has been processed and what it led to has been told.
+
+        What the system puts off, as those do that guess, may stay put off.
+        """
+        ...
+
+    def finish(self) -> None:
+        """Return when all that was caused by what is acknowledged has been told, what was put off too."""
         ...
 
     def close(self) -> None:
@@ -130,12 +138,24 @@ class Published(NamedTuple):
     known_as: int | None = None
 
 
+class Beside(NamedTuple):
+    """What subscribers of a channel beside the first were told, without the rows: how many, and when (monotonic ns)."""
+
+    channel: str
+    subscriber: int
+    causes: tuple[int, ...]
+    rows: int
+    received: int
+
+
 @dataclass(frozen=True, slots=True)
 class Recording:
     """A configuration run on a system: everything observed. ``started`` (monotonic ns) is when the sequence began.
 
-    ``publishers`` is how many published at once, ``rate`` publications a second (``None``: each waits for completion);
-    ``channels`` are those that were there, which may be fewer than the configuration's.
+    ``publishers`` is how many published at once, ``rate`` publications a second (``None``: each waits for completion;
+    otherwise ``called`` is when it was planned); ``channels`` are those that were there, which may be fewer than the
+    configuration's. ``heard`` is what the first subscriber of each channel was told, in the order of reception, and
+    ``beside`` what its others were, of whom ``subscribers`` counts all.
     """
 
     system: str
@@ -149,6 +169,8 @@ class Recording:
     publishers: int = 1
     rate: float | None = None
     failure: str | None = None
+    subscribers: int = 1
+    beside: tuple[Beside, ...] = ()
 
 
 class UnusableSystemError(RuntimeError):

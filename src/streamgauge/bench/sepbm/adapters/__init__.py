@@ -1,6 +1,7 @@
-"""Systems under test, a module each: ``ABOUT`` and ``start(options) -> System`` (see ``contract``)."""
+"""Systems under test, a module each: ``ABOUT``, ``OPTIONS`` and ``start(options, clock) -> System`` (see ``contract``)."""
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
@@ -15,9 +16,20 @@ def adapters() -> Mapping[str, str]:
     return {name: import_module(f"{__name__}.{name}").ABOUT for name in names}
 
 
-def start(name: str, options: Mapping[str, str]) -> System:
-    """Begin a system by its adapter's name; UnusableSystemError lists those that there are."""
+def options_of(name: str) -> Mapping[str, str]:
+    """What can be said to an adapter: its options, each with what it means; UnusableSystemError."""
     if name not in adapters():
         raise UnusableSystemError(f"there is no system {name}: there are {', '.join(adapters())}")
-    system: System = import_module(f"{__name__}.{name}").start(options)
+    found: Mapping[str, str] = import_module(f"{__name__}.{name}").OPTIONS
+    return found
+
+
+def start(name: str, options: Mapping[str, str], clock: Callable[[], int] = time.monotonic_ns) -> System:
+    """Begin a system by its adapter's name; UnusableSystemError lists adapters, or options, that there are."""
+    known = options_of(name)
+    for option in options:
+        if option not in known:
+            said = f"its options are {', '.join(known)}" if known else "it has none"
+            raise UnusableSystemError(f"system {name}: there is no option {option}: {said}")
+    system: System = import_module(f"{__name__}.{name}").start(options, clock)
     return system
