@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.bench.experiments.capacity_probe import Bound, Limit, feeder_p99, percentile, probed, rate, slowest
+from streamgauge.bench.experiments.capacity_probe import Bound, Limit, feeder_p99, probed, rate, slowest
+from streamgauge.bench.judging.metrics import percentile
 from streamgauge.bench.judging.oracle import unknown
 from streamgauge.model.run import Fed
 from streamgauge.model.verdict import Judgement, Verdict, WindowVerdict

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from math import ceil
 from pathlib import Path
 
 from streamgauge.bench.judging.clock import ADVANCE
+from streamgauge.bench.judging.metrics import percentile
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import Run
 from streamgauge.model.verdict import Judgement, Verdict, WindowVerdict
@@ -120,11 +120,6 @@ def slowest(query: ContinuousQuery, windows: Iterable[WindowVerdict]) -> float:
         if window.delay is not None:
             delays.setdefault((window.instant or 0) // slide, []).append(window.delay)
     return max((percentile(values, 99) or 0.0 for values in delays.values()), default=0.0)
-
-
-def percentile(values: Sequence[float], share: int) -> float | None:
-    """The smallest value that ``share`` percent of the values do not exceed; ``None`` of none."""
-    return sorted(values)[ceil(len(values) * share / 100) - 1] if values else None
 
 
 def feeder_p99(run: Run) -> float:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import ceil
 
 from streamgauge.bench.judging.compare import Overlap
 from streamgauge.model.answer import Answer
@@ -32,6 +33,11 @@ def ratio(part: int, whole: int, other: int) -> float:
     if whole:
         return part / whole
     return 0.0 if other else 1.0
+
+
+def percentile(values: Sequence[float], share: int) -> float | None:
+    """The smallest value that ``share`` percent of the values do not exceed; ``None`` of none."""
+    return sorted(values)[ceil(len(values) * share / 100) - 1] if values else None
 
 
 def judge(index: int, unit: Unit, due_time: DueTime, witnesses: int) -> WindowVerdict:
