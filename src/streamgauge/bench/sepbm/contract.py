@@ -76,7 +76,7 @@ Hear = Callable[[Heard], None]
 class System(Protocol):
     """A system under test: the six operations (section 4.1), from any thread; UnusableSystemError says what failed.
 
-    An adapter is a module of ``adapters`` with ``start(options, clock) -> System``, ``OPTIONS``, what each option means,
+    An adapter is a module of ``adapters`` with ``start(options, clock) -> System``, ``OPTIONS`` (what each means),
     and ``ABOUT``, a sentence. ``clock`` is monotonic, in ns.
     """
 

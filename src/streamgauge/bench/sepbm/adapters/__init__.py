@@ -1,4 +1,4 @@
-"""Systems under test, a module each: ``ABOUT``, ``OPTIONS`` and ``start(options, clock) -> System`` (see ``contract``)."""
+"""Systems under test, a module each with ``ABOUT``, ``OPTIONS`` and ``start(options, clock)`` (see ``contract``)."""
 
 import time
 from collections.abc import Callable, Mapping
