@@ -3,8 +3,6 @@
 import csv
 import gzip
 import json
-import random
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -14,13 +12,8 @@ from streamgauge.query import parse_sparql
 from streamgauge.services.broker.broker import Broker
 from streamgauge.services.broker.strategies import begin
 from streamgauge.wire.formats import read_triples
-from tests.services.broker.world import Clock, by_updates, triples_in
-
-TEXTS = {
-    each.name[:3]: each.read_text("utf-8")
-    for each in files("streamgauge.workloads").joinpath("university", "queries").iterdir()
-    if each.name.endswith(".rq")
-}
+from tests.services.broker.campus import TEXTS
+from tests.services.broker.world import Clock, by_updates
 
 
 @pytest.fixture(scope="module")
@@ -65,43 +58,3 @@ def test_the_closure_is_the_one_that_updates_make(lubm):
 def test_the_queries_say_what_the_published_ones_do(lubm):
     for name, text in TEXTS.items():
         assert parse_sparql(text).variables == parse_sparql((lubm / "queries" / f"{name}.rq").read_text()).variables
-
-
-@pytest.mark.prove
-def test_a_thousand_changes_are_told_as_answers_from_scratch_are_different(lubm):
-    """Channels come and go; both strategies are told the same, one asks pyoxigraph everything again.
-
-    Now and then the closure is made anew by SPARQL updates.
-    """
-    rules, facts = read_rules(read_triples(lubm / "univ-bench.owl")), set(read_triples(lubm / "lubm-1-0.nt.gz"))
-    draw = random.Random(6)
-    by: dict = {}
-    for triple in read_triples(lubm / "lubm-1-0.nt.gz"):
-        by.setdefault(triple[0], []).append(triple)
-    descriptions = sorted(by.values())
-    brokers = [university(lubm, name) for name in ("incremental", "reevaluate")]
-    listening = {name: [each.subscribe(name, "me", lambda: None) for each in brokers] for name in TEXTS}
-    for step in range(1000):
-        name = draw.choice(sorted(TEXTS))
-        if draw.random() < 0.1:
-            for each in brokers:
-                if name in listening:
-                    each.delete_channel(name)
-                else:
-                    each.create_channel(name, TEXTS[name])
-            if listening.pop(name, None) is None:
-                listening[name] = [each.subscribe(name, "me", lambda: None) for each in brokers]
-        graph = [triple for one in draw.sample(descriptions, draw.choice((1, 1, 3))) for triple in one]
-        part = draw.sample(graph, draw.randint(1, len(graph)))
-        added, removed = (graph, ()) if draw.random() < 0.5 else ((), draw.choice((graph, part)))
-        for each in brokers:
-            each.update(added, removed)
-        facts = (facts - set(removed)) | set(added)
-        if step % 100 == 99:
-            assert set(brokers[0].facts()) == triples_in(by_updates(rules, facts))
-        for channel, (one, two) in listening.items():
-            told = [
-                [(n.causes, frozenset(n.added), frozenset(n.removed)) for n in subscription.take()]
-                for subscription in (one, two)
-            ]
-            assert told[0] == told[1], (step, channel)
