@@ -40,7 +40,8 @@ def answers(draw):
     width = len(variables)
     rows = st.lists(st.tuples(*[st.one_of(st.none(), TERMS)] * width), max_size=3).map(tuple)
     scope = draw(st.one_of(st.none(), st.tuples(LONGS, LONGS)))
-    return Answer(variables, draw(rows), draw(rows), kind, draw(st.one_of(st.none(), LONGS)), scope, draw(LONGS))
+    instant, made = draw(st.one_of(st.none(), LONGS)), draw(st.one_of(st.none(), LONGS))
+    return Answer(variables, draw(rows), draw(rows), kind, instant, scope, draw(LONGS), made)
 
 
 SEMANTICS = st.builds(
@@ -107,6 +108,14 @@ def plain(answers=3) -> Run:
     header = RunHeader("live", parse("q", "rspql"), "q", "rspql", Semantics("rspql"), advanced_to=30, started=5)
     said = [Answer(("x",), (("<a>",), (None,)), instant=10 * n, received=n) for n in range(answers)]
     return Run(header, tuple(said), (Fed(0, 0, 1, 2, 7),), (Sample(1, 2, 3.0, 4.0, 5),))
+
+
+def test_a_folder_without_times_of_making_is_read(tmp_path):
+    run = plain()
+    write_run(tmp_path, run)
+    for part in (tmp_path / "answers.parquet").glob("*.parquet"):
+        pq.write_table(pq.read_table(part).drop_columns(["made"]), part)
+    assert read_run(tmp_path, parse) == run
 
 
 def test_a_later_run_replaces_an_earlier_one_and_its_verdict(tmp_path):

@@ -15,6 +15,7 @@ class Answer:
     ``received`` is the harness's monotonic clock in ns (0 until it is stamped). ``instant`` (ms) and
     ``scope`` (start, end in ms) are what the engine says the answer speaks of, ``None`` when it is silent.
     ``added`` is the bag that is streamed; ``removed`` is empty but for engines that send deltas.
+    ``made`` (monotonic ns) is when the engine says that it made the answer, ``None`` when it is silent.
     A boolean answer is one row with ``"true"^^xsd:boolean`` or ``"false"^^xsd:boolean``.
     """
 
@@ -25,6 +26,7 @@ class Answer:
     instant: int | None = None
     scope: tuple[int, int] | None = None
     received: int = 0
+    made: int | None = None
 
     def rows(self) -> list[dict[str, Term]]:
         """The rows of ``added`` by column, terms in N-Triples, unbound variables left out.

@@ -27,8 +27,12 @@ ANSWERS = pa.schema(
         ("scope_end", pa.int64()),
         _needed("kind", pa.string()),
         _needed("variables", pa.list_(pa.string())),
+        ("made", pa.int64()),
     ]
 )
+_LATER = ("made",)
+"""Columns of answers that folders written before them do not have."""
+
 ROWS = pa.schema(
     [
         _needed("report", pa.int64()),
@@ -71,6 +75,7 @@ def answers_table(answers: Sequence[Answer], first: int) -> pa.Table:
         [answer.scope and answer.scope[1] for answer in answers],
         [answer.kind for answer in answers],
         [answer.variables for answer in answers],
+        [answer.made for answer in answers],
     ]
     return _table(ANSWERS, columns)
 
@@ -107,7 +112,7 @@ def answers(root: Path, *, finished: bool) -> tuple[Answer, ...]:
 
     In a recording that was cut off, rows after the last answer are those whose answer was not written any more.
     """
-    heads = read(root / "answers.parquet", ANSWERS).to_pylist()
+    heads = read(root / "answers.parquet", ANSWERS, _LATER).to_pylist()
     reports = [head["report"] for head in heads]
     if any(after <= before for before, after in pairwise(reports)):
         raise TableError(f"{root / 'answers.parquet'}: column report must grow from row to row")
@@ -140,7 +145,7 @@ def _answer(head: dict[str, Any], added: dict[int, list[Row]], removed: dict[int
     if kind == "solutions" and any(len(row) != len(variables) for row in (*rows, *gone)):
         raise TableError(f"{root / 'rows.parquet'}: report {report}: column values: each row needs {len(variables)}")
     scope = None if head["scope_start"] is None else (head["scope_start"], head["scope_end"])
-    return Answer(variables, rows, gone, kind, head["instant"], scope, head["received"])
+    return Answer(variables, rows, gone, kind, head["instant"], scope, head["received"], head["made"])
 
 
 def _rows(file: Path, reports: list[int], last: int | None) -> tuple[dict[int, list[Row]], dict[int, list[Row]]]:

@@ -124,26 +124,10 @@ def files(path: str | Path) -> list[Path]:
 def _batches(source: pa.Table | str | Path) -> Iterator[tuple[str | Path, pa.RecordBatch]]:
     if not isinstance(source, pa.Table):
         for file in files(source):
-            for _, batch in tables.batches(file, _schema(file)):
-                yield file, _complete(batch)
+            yield from tables.batches(file, _WITH_UNTIL, (UNTIL.name,))
         return
-    schema = _WITH_UNTIL if UNTIL.name in source.column_names else SCHEMA
     for batch in source.to_batches(max_chunksize=_BATCH):
-        yield "the stream table", _complete(tables.conform(batch, schema, "the stream table"))
-
-
-def _schema(file: Path) -> pa.Schema:
-    """The columns to read of a file: ``until`` when it has it."""
-    try:
-        return _WITH_UNTIL if UNTIL.name in pq.read_schema(file).names else SCHEMA
-    except (pa.ArrowException, OSError, UnicodeDecodeError):
-        return SCHEMA  # reading says what is wrong with it
-
-
-def _complete(batch: pa.RecordBatch) -> pa.RecordBatch:
-    if UNTIL.name in batch.schema.names:
-        return batch
-    return pa.RecordBatch.from_arrays([*batch.columns, pa.nulls(len(batch), UNTIL.type)], schema=_WITH_UNTIL)
+        yield "the stream table", tables.conform(batch, _WITH_UNTIL, "the stream table", (UNTIL.name,))
 
 
 def _lists(batch: pa.RecordBatch) -> list[list[Any]]:

@@ -5,7 +5,7 @@ A folder grows by whole part files, so that what was written before a crash or a
 
 import errno
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,25 +35,34 @@ def _order(file: Path) -> list[str]:
     return [part.zfill(20) if part.isdigit() else part for part in re.split(r"(\d+)", file.name)]
 
 
-def batches(path: Path, schema: pa.Schema) -> Iterator[tuple[Path, pa.RecordBatch]]:
-    """The rows of a table, batch by batch in the schema's columns, each with the file that it comes from."""
+def batches(path: Path, schema: pa.Schema, optional: Collection[str] = ()) -> Iterator[tuple[Path, pa.RecordBatch]]:
+    """The rows of a table, batch by batch in the schema's columns, each with the file that it comes from.
+
+    ``optional`` columns that a file does not have are null.
+    """
     for file in files(path):
         try:
             with pq.ParquetFile(file) as parquet:
                 for batch in parquet.iter_batches(batch_size=_BATCH):
-                    yield file, conform(batch, schema, str(file))
+                    yield file, conform(batch, schema, str(file), optional)
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise TableError(f"{file}: not a readable Parquet file (truncated, corrupt or foreign): {error}") from error
 
 
-def read(path: Path, schema: pa.Schema) -> pa.Table:
+def read(path: Path, schema: pa.Schema, optional: Collection[str] = ()) -> pa.Table:
     """The whole table in memory; TableError names file and column."""
-    return pa.Table.from_batches([batch for _, batch in batches(path, schema)], schema=schema)
+    return pa.Table.from_batches([batch for _, batch in batches(path, schema, optional)], schema=schema)
 
 
-def conform(batch: pa.RecordBatch, schema: pa.Schema, where: str) -> pa.RecordBatch:
+def conform(batch: pa.RecordBatch, schema: pa.Schema, where: str, optional: Collection[str] = ()) -> pa.RecordBatch:
     """The batch with the schema's columns, widths and encodings cast; TableError names ``where`` and column."""
-    columns = [_column(batch, field, schema, where) for field in schema]
+    there = batch.schema.names
+    columns = [
+        pa.nulls(len(batch), field.type)
+        if field.name in optional and field.name not in there
+        else _column(batch, field, schema, where)
+        for field in schema
+    ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
