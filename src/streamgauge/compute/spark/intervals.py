@@ -115,12 +115,16 @@ def repeats(frame: DataFrame, keys: Sequence[str] = TRIPLE) -> bool:
 
 def merged(frame: DataFrame, keys: Sequence[str] = TRIPLE) -> DataFrame:
     """One row per key and maximal interval: overlapping and adjacent intervals of equal keys joined."""
+    found = islands(frame, keys).groupBy(*keys, "island").agg(fn.min("lo").alias("lo"), fn.max("hi").alias("hi"))
+    return found.select(*keys, "lo", "hi")
+
+
+def islands(frame: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """The rows with a column ``island``: the number of the key's maximal interval that a row is in."""
     ordered = Window.partitionBy(*keys).orderBy("lo", "hi")
     before = fn.max("hi").over(ordered.rowsBetween(Window.unboundedPreceding, -1))
     starts = fn.when(fn.col("lo") > fn.coalesce(before, fn.lit(-2)) + 1, 1).otherwise(0)
-    islands = frame.withColumn("start", starts).withColumn("island", fn.sum("start").over(ordered))
-    found = islands.groupBy(*keys, "island").agg(fn.min("lo").alias("lo"), fn.max("hi").alias("hi"))
-    return found.select(*keys, "lo", "hi")
+    return frame.withColumn("start", starts).withColumn("island", fn.sum("start").over(ordered)).drop("start")
 
 
 def _check(views: Sequence[View]) -> None:

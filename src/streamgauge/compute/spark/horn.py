@@ -1,0 +1,136 @@
+"""Rules that join, as Spark joins over facts with intervals: one join for all rules of a shape, the rules a table.
+
+The shape of a rule is the variables of its patterns, numbered in order; what is constant in it is a row of its shape's
+table, so that the plan grows with the shapes of an ontology's rules, never with their number.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as fn
+
+from streamgauge.compute.reasoning import Rule
+from streamgauge.compute.spark.intervals import TRIPLE
+from streamgauge.model.algebra import Node, TriplePattern, Var
+from streamgauge.model.terms import Term
+
+Slots = tuple[int | None, int | None, int | None]
+"""The variables of a pattern's subject, predicate and object by number, ``None`` where there is a constant."""
+
+_RULE = "rule"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The rules with these variables in their body and head; ``constants`` of each rule, pattern by pattern."""
+
+    body: tuple[Slots, ...]
+    head: Slots
+    constants: tuple[tuple[tuple[Term | None, ...], ...], ...]
+
+    def conclusions(
+        self, spark: SparkSession, known: DataFrame, new: DataFrame | None, worlds: Sequence[str]
+    ) -> DataFrame:
+        """What the rules derive of known facts and, unless it is ``None``, at least one that is new.
+
+        Columns of the facts are ``worlds`` (by which they are kept apart), the triple's and lo, hi; heads whose subject
+        is a literal are left out.
+        """
+        seats: Iterable[int | None] = (None,) if new is None else range(len(self.body))
+        found = [self._heads(spark, self._joined(spark, known, new, seat, worlds), worlds) for seat in seats]
+        return reduce(DataFrame.unionByName, found)
+
+    def _joined(
+        self, spark: SparkSession, known: DataFrame, new: DataFrame | None, seat: int | None, worlds: Sequence[str]
+    ) -> DataFrame:
+        order = self._order(seat or 0)
+        sides = [self._matched(spark, new if new is not None and at == seat else known, at, worlds) for at in order]
+        return reduce(lambda left, right: _join(left, right), sides)
+
+    def _order(self, first: int) -> list[int]:
+        """The patterns, each after one that it shares a variable with where there is one."""
+        order, left = [first], [at for at in range(len(self.body)) if at != first]
+        while left:
+            seen = {slot for at in order for slot in self.body[at]}
+            order.append(min(left, key=lambda at: not any(slot in seen for slot in self.body[at] if slot is not None)))
+            left.remove(order[-1])
+        return order
+
+    def _matched(self, spark: SparkSession, facts: DataFrame, at: int, worlds: Sequence[str]) -> DataFrame:
+        """The facts that match a pattern of some rule: the rule and its variables."""
+        slots = self.body[at]
+        table, tests = self._table(spark, at, slots), list[Column]()
+        firsts: dict[int, str] = {}
+        for name, slot in zip(TRIPLE, slots, strict=True):
+            if slot is None:
+                tests.append(fn.col(name) == fn.col(f"c_{name}"))
+            elif slot in firsts:
+                tests.append(fn.col(name) == fn.col(firsts[slot]))
+            else:
+                firsts[slot] = name
+        paired = facts.join(fn.broadcast(table), reduce(Column.__and__, tests, fn.lit(True)))
+        return paired.select(
+            *worlds, _RULE, *(fn.col(name).alias(f"v{slot}") for slot, name in firsts.items()), "lo", "hi"
+        )
+
+    def _heads(self, spark: SparkSession, joined: DataFrame, worlds: Sequence[str]) -> DataFrame:
+        found = joined
+        if None in self.head:
+            found = joined.join(fn.broadcast(self._table(spark, len(self.body), self.head)), _RULE)
+        nodes = [
+            fn.col(f"c_{name}" if slot is None else f"v{slot}").alias(name)
+            for name, slot in zip(TRIPLE, self.head, strict=True)
+        ]
+        heads = found.select(*worlds, *nodes, "lo", "hi")
+        return heads if self.head[0] is None else heads.filter(~fn.col("subject").startswith('"'))
+
+    def _table(self, spark: SparkSession, at: int, slots: Slots) -> DataFrame:
+        """The constants of a pattern (``c_subject`` ...) of each rule of this shape; the head is the last pattern."""
+        rows = [constants[at] for constants in self.constants]
+        columns = {_RULE: pa.array(range(len(rows)), pa.int32())}
+        for index, (name, slot) in enumerate(zip(TRIPLE, slots, strict=True)):
+            if slot is None:
+                columns[f"c_{name}"] = pa.array([row[index] for row in rows], pa.string())
+        return spark.createDataFrame(pa.table(columns))
+
+
+def shapes(rules: Iterable[Rule]) -> list[Shape]:
+    """The rules by their shapes; ValueError where a predicate is a path or a head's variable is not in the body."""
+    found: dict[tuple[tuple[Slots, ...], Slots], list[tuple[tuple[Term | None, ...], ...]]] = {}
+    for rule in rules:
+        numbers: dict[Var, int] = {}
+        patterns = (*rule.body, rule.head)
+        slots = [_slots(pattern, numbers) for pattern in patterns]
+        constants = tuple(tuple(None if isinstance(n, Var) else n for n in _nodes(pattern)) for pattern in patterns)
+        *body, head = slots
+        if any(slot is not None and not any(slot in each for each in body) for slot in head):
+            raise ValueError(f"the rule of {rule.axiom or rule.head} concludes about what its body does not name")
+        found.setdefault((tuple(body), head), []).append(constants)
+    return [Shape(body, head, tuple(dict.fromkeys(rows))) for (body, head), rows in found.items()]
+
+
+def _slots(pattern: TriplePattern, numbers: dict[Var, int]) -> Slots:
+    one, two, three = (numbers.setdefault(n, len(numbers)) if isinstance(n, Var) else None for n in _nodes(pattern))
+    return one, two, three
+
+
+def _nodes(pattern: TriplePattern) -> Iterator[Node]:
+    if not isinstance(pattern.predicate, Var | str):
+        raise ValueError("a rule has no property paths")
+    yield from (pattern.subject, pattern.predicate, pattern.object)
+
+
+def _join(left: DataFrame, right: DataFrame) -> DataFrame:
+    """The pairs of one rule with equal variables, where both hold."""
+    shared = [name for name in left.columns if name in right.columns and name not in ("lo", "hi")]
+    renamed = right.select(*(fn.col(name).alias(f"r_{name}") for name in right.columns))
+    tests = [fn.col(name) == fn.col(f"r_{name}") for name in shared]
+    overlap = (fn.col("lo") <= fn.col("r_hi")) & (fn.col("r_lo") <= fn.col("hi"))
+    paired = left.join(renamed, reduce(Column.__and__, tests, overlap))
+    more = [name for name in right.columns if name not in left.columns]
+    kept = [name for name in left.columns if name not in ("lo", "hi")]
+    low, high = fn.greatest("lo", "r_lo").alias("lo"), fn.least("hi", "r_hi").alias("hi")
+    return paired.select(*kept, *(fn.col(f"r_{name}").alias(name) for name in more), low, high)
