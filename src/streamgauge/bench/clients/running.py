@@ -2,10 +2,10 @@
 
 import json
 import os
+import subprocess
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -14,24 +14,21 @@ import httpx
 
 from streamgauge import workloads
 from streamgauge.bench.clients import judging
-from streamgauge.bench.clients.asking import PLANS, SERVICES, continuous, wish
-from streamgauge.bench.clients.meter import Meter
+from streamgauge.bench.clients.asking import BROKER, PLANS, SERVICES, continuous, wish
+from streamgauge.bench.clients.measuring import LEAD_S, PROGRAMS, READY_S, metered, parts
 from streamgauge.bench.clients.programs import Program, ProgramError
-from streamgauge.bench.clients.scenario import Outcome, Scenario, Served, from_json, to_json
-from streamgauge.bench.clients.serving import Publisher, caching_proxy, engine_serve, free_port
+from streamgauge.bench.clients.publishing import Publisher, replaced, start, streamed
+from streamgauge.bench.clients.renewing import updates
+from streamgauge.bench.clients.scenario import Outcome, Scenario, from_json, to_json
+from streamgauge.bench.clients.serving import broker_serve, caching_proxy, engine_serve, free_port
 from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import Triple
+from streamgauge.wire.making import keep_first, making, put
 from streamgauge.wire.stream import elements
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PROGRAMS: Final = "streamgauge.bench.clients"
-EACH: Final = 100
-"""Clients of one process: asyncio tasks with connections and a cache of their own."""
-
-LEAD_S: Final = 1.0
-READY_S: Final = 600.0
 LARGE: Final = 1000
 """Stations of static data beyond which the data set is kept on disk."""
 
@@ -69,9 +66,9 @@ class Doing:
         if kept.exists():
             return from_json(json.loads(kept.read_text(encoding="utf-8")))
         found = do(scenario, self.data(scenario), self.folder)
-        temporary = kept.with_suffix(".part")
-        temporary.write_text(json.dumps(to_json(found)), encoding="utf-8")
-        temporary.replace(kept)
+        with making(kept) as place:
+            place.write_text(json.dumps(to_json(found)), encoding="utf-8")
+            put(place, kept)
         return found
 
     def kept(self, scenario: Scenario) -> bool:
@@ -86,26 +83,33 @@ class Doing:
         parameters: dict[str, Any] = scenario.parameters
         made = "-".join(f"{name}={value}" for name, value in sorted(parameters.items())).replace("/", "_")
         folder = self.folder / "data" / f"{made}-beside={scenario.beside}-{scenario.seed}"
-        data = Data(folder / "stream", folder / "static.nt")
-        if not data.static.exists():
-            trains = workloads.load("trains")
-            trains.generate(self.spark(), scenario.seed, **parameters).coalesce(1).write.mode("overwrite").parquet(
-                str(data.stream)
-            )
-            stations = int(parameters.get("stations", 1)) + scenario.beside
-            table = trains.static(self.spark(), scenario.seed, **{**parameters, "stations": stations})  # type: ignore[attr-defined]
-            with data.static.open("w", encoding="utf-8") as file:
-                for batch in table.toArrow().to_batches():
-                    rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
-                    file.writelines(f"{' '.join(row)} .\n" for row in rows)
-        return data
+        if not folder.exists():
+            with making(folder) as place:
+                self._make(scenario, Data(place / "stream", place / "static.nt"))
+                keep_first(place, folder)
+        return Data(folder / "stream", folder / "static.nt")
+
+    def _make(self, scenario: Scenario, data: Data) -> None:
+        parameters: dict[str, Any] = scenario.parameters
+        trains = workloads.load("trains")
+        stream = trains.generate(self.spark(), scenario.seed, **parameters)
+        stream.coalesce(1).write.parquet(str(data.stream))
+        stations = int(parameters.get("stations", 1)) + scenario.beside
+        table = trains.static(self.spark(), scenario.seed, **{**parameters, "stations": stations})  # type: ignore[attr-defined]
+        with data.static.open("w", encoding="utf-8") as file:
+            for batch in table.toArrow().to_batches():
+                rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
+                file.writelines(f"{' '.join(row)} .\n" for row in rows)
 
 
 def do(scenario: Scenario, data: Data, folder: Path) -> Outcome:
     """Measure a scenario."""
     load = os.getloadavg()[0]
-    work = _fragments if scenario.system in PLANS else _service
-    found = work(scenario, data, folder)
+    work = _fragments if scenario.system in PLANS else _broker if scenario.system == BROKER else _service
+    try:
+        found = work(scenario, data, folder)
+    except (httpx.HTTPError, OSError, subprocess.SubprocessError) as error:
+        raise ProgramError(f"{scenario.name}: {type(error).__name__}: {error}") from error
     return replace(found, load=load)
 
 
@@ -133,9 +137,9 @@ def _fragments(scenario: Scenario, data: Data, folder: Path) -> Outcome:
             "address": address, "plan": plan, "cache": caching, "method": scenario.method, "label": scenario.label,
             "template": template, "spread": scenario.spread, "period": scenario.period, "jitter": scenario.jitter,
         }  # fmt: skip
-        tasks = [{**task, "queries": part, "first": first} for first, part in _parts(asked)]
+        tasks = [{**task, "queries": part, "first": first} for first, part in parts(asked)]
         crowd = [stack.enter_context(Program(f"{PROGRAMS}.watchers", each)) for each in tasks]
-        with _metered(server.pid, crowd) as measured:
+        with metered(server.pid, crowd) as measured:
             before = _served(port)
             for program in crowd:
                 program.wait_for("ready", READY_S)
@@ -144,10 +148,10 @@ def _fragments(scenario: Scenario, data: Data, folder: Path) -> Outcome:
         for program in crowd:
             program.end()
     details = {"requests": after[0] - before[0], "bytes": after[1] - before[1], "quads": quads}
-    updates = [(line["at"], line["applied"]) for line in server.said if "applied" in line]
+    applied = [(line["at"], line["applied"]) for line in server.said if "applied" in line]
     lines = [line for program in crowd for line in program.said]
-    judge = judging.Fragments(scenario, data.elements, data.triples, updates)
-    return replace(measured.outcome(scenario, [at for at, _ in updates], lines, judge.right), details=details)
+    judge = judging.Held(scenario, data.elements, data.triples, applied)
+    return replace(measured.outcome(scenario, [at for at, _ in applied], lines, judge.right), details=details)
 
 
 def _served(port: int) -> tuple[int, int]:
@@ -163,6 +167,7 @@ def _served(port: int) -> tuple[int, int]:
 
 
 def _service(scenario: Scenario, data: Data, folder: Path) -> Outcome:
+    """Engines start with the first update, which is sent before measuring begins."""
     del folder
     service = SERVICES[scenario.system]
     stream = [replace(element, until=None) for element in data.elements]
@@ -172,77 +177,54 @@ def _service(scenario: Scenario, data: Data, folder: Path) -> Outcome:
         server = stack.enter_context(engine_serve(service.engine, scenario.clients))
         tasks = [
             {"address": server.address, "wishes": part, "first": first, "witnesses": witnesses}
-            for first, part in _parts(wishes)
+            for first, part in parts(wishes)
         ]
         crowd = [stack.enter_context(Program(f"{PROGRAMS}.subscribers", each)) for each in tasks]
         for program in crowd:
             program.wait_for("ready", READY_S)
-        begins = time.time_ns() // 1_000_000 + round(LEAD_S * 1000)
-        publisher = Publisher(server.address, stream, begins)
-        with _metered(server.pid, crowd) as measured:
+        first, *others = streamed(stream)
+        start(server.address, first, READY_S)
+        begins = time.time_ns() // 1_000_000 + round(LEAD_S * 1000) - others[0].time
+        publisher = Publisher(server.address, others, begins)
+        with metered(server.pid, crowd) as measured:
             publisher.start()
             time.sleep(scenario.seconds)
         publisher.end()
         for program in crowd:
             program.end()
-    if publisher.failure or not publisher.published:
-        raise ProgramError(f"{scenario.name}: publishing failed: {publisher.failure or 'nothing was taken'}")
+    publisher.check(scenario.name)
     lines = [line for program in crowd for line in program.said]
     verdict, right = judging.services(scenario, stream, lines, begins)
-    return replace(measured.outcome(scenario, publisher.published, lines, right), verdict=verdict)
+    return replace(
+        measured.outcome(scenario, [each.answered for each in publisher.taken], lines, right), verdict=verdict
+    )
 
 
-def _parts(all_of_them: Sequence[Any]) -> Iterator[tuple[int, Sequence[Any]]]:
-    """So many for each process, and the number of the first."""
-    for first in range(0, len(all_of_them), EACH):
-        yield first, all_of_them[first : first + EACH]
+def _broker(scenario: Scenario, data: Data, folder: Path) -> Outcome:
+    """Static data are there when it starts; each update deletes what is over and publishes all that holds."""
+    del folder
+    asked = [continuous(scenario, client)[0].sparql for client in range(scenario.clients)]
+    with ExitStack() as stack:
+        server = stack.enter_context(broker_serve(data.static, scenario.clients))
+        tasks = [{"address": server.address, "queries": part, "first": first} for first, part in parts(asked)]
+        crowd = [stack.enter_context(Program(f"{PROGRAMS}.followers", each)) for each in tasks]
+        for program in crowd:
+            program.wait_for("ready", READY_S)
+        begins = time.time_ns() // 1_000_000 + round(LEAD_S * 1000)
+        publisher = Publisher(server.address, replaced(updates(data.elements, scenario.slack)), begins)
+        with metered(server.pid, crowd) as measured:
+            publisher.start()
+            time.sleep(scenario.seconds)
+        publisher.end()
+        for program in crowd:
+            program.end()
+    publisher.check(scenario.name)
+    sent = {json.loads(each.said)["publication"]: each.sent for each in publisher.taken}
 
+    def late(line: Mapping[str, Any]) -> int:
+        return int(line["received"]) - sent[line["publications"][0]]
 
-@dataclass
-class _Measured:
-    """What a meter read."""
-
-    meter: Meter
-    began: int
-    lasted: float = 0.0
-
-    def outcome(
-        self, scenario: Scenario, updates: Sequence[int], lines: Sequence[dict[str, Any]], right: judging.Right
-    ) -> Outcome:
-        """With what the clients said while it was read."""
-        over = self.began + round(self.lasted * 1000)
-        answers = [
-            Served(
-                line["client"], line["instant"], line["received"], line["size"], line.get("took", 0),
-                line.get("requests", 0), line["bytes"], right(line),
-            )
-            for line in lines if "rows" in line and line["received"] <= over
-        ]  # fmt: skip
-        failed: dict[str, int] = defaultdict(int)
-        for line in lines:
-            if "failed" in line:
-                failed[str(line["failed"])] += 1
-        return Outcome(
-            scenario=scenario,
-            server=tuple((each.at, each.percent) for each in self.meter.seconds["server"]),
-            clients=tuple((each.at, each.percent) for each in self.meter.seconds["clients"]),
-            server_cpu=self.meter.total["server"],
-            clients_cpu=self.meter.total["clients"],
-            lasted=self.lasted,
-            began=self.began,
-            updates=tuple(updates),
-            answers=tuple(answers),
-            failures=tuple(f"{count} times: {why}" for why, count in failed.items()),
-            load=0.0,
-        )
-
-
-@contextmanager
-def _metered(server: int, crowd: Sequence[Program]) -> Iterator[_Measured]:
-    """Both sides' CPU while something is done."""
-    meter = Meter({"server": (server,), "clients": tuple(program.pid for program in crowd)})
-    measured = _Measured(meter, time.time_ns() // 1_000_000)
-    began = time.monotonic()
-    with meter:
-        yield measured
-        measured.lasted = time.monotonic() - began
+    applied = [(each.sent, each.time) for each in publisher.taken]
+    judge = judging.Held(scenario, data.elements, data.triples, applied, set)
+    lines = [line for program in crowd for line in program.said]
+    return measured.outcome(scenario, list(sent.values()), lines, judge.right, late)

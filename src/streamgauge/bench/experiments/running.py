@@ -31,6 +31,7 @@ from streamgauge.query import parse
 from streamgauge.semantics.due import refuse_clock
 from streamgauge.semantics.order import origins
 from streamgauge.wire.formats import read_stream
+from streamgauge.wire.making import keep_first, making, put
 from streamgauge.wire.run import RunError, read_run, write_run
 from streamgauge.wire.stream import files, write
 from streamgauge.wire.verdict import read_verdict, write_verdict
@@ -140,23 +141,21 @@ def _stream(experiment: Experiment, seed: int, doing: Doing) -> tuple[Path, Stre
     digest = hashlib.sha256(json.dumps(source, sort_keys=True, default=str).encode()).hexdigest()[:16]
     path = (doing.streams or doing.out / "streams") / digest
     if not path.is_dir():
-        making = path.with_name(f"{digest}.making")
-        shutil.rmtree(making, ignore_errors=True)
         doing.tell(f"making the stream, seed {seed}", 0.0)
-        _make_stream(experiment, seed, making, doing)
-        making.rename(path)
+        with making(path) as place:
+            _make_stream(experiment, seed, place, doing)
+            keep_first(place, path)
     return path, stream_facts(path)
 
 
-def _make_stream(experiment: Experiment, seed: int, making: Path, doing: Doing) -> None:
-    making.parent.mkdir(parents=True, exist_ok=True)
+def _make_stream(experiment: Experiment, seed: int, place: Path, doing: Doing) -> None:
     if experiment.workload.file is not None:
-        making.mkdir()
-        write(read_stream(experiment.workload.file, lateness=experiment.feed.lateness), making / "part-0.parquet")
+        place.mkdir()
+        write(read_stream(experiment.workload.file, lateness=experiment.feed.lateness), place / "part-0.parquet")
         return
     workload = load_workload(experiment.workload.name or "")
     given = check_parameters(workload, experiment.workload.parameters)
-    workload.generate(doing.spark(), seed, partitions=None, **given).write.parquet(str(making))
+    workload.generate(doing.spark(), seed, partitions=None, **given).write.parquet(str(place))
 
 
 def _beside_static(
@@ -186,9 +185,6 @@ def _duration(experiment: Experiment, facts: StreamFacts) -> int:
 def _do(
     experiment: Experiment, planned: PlannedQuery, plan: PlannedRun, stream: Path, facts: StreamFacts, doing: Doing
 ) -> tuple[Run, Verdict]:
-    folder = doing.out / plan.key
-    making = folder.with_name(f".{plan.key}.making")
-    shutil.rmtree(making, ignore_errors=True)
     header = _header(experiment, planned, plan, facts)
     refuse_clock(
         planned.query.windows,
@@ -200,19 +196,33 @@ def _do(
     task = task_of(header, dialect(load_engine(plan.engine)))
     with ahead(read_written(stream), header.factor) as fed:
         run = record(header, program(plan.engine), fed, limits, task=task)
-    write_run(making, run)
-    link(stream, making / STREAM)
+    with making(doing.out / plan.key) as place:
+        write_run(place, run)
+        link(stream, place / STREAM)
+        verdict = _judged(run, place / STREAM, plan, experiment, doing)
+        write_verdict(place, verdict)
+        return _kept(experiment, planned, plan, place, doing) or (run, verdict)
+
+
+def _judged(run: Run, stream: Path, plan: PlannedRun, experiment: Experiment, doing: Doing) -> Verdict:
     doing.tell(f"judging {plan.key}", 0.0)
 
     def tried(t0s: int, of: int) -> None:
         doing.tell(f"judging {plan.key}: {t0s} of {of} candidates for t0", 0.0)
 
-    means = Means(doing.spark, max_delay=experiment.max_delay, progress=tried)
-    verdict = judge_run(run, making / STREAM, means)
-    write_verdict(making, verdict)
-    shutil.rmtree(folder, ignore_errors=True)
-    making.rename(folder)
-    return run, verdict
+    return judge_run(run, stream, Means(doing.spark, max_delay=experiment.max_delay, progress=tried))
+
+
+def _kept(
+    experiment: Experiment, planned: PlannedQuery, plan: PlannedRun, place: Path, doing: Doing
+) -> tuple[Run, Verdict] | None:
+    """Put a run where it belongs; where another process has finished the same one meanwhile, that one is kept."""
+    folder = doing.out / plan.key
+    if not doing.again and (kept := finished(folder)) is not None:
+        refuse_other(folder, kept[0].header, experiment, planned, plan)
+        return kept
+    put(place, folder)
+    return None
 
 
 T = TypeVar("T")

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Collection
 from pathlib import Path
-from shutil import copyfileobj, rmtree
+from shutil import copyfileobj
 from typing import TYPE_CHECKING, Protocol, cast
 
 from streamgauge.bench.experiments.experiment import Experiment, ExperimentError
 from streamgauge.engines import load as load_engine
 from streamgauge.model.terms import Triple
+from streamgauge.wire.making import keep_first, making
 from streamgauge.wire.static import StaticFile
 from streamgauge.workloads import load as load_workload
 from streamgauge.workloads import parameters as check_parameters
@@ -54,15 +55,13 @@ def _make(experiment: Experiment, seed: int, file: Path, spark: "Callable[[], Sp
     workload = load_workload(experiment.workload.name or "")
     given = check_parameters(workload, experiment.workload.parameters)
     table: DataFrame = cast(WithStatic, workload).static(spark(), seed, partitions=None, **given)
-    parts, making = file.with_suffix(".parts"), file.with_suffix(".making")
-    rmtree(parts, ignore_errors=True)
-    table.selectExpr("concat_ws(' ', subject, predicate, object, '.')").write.text(str(parts))
-    with making.open("wb") as whole:
-        for part in sorted(parts.glob("part-*")):
-            with part.open("rb") as lines:
-                copyfileobj(lines, whole)
-    rmtree(parts)
-    making.rename(file)
+    with making(file.with_suffix(".parts")) as parts, making(file) as place:
+        table.selectExpr("concat_ws(' ', subject, predicate, object, '.')").write.text(str(parts))
+        with place.open("wb") as whole:
+            for part in sorted(parts.glob("part-*")):
+                with part.open("rb") as lines:
+                    copyfileobj(lines, whole)
+        keep_first(place, file)
 
 
 def as_taken(engine: str, static: StaticFile) -> Collection[Triple]:

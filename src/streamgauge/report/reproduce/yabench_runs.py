@@ -20,6 +20,7 @@ from streamgauge.model.terms import Row
 from streamgauge.model.verdict import Judgement, Verdict, WindowVerdict
 from streamgauge.report.reproduce.yabench_trials import Side, Trial, experiment, sides
 from streamgauge.semantics.refusal import RefusedError
+from streamgauge.wire.making import keep_first, making
 from streamgauge.wire.stream import elements
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ def scored(folder: Path, run: Run, *, gracious: bool) -> tuple[tuple[Line, ...],
             found = yabench.lines(run, tuple(elements(folder / STREAM)), settings)
         except RefusedError as error:
             return (), str(error)
-        file.write_text("".join(f"{line.text()}\n" for line in found), encoding="utf-8")
+        _keep(file, "".join(f"{line.text()}\n" for line in found))
     return tuple(map(parse, file.read_text(encoding="utf-8").splitlines())), ""
 
 
@@ -154,8 +155,14 @@ def told(folder: Path, run: Run, verdict: Verdict, means: Means) -> Outcome:
     """The cell, kept in the run's folder."""
     file = folder / "TABLE_1"
     if not file.exists():
-        file.write_text(outcome(run, verdict, folder / STREAM, means), encoding="utf-8")
+        _keep(file, outcome(run, verdict, folder / STREAM, means))
     return Outcome(file.read_text(encoding="utf-8"))
+
+
+def _keep(file: Path, text: str) -> None:
+    with making(file) as place:
+        place.write_text(text, encoding="utf-8")
+        keep_first(place, file)
 
 
 def outcome(run: Run, verdict: Verdict, stream: Path, means: Means) -> Outcome:

@@ -1,0 +1,78 @@
+"""Files and folders that are there whole or not at all, also where several processes make the same one at once."""
+
+import errno
+import os
+import platform
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+
+import psutil
+
+_TAKEN = frozenset((errno.ENOTEMPTY, errno.EEXIST))
+_HOST = platform.node().replace(".", "-")
+_numbers = count()
+
+
+@contextmanager
+def making(target: Path) -> Iterator[Path]:
+    """A place beside ``target`` that nobody else uses, for a file or a folder; what is left of it at the end goes.
+
+    So does what processes of this machine have left that were killed while they made the same.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    for left in target.parent.glob(f".{target.name}.{_HOST}.*"):
+        process = left.name.removeprefix(f".{target.name}.{_HOST}.").split(".")[0]
+        if process.isdecimal() and not psutil.pid_exists(int(process)):
+            _remove(left)
+    place = _beside(target, "making")
+    try:
+        yield place
+    finally:
+        _remove(place)
+
+
+def keep_first(place: Path, target: Path) -> None:
+    """What was made is ``target`` from now on, unless another process was first: then that is kept."""
+    try:
+        if not target.exists():
+            place.rename(target)
+    except OSError as error:
+        if error.errno not in _TAKEN:
+            raise
+
+
+def put(place: Path, target: Path) -> None:
+    """What was made is ``target`` from now on, whatever was there."""
+    while True:
+        try:
+            place.replace(target)
+        except OSError as error:
+            if error.errno not in _TAKEN:
+                raise
+            _set_aside(target)
+        else:
+            return
+
+
+def _set_aside(target: Path) -> None:
+    """Move a folder out of the way at once, then take it apart; another process may have done so before."""
+    aside = _beside(target, "old")
+    try:
+        target.rename(aside)
+    except FileNotFoundError:
+        return
+    _remove(aside)
+
+
+def _beside(target: Path, what: str) -> Path:
+    return target.with_name(f".{target.name}.{_HOST}.{os.getpid()}.{next(_numbers)}.{what}")
+
+
+def _remove(left: Path) -> None:
+    if left.is_dir():
+        shutil.rmtree(left, ignore_errors=True)
+    else:
+        left.unlink(missing_ok=True)
