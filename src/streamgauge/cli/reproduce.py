@@ -1,8 +1,11 @@
 """The commands ``reproduce csrbench``, ``yabench`` and ``tpf``: published figures beside ours."""
 
 import json
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -82,7 +85,7 @@ def yabench(
 @_app.command("tpf")
 def tpf(
     quick: Annotated[
-        bool, typer.Option("--quick", help="Fewer clients, shorter: hours in the place of a day.")
+        bool, typer.Option("--quick", help="Fewer clients and systems, shorter: an hour in the place of a day.")
     ] = False,
     only: Annotated[list[str] | None, typer.Option(help="scaling, annotations, static, proxy, herd, capacity.")] = None,
     kept: Annotated[bool, typer.Option("--kept", help="Measure nothing, show what is kept.")] = False,
@@ -92,13 +95,24 @@ def tpf(
     master: Annotated[str | None, typer.Option(help="Spark master, local[*] unless given.")] = None,
 ) -> None:
     """The TPF Query Streamer's experiment: servers and crowds of clients, done here beside the paper's claims."""
-    from streamgauge.report.reproduce.tpf import PARTS, Wanted, reproduce
-    from streamgauge.report.reproduce.tpf_plan import FULL, QUICK
+    from streamgauge.report.reproduce.tpf import Wanted, reproduce
+    from streamgauge.report.reproduce.tpf_plan import FULL, PARTS, QUICK
 
     if unknown := set(only or ()) - set(PARTS):
         raise typer.BadParameter(f"{', '.join(sorted(unknown))}: there are {', '.join(PARTS)}", param_hint="--only")
-    wanted = Wanted(QUICK if quick else FULL, runs, tuple(only or PARTS), kept)
+    extent = QUICK if quick else FULL
+    wanted = Wanted(extent, runs, tuple(only or extent.parts), kept)
     _do(lambda tell: reproduce(wanted, lambda: spark(master), tell), as_json=as_json, out=out)
+
+
+@contextmanager
+def _telling(console: Console) -> Iterator[Callable[[str, float], None]]:
+    """What is being done: one line in a terminal, a line for each elsewhere, as in a log."""
+    if not console.is_terminal:
+        yield lambda what, share: console.print(f"{datetime.now():%H:%M:%S} {share:4.0%} {what}", markup=False)
+        return
+    with console.status("reproducing") as status:
+        yield lambda what, share: status.update(f"reproducing: {escape(what)} ({share:.0%})")
 
 
 def _do(work: Callable[[Callable[[str, float], None]], Reproduction], *, as_json: bool, out: Path | None) -> NoReturn:
@@ -106,9 +120,10 @@ def _do(work: Callable[[Callable[[str, float], None]], Reproduction], *, as_json
     from streamgauge.report.reproduce.page import shown, write
 
     console = Console(stderr=True)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what was started is ended, as by Ctrl-C
     try:
-        with console.status("reproducing") as status:
-            found = work(lambda what, share: status.update(f"reproducing: {escape(what)} ({share:.0%})"))
+        with _telling(console) as tell:
+            found = work(tell)
     except KeyboardInterrupt:
         console.print("stopped; what is finished is kept, the same command goes on from there")
         raise typer.Exit(130) from None

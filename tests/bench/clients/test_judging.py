@@ -48,7 +48,7 @@ def line(instant, received, said, client=0):
     ],
 )
 def test_an_answer_is_right_when_the_server_held_it_meanwhile(said, right):
-    judge = judging.Fragments(ASKED, elements(4, 1000), list(static()), APPLIED)
+    judge = judging.Held(ASKED, elements(4, 1000), list(static()), APPLIED)
     assert judge.right(said) is right
 
 
@@ -62,7 +62,7 @@ def test_valid_at_an_instant_is_what_holds_then():
 
 def test_intervals_that_are_only_added_overlap():
     scenario = Scenario("streamer", 1, slack=100, label="interval", renewal="published")
-    judge = judging.Fragments(scenario, elements(4, 1000), list(static()), APPLIED)
+    judge = judging.Held(scenario, elements(4, 1000), list(static()), APPLIED)
     both = [*rows(False), rows(True)[1]]
     assert judge.right(line(7020, 7050, both)) is True
     assert judge.right(line(7120, 7150, both)) is False

@@ -42,6 +42,17 @@ def test_a_service(tmp_path):
     assert all(each.right for each in outcome.answers)
 
 
+@pytest.mark.parametrize("distinct", [False, pytest.param(True, marks=pytest.mark.prove)])
+def test_a_broker(tmp_path, distinct):
+    outcome = do(Scenario("broker", 2, distinct, **SHORT), data(tmp_path, 30, 2000), tmp_path)
+    assert outcome.failures == ()
+    assert all(each.right for each in outcome.answers)
+    assert distinct or {each.client for each in outcome.answers} == {0, 1}
+    assert all(each.late >= 0 for each in outcome.answers)
+    assert len(outcome.updates) >= 2
+    assert outcome.server_cpu > 0
+
+
 @pytest.mark.prove
 @pytest.mark.skipif(nginx() is None, reason="nginx is not installed: Debian's nginx-light")
 def test_a_cache_in_front_has_clients_share_requests(tmp_path):

@@ -16,7 +16,7 @@ from streamgauge.report.reproduce.tpf_claims import claims
 from streamgauge.report.reproduce.tpf_measured import Measured, crossing, growth, measure, per_client
 
 QUICK = plan.QUICK
-SYSTEMS = (*plan.FRAGMENTS, *plan.WINDOWED)
+SYSTEMS = (*plan.FRAGMENTS, *plan.PUSHED)
 
 
 def outcome(scenario, server=1.0, client=0.5, took=(400, 200, 200, 200, 200)):
@@ -34,14 +34,24 @@ def outcome(scenario, server=1.0, client=0.5, took=(400, 200, 200, 200, 200)):
     )  # fmt: skip
 
 
-SERVER = {"incremental": 0.5, "streamer": 0.9, "csparql": 30.0, "cqels": 40.0, "live-csparql": 0.9, "live-cqels": 0.9}
+SERVER = {
+    "incremental": 0.5,
+    "streamer": 0.9,
+    "csparql": 30.0,
+    "cqels": 40.0,
+    "live-csparql": 0.9,
+    "live-cqels": 0.9,
+    "broker": 0.9,
+}
 
 
 def everything():
     found = {}
     for scenario in plan.scaling(QUICK, SYSTEMS):
-        cost = SERVER.get(scenario.system, 2.0) * (scenario.clients / 100 if "live" in scenario.system else 1)
-        found[scenario] = outcome(scenario, cost, 0.01 if scenario.system in plan.WINDOWED else 1.0)
+        cost = SERVER.get(scenario.system, 2.0) * (
+            scenario.clients / 100 if scenario.system in ("live-csparql", "live-cqels", "broker") else 1
+        )
+        found[scenario] = outcome(scenario, cost, 0.01 if scenario.system in plan.PUSHED else 1.0)
     for scenario in plan.annotations(QUICK):
         base = 100 * (1 + plan.METHODS.index(scenario.method)) * (1 if scenario.system == "streamer" else 2)
         grown = 60 if scenario.label == "interval" and scenario.renewal == "published" else 0
@@ -137,7 +147,9 @@ def test_what_is_kept_is_shown_and_not_measured_again(tmp_path):
         [scenario], Doing(tmp_path, lambda: pytest.fail("no Spark is needed")), lambda _what, _share: None
     )
     assert measured.of(scenario) == outcome(scenario)
-    made = reproduce(Wanted(QUICK, tmp_path, done=True), lambda: pytest.fail("no Spark"), lambda _what, _share: None)
+    made = reproduce(
+        Wanted(QUICK, tmp_path, QUICK.parts, done=True), lambda: pytest.fail("no Spark"), lambda _what, _share: None
+    )
     assert made.data["outcomes"][0]["right"] == 15
 
 

@@ -43,7 +43,10 @@ SERVICES: Final = {
 }
 """Engines behind ``engine serve``."""
 
-SYSTEMS: Final = (*PLANS, *SERVICES)
+BROKER: Final = "broker"
+"""The broker: a channel for each query, its subscribers told how the answer changes."""
+
+SYSTEMS: Final = (*PLANS, *SERVICES, BROKER)
 
 
 def continuous(scenario: Scenario, client: int) -> tuple[ContinuousQuery, str]:

@@ -1,7 +1,7 @@
 """Whether what clients were told is right: by the definition, over the facts that the server held when it was asked."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from json import dumps
 from typing import Any, TypeAlias
@@ -17,7 +17,7 @@ from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import Fed, Run, RunHeader
-from streamgauge.model.terms import Triple
+from streamgauge.model.terms import Row, Triple
 from streamgauge.semantics.profiles import FRAGMENTS, profile
 from streamgauge.services.fragments.style import Label
 from streamgauge.wire.lines import decode_answer
@@ -26,11 +26,12 @@ Right: TypeAlias = Callable[[Mapping[str, Any]], bool | None]
 """Whether an answer (a client's line) is right, ``None`` where that cannot be said."""
 
 
-class Fragments:
-    """Answers of fragments clients: right when they are those of some instant between the server's Date and reception.
+class Held:
+    """Answers over what a server held: right when they are those of some instant between its time and reception.
 
-    Date has whole seconds, so an answer may be of any instant of that second or later, until it was there. The server
-    held an update from when it applied it until it applied the next.
+    A fragments server's Date has whole seconds, so an answer may be of any instant of that second or later, until it
+    was there. The server held an update from when it applied it until it applied the next. ``answer`` is what an answer
+    is of a bag of rows: ``set`` for a broker.
     """
 
     def __init__(
@@ -39,14 +40,14 @@ class Fragments:
         elements: Sequence[StreamElement],
         static: Sequence[Triple],
         applied: Sequence[tuple[int, int]],
+        answer: Callable[[Iterable[Row]], Collection[Row]] = list,
     ) -> None:
-        self._scenario, self._static = scenario, tuple(static)
+        self._scenario, self._static, self._answer = scenario, tuple(static), answer
         by_time = {update.time: update for update in updates(elements, scenario.slack)}
         held = [(at, by_time[time]) for at, time in applied]
         adds = scenario.renewal == Renewal.PUBLISHED and scenario.label == Label.INTERVAL
         self._history = added(held, elements[0].stream) if adds else history(held, elements[0].stream)
         self._valid: dict[ContinuousQuery, Valid] = {}
-        self._digests: dict[tuple[int, tuple[object, ...]], str] = {}
 
     def right(self, line: Mapping[str, Any]) -> bool | None:
         """Whether an answer is right."""
@@ -54,7 +55,7 @@ class Fragments:
         if query not in self._valid:
             self._valid[query] = Valid(lasting(query, self._static), FRAGMENTS, self._history)
         found = self._valid[query].within(line["instant"], line["received"])
-        return any(digest(rows) == line["rows"] for rows in found)
+        return any(digest(self._answer(rows)) == line["rows"] for rows in found)
 
 
 def history(applied: Sequence[tuple[int, Update]], stream: str) -> list[StreamElement]:

@@ -55,6 +55,7 @@ class Served:
     """An answer as a client got it: ``instant`` as it names it, ``received`` ms since 1970, ``took`` ms of its poll.
 
     ``right``: whether its rows are those of some instant while it was asked; ``None`` where it was not judged.
+    ``late``: ms since the change that it tells of was sent, where it names that change.
     """
 
     client: int
@@ -65,6 +66,7 @@ class Served:
     requests: int
     bytes: int
     right: bool | None = None
+    late: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Query services and proxies as processes: ``engine serve``, and nginx where it is installed."""
+"""Servers as processes: ``engine serve``, ``broker serve``, and nginx where it is installed."""
 
 import re
 import shutil
@@ -6,17 +6,12 @@ import socket
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import httpx
-
 from streamgauge.bench.clients.programs import ProgramError
-from streamgauge.model.element import StreamElement
-from streamgauge.wire.lines import encode_advance, encode_element
 
 START_S = 60.0
 _ADDRESS = re.compile(r" at (http://\S+)")
@@ -37,19 +32,31 @@ class Served:
     pid: int
 
 
-@contextmanager
-def engine_serve(engine: str, clients: int) -> Iterator[Served]:
+def engine_serve(engine: str, clients: int) -> AbstractContextManager[Served]:
     """``streamgauge engine serve`` for so many queries; ProgramError when it does not start."""
-    limits = ("--max-queries", str(clients + 10), "--max-subscribers", str(clients + 10))
+    return _served(
+        "engine", "serve", engine, "--max-queries", f"{clients + 10}", "--max-subscribers", f"{clients + 10}"
+    )
+
+
+def broker_serve(static: Path, clients: int) -> AbstractContextManager[Served]:
+    """``streamgauge broker serve`` for so many channels and subscribers; ProgramError when it does not start."""
+    most = f"{clients + 10}"
+    limits = ("--max-channels", most, "--max-subscribers", most, "--max-connections", f"{2 * clients + 10}")
+    return _served("broker", "serve", str(static), *limits)
+
+
+@contextmanager
+def _served(*words: str) -> Iterator[Served]:
     start = "from streamgauge.cli.main import main; main()"
     process = subprocess.Popen(
-        [sys.executable, "-c", start, "engine", "serve", engine, "--port", "0", *limits],
+        [sys.executable, "-c", start, *words, "--port", "0"],
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
     )
     try:
-        yield Served(_address(process), process.pid)
+        yield Served(_address(process, " ".join(words[:2])), process.pid)
     finally:
         process.terminate()
         try:
@@ -59,7 +66,7 @@ def engine_serve(engine: str, clients: int) -> Iterator[Served]:
             process.wait()
 
 
-def _address(process: "subprocess.Popen[str]") -> str:
+def _address(process: "subprocess.Popen[str]", name: str) -> str:
     assert process.stderr is not None
     said = []
     for line in process.stderr:
@@ -67,45 +74,7 @@ def _address(process: "subprocess.Popen[str]") -> str:
         if found := _ADDRESS.search(line):
             threading.Thread(target=process.stderr.read, daemon=True).start()
             return found[1].rstrip("/")
-    raise ProgramError(f"engine serve did not start: {''.join(said)[-1500:]}")
-
-
-class Publisher(threading.Thread):
-    """Publishes a stream's elements at the service when their time has come, an update a request."""
-
-    def __init__(self, address: str, elements: Sequence[StreamElement], begins: int) -> None:
-        super().__init__(name="streamgauge-publisher", daemon=True)
-        self._address, self._elements, self._begins = address, elements, begins
-        self._over = threading.Event()
-        self.published: list[int] = []
-        self.failure = ""
-
-    def run(self) -> None:
-        """Until the stream ends, or ``end``; ``failure`` says what went wrong."""
-        try:
-            self._publish()
-        except (httpx.HTTPError, OSError) as error:
-            self.failure = f"{type(error).__name__}: {error}"
-
-    def _publish(self) -> None:
-        times = sorted({element.time for element in self._elements})
-        url = f"{self._address}/streams/{self._elements[0].stream.replace('/', '%2F')}"
-        with httpx.Client(timeout=START_S) as client:
-            for at in times:
-                if self._over.wait(max(0.0, (self._begins + at) / 1000 - time.time())):
-                    return
-                lines = [encode_element(element) for element in self._elements if element.time == at]
-                body = b"".join([*lines, encode_advance(at)])
-                response = client.post(url, content=body, headers={"Content-Type": "application/x-ndjson"})
-                self.published.append(time.time_ns() // 1_000_000)
-                if response.status_code != 202:
-                    self.failure = f"update at {at} ms: {response.status_code} {response.text[:300]}"
-                    return
-
-    def end(self) -> None:
-        """No more."""
-        self._over.set()
-        self.join(START_S)
+    raise ProgramError(f"{name} did not start: {''.join(said)[-1500:]}")
 
 
 NGINX = """

@@ -34,9 +34,6 @@ from streamgauge.report.svg import Drawing
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PARTS: Final = ("scaling", "annotations", "static", "proxy", "herd", "capacity")
-"""Of the experiment, which may be done one by one."""
-
 LABELS: Final = (*NAMES.values(), *plan.METHODS)
 """Series of the plots."""
 
@@ -47,7 +44,7 @@ class Wanted:
 
     extent: plan.Extent
     runs: Path
-    parts: tuple[str, ...] = PARTS
+    parts: tuple[str, ...]
     done: bool = False
 
 
@@ -165,7 +162,8 @@ _COLUMNS = (
 _NOTE = (
     "CPU in % of one core, a mean over the whole time, starting included. Right: by the definition over the "
     "facts that the server held; behind the service the judge's word on the first client, and whether others had the "
-    "same. Staleness: from an update at the server to an answer that was asked for after it, or pushed. Load: of the "
+    "same; the broker's: by what was published, as sets. Staleness: from an update at the server to an answer that was "
+    "asked for after it, or pushed; the broker's: to its notifications. Load: of the "
     "machine's two cores when it began."
 )
 
@@ -173,7 +171,7 @@ _NOTE = (
 def _line(outcome: Outcome) -> Line:
     judged = [each.right for each in outcome.answers if each.right is not None]
     late, cost = stale(outcome), per_client(outcome)
-    asked = outcome.scenario.system not in plan.WINDOWED and cost is not None
+    asked = outcome.scenario.system not in plan.PUSHED and cost is not None
     first = f"{cost[0]:.0f}, {cost[1] / 1000:.1f}" if asked and cost else NOTHING
     each = f"{cost[2]:.1f}, {cost[3] / 1000:.1f}" if asked and cost else NOTHING
     right = percent(sum(judged) / len(judged)) if judged else NOTHING
@@ -187,12 +185,12 @@ def _line(outcome: Outcome) -> Line:
 
 
 def _crossings(found: dict[str, list[Outcome]]) -> Iterator[str]:
-    """From how many clients on the fragments server costs less than ``live``."""
+    """From how many clients on the fragments server costs less than ``live`` and the broker."""
     curve = {
         system: [(each.scenario.clients, each.server_percent) for each in outcomes]
         for system, outcomes in found.items()
     }
-    for system in ("live-csparql", "live-cqels"):
+    for system in ("live-csparql", "live-cqels", "broker"):
         both = [clients for clients, _ in curve[system] if clients in dict(curve["incremental"])]
         if not both:
             continue
@@ -351,6 +349,8 @@ DIFFERS: Final = (
     "serves; the paper had ten client machines with a process for each query.",
     "Behind the query service each distinct query of C-SPARQL and CQELS is a process of its own (the paper had one for "
     "all), and clients that ask the same share a session: identical queries are cheap there, distinct ones dear.",
+    "The broker is told all facts at each update, as the fragments server is; clients that ask the same share a "
+    "channel, and are told what changed.",
     "C-SPARQL is 0.9.7 and CQELS 1.0.0, fed all five properties of each departure at each update, as the paper's were.",
     "The delay of 20 ms on each request that the published scripts add for figure 4 is left out.",
 )

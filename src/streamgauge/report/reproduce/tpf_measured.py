@@ -48,7 +48,13 @@ def kept(scenarios: Iterable[Scenario], doing: Doing) -> Measured:
 
 
 def stale(outcome: Outcome) -> list[int]:
-    """How long (ms) after each update each client had an answer that was asked for after it."""
+    """How long (ms) after each update each client had an answer that was asked for after it.
+
+    Where answers name the change that they tell of (a broker's), how long after it.
+    """
+    late = [each.late for each in outcome.answers if each.late is not None]
+    if late:
+        return late
     answers = [(each.client, each.received, each.took) for each in outcome.answers]
     return freshness(answers, outcome.updates)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Final
 
-from streamgauge.bench.clients.asking import SERVICES
+from streamgauge.bench.clients.asking import BROKER, SERVICES
 from streamgauge.bench.clients.scenario import PAPER, Scenario
 from streamgauge.workloads.trains.model import PROPERTIES
 
@@ -23,6 +23,9 @@ LABELS: Final = ("interval", "expiration")
 
 FRAGMENTS: Final = ("incremental", "streamer", "streamer-no-cache", "streamer-prototype-off", "polling")
 WINDOWED: Final = tuple(SERVICES)
+PUSHED: Final = (*WINDOWED, BROKER)
+"""What sends its answers, without being asked for them."""
+
 FOREIGN: Final = ("csparql", "cqels")
 HERD: Final = 1000
 POLL_MS: Final = 1000
@@ -34,7 +37,8 @@ class Extent:
     """How much is measured: clients, seconds of each, of each annotation, its update (s); processes of foreign engines.
 
     ``processes`` bounds distinct queries of engines that are programs: each is a process of its own behind the service.
-    ``each``: how many seconds longer it lasts for each client, as all have to start.
+    ``each``: how many seconds longer it lasts for each client, as all have to start. ``systems`` take part in figures 2
+    and 3, ``parts`` are done unless others are named.
     """
 
     clients: tuple[int, ...]
@@ -44,17 +48,28 @@ class Extent:
     update: str
     processes: int
     each: float
+    systems: tuple[str, ...]
+    parts: tuple[str, ...]
 
 
-FULL: Final = Extent(tuple(range(10, 201, 10)), (10, 50, 100, 150, 200), 60, 75, "10s", 50, 0.3)
-QUICK: Final = Extent((10, 50, 200), (10, 200), 36, 36, "5s", 10, 0.45)
+PARTS: Final = ("scaling", "annotations", "static", "proxy", "herd", "capacity")
+"""Of the experiment, which may be done one by one."""
+
+FULL: Final = Extent(
+    tuple(range(10, 201, 10)), (10, 50, 100, 150, 200), 60, 75, "10s", 50, 0.3, (*FRAGMENTS, *PUSHED), PARTS
+)
+QUICK: Final = Extent(
+    (10, 50, 200), (10, 50, 200), 32, 25, "4s", 10, 0.3,
+    ("incremental", "streamer", "live-csparql", *FOREIGN, BROKER), ("scaling", "annotations", "static"),
+)  # fmt: skip
 
 
 def scaling(extent: Extent, systems: tuple[str, ...]) -> Iterator[Scenario]:
     """Figures 2 and 3: both sides' cost against the number of clients, with identical and distinct queries."""
-    for clients, system in product(extent.clients, systems):
+    there = [system for system in extent.systems if system in systems]
+    for clients, system in product(extent.clients, there):
         yield scaled(extent, system, clients, distinct=False)
-    for clients, system in product(extent.distinct, systems):
+    for clients, system in product(extent.distinct, there):
         if system not in FOREIGN or clients <= extent.processes:
             yield scaled(extent, system, clients, distinct=True)
 

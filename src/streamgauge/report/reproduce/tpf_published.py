@@ -32,5 +32,6 @@ NAMES: Final = {
     "live-cqels": "live as CQELS",
     "csparql": "C-SPARQL",
     "cqels": "CQELS",
+    "broker": "the broker",
 }
 """Systems as they are called on the page."""
