@@ -141,6 +141,7 @@ class Odd:
     """A system that does a thing of its own in one operation, and nothing in the others."""
 
     processes = ()
+    evaluator = None
 
     def __init__(self, **deeds):
         self.deeds, self.asked, self.closed = deeds, [], False
@@ -239,6 +240,23 @@ def test_what_a_liar_says_is_recorded_as_it_is(monkeypatch):
     system = odd(monkeypatch, publish=lie)
     recording = run(Small(), "odd", {}, Plan(first=1))
     assert recording.heard == (Heard("one", (77,), (("<urn:t:nobody>",),), (), 5),)
+
+
+@pytest.mark.parametrize(
+    ("heard", "words"),
+    [
+        (Heard("two", (1,), (("<urn:t:a>",),), (), 5), "first of channel two, which is not there"),
+        (Heard("one", (1,), (("<urn:t:a>", None),), (), 5), "first of channel one, rows of another width than 1"),
+    ],
+)
+def test_what_nobody_asked_is_a_failure(monkeypatch, heard, words):
+    system = odd(monkeypatch, publish=lambda: system.hear["one"](heard))
+    recording = run(Small(), "odd", {}, Plan())
+    assert (
+        recording.failure
+        == f"it told {len([p for p in Small().publications if p.added])} times what nobody asked, {words}"
+    )
+    assert recording.heard == ()
 
 
 def test_progress_is_told(monkeypatch):

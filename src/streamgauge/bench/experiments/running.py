@@ -4,17 +4,14 @@ import gc
 import hashlib
 import json
 import os
-import platform
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-import psutil
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
@@ -23,6 +20,7 @@ from streamgauge.bench.experiments.plan import PlannedQuery, PlannedRun, plan_qu
 from streamgauge.bench.experiments.static import as_taken, gives_static, static_data
 from streamgauge.bench.judging.judge import Means, judge_run
 from streamgauge.bench.recording.record import Limits, program, record, task_of
+from streamgauge.bench.recording.surroundings import machine, versions
 from streamgauge.engines import dialect, evaluator
 from streamgauge.engines import load as load_engine
 from streamgauge.model.run import Run, RunHeader
@@ -270,18 +268,6 @@ def _source(experiment: Experiment, seed: int) -> Mapping[str, object]:
     source = experiment.workload.name or str(experiment.workload.file)
     given = {key: str(value) for key, value in experiment.workload.parameters.items()}
     return {"name": source, "seed": seed, **given}
-
-
-def versions() -> dict[str, str]:
-    """The versions that decide what a run measured."""
-    packages = ("streamgauge", "pyspark", "pyoxigraph", "pyarrow")
-    return {"python": platform.python_version(), **{name: version(name) for name in packages}}
-
-
-def machine() -> dict[str, object]:
-    """What the run ran on."""
-    memory = psutil.virtual_memory().total
-    return {"system": platform.platform(), "cpus": os.cpu_count() or 1, "memory_mb": memory >> 20}
 
 
 def link(source: Path, target: Path) -> None:

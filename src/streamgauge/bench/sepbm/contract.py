@@ -3,12 +3,17 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from streamgauge.compute.reasoning.rules import Rules
+from streamgauge.model.algebra import Select
 from streamgauge.model.run import Sample
 from streamgauge.model.terms import Row, Triple
+from streamgauge.query import parse_sparql
 from streamgauge.services.broker.contract import Publication
+
+STREAM: Final = "http://ex.org/streams/publications"
+"""The stream that a channel's continuous query is over: time is the place of a publication, as ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +22,14 @@ class Channel:
 
     name: str
     query: str
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Those of its rows, in their order; ValueError says why its query cannot be a channel's."""
+        form = parse_sparql(self.query)
+        if not isinstance(form, Select):
+            raise ValueError(f"channel {self.name}: its query is no SELECT: only rows can come and go")
+        return form.variables
 
 
 class Due(NamedTuple):
@@ -79,6 +92,11 @@ class System(Protocol):
     An adapter is a module of ``adapters`` with ``start(options, clock) -> System``, ``OPTIONS`` (what each means),
     and ``ABOUT``, a sentence. ``clock`` is monotonic, in ns.
     """
+
+    @property
+    def evaluator(self) -> str | None:
+        """What computes its answers, ``changes`` or ``definition``, which may not judge it; ``None``: none of ours."""
+        ...
 
     @property
     def processes(self) -> Sequence[int]:
@@ -171,6 +189,7 @@ class Recording:
     failure: str | None = None
     subscribers: int = 1
     beside: tuple[Beside, ...] = ()
+    evaluator: str | None = None
 
 
 class UnusableSystemError(RuntimeError):

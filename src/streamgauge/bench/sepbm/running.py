@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
+from operator import attrgetter
 from typing import Final
 
 from streamgauge.bench.recording.sample import sample
@@ -103,10 +104,27 @@ def run(
     for each in sequence:
         if each.added and each.removed:
             raise ValueError(f"publication {each.number} publishes and deletes: make it two, one for each operation")
+    width = {each.name: len(each.variables) for each in chosen}
     system = start(name, options, times.clock)
     kept = Kept(sequence, times.clock)
     _measured(system, _Script(configuration, chosen, sequence, plan), kept, times, progress)
-    return kept.recording(name, options, tuple(each.name for each in chosen), plan)
+    kept.check(width)
+    return Recording(
+        name,
+        dict(options),
+        tuple(width),
+        kept.published(),
+        tuple(sorted(kept.heard, key=attrgetter("received"))),
+        tuple(kept.samples),
+        kept.started,
+        ((kept.started or times.clock()) - kept.began) / 1e9,
+        plan.publishers,
+        plan.rate,
+        next(iter(kept.failures), None),
+        plan.subscribers,
+        tuple(sorted(kept.beside, key=attrgetter("received"))),
+        system.evaluator,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,28 +183,24 @@ class Kept:
 
         return hear
 
-    def recording(self, name: str, options: Mapping[str, str], channels: tuple[str, ...], plan: Plan) -> Recording:
-        """All of it."""
-        order = {channel: place for place, channel in enumerate(channels)}
-        heard = sorted(self.heard, key=lambda each: (each.received, order[each.channel]))
-        beside = sorted(self.beside, key=lambda each: (each.received, order[each.channel], each.subscriber))
+    def published(self) -> tuple[Published, ...]:
+        """The publications that were acknowledged, in the order of the sequence."""
         columns = zip(self.sequence, self.called, self.acknowledged, self.known_as, strict=True)
-        published = (Published(each.number, at, back, known) for each, at, back, known in columns if back)
-        return Recording(
-            name,
-            dict(options),
-            channels,
-            tuple(published),
-            tuple(heard),
-            tuple(self.samples),
-            self.started,
-            ((self.started or self.clock()) - self.began) / 1e9,
-            plan.publishers,
-            plan.rate,
-            next(iter(self.failures), None),
-            plan.subscribers,
-            tuple(beside),
-        )
+        return tuple(Published(each.number, at, back, known) for each, at, back, known in columns if back)
+
+    def check(self, width: Mapping[str, int]) -> None:
+        """Leave out what is no notification of a channel that is there, by how wide its rows are; it is a failure."""
+        wrong = [each for each in self.heard if not _fits(each, width)]
+        if wrong:
+            self.heard = [each for each in self.heard if _fits(each, width)]
+            name = wrong[0].channel
+            said = f"rows of another width than {width[name]}" if name in width else "which is not there"
+            self.fail(f"it told {len(wrong)} times what nobody asked, first of channel {name}, {said}")
+
+
+def _fits(heard: Heard, width: Mapping[str, int]) -> bool:
+    wanted = width.get(heard.channel)
+    return wanted is not None and all(len(row) == wanted for row in (*heard.added, *heard.removed))
 
 
 def _measured(system: System, script: _Script, kept: Kept, times: Times, progress: Progress | None) -> None:

@@ -36,6 +36,7 @@ class InProcess:
 
     def __init__(self, strategy: str, journal: str | None, clock: Callable[[], int]) -> None:
         self.processes = (os.getpid(),)
+        self.evaluator = "changes" if strategy == "incremental" else "definition"
         self._strategy, self._folder, self._clock = strategy, journal, clock
         self._subscribed: dict[str, list[Subscribed]] = {}
         self._begun: Broker | None = None
