@@ -6,7 +6,7 @@ import pytest
 
 from streamgauge.model import algebra as al
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
-from streamgauge.model.semantics import R2S
+from streamgauge.model.semantics import CQL, R2S
 from streamgauge.query import QueryError, parse, parse_sparql, print_query
 
 P = "PREFIX : <http://e/> "
@@ -108,7 +108,7 @@ def test_an_exists_in_having_reads_the_window() -> None:
 
 
 def test_sparqlstream_keywords() -> None:
-    for operator in R2S:
+    for operator in CQL:
         text = f"{P}SELECT {operator.value.upper()} DISTINCT ?s FROM NAMED STREAM :s [NOW] {{ ?s :p ?o }}"
         query = parse(text)
         assert query.r2s is operator

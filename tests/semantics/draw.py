@@ -6,7 +6,7 @@ from streamgauge.model import algebra as al
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import (
-    R2S,
+    CQL,
     Borders,
     Changes,
     Counting,
@@ -59,7 +59,7 @@ def semantics(draw: st.DrawFn) -> Semantics:
         "drawn",
         report=report,
         tick=draw(st.sampled_from(list(Tick))),
-        r2s=draw(st.sampled_from(list(R2S))),
+        r2s=draw(st.sampled_from(CQL)),
         notify_empty=draw(st.booleans()),
         origin=draw(st.sampled_from([Origin.FIXED, Origin.FIRST])),
         t0=draw(st.integers(0, 4)),

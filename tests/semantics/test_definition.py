@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from streamgauge.bench.certifying.cases import load
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
-from streamgauge.model.semantics import R2S, Report, Semantics
+from streamgauge.model.semantics import CQL, R2S, Report, Semantics
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.definition import expected
 from streamgauge.semantics.order import origins
@@ -53,9 +53,9 @@ def test_an_operator_that_the_engine_lacks_is_refused():
 def test_istream_and_dstream_add_up_to_rstream(drawn, name, size, slide):
     """Over the evaluated instants, the last Rstream is the sum of Istreams less the sum of Dstreams."""
     text = " | ".join(f"{t}: s{s} p o{o}." for t, s, o in sorted(drawn))
-    semantics = replace(PROFILES[name], notify_empty=True, r2s_able=frozenset(R2S))
+    semantics = replace(PROFILES[name], notify_empty=True, r2s_able=frozenset(R2S), since=None)
     query = ContinuousQuery(parse_sparql("SELECT ?s { ?s <urn:p> ?o }"), (StreamWindow(STREAM, Window(size, slide)),))
-    sent = {r2s: expected(stream(text), replace(query, r2s=r2s), semantics, 24, 0) for r2s in R2S}
+    sent = {r2s: expected(stream(text), replace(query, r2s=r2s), semantics, 24, 0) for r2s in CQL}
     total: Counter = Counter()
     for now, came, left in zip(sent[R2S.RSTREAM], sent[R2S.ISTREAM], sent[R2S.DSTREAM], strict=True):
         total.update(came.rows)

@@ -91,9 +91,8 @@ class Shown:
         self._console = console
         self._short = partial(shortened, prefixes=longest_first(prefixes))
         r2s = query.r2s or semantics.r2s
-        self._signs = {R2S.RSTREAM: {"+": "", "-": "-"}, R2S.ISTREAM: {"+": "+", "-": "-"}, R2S.DSTREAM: {"+": "-"}}[
-            r2s
-        ]
+        signs = {R2S.RSTREAM: {"+": "", "-": "-"}, R2S.DSTREAM: {"+": "-"}}
+        self._signs = signs.get(r2s, {"+": "+", "-": "-"})
 
     def __call__(self, answer: Answer) -> None:
         """Print one report."""

@@ -54,6 +54,8 @@ def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
         return f"the query streamer has semantics of its own: take {', '.join(PROFILES)}, not {semantics.name}"
     if reason := meaningless(query, semantics):
         return reason
+    if (r2s := query.r2s or semantics.r2s) not in _SENT:
+        return f"{r2s} in one answer: the query streamer streams one bag, ask for {' or '.join(_SENT)}"
     if any(each.name is not None for each in query.windows):
         return "a named window: facts of fragments are in one graph, write every pattern inside of WINDOW"
     try:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 
 class Report(StrEnum):
@@ -25,11 +26,16 @@ class Tick(StrEnum):
 
 
 class R2S(StrEnum):
-    """The relation-to-stream operator (CQL)."""
+    """The relation-to-stream operator (CQL), or both differences in one answer (semantic publish/subscribe)."""
 
     RSTREAM = "Rstream"
     ISTREAM = "Istream"
     DSTREAM = "Dstream"
+    CHANGES = "Istream and Dstream"
+
+
+CQL: Final = (R2S.RSTREAM, R2S.ISTREAM, R2S.DSTREAM)
+"""The operators that have a keyword, each of which streams one bag."""
 
 
 class Borders(StrEnum):
@@ -102,13 +108,16 @@ class Due(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Semantics:
-    """One engine's operational semantics; times in ms. ``sources`` names where each field's value comes from."""
+    """One engine's operational semantics; times in ms. ``sources`` names where each field's value comes from.
+
+    Reports at instants before ``since`` are evaluated but not sent: a subscriber is told of what comes after it.
+    """
 
     name: str
     report: frozenset[Report] = frozenset({Report.WINDOW_CLOSE})
     tick: Tick = Tick.TUPLE
     r2s: R2S = R2S.RSTREAM
-    r2s_able: frozenset[R2S] = frozenset(R2S)
+    r2s_able: frozenset[R2S] = frozenset(CQL)
     notify_empty: bool = True
     origin: Origin = Origin.FIXED
     t0: int = 0
@@ -125,6 +134,7 @@ class Semantics:
     answers: Counting = Counting.BAG
     grain: Grain = Grain.REPORT
     empty_aggregate: EmptyAggregate = EmptyAggregate.SPARQL
+    since: int | None = None
     sources: Mapping[str, str] = field(default_factory=dict, compare=False, hash=False, repr=False)
 
     def __post_init__(self) -> None:

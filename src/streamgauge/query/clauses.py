@@ -7,7 +7,7 @@ from typing import Final, NoReturn
 
 from streamgauge.model.algebra import QueryForm
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
-from streamgauge.model.semantics import R2S
+from streamgauge.model.semantics import CQL, R2S
 from streamgauge.query.errors import QueryError, refusal
 from streamgauge.query.parser import parse_sparql
 from streamgauge.query.printer import sparql
@@ -15,7 +15,7 @@ from streamgauge.query.prologue import Prologue, read_prologue
 from streamgauge.query.stamps import FUNCTION, TIMESTAMP
 from streamgauge.query.tokens import Token, blank, tokens
 
-_STREAMS: Final = {f"{operator.value.upper()}": operator for operator in R2S}
+_STREAMS: Final = {f"{operator.value.upper()}": operator for operator in CQL}
 
 
 @dataclass(slots=True)

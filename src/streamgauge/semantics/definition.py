@@ -14,7 +14,7 @@ from streamgauge.semantics.due import candidates
 from streamgauge.semantics.evaluate import Snapshot
 from streamgauge.semantics.order import Head, admit, arrivals
 from streamgauge.semantics.refusal import RefusedError, meaningless
-from streamgauge.semantics.stream import streamed
+from streamgauge.semantics.stream import columns, streamed
 
 
 def expected(
@@ -30,10 +30,9 @@ def expected(
     snapshot = Snapshot(query, semantics.content, semantics.empty_aggregate)
     sizes = {due: sum(triples(contents, semantics.content).values()) for due, contents in found}
     evaluated = ((due, snapshot.rows(contents)) for due, contents in found)
-    return tuple(
-        ExpectedReport(due, snapshot.variables, rows, sizes[due])
-        for due, rows in streamed(evaluated, operator(query, semantics), semantics)
-    )
+    r2s = operator(query, semantics)
+    names = columns(snapshot.variables, r2s)
+    return tuple(ExpectedReport(due, names, rows, sizes[due]) for due, rows in streamed(evaluated, r2s, semantics))
 
 
 def refuse(query: ContinuousQuery, semantics: Semantics) -> None:

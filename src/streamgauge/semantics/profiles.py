@@ -8,6 +8,7 @@ from streamgauge.model.semantics import (
     Borders,
     Changes,
     Clock,
+    Counting,
     Due,
     EmptyAggregate,
     Grain,
@@ -29,6 +30,7 @@ _YASPER = "YASPER (RSP4J c46e0f67), read and run"
 _YABENCH = "YABench's oracle (a3acfe2), recomputed from its published files"
 _TPF = "Taelman et al. (ESWC 2016)"
 _STREAMER = "QueryStreamer.js (eswc2016, 75c56c9)"
+_SEPBM = "Murth et al., SEP-BM (2010)"
 _RSPQL = "RSP-QL (Dell'Aglio et al. 2014): the evaluation time instants are the closes, t0 is given"
 
 _CLOSE_NON_EMPTY = frozenset({Report.WINDOW_CLOSE, Report.NON_EMPTY})
@@ -302,6 +304,33 @@ FRAGMENTS_PROTOTYPE = replace(
     sources={**FRAGMENTS.sources, "borders": f"{_STREAMER}: initial < now && now <= final"},
 )
 
+SENS = Semantics(
+    "sens",
+    report=frozenset({Report.CONTENT_CHANGE}),
+    tick=Tick.TIME,
+    r2s=R2S.CHANGES,
+    r2s_able=frozenset({R2S.ISTREAM, R2S.DSTREAM, R2S.CHANGES}),
+    notify_empty=False,
+    origin=Origin.FIXED,
+    borders=Borders.CLOSED,
+    partial_head=True,
+    answers=Counting.SET,
+    grain=Grain.ROW,
+    sources={
+        "report": f"{_SEPBM}, section 4.1: each time the knowledge base is modified",
+        "tick": f"{_SEPBM}, section 4.1: after each publication; publications are numbered, and time is the number",
+        "r2s": f"{_SEPBM}, section 4.1: results that the sets before did not hold (Istream); rows that left beside",
+        "r2s_able": "our broker tells both, and a subscriber may leave either unread",
+        "notify_empty": f"{_SEPBM}, section 4.1: notifications are generated for new results",
+        "origin": "facts stand from when they are published: a landmark at 0, before the first publication",
+        "borders": f"{_SEPBM}, section 4.1: what is published at an instant is evaluated at it",
+        "partial_head": "a landmark window is never partial",
+        "answers": f"{_SEPBM}, section 4.1: result sets are compared",
+        "grain": f"{_SEPBM}, section 2.1: one publication triggers several notifications",
+        "time_unit": "publications are numbered one by one",
+    },
+)
+
 PROFILES: dict[str, Semantics] = {
     profile.name: profile
     for profile in (
@@ -319,6 +348,7 @@ PROFILES: dict[str, Semantics] = {
         YABENCH_CHANGE,
         FRAGMENTS,
         FRAGMENTS_PROTOTYPE,
+        SENS,
     )
 }
 

@@ -13,7 +13,7 @@ from streamgauge.bench.diagnosis.models import Case, Stream
 from streamgauge.bench.diagnosis.worked import worked
 from streamgauge.bench.expected.reports import definition
 from streamgauge.bench.judging.oracle import Rules, check
-from streamgauge.model.semantics import R2S, Borders, Grain, Scope, Tick
+from streamgauge.model.semantics import CQL, Borders, Grain, Scope, Tick
 from streamgauge.model.verdict import Judgement
 from streamgauge.semantics.definition import expected
 from streamgauge.semantics.profiles import CQELS, RSPQL
@@ -88,8 +88,8 @@ def test_without_a_fault_the_simulator_is_the_definition_and_the_injectors_world
         tick=rng.choice(list(Tick)),
         borders=rng.choice(list(Borders)),
         scope=rng.choice(list(Scope)),
-        r2s=rng.choice(list(R2S)),
-        r2s_able=frozenset(R2S),
+        r2s=rng.choice(CQL),
+        r2s_able=frozenset(CQL),
         time_unit=1000,
     )
     world = replace(world, semantics=semantics)

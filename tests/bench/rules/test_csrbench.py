@@ -23,7 +23,7 @@ from streamgauge.bench.rules.csrbench import (
 from streamgauge.model.answer import Answer
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.run import Run, RunHeader
-from streamgauge.model.semantics import R2S, Report
+from streamgauge.model.semantics import CQL, R2S, Report
 from streamgauge.model.terms import XSD
 from streamgauge.model.verdict import Judgement
 from streamgauge.query import parse, parse_sparql
@@ -88,13 +88,13 @@ def test_empty_answers_are_sent_when_the_semantics_notifies():
 
 
 def test_istream_and_dstream_are_differences_of_sets():
-    sliding = replace(CSPARQL, notify_empty=False, r2s_able=frozenset(R2S))
+    sliding = replace(CSPARQL, notify_empty=False, r2s_able=frozenset(CQL))
     rows = {
         r2s: [
             sorted(row[0] for row in relation.rows)
             for relation in oracle((4000, 2000), replace(sliding, r2s=r2s)).output(0)
         ]
-        for r2s in R2S
+        for r2s in CQL
     }
     assert rows[R2S.RSTREAM][:2] == [["<urn:a>", "<urn:b>"], ["<urn:b>"]]
     assert rows[R2S.ISTREAM] == [["<urn:a>", "<urn:b>"], ["<urn:c>"], ["<urn:d>"]]

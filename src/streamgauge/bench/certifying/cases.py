@@ -51,13 +51,14 @@ class Case:
     def scaled(self, unit: int) -> "Case":
         """The same case with ``unit`` ms for each of its own; stated answers are left out, ``timestamp()`` moves."""
         chosen = self.semantics
-        period, lateness = chosen.period, chosen.lateness
+        period, lateness, since = chosen.period, chosen.lateness, chosen.since
         semantics = replace(
             chosen,
             t0=chosen.t0 * unit,
             time_unit=chosen.time_unit * unit,
             period=None if period is None else period * unit,
             lateness=None if lateness is None else lateness * unit,
+            since=None if since is None else since * unit,
         )
         windows = tuple(_scaled(each, unit) for each in self.query.windows)
         stream = tuple(_later(element, unit) for element in self.stream)

@@ -6,6 +6,7 @@ from functools import partial
 
 from streamgauge.bench.diagnosis.models import Case, Fault, Seen
 from streamgauge.model.semantics import (
+    CQL,
     R2S,
     Borders,
     Changes,
@@ -89,14 +90,14 @@ def _notify_empty(semantics: Semantics) -> Fault:
 
 def _operators(seen: Seen) -> Iterator[Fault]:
     declared = seen.case.query.r2s or seen.case.semantics.r2s
-    for r2s in R2S:
+    for r2s in CQL:
         if r2s is not declared:
             part = Part(f"r2s = {r2s}", f"The engine streams {r2s}, not {declared}.")
             yield Fault(part, "r2s", partial(_streaming, r2s=r2s))
 
 
 def _streaming(case: Case, r2s: R2S) -> Case:
-    return case.asking(replace(case.query, r2s=r2s)).under(r2s_able=frozenset(R2S))
+    return case.asking(replace(case.query, r2s=r2s)).under(r2s_able=frozenset(CQL))
 
 
 def _strategies(semantics: Semantics) -> Iterator[Fault]:

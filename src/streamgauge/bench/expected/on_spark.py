@@ -8,7 +8,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
-from streamgauge.bench.expected.histories import Change, ExpectChanges, as_sets
+from streamgauge.bench.expected.histories import Change, ExpectChanges, Net, as_sets
 from streamgauge.bench.expected.reports import (
     Expect,
     Header,
@@ -29,6 +29,7 @@ from streamgauge.model.terms import Row
 from streamgauge.semantics.definition import operator
 from streamgauge.semantics.order import Arrivals, Head, by_triple
 from streamgauge.semantics.refusal import RefusedError
+from streamgauge.semantics.stream import CAME, WENT, signed, told
 
 
 def spark(session: SparkSession, stream: Path | DataFrame, header: Header) -> Expect:
@@ -171,11 +172,16 @@ def _ranked(
 
 
 def _differences(wanted: _Wanted, query: ContinuousQuery, semantics: Semantics) -> tuple[ExpectedReport, ...]:
-    """What Istream or Dstream sends: the rows that came, or those that went."""
-    sign = 1 if operator(query, semantics) is R2S.ISTREAM else -1
-    bags = (
-        (change.due, tuple(row for row, net in change.net.items() for _ in range(sign * net)))
-        for change in wanted.changes(query, semantics)
-    )
-    notified = ((due, bag) for due, bag in bags if bag or semantics.notify_empty)
-    return expected_reports(notified, dict(zip(wanted.due, wanted.sizes, strict=True)), query)
+    """What Istream or Dstream sends: the rows that came, those that went, or both."""
+    r2s = operator(query, semantics)
+    bags = ((change.due, _moved(change.net, r2s)) for change in wanted.changes(query, semantics))
+    notified = ((due, bag) for due, bag in bags if (bag or semantics.notify_empty) and told(due, semantics))
+    return expected_reports(notified, dict(zip(wanted.due, wanted.sizes, strict=True)), query, r2s)
+
+
+def _moved(net: Net, r2s: R2S) -> tuple[Row, ...]:
+    came = tuple(row for row, count in net.items() for _ in range(count))
+    went = tuple(row for row, count in net.items() for _ in range(-count))
+    if r2s is R2S.CHANGES:
+        return (*signed(came, CAME), *signed(went, WENT))
+    return came if r2s is R2S.ISTREAM else went

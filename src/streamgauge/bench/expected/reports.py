@@ -8,7 +8,7 @@ from streamgauge.model.algebra import BGP, Exists, Graph, QueryForm, Select, Var
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery, StreamWindow
 from streamgauge.model.report import DueReport, ExpectedReport
-from streamgauge.model.semantics import Counting, EmptyAggregate, Semantics
+from streamgauge.model.semantics import R2S, Counting, EmptyAggregate, Semantics
 from streamgauge.model.terms import Row, Term
 from streamgauge.query.graphs import spread
 from streamgauge.query.rebuild import every_expression, every_pattern, expressions
@@ -18,7 +18,7 @@ from streamgauge.semantics.definition import operator, refuse
 from streamgauge.semantics.due import candidates
 from streamgauge.semantics.evaluate import Snapshot
 from streamgauge.semantics.order import Arrivals, Head, admit, arrivals
-from streamgauge.semantics.stream import streamed
+from streamgauge.semantics.stream import columns, streamed
 from streamgauge.wire.stream import elements
 
 Expect = Callable[[ContinuousQuery, Semantics, int, int], tuple[ExpectedReport, ...]]
@@ -106,16 +106,19 @@ def reports(
 ) -> tuple[ExpectedReport, ...]:
     """What is sent, from the answers over every due report's content."""
     content = dict(zip(due, sizes, strict=True))
-    sent = streamed(zip(due, bags, strict=True), operator(query, semantics), semantics)
-    return expected_reports(sent, content, query)
+    r2s = operator(query, semantics)
+    return expected_reports(streamed(zip(due, bags, strict=True), r2s, semantics), content, query, r2s)
 
 
 def expected_reports(
-    sent: Iterable[tuple[DueReport, tuple[Row, ...]]], content: Mapping[DueReport, int], query: ContinuousQuery
+    sent: Iterable[tuple[DueReport, tuple[Row, ...]]],
+    content: Mapping[DueReport, int],
+    query: ContinuousQuery,
+    r2s: R2S,
 ) -> tuple[ExpectedReport, ...]:
     """Reports with what they send, beside how many triples their windows hold."""
-    columns = Snapshot(query).variables
-    return tuple(ExpectedReport(report, columns, rows, content[report]) for report, rows in sent)
+    names = columns(Snapshot(query).variables, r2s)
+    return tuple(ExpectedReport(report, names, rows, content[report]) for report, rows in sent)
 
 
 def all_candidates(

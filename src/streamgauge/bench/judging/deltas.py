@@ -41,6 +41,7 @@ def countable(query: ContinuousQuery, semantics: Semantics) -> bool:
         isinstance(query.form, Select)
         and operator(query, semantics) is R2S.RSTREAM
         and semantics.grain is Grain.REPORT
+        and semantics.since is None
         and Report.WINDOW_CLOSE not in semantics.report
         and not concatenations(query.form)
     )

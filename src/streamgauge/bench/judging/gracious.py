@@ -63,6 +63,8 @@ def gracious(
         return verdict
     if reason := refuse(run.header.query, run.header.evaluator):
         raise RefusedError(reason)
+    if operator(run.header.query, run.header.semantics) is R2S.CHANGES:
+        raise RefusedError(f"gracious mode compares bags: under {R2S.CHANGES} rows come and go in one answer")
     search = _Search(run, held, verdict.t0)
     _, units = matched(run, definition(held), verdict.t0)
     fits = search.fits(units, progress)

@@ -20,6 +20,7 @@ from streamgauge.model.terms import Row
 from streamgauge.model.verdict import Evaluator, Judgement, Verdict, WindowVerdict
 from streamgauge.semantics.definition import operator
 from streamgauge.semantics.order import origins
+from streamgauge.semantics.stream import CAME, SIGN, WENT, signed
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +56,11 @@ def check(
     The candidate for t0 with the best score wins, ties go to the smallest; a run that cannot be judged is unknown.
     """
     sends = operator(run.header.query, run.header.semantics)
-    if sends is not R2S.RSTREAM and any(answer.removed for answer in run.answers):
-        return unknown(run, f"its answers remove rows, which {sends} never does: declare Rstream to judge what holds")
+    if sends not in {R2S.RSTREAM, R2S.CHANGES} and any(answer.removed for answer in run.answers):
+        return unknown(
+            run,
+            f"its answers remove rows, which {sends} never does: declare Rstream to judge what holds, or {R2S.CHANGES}",
+        )
     return decide(run, by_rows(run, expect, rules), first, rules, progress)
 
 
@@ -145,9 +149,17 @@ def matched(run: Run, expect: Expect, t0: int) -> tuple[tuple[str, ...], list[Un
     doubts = [replace(doubt, rows=settle(doubt.rows)) for doubt in unsure]
     names = expected[0].variables if expected else (run.answers[0].variables if run.answers else ())
     columns = computed_columns(header.query.form)
-    said = whole([_settled(in_columns(one, names), settle) for one in run.answers])
+    both = operator(header.query, header.semantics) is R2S.CHANGES
+    said = [_settled(in_columns(_signed(one) if both else one, names), settle) for one in run.answers]
+    said = said if both else list(whole(said))
     answers = merged(said, expected, header.semantics.grain, columns)
     return names, _units(expected, doubts, answers, columns)
+
+
+def _signed(answer: Answer) -> Answer:
+    """The rows that come and those that go as one bag, with their signs (``semantics/stream.py``)."""
+    rows = (*signed(answer.added, CAME), *signed(answer.removed, WENT))
+    return replace(answer, variables=(*answer.variables, SIGN), added=rows, removed=())
 
 
 def _settled(answer: Answer, settle: Settle) -> Answer:

@@ -1,12 +1,15 @@
-"""What a driver sends at a report: Rstream, Istream or Dstream of the solutions, from their exact changes."""
+"""What a driver sends at a report: Rstream, Istream, Dstream or both of these, from the solutions' exact changes."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeAlias
 
 from streamgauge.compute.drivers.answering import Answering
 from streamgauge.model import algebra as al
 from streamgauge.model.answer import Answer, AnswerKind
 from streamgauge.model.semantics import R2S, Counting, Grain, Semantics
 from streamgauge.model.terms import Row
+
+Rows: TypeAlias = tuple[Row, ...]
 
 
 class Streaming:
@@ -22,21 +25,34 @@ class Streaming:
 
     def report(self, instant: int, scope: tuple[int, int]) -> None:
         """Evaluate, and send what the operator gives; an empty answer only when the semantics notifies of it."""
-        rows = self._rows()
-        if not rows and not self._semantics.notify_empty:
+        added, removed = self._rows()
+        since = self._semantics.since
+        if not (added or removed or self._semantics.notify_empty) or (since is not None and instant < since):
             return
-        bags = [(row,) for row in rows] if self._semantics.grain is Grain.ROW and rows else [rows]
-        for bag in bags:
-            self._emit(Answer(self._evaluator.variables, bag, (), self._kind, instant, scope))
+        for came, went in self._parts(added, removed):
+            self._emit(Answer(self._evaluator.variables, came, went, self._kind, instant, scope))
 
-    def _rows(self) -> tuple[Row, ...]:
+    def _parts(self, added: Rows, removed: Rows) -> Iterable[tuple[Rows, Rows]]:
+        if self._semantics.grain is Grain.REPORT or not (added or removed):
+            return [(added, removed)]
+        return [*(((row,), ()) for row in added), *(((), (row,)) for row in removed)]
+
+    def _rows(self) -> tuple[Rows, Rows]:
         if self._r2s is R2S.RSTREAM:
             answer = self._evaluator.answer()
-            return tuple(answer) if self._sets or sum(answer.values()) == len(answer) else _repeated(answer.items())
+            plain = self._sets or sum(answer.values()) == len(answer)
+            return tuple(answer) if plain else _repeated(answer.items()), ()
         delta = self._evaluator.settle()
-        solutions = self._evaluator.solutions()
-        sign = 1 if self._r2s is R2S.ISTREAM else -1
+        match self._r2s:
+            case R2S.ISTREAM:
+                return self._moved(delta, 1), ()
+            case R2S.DSTREAM:
+                return self._moved(delta, -1), ()
+        return self._moved(delta, 1), self._moved(delta, -1)
+
+    def _moved(self, delta: Mapping[Row, int], sign: int) -> Rows:
         if self._sets:
+            solutions = self._evaluator.solutions()
             return tuple([row for row, count in delta.items() if sign * _turn(solutions.get(row, 0), count) > 0])
         return _repeated([(row, sign * count) for row, count in delta.items() if sign * count > 0])
 

@@ -2,7 +2,7 @@
 
 from streamgauge.model.algebra import Select
 from streamgauge.model.query import ContinuousQuery
-from streamgauge.model.semantics import Clock, Counting, Due, EmptyAggregate, Report, Semantics
+from streamgauge.model.semantics import R2S, Clock, Counting, Due, EmptyAggregate, Report, Semantics
 from streamgauge.semantics.refusal import meaningless
 
 
@@ -15,6 +15,8 @@ def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
     r2s = query.r2s or semantics.r2s
     if r2s not in semantics.r2s_able:
         return f"{semantics.name} has no {r2s}: it has {', '.join(sorted(semantics.r2s_able))}"
+    if r2s is R2S.CHANGES:
+        return f"{r2s} in one answer: spark streams one bag, use live"
     if semantics.empty_aggregate is not EmptyAggregate.SPARQL and not isinstance(query.form, Select):
         return "another value than SPARQL's for an aggregate over nothing in ASK or CONSTRUCT: use SELECT"
     return _refuse_form(query)
@@ -25,6 +27,8 @@ def _refuse_semantics(semantics: Semantics) -> str | None:
         return "reports at content changes: spark answers at instants of a clock (window close, periodic), use live"
     if Report.EXPIRATION in semantics.report:
         return "reports at expirations: spark answers at instants of a clock, use the engine fragments"
+    if semantics.since is not None:
+        return "reports that are evaluated but not sent (since): spark has no subscribers, leave it out"
     if semantics.due is Due.LAST:
         return "only the last of several due windows (due = last): which are due at once depends on single arrivals"
     if semantics.content is Counting.BAG:

@@ -7,7 +7,7 @@ from decimal import Decimal
 from random import Random
 
 from streamgauge.model.query import Window
-from streamgauge.model.semantics import R2S, Borders, EmptyAggregate, Grain, Report, Scope
+from streamgauge.model.semantics import CQL, Borders, EmptyAggregate, Grain, Report, Scope
 from tests.bench.diagnosis.injectors.shapes import Shape
 from tests.bench.diagnosis.injectors.world import Graph, Told, World
 
@@ -25,8 +25,8 @@ def partial_head(rng, world, shape):
 
 
 def operator(rng, world, shape):
-    others = [each for each in R2S if each is not world.semantics.r2s]
-    return _semantics(world, r2s=rng.choice(others), r2s_able=frozenset(R2S))
+    others = [each for each in CQL if each is not world.semantics.r2s]
+    return _semantics(world, r2s=rng.choice(others), r2s_able=frozenset(CQL))
 
 
 def empty_answers(rng, world, shape):

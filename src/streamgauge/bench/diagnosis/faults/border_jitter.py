@@ -87,6 +87,10 @@ class _Jitter:
         if rows is None:
             return None, before
         now = rows if self.r2s is not R2S.RSTREAM else ()
-        sent = list(streamed(((due, before), (due, rows)), self.r2s, replace(self.case.semantics, notify_empty=True)))
+        sent = list(
+            streamed(
+                ((due, before), (due, rows)), self.r2s, replace(self.case.semantics, notify_empty=True, since=None)
+            )
+        )
         said = Said(due.instant, sent[-1][1], moved)
         return (said if said.rows or self.case.semantics.notify_empty else None), now
