@@ -68,9 +68,9 @@ def many(rules: Rules, facts: Sequence[Triple], graphs: Sequence[list[Triple]], 
     made = time.perf_counter() - start
     gc.collect()
     gc.freeze()
-    before = sum(each.notifications.number for each in broker.channels())
+    before = sum(each.number for each in broker.channels())
     wall, cpu = timed(broker, graphs)
-    told = (sum(each.notifications.number for each in broker.channels()) - before) / len(graphs)
+    told = (sum(each.number for each in broker.channels()) - before) / len(graphs)
     print(f"{channels:>7,} channels, made in {made:,.0f} s, {told:,.1f} told: {shown(wall, cpu)}")
 
 

@@ -138,6 +138,36 @@ def test_a_channel_begins_with_its_answer_and_ends_with_a_word():
     made.publish(student(2))
 
 
+def test_channels_that_ask_the_same_have_numbers_of_their_own():
+    made = broker()
+    made.load(BASE)
+    made.create_channel("one", select("?x a :Student"))
+    one = made.subscribe("one", "me", lambda: None)
+    made.publish(student(1))
+    made.create_channel("two", select("?x   a   :Student ."))
+    two = made.listen("two", lambda: None)
+    for n in (2, 3):
+        made.publish(student(n))
+    assert [(each.channel, each.number) for each in one.take()] == [("one", 1), ("one", 2), ("one", 3)]
+    assert [(each.channel, each.number, *each.added) for each in two.take()] == [
+        ("two", 1, ("<urn:t:s2>",)),
+        ("two", 2, ("<urn:t:s3>",)),
+    ]
+    assert (made.rows("one")[0], made.rows("two")[0]) == (3, 2)
+    for after, missed in ((0, 0), (1, 0), (99, 0)):
+        again = made.listen("two", lambda: None, after)
+        assert ([each.number for each in again.take()], again.missed) == ([2] if after == 1 else [1, 2], missed)
+    made.delete_channel("one")
+    assert (one.over.why, two.over) == ("the channel was deleted", None)
+    made.create_channel("one", select("?x a :Student"))
+    made.publish(student(4))
+    assert ([each.number for each in two.take()], made.channel("one").number) == ([3], 1)
+    assert one.take() == []
+    for name in ("one", "two"):
+        made.delete_channel(name)
+    assert made.publish(student(5)) == Receipt(5)
+
+
 def test_nothing_is_loaded_past_channels():
     made = broker()
     listening(made, ["students"])

@@ -74,6 +74,29 @@ def test_what_nobody_waits_for_is_not_kept(tmp_path):
     assert [each.number for each in told.take()] == [8]
 
 
+def test_channels_that_ask_the_same_go_on_each_by_itself(tmp_path):
+    made = again(tmp_path / "journal")
+    made.load(BASE)
+    for n, name in enumerate(("one", "two", "three")):
+        made.create_channel(name, select("?x a :Student"))
+        made.subscribe(name, "me", lambda: None)
+        made.publish(student(n))
+    made.subscribe("one", "me", lambda: None).acknowledge(2)
+    made.delete_channel("two")
+    made = again(tmp_path / "journal", made)
+    made.publish(student(3))
+    found = {each.name: made.subscribe(each.name, "me", lambda: None).take() for each in made.channels()}
+    assert {name: [(each.number, each.causes) for each in took] for name, took in found.items()} == {
+        "one": [(3, (3,)), (4, (4,))],
+        "three": [(1, (3,)), (2, (4,))],
+    }
+    for name in found:
+        made.delete_channel(name)
+    made.create_channel("four", select("?x a :Student"))
+    made = again(tmp_path / "journal", made)
+    assert (made.rows("four")[0], made.listen("four", lambda: None, after=0).take()) == (0, [])
+
+
 def test_only_so_much_is_kept_for_those_who_do_not_come(tmp_path):
     path = tmp_path / "journal"
     made = again(path, limits=Limits(kept=3))

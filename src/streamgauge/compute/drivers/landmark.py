@@ -23,28 +23,12 @@ class Landmark:
     def __init__(self, rules: Rules = NO_RULES) -> None:
         self.closure = Closure(rules)
         self._queries = Queries(self.closure.facts)
-        self._asked: dict[QueryForm, Standing] = {}
-        self._askers: dict[QueryForm, int] = {}
 
     def ask(self, form: QueryForm) -> Standing:
-        """A query, answered at once; those that are the same are answered as one.
-
-        UnsupportedError names what of it is not kept incrementally.
-        """
-        standing = self._asked.get(form)
-        if standing is None:
-            standing = self._asked[form] = self._queries.ask(form)
-            standing.kept.settle()
-        self._askers[form] = self._askers.get(form, 0) + 1
+        """A query, answered at once until its ``end``; UnsupportedError names what of it is not kept incrementally."""
+        standing = self._queries.ask(form)
+        standing.kept.settle()
         return standing
-
-    def end(self, standing: Standing) -> None:
-        """One asker less."""
-        form = standing.form
-        self._askers[form] -= 1
-        if not self._askers[form]:
-            del self._askers[form]
-            self._asked.pop(form).end()
 
     def load(self, triples: Iterable[Triple]) -> None:
         """Many facts are published, before anything is asked or without anybody being told."""

@@ -7,17 +7,17 @@ durable with one synchronisation, tells subscribers, and acknowledges each publi
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
 from threading import RLock
 from typing import NamedTuple
 
 from streamgauge.model.terms import Row, Triple
 from streamgauge.query import parse_sparql
 from streamgauge.query.updates import Change, TooManySolutionsError, together
-from streamgauge.services.broker.channels import Channel, ExistingChannelError, Subscribed, UnknownChannelError, opened
-from streamgauge.services.broker.contract import Found, Notification, Publication, Strategy
-from streamgauge.services.broker.journal import Accepted, Forgetful, Journal, Subscriber
+from streamgauge.services.broker.channels import Channel, Subscribed
+from streamgauge.services.broker.contract import Found, Publication, Strategy
+from streamgauge.services.broker.journal import Forgetful, Journal
 from streamgauge.services.broker.limits import BusyError, LimitError, Limits
+from streamgauge.services.broker.registry import Registry
 from streamgauge.services.web.answers import End
 
 
@@ -59,40 +59,21 @@ class Broker:
         if journal is not None and not strategy.complete:
             raise ValueError("a strategy that puts evaluations off cannot be durable: use incremental or reevaluate")
         self.limits = limits or Limits()
-        self._strategy, self._clock, self._steady = strategy, clock, steady
+        self._strategy, self._steady = strategy, steady
         self._journal: Journal = Forgetful() if journal is None else journal
         self._durable = journal is not None
         self._waiting: deque[_Waiting] = deque()
         self._queue, self._evaluating = RLock(), RLock()
-        self._channels: dict[str, Channel] = {}
         self._keys: OrderedDict[str, int] = OrderedDict(self._journal.keys())
         self._number, _ = self._journal.numbers()
-        self._unsaid: dict[tuple[str, str], int] = {}
-        self.fault = ""
-        self._restore()
-
-    def _restore(self) -> None:
         self._strategy.load(self._journal.facts())
-        _, numbers = self._journal.numbers()
-        for name, query in self._journal.channels():
-            variables = self._strategy.create(name, parse_sparql(query))
-            self._channels[name] = opened(name, query, variables, self.limits, numbers[name])
-        kept: dict[str, list[Notification]] = {}
-        for each in self._journal.notifications():
-            kept.setdefault(each.channel, []).append(each)
-        for name, notifications in kept.items():
-            channel = self._channels[name]
-            for each in notifications:
-                channel.notifications.number = each.number - 1
-                channel.tell(each)
-            channel.notifications.number = numbers[name]
-        for subscriber in self._journal.subscribers():
-            self._channels[subscriber.channel].acknowledged[subscriber.name] = subscriber.acknowledged
+        self._registry = Registry(strategy, self._journal, self.limits, clock, self._evaluating)
+        self.fault = ""
 
     def load(self, triples: Iterable[Triple]) -> None:
         """Many facts are there, before there are channels; ValueError when there are."""
         with self._evaluating:
-            if self._channels:
+            if self._registry.channels:
                 raise ValueError("there are channels already, whose subscribers would not be told: publish instead")
             found = tuple(triples)
             if len(found) > self.limits.facts - self._strategy.explicit:
@@ -245,34 +226,11 @@ class Broker:
             self._keys.popitem(last=False)
 
     def _tell(self, fresh: list[tuple[Publication, str | None]], found: Iterable[Found]) -> None:
-        """Notifications are told as they are found; where they are to survive, when they will."""
-        if not self._durable:
-            for each in found:
-                size, at = each.size, self._clock()
-                for name in each.channels:
-                    answers = self._channels[name].notifications
-                    answers.add(Notification(name, answers.number + 1, *each[1:], at, size), size)
-            return
-        numbers: dict[str, int] = {}
-        made = []
-        for each in found:
-            size, at = each.size, self._clock()
-            for name in each.channels:
-                number = numbers.get(name, self._channels[name].notifications.number) + 1
-                numbers[name] = number
-                made.append(Notification(name, number, *each[1:], at, size))
-        heard = [each for each in made if self._channels[each.channel].acknowledged]
-        self._journal.accept(self._with_acknowledged(Accepted(fresh, heard, numbers)))
-        for notification in made:
-            self._channels[notification.channel].tell(notification)
-
-    def _with_acknowledged(self, accepted: Accepted) -> Accepted:
-        """What is to become durable, with what subscribers have acknowledged meanwhile."""
-        said = [Subscriber(channel, name, number) for (channel, name), number in self._unsaid.items()]
-        channels = {each.channel for each in said} | {each.channel for each in accepted.notifications}
-        settled = {name: self._settled(self._channels[name], accepted.lasts.get(name, 0)) for name in channels}
-        self._unsaid.clear()
-        return replace(accepted, acknowledged=said, settled=settled)
+        """Changes are told as they are found; where they are to survive, when they will."""
+        if self._durable:
+            self._registry.keep(fresh, found)
+        else:
+            self._registry.tell(found)
 
     def evaluate(self) -> None:
         """What the strategy put off is done now."""
@@ -292,38 +250,20 @@ class Broker:
             raise LimitError(f"a query of more than {self.limits.query_text} characters: write a shorter one")
         form = parse_sparql(query)
         with self._evaluating:
-            if name in self._channels:
-                raise ExistingChannelError(f"there is a channel {name} already: take another name, or delete it")
-            if len(self._channels) >= self.limits.channels:
-                raise LimitError(f"{self.limits.channels} channels are there already: delete one first")
-            variables = self._strategy.create(name, form)
-            if sum(1 for _ in self._strategy.rows(name)) > self.limits.rows:
-                self._strategy.drop(name)
-                raise LimitError(f"the answer has more than {self.limits.rows} rows: ask for less")
-            self._journal.create(name, query)
-            self._channels[name] = opened(name, query, variables, self.limits)
-            return variables
+            return self._registry.create(name, query, form).variables
 
     def delete_channel(self, name: str) -> None:
         """A channel ends; its subscribers are told. UnknownChannelError."""
         with self._evaluating:
-            channel = self.channel(name)
-            self._journal.drop(name)
-            self._strategy.drop(name)
-            del self._channels[name]
-            self._unsaid = {each: number for each, number in self._unsaid.items() if each[0] != name}
-        channel.notifications.end(End("the channel was deleted"))
+            self._registry.drop(name)
 
     def channel(self, name: str) -> Channel:
         """A channel by its name; UnknownChannelError."""
-        found = self._channels.get(name)
-        if found is None:
-            raise UnknownChannelError(name)
-        return found
+        return self._registry.channel(name)
 
     def channels(self) -> list[Channel]:
         """All channels."""
-        return list(self._channels.values())
+        return list(self._registry.channels.values())
 
     def facts(self) -> list[Triple]:
         """The closure: all facts, explicit and derived."""
@@ -334,7 +274,7 @@ class Broker:
         """The answer of a channel, and the number of the last notification that is in it."""
         with self._evaluating:
             channel = self.channel(name)
-            return channel.notifications.number, list(self._strategy.rows(name))
+            return channel.number, list(self._strategy.rows(channel.log.name))
 
     def subscribe(self, channel: str, name: str, wake: Callable[[], None], after: int | None = None) -> Subscribed:
         """Begin after a notification's number; without one after what ``name`` acknowledged, else with new ones only.
@@ -342,50 +282,23 @@ class Broker:
         ``wake`` is called, from any thread, when there is something to take. UnknownChannelError, LimitError.
         """
         with self._evaluating:
-            found = self.channel(channel)
-            if name not in found.acknowledged and len(found.acknowledged) >= self.limits.subscribers:
-                raise LimitError(f"{self.limits.subscribers} subscribers are there already: come again later")
-            last = found.acknowledged.get(name, found.notifications.number)
-            if name not in found.acknowledged:
-                self._journal.subscribe(Subscriber(channel, name, last))
-                found.acknowledged[name] = last
-            inner = found.notifications.subscribe(last if after is None else after, wake)
-        return Subscribed(name, found, inner, self._acknowledge)
+            return self._registry.subscribe(channel, name, wake, after)
 
     def listen(self, channel: str, wake: Callable[[], None], after: int | None = None) -> Subscribed:
         """Begin after a notification's number, else with new ones, as nobody: nothing is kept for who comes back."""
         with self._evaluating:
-            found = self.channel(channel)
-            if found.notifications.subscribers >= self.limits.subscribers:
-                raise LimitError(f"{self.limits.subscribers} subscribers are there already: come again later")
-            return Subscribed("", found, found.notifications.subscribe(after, wake), self._acknowledge)
+            return self._registry.listen(channel, wake, after)
 
     def unsubscribe(self, channel: str, name: str) -> None:
         """A subscriber is forgotten. UnknownChannelError."""
         with self._evaluating:
-            found = self.channel(channel)
-            self._journal.unsubscribe(channel, name)
-            found.acknowledged.pop(name, None)
-            self._unsaid.pop((channel, name), None)
-
-    def _acknowledge(self, name: str, subscriber: str, number: int) -> None:
-        with self._evaluating:
-            channel = self._channels.get(name)
-            if channel is None or not channel.acknowledged.get(subscriber, number) < number:
-                return
-            number = min(number, channel.notifications.number)
-            channel.acknowledged[subscriber] = self._unsaid[name, subscriber] = number
-
-    def _settled(self, channel: Channel, last: int) -> int:
-        """Up to which number all have acknowledged, or nothing is kept when ``last`` is the last one."""
-        return max(channel.settled, last - self.limits.kept)
+            self._registry.unsubscribe(channel, name)
 
     def close(self) -> None:
         """Nothing is taken any more; subscribers are told."""
         with self._evaluating:
-            if self._unsaid and not self.fault:
-                self._journal.accept(self._with_acknowledged(Accepted()))
+            if not self.fault:
+                self._registry.rest()
             self.fault = self.fault or "the broker is ending"
-            for channel in self._channels.values():
-                channel.notifications.end(End("the broker is ending"))
+            self._registry.end(End("the broker is ending"))
             self._journal.close()

@@ -1,10 +1,11 @@
-"""A channel: its query, its notifications in order, and who is told of them."""
+"""Channels, and the logs of what changed that those which ask the same share: a notification is made once for all."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from streamgauge.services.broker.contract import Notification
-from streamgauge.services.broker.limits import Limits
+from streamgauge.model.algebra import QueryForm
+from streamgauge.services.broker.contract import Entry, Notification
 from streamgauge.services.web.answers import Answers, End, Subscription
 
 
@@ -19,29 +20,72 @@ class ExistingChannelError(ValueError):
     """A channel of that name is there already."""
 
 
-@dataclass
-class Channel:
-    """A query by name, and its notifications; ``acknowledged`` is the number of the last one, by subscriber."""
+@dataclass(eq=False, slots=True)
+class Log:
+    """How the answer of a query changed, for all ``channels`` that ask it; ``named`` have subscribers by name."""
 
-    name: str
-    query: str
+    number: int
+    form: QueryForm
     variables: tuple[str, ...]
-    notifications: Answers[Notification]
-    acknowledged: dict[str, int] = field(default_factory=dict)
+    entries: Answers[Entry]
+    channels: dict[str, "Channel"] = field(default_factory=dict)
+    named: dict[str, "Channel"] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """By which the strategy knows the query."""
+        return str(self.number)
 
     @property
     def settled(self) -> int:
-        """The number up to which every subscriber has acknowledged."""
-        return min(self.acknowledged.values(), default=self.notifications.number)
-
-    def tell(self, notification: Notification) -> None:
-        """A notification is there to be taken."""
-        self.notifications.add(notification, notification.size)
+        """The number up to which every subscriber by name has acknowledged."""
+        return min((each.start + each.settled for each in self.named.values()), default=self.entries.number)
 
 
-def opened(name: str, query: str, variables: tuple[str, ...], limits: Limits, number: int = 0) -> Channel:
-    """A channel whose last notification had a number."""
-    return Channel(name, query, variables, Answers(limits, number))
+@dataclass(eq=False, slots=True)
+class Channel:
+    """A query by name: its notifications are the entries of a log after number ``start``.
+
+    ``acknowledged`` is the number of the last notification, by subscriber; ``connected`` are those who take them now.
+    """
+
+    name: str
+    query: str
+    log: Log
+    start: int
+    acknowledged: dict[str, int] = field(default_factory=dict)
+    connected: set["Subscribed"] = field(default_factory=set)
+
+    @property
+    def number(self) -> int:
+        """The number of the last notification."""
+        return self.log.entries.number - self.start
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Of the rows."""
+        return self.log.variables
+
+    @property
+    def settled(self) -> int:
+        """The number up to which every subscriber by name has acknowledged."""
+        return min(self.acknowledged.values(), default=self.number)
+
+    def follow(
+        self, name: str, after: int | None, wake: Callable[[], None], acknowledge: Callable[[str, str, int], None]
+    ) -> "Subscribed":
+        """Begin after a notification's number, ``None`` for new ones only; one that never was, with the oldest kept."""
+        entries = self.log.entries
+        if after is not None:
+            after = self.start + after if 0 <= after <= self.number else max(self.start, entries.oldest - 1)
+        subscribed = Subscribed(name, self, entries.subscribe(after, wake), acknowledge)
+        self.connected.add(subscribed)
+        return subscribed
+
+    def end(self, end: End) -> None:
+        """No more will come."""
+        for each in list(self.connected):
+            each.end(end)
 
 
 class Subscribed:
@@ -54,11 +98,12 @@ class Subscribed:
         self,
         name: str,
         channel: Channel,
-        inner: Subscription[Notification],
+        inner: Subscription[Entry],
         acknowledge: Callable[[str, str, int], None],
     ) -> None:
         self.name, self.channel = name, channel
         self._inner, self._acknowledge = inner, acknowledge
+        self._last = sys.maxsize
 
     @property
     def over(self) -> End | None:
@@ -72,12 +117,20 @@ class Subscribed:
 
     def take(self) -> list[Notification]:
         """What has come since the last take, in order."""
-        return [each.line for each in self._inner.take()]
+        name, start, last = self.channel.name, self.channel.start, self._last
+        return [Notification(name, number - start, *entry) for number, entry, _ in self._inner.take() if number <= last]
 
     def acknowledge(self, number: int) -> None:
         """Notifications up to a number need not come again."""
         self._acknowledge(self.channel.name, self.name, number)
 
+    def end(self, end: End) -> None:
+        """No more will come, though the log go on."""
+        self._last = self.channel.log.entries.number
+        self._inner.over = self._inner.over or end
+        self._inner.wake()
+
     def close(self) -> None:
         """Leave; a subscriber that comes back by the same name goes on after what it acknowledged."""
         self._inner.close()
+        self.channel.connected.discard(self)

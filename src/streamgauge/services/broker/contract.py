@@ -1,4 +1,4 @@
-"""What a strategy does: facts change, and it says which rows of which channels came and went because of it."""
+"""What a strategy does: facts change, and it says which rows of which answers came and went because of it."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,12 +19,9 @@ class Publication:
 
 
 class Found(NamedTuple):
-    """Rows of an answer that came and went, for the channels that ask for it.
+    """Rows of an answer that came and went; ``causes`` are the publications of which one or more did it."""
 
-    ``causes`` are the publications of which one or more did it.
-    """
-
-    channels: tuple[str, ...]
+    name: str
     causes: tuple[int, ...]
     added: tuple[Row, ...]
     removed: tuple[Row, ...] = ()
@@ -33,6 +30,16 @@ class Found(NamedTuple):
     def size(self) -> int:
         """About how many bytes the rows take."""
         return 64 + sum(map(len, filter(None, chain(*self.added, *self.removed))))
+
+
+class Entry(NamedTuple):
+    """What the notification of a change says in every channel that asks for the answer; as in Notification."""
+
+    causes: tuple[int, ...]
+    added: tuple[Row, ...]
+    removed: tuple[Row, ...]
+    at: int
+    size: int
 
 
 class Notification(NamedTuple):
@@ -52,30 +59,31 @@ class Notification(NamedTuple):
 
 
 class Strategy(Protocol):
-    """How notifications are found. Facts are a set, answers are sets of rows. One thread at a time.
+    """How changes of answers are found. Facts are a set, answers are sets of rows. One thread at a time.
 
+    Each query is asked once by a name, however many channels ask it.
     ``complete`` is true when nothing is put off: what a publication causes is found before ``publish`` ends.
     """
 
     complete: bool
 
     def load(self, triples: Iterable[Triple]) -> None:
-        """Many facts are there, before there are channels."""
+        """Many facts are there, before anything is asked."""
         ...
 
-    def create(self, channel: str, form: QueryForm) -> tuple[str, ...]:
-        """A channel begins with the answer as it is, of which nobody is told; the variables of its rows.
+    def create(self, name: str, form: QueryForm) -> tuple[str, ...]:
+        """A query is asked from now on, with the answer as it is, of which nobody is told; the variables of its rows.
 
         ValueError is a sentence that says what of the query is not done.
         """
         ...
 
-    def drop(self, channel: str) -> None:
-        """A channel ends."""
+    def drop(self, name: str) -> None:
+        """It is asked no more."""
         ...
 
-    def rows(self, channel: str) -> Iterable[Row]:
-        """The rows of a channel's answer, as far as they have been found."""
+    def rows(self, name: str) -> Iterable[Row]:
+        """The rows of an answer, as far as they have been found."""
         ...
 
     def publish(self, publications: Sequence[Publication], now: float) -> Iterator[Found]:

@@ -115,7 +115,7 @@ class Guessing(Evaluating):
                 asked.shown.add(row)
                 learned.guessed.append(True)
                 learned.heuristic.learn(publication.added, row)
-                yield Found((name,), (publication.number,), (row,))
+                yield Found(name, (publication.number,), (row,))
 
     def _waits(self, learned: _Learned, now: float) -> bool:
         """Whether the share of guessed rows is high enough for the evaluation to wait, and the interval is not over."""
@@ -134,7 +134,7 @@ class Guessing(Evaluating):
                 for row in added[: self.settings.guesses]:
                     learned.heuristic.learn(publication.added, row)
         if added or removed:
-            yield Found((name,), causes, added, removed)
+            yield Found(name, causes, added, removed)
 
 
 def _testable(form: al.QueryForm) -> al.Pattern | None:

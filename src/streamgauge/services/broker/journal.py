@@ -2,10 +2,27 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from streamgauge.model.terms import Triple
-from streamgauge.services.broker.contract import Notification, Publication
+from streamgauge.services.broker.contract import Entry, Publication
+
+
+class Opened(NamedTuple):
+    """A channel: its notifications are the entries of ``log`` after number ``start``."""
+
+    name: str
+    query: str
+    log: int
+    start: int
+
+
+class Kept(NamedTuple):
+    """An entry of a log that some subscriber has not acknowledged."""
+
+    log: int
+    number: int
+    entry: Entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,17 +36,17 @@ class Subscriber:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """Publications with the keys that their publishers gave them, and the notifications that they caused.
+    """Publications with the keys that their publishers gave them, and the entries of logs that they caused.
 
-    ``lasts`` are the numbers of the last notifications of channels; ``acknowledged`` and, by channel, the number up to
-    which notifications need not be kept any more come along: to lose them does no harm.
+    ``lasts`` are the numbers of logs' last entries; ``acknowledged`` and, by log, the number up to which entries need
+    not be kept any more come along: to lose them does no harm.
     """
 
     publications: Sequence[tuple[Publication, str | None]] = ()
-    notifications: Sequence[Notification] = ()
-    lasts: Mapping[str, int] = field(default_factory=dict)
+    entries: Sequence[Kept] = ()
+    lasts: Mapping[int, int] = field(default_factory=dict)
     acknowledged: Sequence[Subscriber] = ()
-    settled: Mapping[str, int] = field(default_factory=dict)
+    settled: Mapping[int, int] = field(default_factory=dict)
 
 
 class Journal(Protocol):
@@ -39,20 +56,20 @@ class Journal(Protocol):
         """The explicit facts."""
         ...
 
-    def channels(self) -> list[tuple[str, str]]:
-        """Names and queries, in the order of their creation."""
+    def channels(self) -> list[Opened]:
+        """All of them, in the order of their creation."""
         ...
 
     def subscribers(self) -> list[Subscriber]:
         """All of them."""
         ...
 
-    def notifications(self) -> Iterator[Notification]:
-        """Those that are kept, in the order of their numbers in each channel."""
+    def entries(self) -> Iterator[Kept]:
+        """Those that are kept, in the order of their numbers in each log."""
         ...
 
-    def numbers(self) -> tuple[int, dict[str, int]]:
-        """The number of the last publication, and of the last notification of each channel."""
+    def numbers(self) -> tuple[int, dict[int, int]]:
+        """The number of the last publication, and of the last entry of each log."""
         ...
 
     def keys(self) -> list[tuple[str, int]]:
@@ -64,15 +81,15 @@ class Journal(Protocol):
         ...
 
     def accept(self, accepted: Accepted) -> None:
-        """Publications and notifications, all or nothing, with one synchronisation of the disk."""
+        """Publications and entries, all or nothing, with one synchronisation of the disk."""
         ...
 
-    def create(self, channel: str, query: str) -> None:
-        """A channel."""
+    def create(self, channel: Opened) -> None:
+        """A channel; its log is there from now on."""
         ...
 
-    def drop(self, channel: str) -> None:
-        """A channel, its subscribers and its notifications are gone."""
+    def drop(self, channel: str, log: int | None) -> None:
+        """A channel and its subscribers are gone, with them a log that is nobody's any more."""
         ...
 
     def subscribe(self, subscriber: Subscriber) -> None:
@@ -95,7 +112,7 @@ class Forgetful:
         """None."""
         return iter(())
 
-    def channels(self) -> list[tuple[str, str]]:
+    def channels(self) -> list[Opened]:
         """None."""
         return []
 
@@ -103,11 +120,11 @@ class Forgetful:
         """None."""
         return []
 
-    def notifications(self) -> Iterator[Notification]:
+    def entries(self) -> Iterator[Kept]:
         """None."""
         return iter(())
 
-    def numbers(self) -> tuple[int, dict[str, int]]:
+    def numbers(self) -> tuple[int, dict[int, int]]:
         """From the beginning."""
         return 0, {}
 
@@ -121,10 +138,10 @@ class Forgetful:
     def accept(self, accepted: Accepted) -> None:
         """Forgotten."""
 
-    def create(self, channel: str, query: str) -> None:
+    def create(self, channel: Opened) -> None:
         """Forgotten."""
 
-    def drop(self, channel: str) -> None:
+    def drop(self, channel: str, log: int | None) -> None:
         """Forgotten."""
 
     def subscribe(self, subscriber: Subscriber) -> None:

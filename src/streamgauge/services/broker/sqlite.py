@@ -11,18 +11,18 @@ from pathlib import Path
 from typing import Final
 
 from streamgauge.model.terms import Row, Triple
-from streamgauge.services.broker.contract import Notification
-from streamgauge.services.broker.journal import Accepted, Subscriber
+from streamgauge.services.broker.contract import Entry
+from streamgauge.services.broker.journal import Accepted, Kept, Opened, Subscriber
 
-_VERSION: Final = 1
+_VERSION: Final = 2
 _SCHEMA: Final = f"""
 CREATE TABLE fact (s TEXT, p TEXT, o TEXT, PRIMARY KEY (s, p, o)) WITHOUT ROWID;
 CREATE TABLE publication (number INTEGER PRIMARY KEY, key TEXT UNIQUE);
-CREATE TABLE channel (name TEXT PRIMARY KEY, query TEXT NOT NULL, last INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE log (number INTEGER PRIMARY KEY, last INTEGER NOT NULL);
+CREATE TABLE channel (name TEXT PRIMARY KEY, query TEXT NOT NULL, log INTEGER NOT NULL, start INTEGER NOT NULL);
 CREATE TABLE subscriber (channel TEXT, name TEXT, acknowledged INTEGER NOT NULL, PRIMARY KEY (channel, name))
   WITHOUT ROWID;
-CREATE TABLE notification (channel TEXT, number INTEGER, body TEXT NOT NULL, PRIMARY KEY (channel, number))
-  WITHOUT ROWID;
+CREATE TABLE entry (log INTEGER, number INTEGER, body TEXT NOT NULL, PRIMARY KEY (log, number)) WITHOUT ROWID;
 PRAGMA user_version = {_VERSION};
 """
 _SUBSCRIBE: Final = "INSERT OR REPLACE INTO subscriber VALUES (?, ?, ?)"
@@ -63,9 +63,10 @@ class SqliteJournal:
         """The explicit facts."""
         return iter(self._database.execute("SELECT s, p, o FROM fact"))
 
-    def channels(self) -> list[tuple[str, str]]:
-        """Names and queries."""
-        return self._database.execute("SELECT name, query FROM channel ORDER BY rowid").fetchall()
+    def channels(self) -> list[Opened]:
+        """All of them."""
+        found = self._database.execute("SELECT name, query, log, start FROM channel ORDER BY rowid")
+        return [Opened(*row) for row in found]
 
     def subscribers(self) -> list[Subscriber]:
         """All of them."""
@@ -73,15 +74,15 @@ class SqliteJournal:
             Subscriber(*row) for row in self._database.execute("SELECT channel, name, acknowledged FROM subscriber")
         ]
 
-    def notifications(self) -> Iterator[Notification]:
+    def entries(self) -> Iterator[Kept]:
         """Those that are kept."""
-        found = self._database.execute("SELECT channel, number, body FROM notification ORDER BY channel, number")
-        return (_notification(*row) for row in found)
+        found = self._database.execute("SELECT log, number, body FROM entry ORDER BY log, number")
+        return (Kept(log, number, _entry(body)) for log, number, body in found)
 
-    def numbers(self) -> tuple[int, dict[str, int]]:
-        """The last numbers of publications, and of notifications by channel."""
+    def numbers(self) -> tuple[int, dict[int, int]]:
+        """The last numbers of publications, and of entries by log."""
         (last,) = self._database.execute("SELECT max(number) FROM publication").fetchone()
-        return last or 0, dict(self._database.execute("SELECT name, last FROM channel"))
+        return last or 0, dict(self._database.execute("SELECT number, last FROM log"))
 
     def keys(self) -> list[tuple[str, int]]:
         """The keys that are remembered."""
@@ -103,21 +104,25 @@ class SqliteJournal:
                 self._database.execute("INSERT INTO publication VALUES (?, ?)", (publication.number, key))
             newest = accepted.publications[-1][0].number if accepted.publications else 0
             self._database.execute("DELETE FROM publication WHERE number <= ?", (newest - self._keys,))
-            notes = accepted.notifications
-            run("INSERT INTO notification VALUES (?, ?, ?)", ((n.channel, n.number, _body(n)) for n in notes))
-            run("UPDATE channel SET last = ? WHERE name = ?", ((last, name) for name, last in accepted.lasts.items()))
+            kept = accepted.entries
+            run("INSERT INTO entry VALUES (?, ?, ?)", ((each.log, each.number, _body(each.entry)) for each in kept))
+            run("UPDATE log SET last = ? WHERE number = ?", ((last, log) for log, last in accepted.lasts.items()))
             run(_SUBSCRIBE, ((each.channel, each.name, each.acknowledged) for each in accepted.acknowledged))
-            run("DELETE FROM notification WHERE channel = ? AND number <= ?", accepted.settled.items())
+            run("DELETE FROM entry WHERE log = ? AND number <= ?", accepted.settled.items())
 
-    def create(self, channel: str, query: str) -> None:
-        """A channel."""
-        self._write("INSERT INTO channel (name, query) VALUES (?, ?)", channel, query)
+    def create(self, channel: Opened) -> None:
+        """A channel, and its log when it is the first."""
+        with self._all():
+            self._database.execute("INSERT OR IGNORE INTO log VALUES (?, ?)", (channel.log, channel.start))
+            self._database.execute("INSERT INTO channel VALUES (?, ?, ?, ?)", channel)
 
-    def drop(self, channel: str) -> None:
+    def drop(self, channel: str, log: int | None) -> None:
         """A channel is gone with all that belongs to it."""
         with self._all():
-            for table, column in (("channel", "name"), ("subscriber", "channel"), ("notification", "channel")):
+            for table, column in (("channel", "name"), ("subscriber", "channel")):
                 self._database.execute(f"DELETE FROM {table} WHERE {column} = ?", (channel,))
+            for table, column in (("log", "number"), ("entry", "log")):
+                self._database.execute(f"DELETE FROM {table} WHERE {column} = ?", (log,))
 
     def subscribe(self, subscriber: Subscriber) -> None:
         """A subscriber, and from where it begins."""
@@ -159,14 +164,13 @@ class _Transaction:
             raise JournalError(f"{self._path}: could not be written: {error}") from error
 
 
-def _body(notification: Notification) -> str:
-    parts = notification[2:]
-    return json.dumps(parts, ensure_ascii=False, separators=(",", ":"))
+def _body(entry: Entry) -> str:
+    return json.dumps(entry, ensure_ascii=False, separators=(",", ":"))
 
 
-def _notification(channel: str, number: int, body: str) -> Notification:
+def _entry(body: str) -> Entry:
     causes, added, removed, at, size = json.loads(body)
-    return Notification(channel, number, tuple(causes), _rows(added), _rows(removed), at, size)
+    return Entry(tuple(causes), _rows(added), _rows(removed), at, size)
 
 
 def _rows(rows: Iterable[list[str | None]]) -> tuple[Row, ...]:

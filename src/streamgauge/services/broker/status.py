@@ -14,21 +14,21 @@ def status(channel: Channel) -> dict[str, object]:
         "channel": channel.name,
         "query": channel.query,
         "variables": list(channel.variables),
-        "notification": channel.notifications.number,
+        "notification": channel.number,
         "subscribers": len(channel.acknowledged),
-        "connections": channel.notifications.subscribers,
+        "connections": len(channel.connected),
     }
 
 
 def metrics(broker: Broker, hooks: Hooks) -> Iterator[Metric]:
     """Counts of the whole broker; channels are too many to be counted by name."""
     channels = broker.channels()
-    told = sum(each.notifications.number for each in channels)
-    kept = sum(each.notifications.bytes for each in channels)
+    told = sum(each.number for each in channels)
+    kept = sum(log.entries.bytes for log in {each.log for each in channels})
     for name, about, value in (
         ("channels", "Channels.", len(channels)),
         ("subscribers", "Subscribers by name.", sum(len(each.acknowledged) for each in channels)),
-        ("connections", "Who is connected.", sum(each.notifications.subscribers for each in channels)),
+        ("connections", "Who is connected.", sum(len(each.connected) for each in channels)),
         ("notifications", "Notifications of the channels that are there.", told),
         ("kept_bytes", "What is kept of notifications.", kept),
         ("waiting", "Publications that wait.", broker.waiting),

@@ -86,6 +86,12 @@ class Answers(Generic[Line]):
         """How many take answers now."""
         return len(self._subscribers)
 
+    @property
+    def oldest(self) -> int:
+        """The number of the oldest answer that is kept, or of the next one."""
+        kept = self._kept
+        return kept[0].number if kept else self.number + 1
+
     def add(self, line: Line, size: int) -> int:
         """A new answer of ``size`` bytes: kept, the oldest let go, subscribers woken; returns its number."""
         with self._lock:
@@ -108,8 +114,7 @@ class Answers(Generic[Line]):
         A number that was never given out, as from before a restart, begins with the oldest kept.
         """
         with self._lock:
-            oldest = self._kept[0].number if self._kept else self.number + 1
-            place = self.number if after is None else after if 0 <= after <= self.number else oldest - 1
+            place = self.number if after is None else after if 0 <= after <= self.number else self.oldest - 1
             subscription = Subscription(self, place, wake)
             subscription.over = self._over
             self._subscribers[id(subscription)] = subscription
@@ -127,8 +132,7 @@ class Answers(Generic[Line]):
     def missed(self, place: int) -> int:
         """How many answers after a place were let go."""
         with self._lock:
-            oldest = self._kept[0].number if self._kept else self.number + 1
-            return max(0, oldest - place - 1)
+            return max(0, self.oldest - place - 1)
 
     def leave(self, subscription: Subscription[Line]) -> None:
         """A subscriber goes."""

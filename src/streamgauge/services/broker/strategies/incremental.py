@@ -16,43 +16,41 @@ def start(rules: Rules) -> "Incremental":
 
 
 class Incremental:
-    """Channels on queries over standing facts; those that ask the same share its answer."""
+    """Queries over standing facts."""
 
     complete = True
 
     def __init__(self, rules: Rules) -> None:
         self._driver = Landmark(rules)
         self._standing: dict[str, Standing] = {}
-        self._channels: dict[Standing, tuple[str, ...]] = {}
+        self._names: dict[Standing, str] = {}
 
     def load(self, triples: Iterable[Triple]) -> None:
         """Many facts are there."""
         self._driver.load(triples)
 
-    def create(self, channel: str, form: QueryForm) -> tuple[str, ...]:
-        """A channel begins; UnsupportedError names what of its query is not kept incrementally."""
-        standing = self._standing[channel] = self._driver.ask(form)
-        self._channels[standing] = (*self._channels.get(standing, ()), channel)
+    def create(self, name: str, form: QueryForm) -> tuple[str, ...]:
+        """A query is asked; UnsupportedError names what of it is not kept incrementally."""
+        standing = self._standing[name] = self._driver.ask(form)
+        self._names[standing] = name
         return standing.kept.variables
 
-    def drop(self, channel: str) -> None:
-        """A channel ends."""
-        standing = self._standing.pop(channel)
-        self._channels[standing] = tuple([name for name in self._channels[standing] if name != channel])
-        if not self._channels[standing]:
-            del self._channels[standing]
-        self._driver.end(standing)
+    def drop(self, name: str) -> None:
+        """It is asked no more."""
+        standing = self._standing.pop(name)
+        del self._names[standing]
+        standing.end()
 
-    def rows(self, channel: str) -> Iterable[Row]:
-        """The rows of a channel's answer."""
-        return [row for row, count in self._standing[channel].kept.solutions().items() if count > 0]
+    def rows(self, name: str) -> Iterable[Row]:
+        """The rows of an answer."""
+        return [row for row, count in self._standing[name].kept.solutions().items() if count > 0]
 
     def publish(self, publications: Sequence[Publication], now: float) -> Iterator[Found]:  # noqa: ARG002
         """Each publication's own differences."""
         for each in publications:
             cause = (each.number,)
             for standing, found in self._driver.change(each.added, each.removed):
-                yield Found(self._channels[standing], cause, found.added, found.removed)
+                yield Found(self._names[standing], cause, found.added, found.removed)
 
     def evaluate(self, now: float) -> Iterator[Found]:  # noqa: ARG002
         """Nothing is put off."""

@@ -29,7 +29,7 @@ class Reevaluate(Evaluating):
         for name, asked in self.channels.items():
             added, removed = self.differences(asked)
             if added or removed:
-                yield Found((name,), causes, added, removed)
+                yield Found(name, causes, added, removed)
 
     def evaluate(self, now: float) -> Iterator[Found]:  # noqa: ARG002
         """Nothing is put off."""
