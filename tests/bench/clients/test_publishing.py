@@ -32,6 +32,6 @@ def test_a_broker_is_told_what_is_over_and_all_that_holds():
 def test_what_was_not_taken_is_told():
     publisher = Publisher("http://127.0.0.1:9", replaced(updates(elements(1, 1000), 500)), 0)
     publisher.start()
-    publisher.end()
+    publisher.join()
     with pytest.raises(ProgramError, match="publishing failed: Connect"):
         publisher.check("x")
