@@ -11,6 +11,7 @@ from rich.table import Table
 
 from streamgauge import workloads as registry
 from streamgauge.cli.annotated import styles, write
+from streamgauge.cli.closing import GRAPH, closed, graph, read_axioms, write_lines
 from streamgauge.cli.spark import spark
 from streamgauge.model.terms import Triple
 from streamgauge.services.fragments.annotations import UnknownMethodError
@@ -21,7 +22,6 @@ from streamgauge.wire.stream import elements
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-GRAPH = "ntriples"
 _DAY = datetime(2014, 12, 6)
 """The day of the recorded trains, which departures' times are of."""
 
@@ -43,6 +43,13 @@ def generate(
     annotated: Annotated[
         str | None, typer.Option(help="Methods of time annotation, or all: data sets in a folder.")
     ] = None,
+    closure: Annotated[
+        str | None,
+        typer.Option(help="Also what follows: rules (all that queries need) or full (owl:Thing, unnamed ones)."),
+    ] = None,
+    ontology: Annotated[
+        Path | None, typer.Option(help="Its axioms, for --closure; the workload's own unless given.")
+    ] = None,
     begins: Annotated[datetime, typer.Option(help="When the stream's time 0 is, for annotations (UTC).")] = _DAY,
     master: Annotated[str | None, typer.Option(help="Spark master, local[*] unless given.")] = None,
 ) -> None:
@@ -52,6 +59,7 @@ def generate(
     if format not in (known := ("parquet", GRAPH, *stream_formats())):
         raise typer.BadParameter(f"no stream format {format!r}: there are {', '.join(known)}")
     wanted = None if annotated is None else _styles(annotated)
+    rules = read_axioms(module, closure, ontology, format if wanted is None else "--annotated")
     if out.exists():
         raise FormatError(f"{out} is there already: remove it or name another place")
     table = module.generate(spark(master), seed, partitions=None, **given)
@@ -61,7 +69,7 @@ def generate(
             table.write.mode("error").parquet(str(out))
             return
         if wanted is None and format == GRAPH:
-            write_graph(table, out)
+            write_lines(graph(table) if rules is None else closed(table, rules, console), out)
             return
         found = elements(table.orderBy("sequence", "position").toArrow())
         if wanted is None:
@@ -70,14 +78,6 @@ def generate(
         make = getattr(module, "static", None)
         still = _triples(make(spark(master), seed, partitions=None, **given)) if make is not None else []
         write(found, still, out, wanted, int(begins.replace(tzinfo=UTC).timestamp() * 1000))
-
-
-def write_graph(table: "DataFrame", out: Path) -> None:
-    """The triples of a stream as one N-Triples file, sorted by bytes, each once."""
-    lines = table.selectExpr("concat_ws(' ', subject, predicate, object, '.') line").distinct().sort("line")
-    with out.open("x", encoding="utf-8", newline="\n") as file:
-        for row in lines.toLocalIterator():
-            file.write(f"{row.line}\n")
 
 
 def _styles(named: str) -> list[Style]:

@@ -1,0 +1,81 @@
+"""Triples of a workload as one sorted file, with what an ontology derives of them (``generate --closure``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import typer
+
+from streamgauge.compute.reasoning import OntologyError, Rules, read_rules
+from streamgauge.compute.reasoning.ontology import Extent
+from streamgauge.wire.formats import FormatError, read_triples
+from streamgauge.workloads import Workload
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from rich.console import Console
+
+GRAPH: Final = "ntriples"
+_EXTENTS: Final[dict[str, Extent]] = {"rules": "named", "full": "full"}
+_LINES = "concat_ws(' ', subject, predicate, object, '.') line"
+_ROWS = 250_000
+"""Lines that one task sorts, about, where there are many."""
+
+
+def read_axioms(workload: Workload, closure: str | None, ontology: Path | None, format_: str) -> Rules | None:
+    """The rules of ``--closure``, ``None`` without it; BadParameter or FormatError says what does not go together."""
+    if closure is None:
+        if ontology is not None:
+            raise typer.BadParameter("an ontology is for --closure rules or --closure full", param_hint="--ontology")
+        return None
+    if closure not in _EXTENTS:
+        raise typer.BadParameter(f"no closure {closure!r}: there are {', '.join(_EXTENTS)}", param_hint="--closure")
+    if format_ != GRAPH:
+        raise typer.BadParameter(f"a closure is written with --format {GRAPH}, not {format_}", param_hint="--closure")
+    file = ontology or getattr(workload, "ONTOLOGY", None)
+    if file is None:
+        said = f"the workload {workload.NAME} has no ontology: name one with --ontology FILE"
+        raise typer.BadParameter(said, param_hint="--closure")
+    try:
+        return read_rules(read_triples(file), _EXTENTS[closure])
+    except OntologyError as error:
+        raise FormatError(f"{file}: {error}") from error
+
+
+def graph(table: DataFrame) -> DataFrame:
+    """The triples of a stream as sorted lines, each once."""
+    return table.selectExpr(_LINES).distinct().sort("line")
+
+
+def closed(table: DataFrame, rules: Rules, console: Console) -> DataFrame:
+    """The triples of a stream and what follows from them as sorted lines; says how far it is."""
+    from pyspark import StorageLevel
+
+    from streamgauge.compute.spark.entailment import entailed
+
+    def tell(number: int, new: int) -> None:
+        console.print(f"round {number}: {new:,} facts that may bring more")
+
+    stated = table.selectExpr("subject", "predicate", "object", "0 lo", "0 hi").persist(StorageLevel.DISK_ONLY)
+    console.print(f"{stated.count():,} statements")
+    lines = entailed(table.sparkSession, stated, rules, tell).selectExpr(_LINES).persist(StorageLevel.DISK_ONLY)
+    count = lines.count()
+    console.print(f"{count:,} triples with what follows from them")
+    return lines.repartitionByRange(1 + count // _ROWS, "line").sortWithinPartitions("line")
+
+
+def write_lines(ordered: DataFrame, out: Path) -> None:
+    """Sorted lines as one file."""
+    with out.open("x", encoding="utf-8", newline="\n") as file:
+        for row in ordered.mapInArrow(_texts, "text string").toLocalIterator():
+            file.write(row.text)
+
+
+def _texts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The lines of each batch as one text."""
+    for batch in batches:
+        if batch.num_rows:
+            yield pa.RecordBatch.from_pydict({"text": ["\n".join([*batch.column(0).to_pylist(), ""])]})
