@@ -6,7 +6,6 @@ CPU is user + system time of the process tree with the JVM; the second half of t
 
 import argparse
 import os
-import shutil
 import tempfile
 import time
 from itertools import pairwise
@@ -103,11 +102,8 @@ def main() -> None:
     parser.add_argument("--query", choices=SELECTS, default="select")
     parser.add_argument("--without-live", action="store_true")
     arguments = parser.parse_args()
-    root = Path(tempfile.mkdtemp(prefix="spark-engine-"))
-    try:
-        compare(root, arguments)
-    finally:
-        shutil.rmtree(root)
+    with tempfile.TemporaryDirectory() as root:
+        compare(Path(root), arguments)
 
 
 def compare(root: Path, arguments: argparse.Namespace) -> None:

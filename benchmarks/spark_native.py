@@ -100,11 +100,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=100)
     parser.add_argument("--stream", type=Path)
     arguments = parser.parse_args()
-    root = Path(tempfile.mkdtemp(prefix="spark-native-"))
-    try:
-        compare(root, arguments)
-    finally:
-        shutil.rmtree(root)
+    with tempfile.TemporaryDirectory() as root:
+        compare(Path(root), arguments)
 
 
 def compare(root: Path, arguments: argparse.Namespace) -> None:

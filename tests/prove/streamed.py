@@ -1,6 +1,7 @@
 """`streamgauge stream` as processes that tests start, kill and start again, and what its run folder says."""
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -84,6 +85,20 @@ class Streamed:
                 return True
             time.sleep(0.02)
         return False
+
+    def killed(self, name: str, draws: random.Random, kills: int) -> list[tuple[int, int]]:
+        """Kill it at so many drawn points, and let it finish; the points: batches begun and committed."""
+        points: list[tuple[int, int]] = []
+        for number in range(kills):
+            process = self.start()
+            self.wait_for(self.progress()[0] + draws.randint(1, 2), process)
+            time.sleep(draws.uniform(0, 1.2))
+            assert process.poll() is None, f"the stream is too short for so many kills: it ended before number {number}"
+            points.append(self.progress())
+            kill(process)
+            print(f"{name}: killed at {points[-1]}", file=sys.stderr, flush=True)
+        assert self.finish() == 0, self.words()[-2000:]
+        return points
 
     def reports(self) -> list[tuple[int, tuple[int, int], Counter]]:
         """What the run folder says, report by report."""

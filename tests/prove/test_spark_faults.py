@@ -3,14 +3,12 @@
 import os
 import random
 import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
-from tests.prove.streamed import Streamed, kill, observed
+from tests.prove.streamed import Streamed, observed
 from tests.prove.weathered import late_stream
 
 pytestmark = pytest.mark.prove
@@ -31,22 +29,13 @@ def source(tmp_path_factory) -> Path:
 def test_killed_at_random_points_every_answer_is_there_once(name, source, tmp_path, capsys):
     text, watermark = JOBS[name]
     job = Streamed(tmp_path, source, text, ("--watermark", watermark, "--files", "1"))
-    draws, points = random.Random(name), []
-    for _ in range(KILLS):
-        process = job.start()
-        job.wait_for(job.progress()[0] + draws.randint(1, 2), process)
-        time.sleep(draws.uniform(0, 1.2))
-        points.append(job.progress() if process.poll() is None else None)
-        kill(process)
-        print(f"{name}: killed at {points[-1]}", file=sys.stderr, flush=True)
-    assert job.finish() == 0, job.words()[-2000:]
+    points = job.killed(name, random.Random(name), KILLS)
     late = pq.read_table(job.answers / "batches.parquet")["late"]
     with capsys.disabled():
         print(
             f"\n{name}: killed at (begun, committed) {points}; {len(job.reports())} reports, "
             f"{sum(late.to_pylist())} elements late"
         )
-    assert None not in points, "the stream is too short for so many kills"
     assert job.reports() == job.expected()
 
 

@@ -1,8 +1,6 @@
 """`streamgauge stream` from a real Kafka broker, killed in the middle again and again: every answer is there once."""
 
 import random
-import sys
-import time
 from dataclasses import replace
 
 import pytest
@@ -10,7 +8,7 @@ import pytest
 from streamgauge.sources import open_sink
 from streamgauge.wire.lines import encode_element
 from streamgauge.wire.stream import elements
-from tests.prove.streamed import Streamed, kill, observed
+from tests.prove.streamed import Streamed, observed
 from tests.prove.weathered import late_stream
 from tests.sources.conftest import kafka, kafka_jars
 
@@ -26,20 +24,11 @@ def test_killed_in_the_middle_of_a_topic_every_answer_is_there_once(kafka, tmp_p
     came = list(elements(late_stream(tmp_path / "stream", 60)))
     url = f"kafka://127.0.0.1:{kafka.port}/{kafka.topic(partitions=2)}?from=earliest"
     job = Streamed(tmp_path, url, observed("RSTREAM", 5, 2), ("--watermark", "4s", "--messages", "150"))
-    draws, points = random.Random(7), []
     sink = open_sink(url.partition("?")[0])
     for element in came:
         sink.send(encode_element(element), key=str(element.sequence))
     assert sink.close().undelivered == 0
-    for _ in range(KILLS):
-        process = job.start()
-        job.wait_for(job.progress()[0] + draws.randint(1, 2), process)
-        time.sleep(draws.uniform(0, 1.2))
-        points.append(job.progress() if process.poll() is None else None)
-        kill(process)
-        print(f"topic: killed at {points[-1]}", file=sys.stderr, flush=True)
-    assert job.finish() == 0, job.words()[-2000:]
-    assert None not in points, "the stream is too short for so many kills"
+    points = job.killed("topic", random.Random(7), KILLS)
     landed = list(elements(job.checkpoint / "landed"))
     assert sorted(each.added for each in landed) == sorted(each.added for each in came), "nothing lost, nothing twice"
     whole = replace(job, source=job.checkpoint / "landed")
