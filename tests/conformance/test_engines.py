@@ -46,6 +46,14 @@ def test_live_passes_every_case_under_every_profile():
     assert all(any(reason in sentence for reason in reasons) for sentence in refused(found))
 
 
+def test_the_broker_passes_every_case_that_it_takes():
+    found = certified(engine("broker"))
+    assert bad(found) == []
+    assert found.counts()[Standing.PASSED] >= 20
+    reasons = ("semantics of its own", "based window")
+    assert all(any(reason in sentence for reason in reasons) for sentence in refused(found))
+
+
 @pytest.mark.parametrize(
     ("program", "file"), [(sys.executable, "minimal.py"), ("node", "minimal.js")], ids=["python", "javascript"]
 )

@@ -1,0 +1,155 @@
+"""The broker as an engine: what comes is published, what ends is deleted, each change of the answer is told."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any, Final, TypeAlias
+
+from streamgauge.compute.reasoning.closure import NO_RULES
+from streamgauge.engines import Emit, Session
+from streamgauge.model.algebra import Select
+from streamgauge.model.answer import Answer
+from streamgauge.model.element import StreamElement
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.semantics import R2S, Semantics
+from streamgauge.model.terms import Row, Triple
+from streamgauge.query.printer import sparql
+from streamgauge.semantics.profiles import SENS
+from streamgauge.semantics.refusal import OutOfOrderError, StreamNameError, meaningless
+from streamgauge.services.broker.broker import Broker
+from streamgauge.services.broker.limits import Limits
+from streamgauge.services.broker.strategies import begin
+
+EVALUATOR = "changes"
+PROFILES = ("sens",)
+
+STRATEGY: Final = "incremental"
+LIMITS: Final = Limits(graph=2_000_000)
+
+_FREE = ("name", "r2s", "r2s_able", "t0", "time_unit", "since", "grain", "partial_head", "scope", "due")
+_CHOSEN: Final[dict[str, Any]] = {name: getattr(SENS, name) for name in _FREE}
+"""Choices that a query may make otherwise, or that make no difference to facts that stand until they are deleted."""
+
+_CHANNEL: Final = "asked"
+
+
+def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
+    """``None``, or the sentence why this query cannot be answered under the semantics."""
+    if replace(semantics, **_CHOSEN) != SENS:
+        return f"the broker has semantics of its own: take {', '.join(PROFILES)}, not {semantics.name}"
+    if reason := meaningless(query, semantics):
+        return reason
+    r2s = query.r2s or semantics.r2s
+    if r2s not in SENS.r2s_able:
+        return f"{r2s}: a broker tells what changes, ask for {' or '.join(sorted(SENS.r2s_able))}"
+    for each in query.windows:
+        if each.window.kind != "landmark":
+            return f"a {each.window.kind}-based window: facts stand until they are deleted, ask for a landmark window"
+        if each.name is not None:
+            return "a named window: the facts of a broker are in one graph, write every pattern inside of WINDOW"
+    return _refuse_form(query)
+
+
+def _refuse_form(query: ContinuousQuery) -> str | None:
+    if not isinstance(query.form, Select):
+        return "a channel is a SELECT: ASK and CONSTRUCT have no rows to tell of"
+    try:
+        begin(STRATEGY, NO_RULES).create(_CHANNEL, query.form)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def start(query: ContinuousQuery, semantics: Semantics, emit: Emit) -> Session:
+    """Begin to answer; ValueError for what is refused."""
+    if reason := refuse(query, semantics):
+        raise ValueError(reason)
+    return Published(query, semantics, emit)
+
+
+class Published:
+    """A broker with one channel; what comes and ends up to a tick is one publication. Times are ms of the stream."""
+
+    def __init__(self, query: ContinuousQuery, semantics: Semantics, emit: Emit) -> None:
+        self._semantics, self._emit = semantics, emit
+        self._r2s = query.r2s or semantics.r2s
+        self._streams = Counter(each.stream for each in query.windows)
+        self._static = frozenset(query.static)
+        self._copies: Counter[Triple] = Counter()
+        self._due: dict[int, list[tuple[int, tuple[Triple, ...]]]] = defaultdict(list)
+        self._now, self._next = semantics.t0, semantics.t0 + semantics.time_unit
+        self._heard, self._begun, self._foreign = False, False, ""
+        self._broker = Broker(begin(STRATEGY, NO_RULES), lambda: self._next, lambda: self._next / 1000, limits=LIMITS)
+        self._variables = self._broker.create_channel(_CHANNEL, sparql(query.form))
+        self._subscribed = self._broker.listen(_CHANNEL, self._tell)
+
+    def push(self, element: StreamElement) -> None:
+        """Facts come, after what was due before them."""
+        if element.stream not in self._streams:
+            self._foreign = element.stream
+            return
+        if element.time < self._now:
+            raise OutOfOrderError(f"element {element.sequence} goes back to {element.time} ms: sort the stream")
+        self._heard = True
+        self._publish_before(element.time)
+        if element.time < self._semantics.t0:
+            return
+        self._due[self._tick(element.time)].append((1, element.added))
+        if element.until is not None:
+            self._due[self._tick(element.until)].append((-1, element.added))
+
+    def advance(self, time: int) -> None:
+        """All that is at a time or before has come."""
+        self._publish_before(time + 1)
+
+    def close(self) -> None:
+        """The broker ends; StreamNameError when elements came, but not one that is asked for."""
+        self._broker.close()
+        if self._foreign and not self._heard:
+            raise StreamNameError(self._streams, self._foreign)
+
+    def _tick(self, time: int) -> int:
+        """The first tick at which a change at a time (ms) is seen."""
+        t0, unit = self._semantics.t0, self._semantics.time_unit
+        return t0 + unit * max(1, -((t0 - time) // unit))
+
+    def _publish_before(self, time: int) -> None:
+        """Publish what is due at the ticks before a time (ms)."""
+        self._now = max(self._now, time)
+        for tick in sorted(each for each in self._due if each < time):
+            self._next = tick
+            came, gone = self._moved(self._due.pop(tick))
+            if came or gone:
+                first = self._static if not self._begun else frozenset()
+                self._begun = True
+                self._broker.update(first | came - self._static, gone - self._static)
+
+    def _moved(self, changes: Iterable[tuple[int, tuple[Triple, ...]]]) -> tuple[frozenset[Triple], frozenset[Triple]]:
+        """The facts that come with their first copy, and those that go with their last."""
+        copies, before = self._copies, dict[Triple, int]()
+        for sign, triples in changes:
+            for triple in dict.fromkeys(triples):
+                before.setdefault(triple, copies[triple])
+                copies[triple] += sign
+        came = frozenset(triple for triple, had in before.items() if not had and copies[triple])
+        gone = frozenset(triple for triple, had in before.items() if had and not copies[triple])
+        for triple in gone:
+            del copies[triple]
+        return came, gone
+
+    def _tell(self) -> None:
+        since = self._semantics.since
+        for each in self._subscribed.take():
+            added, removed = _SENT[self._r2s](each.added, each.removed)
+            if (added or removed) and (since is None or self._next >= since):
+                scope = (self._semantics.t0, self._next)
+                self._emit(Answer(self._variables, added, removed, instant=self._next, scope=scope))
+
+
+Rows: TypeAlias = tuple[Row, ...]
+
+_SENT: Final[dict[R2S, Callable[[Rows, Rows], tuple[Rows, Rows]]]] = {
+    R2S.ISTREAM: lambda added, _removed: (added, ()),
+    R2S.DSTREAM: lambda _added, removed: (removed, ()),
+    R2S.CHANGES: lambda added, removed: (added, removed),
+}
