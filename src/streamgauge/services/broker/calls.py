@@ -171,13 +171,14 @@ class Hearing:
             if event.name == "missed":
                 self.missed += int(json.loads(event.data)["missed"])
             elif event.name == "message":
-                told = _told(json.loads(event.data))
+                told = read_told(json.loads(event.data))
                 if self.last is None or told.number > self.last:
                     self.last = told.number
                     yield told
 
 
-def _told(said: Mapping[str, Any]) -> Told:
+def read_told(said: Mapping[str, Any]) -> Told:
+    """A notification from its JSON."""
     columns, added = rows(said["added"])
     _, removed = rows(said["removed"])
     causes = tuple(said["publications"])
