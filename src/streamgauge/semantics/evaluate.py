@@ -56,7 +56,10 @@ class Snapshot:
 
     def rows(self, contents: Contents) -> tuple[Row, ...]:
         """The answer over what the windows hold (and the static data), as canonical rows in pyoxigraph's order."""
-        store = self._store(contents)
+        return self.rows_of(self._store(contents))
+
+    def rows_of(self, store: ox.Store) -> tuple[Row, ...]:
+        """The answer over a store that holds what the windows hold, as ``rows`` would put it there."""
         self._doubts.refuse(store)
         if self._matches is not None and not bool(store.query(self._matches)):
             return self._over_nothing()
