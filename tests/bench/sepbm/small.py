@@ -1,6 +1,6 @@
 """A small configuration: students of a department come and go, and what the channels are due, from scratch."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from streamgauge.bench.sepbm.contract import Channel, Due
@@ -62,3 +62,10 @@ def net(heard):
         for row in each.removed:
             found[each.channel, row] = found.get((each.channel, row), 0) - 1
     return {key: count for key, count in found.items() if count}
+
+
+def on_disk(folder, small):
+    """The same, with base load and ontology in files, for systems that are programs."""
+    for name, triples in (("base.nt", BASE), ("ontology.nt", ONTOLOGY)):
+        (folder / name).write_text("".join(f"{s} {p} {o} .\n" for s, p, o in triples), encoding="utf-8")
+    return replace(small, folder=folder)

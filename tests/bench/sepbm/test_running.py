@@ -203,7 +203,7 @@ def test_a_system_that_fails_is_told_of(monkeypatch, operation):
     recording = run(Small(), "odd", {}, Plan())
     assert recording.failure.endswith("the engine is out of oil")
     assert system.closed
-    acknowledged = {"settle": 1, "finish": len(Small().publications), "close": len(Small().publications)}
+    acknowledged = {"finish": len(Small().publications), "close": len(Small().publications)}
     assert len(recording.published) == acknowledged.get(operation, 0)
 
 

@@ -132,7 +132,7 @@ class System(Protocol):
         ...
 
     def settle(self) -> None:
-        """Return when what is acknowledged has been processed and what it led to has been told.
+        """Return when what is acknowledged has been processed and what it led to has been told; also called before.
 
         What the system puts off, as those do that guess, may stay put off.
         """

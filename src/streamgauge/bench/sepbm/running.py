@@ -109,12 +109,13 @@ def run(
     kept = Kept(sequence, times.clock)
     _measured(system, _Script(configuration, chosen, sequence, plan), kept, times, progress)
     kept.check(width)
+    order = {channel: place for place, channel in enumerate(width)}
     return Recording(
         name,
         dict(options),
         tuple(width),
         kept.published(),
-        tuple(sorted(kept.heard, key=attrgetter("received"))),
+        tuple(sorted(kept.heard, key=lambda each: (each.received, order[each.channel]))),
         tuple(kept.samples),
         kept.started,
         ((kept.started or times.clock()) - kept.began) / 1e9,
@@ -249,6 +250,7 @@ def _perform(system: System, script: _Script, kept: Kept, times: Times) -> None:
         for channel in script.channels:
             for subscriber in range(script.plan.subscribers):
                 system.subscribe(channel.name, kept.hear(subscriber))
+        system.settle()
         with _collected():
             kept.doing, kept.started = "sequence", kept.clock()
             _publish(system, script, kept, times)
