@@ -128,8 +128,7 @@ class Bags:
         self._doubtful = doubtful
         self._counts: tuple[dict[int, Counter[Row]], dict[int, Counter[Row]]] = {}, {}
         self.similarity = lru_cache(maxsize=1 << 18)(self._similarity)
-        plain = not (computed or any(map(has_blanks, (*expected, *actual, *doubtful))))
-        self._plain = plain
+        self._blank = any(map(has_blanks, (*expected, *actual, *doubtful)))
 
     def overlap(self, i: int, j: int) -> Overlap:
         """Expected bag i beside received bag j."""
@@ -140,8 +139,11 @@ class Bags:
 
     def _similarity(self, i: int, j: int) -> float:
         expected, actual = len(self._expected[i]), len(self._actual[j])
-        if self._plain and not self._doubt(i):
-            return similarity(self._common(i, j), expected, actual)
+        if not self._blank and not self._doubt(i):
+            if not self._computed:
+                return similarity(self._common(i, j), expected, actual)
+            if expected == actual == 1:
+                return float(alike(self._expected[i][0], self._actual[j][0], self._computed))
         both = self.overlap(i, j)
         return similarity(both.common, expected, actual - both.undecided)
 
@@ -167,14 +169,20 @@ def close(expected: Term | None, actual: Term | None) -> bool:
     """Whether two computed terms are equal: the same term, or numbers within the looser datatype's tolerance."""
     if expected == actual:
         return True
-    left, right = number(expected), number(actual)
+    (left, loose), (right, looser) = _measured(expected), _measured(actual)
     if left is None or right is None:
         return False
     difference = abs(left - right)
-    relative = max(TOLERANCE.get(datatype(term) or "", Decimal(0)) for term in (expected or "", actual or ""))
+    relative = max(loose, looser)
     if relative:
         return difference <= relative * max(abs(left), abs(right))
     return difference <= _DECIMAL_DIGITS * max(Decimal(1), abs(left))
+
+
+@lru_cache(maxsize=1 << 16)
+def _measured(term: Term | None) -> tuple[Decimal | None, Decimal]:
+    """A term's number and its datatype's tolerance; aligning compares each with many others."""
+    return number(term), TOLERANCE.get(datatype(term or "") or "", Decimal(0))
 
 
 def number(term: Term | None) -> Decimal | None:
