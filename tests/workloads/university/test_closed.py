@@ -1,0 +1,170 @@
+"""What follows from universities: the closure on Spark of our own data, and the twenty queries answered from it."""
+
+import csv
+import gzip
+import json
+
+import pytest
+from pyspark import StorageLevel
+from typer.testing import CliRunner
+
+from streamgauge.cli.main import app
+from streamgauge.compute.reasoning import Closure, Rules, read_rules
+from streamgauge.compute.spark.answers import Means, answers
+from streamgauge.compute.spark.entailment import entailed
+from streamgauge.compute.spark.profile import profiled
+from streamgauge.model.report import DueReport, View
+from streamgauge.query import parse_sparql
+from streamgauge.services.broker.broker import Broker
+from streamgauge.services.broker.strategies import begin
+from streamgauge.wire.formats import FormatError, read_triples
+from streamgauge.workloads import load, queries, query_text
+from streamgauge.workloads.university.tables import described
+from tests.compute.reasoning.naive import closure
+from tests.services.broker.world import Clock
+
+UNIVERSITY = load("university")
+NAMES = queries(UNIVERSITY)
+OWN = """@prefix om: <http://knoesis.wright.edu/ssw/ont/sensor-observation.owl#> .
+@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> . @prefix owl: <http://www.w3.org/2002/07/owl#> .
+om:MeasureData rdfs:subClassOf <urn:t:Value> .
+<urn:t:Seen> owl:equivalentClass [ owl:onProperty om:result ; owl:someValuesFrom <urn:t:Value> ] ."""
+EVERYTHING = [DueReport(0, (View(0, 1, 0, 0, 1),))]
+SIZES = [1, *(pytest.param(size, marks=pytest.mark.prove) for size in (2, 5, 10))]
+
+
+@pytest.fixture(scope="module")
+def counts(shared_data):
+    return json.loads((shared_data / "lubm" / "counts.json").read_text())
+
+
+@pytest.fixture(scope="module", params=SIZES)
+def closed(spark, counts, request):
+    """The published counts of so many universities, and the closure of our own."""
+    rules = read_rules(read_triples(UNIVERSITY.ONTOLOGY))
+    table = UNIVERSITY.generate(spark, 0, universities=request.param)
+    facts = table.selectExpr("subject", "predicate", "object", "0 lo", "0 hi").persist(StorageLevel.DISK_ONLY)
+    found = entailed(spark, facts, rules).persist(StorageLevel.MEMORY_AND_DISK)
+    yield counts[f"LUBM({request.param},0)"], found
+    found.unpersist()
+    facts.unpersist()
+
+
+def by_spark(spark, facts):
+    """The answers to every query from a closure, by name."""
+    stream = facts.selectExpr(
+        "'urn:s' stream", "0L time", "0L sequence", "0 position", "subject", "predicate", "object"
+    )
+    means = Means(known=profiled(stream))
+    for name in NAMES:
+        form = parse_sparql(query_text(UNIVERSITY, name))
+        rows = answers(spark, stream, EVERYTHING, form, means=means).drop("report").distinct().toArrow()
+        yield name, {tuple(row.values()) for row in rows.to_pylist()}
+
+
+def by_broker(facts):
+    """The results that standing queries have when a closure is published."""
+    clock = Clock()
+    broker = Broker(begin("incremental", Rules()), clock.wall, clock.steady)
+    columns = facts.select("subject", "predicate", "object").toArrow().to_pydict().values()
+    broker.load(zip(*columns, strict=True))
+    for name in NAMES:
+        broker.create_channel(name, query_text(UNIVERSITY, name))
+        yield name, set(broker.rows(name)[1])
+
+
+def reference(folder, name):
+    with gzip.open(folder / f"{name}.csv.gz", "rt", encoding="utf-8", newline="") as file:
+        _, *rows = csv.reader(file)
+    return {tuple(row) for row in rows if row and row != ["NO ANSWERS."]}
+
+
+def bare(rows):
+    return {tuple(cell.strip('<>"') for cell in row) for row in rows}
+
+
+def test_closure_and_answers_are_the_published_ones(spark, closed, shared_data):
+    published, facts = closed
+    assert facts.count() == published["closure"]
+    ours, standing = dict(by_spark(spark, facts)), dict(by_broker(facts))
+    assert ours == standing
+    assert {str(int(name[1:])): len(rows) for name, rows in ours.items()} == published["with_inference"]
+    if published["closure"] == 137_931:
+        folder = shared_data / "lubm" / "answers-lubm-1-0"
+        for name in NAMES[:14]:
+            assert bare(ours[name]) == reference(folder, name), name
+
+
+@pytest.mark.parametrize("extent", ["named", "full"])
+def test_our_ontology_says_what_the_published_one_does(shared_data, extent):
+    ours, theirs = (
+        {alike(rule) for rule in read_rules(read_triples(file), extent).rules}
+        for file in (UNIVERSITY.ONTOLOGY, shared_data / "lubm" / "univ-bench.owl")
+    )
+    assert ours == theirs
+
+
+def alike(rule):
+    """A rule whatever the names of its variables and of the ontology's blank nodes."""
+    numbers: dict = {}
+    nodes = [node for each in (*rule.body, rule.head) for node in (each.subject, each.predicate, each.object)]
+    return tuple(
+        numbers.setdefault(node, len(numbers)) if not isinstance(node, str) or node.startswith("_:") else node
+        for node in nodes
+    )
+
+
+def test_the_full_closure_has_things_and_unnamed_classes():
+    full, facts = Closure(read_rules(read_triples(UNIVERSITY.ONTOLOGY), "full")), set().union(*described(0, 0))
+    full.load(facts)
+    assert (len(facts), len(full.facts)) == (100_543, 166_278)
+
+
+def test_generated_with_what_follows(tmp_path, spark):
+    out = tmp_path / "full.nt"
+    command = ["generate", "university", "--format", "ntriples", "--closure", "full", "--out", str(out)]
+    made = CliRunner().invoke(app, command)
+    assert made.exit_code == 0, made.output
+    lines = out.read_bytes().splitlines()
+    assert len(lines) == len(set(lines)) == 166_278
+    assert lines == sorted(lines)
+
+
+def test_any_workload_with_any_ontology(tmp_path, spark):
+    ontology, out = tmp_path / "own.ttl", tmp_path / "out.nt"
+    ontology.write_text(OWN)
+    small = {"stations": "1", "duration": "3s"}
+    options = [word for name, value in small.items() for word in (f"--{name}", value)]
+    command = ["generate", "weather", "--format", "ntriples", "--closure", "rules", "--ontology", str(ontology)]
+    made = CliRunner().invoke(app, [*command, *options, "--out", str(out)])
+    assert made.exit_code == 0, made.output
+    table = load("weather").generate(spark, 0, **small).select("subject", "predicate", "object")
+    explicit = set(zip(*table.toArrow().to_pydict().values(), strict=True))
+    expected = closure(read_rules(read_triples(ontology)), explicit)
+    assert len(expected) > len(explicit) > 10
+    assert out.read_text().splitlines() == sorted(f"{s} {p} {o} ." for s, p, o in expected)
+
+
+@pytest.mark.parametrize(
+    ("workload", "options", "said"),
+    [
+        ("university", ["--closure", "some"], "there are rules, full"),
+        ("university", ["--closure", "rules", "--format", "parquet"], "--format ntriples"),
+        ("university", ["--closure", "rules", "--annotated", "all"], "--annotated"),
+        ("university", ["--ontology", "none.ttl"], "--closure rules"),
+        ("weather", ["--closure", "rules"], "no ontology"),
+    ],
+)
+def test_what_cannot_be_closed_is_refused(tmp_path, workload, options, said):
+    command = ["generate", workload, "--format", "ntriples", "--out", str(tmp_path / "out.nt"), *options]
+    made = CliRunner().invoke(app, command, env={"COLUMNS": "200"})
+    assert made.exit_code == 2
+    assert said in made.output
+
+
+def test_an_ontology_outside_the_rules_is_refused_by_axiom(tmp_path):
+    ontology = tmp_path / "own.ttl"
+    ontology.write_text("<urn:p> a <http://www.w3.org/2002/07/owl#FunctionalProperty> .")
+    command = ["generate", "university", "--format", "ntriples", "--closure", "rules", "--ontology", str(ontology)]
+    with pytest.raises(FormatError, match=r"own\.ttl: the axiom <urn:p> .*FunctionalProperty"):
+        CliRunner().invoke(app, [*command, "--out", str(tmp_path / "out.nt")], catch_exceptions=False)
