@@ -13,6 +13,9 @@ from streamgauge.bench.expected.background import BackgroundError
 from streamgauge.bench.experiments.experiment import ExperimentError
 from streamgauge.bench.importing import ForeignError
 from streamgauge.bench.rules import UnknownRulesError
+from streamgauge.bench.sepbm.configuration import ConfigurationError
+from streamgauge.bench.sepbm.contract import UnusableSystemError
+from streamgauge.bench.sepbm.recorded import RecordingError
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.spark import SparkUnavailableError
 from streamgauge.compute.reasoning import OntologyError
@@ -68,6 +71,9 @@ BAD_INPUT = (
     JournalError,
     OntologyError,
     UnknownStrategyError,
+    ConfigurationError,
+    UnusableSystemError,
+    RecordingError,
 )
 """What a user can put right: printed as its sentence, without a stack trace."""
 

@@ -1,0 +1,226 @@
+"""SEP-BM's commands: a configuration is generated, run on a system, analysed, and its channels characterised."""
+
+import json
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from streamgauge.cli.exits import Exit
+from streamgauge.cli.spark import spark
+from streamgauge.wire.formats import read_triples
+
+Tell = Callable[[str], None]
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Master = Annotated[str | None, typer.Option(help="Spark master, local[*] unless given.")]
+Of = Annotated[Path, typer.Option("--of", help="The configuration that was run.")]
+
+_app = typer.Typer(help="SEP-BM: semantic publish/subscribe measured.", no_args_is_help=True)
+
+
+class Choice(StrEnum):
+    """Which resources of an answer are published."""
+
+    FIRST = "first"
+    ANY = "any"
+
+
+class Way(StrEnum):
+    """How what is due is found."""
+
+    AT_ONCE = "at-once"
+    SEQUENTIAL = "sequential"
+
+
+def register(app: typer.Typer) -> None:
+    """Add this group's commands."""
+    app.add_typer(_app, name="sepbm")
+
+
+@_app.command("generate")
+def generate(
+    folder: Annotated[Path, typer.Argument(help="The folder to make.")],
+    universities: Annotated[int, typer.Option(min=1, help="Size of the university data, extended.")] = 1,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same configuration.")] = 0,
+    names: Annotated[str, typer.Option(help="Of persons and universities: own or census.")] = "own",
+    publications: Annotated[int, typer.Option(min=1, help="Length of the sequence.")] = 300,
+    rule: Annotated[Choice, typer.Option(help="Published is what the first variable names, or any.")] = Choice.FIRST,
+    deletes: Annotated[float, typer.Option(help="Share of the publications that delete.")] = 0.0,
+    channels: Annotated[int, typer.Option(min=0, help="As many as this, with other constants; 0: the queries.")] = 0,
+    reference: Annotated[Way, typer.Option(help="What is due: at-once on Spark, or one by one.")] = Way.AT_ONCE,
+    ontology: Annotated[Path | None, typer.Option(help="Its axioms; the workload's own unless given.")] = None,
+    data: Annotated[Path | None, typer.Option(help="Other data than universities, an RDF file.")] = None,
+    queries: Annotated[Path | None, typer.Option(help="Queries on it: a folder of *.rq, one SELECT each.")] = None,
+    master: Master = None,
+) -> None:
+    """Make a configuration: base load, ontology, channels, publications, and what is due."""
+    from streamgauge.bench.sepbm import generating
+    from streamgauge.bench.sepbm.choosing import Rule
+    from streamgauge.workloads import university
+
+    if (data is None) != (queries is None):
+        raise typer.BadParameter("other data has queries of its own: give --data and --queries")
+    axioms = tuple(read_triples(ontology or university.ONTOLOGY))
+    way = generating.Reference.AT_ONCE if reference is Way.AT_ONCE else generating.Reference.SEQUENTIAL
+    asked = generating.Asked(publications, seed, Rule(rule.value), deletes, channels, way)
+    with _telling() as tell:
+        tell("Spark starts")
+        session = spark(master)
+        if data is not None and queries is not None:
+            world = generating.own_data(session, data, axioms, queries)
+        else:
+            world = generating.university(session, axioms, universities, seed, names)
+        stored = generating.generate(session, world, asked, folder, tell)
+    typer.echo(f"{folder}: {publications:,} publications, {len(stored.channels):,} channels")
+
+
+@_app.command("systems")
+def systems(as_json: AsJson = False) -> None:
+    """List what can be measured, and its options."""
+    from streamgauge.bench.sepbm.adapters import adapters, options_of
+
+    found = {name: {"about": about, "options": dict(options_of(name))} for name, about in adapters().items()}
+    if as_json:
+        typer.echo(json.dumps(found, indent=2))
+        return
+    table = Table("system", "option", "meaning")
+    for name, about in adapters().items():
+        table.add_row(f"[bold]{escape(name)}[/bold]", "", escape(about))
+        for option, meaning in options_of(name).items():
+            table.add_row("", escape(option), escape(meaning))
+    Console().print(table)
+
+
+def _options(given: list[str] | None) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for each in given or ():
+        name, equals, value = each.partition("=")
+        if not equals:
+            raise typer.BadParameter(f"{each!r}: an option is NAME=VALUE", param_hint="--option")
+        found[name] = value
+    return found
+
+
+@_app.command("run")
+def run(
+    configuration: Annotated[Path, typer.Argument(help="A configuration's folder.")],
+    out: Annotated[Path, typer.Option(help="The folder of the recording.")],
+    system: Annotated[str, typer.Option(help="What is measured: `sepbm systems` lists it.")] = "broker_inprocess",
+    option: Annotated[list[str] | None, typer.Option("--option", "-o", help="Of the system: strategy=graphss.")] = None,
+    channel: Annotated[list[str] | None, typer.Option(help="Only these channels.")] = None,
+    publishers: Annotated[int, typer.Option(min=1, help="How many publish at once.")] = 1,
+    rate: Annotated[float | None, typer.Option(help="Publications a second, planned; waits for each without.")] = None,
+    first: Annotated[int | None, typer.Option(min=1, help="Only so many publications.")] = None,
+    subscribers: Annotated[int, typer.Option(min=1, help="Of each channel.")] = 1,
+    seconds: Annotated[float, typer.Option(help="The most that all may take.")] = 3600.0,
+) -> None:
+    """Run a configuration on a system and keep what was observed."""
+    from streamgauge.bench.sepbm import recorded
+    from streamgauge.bench.sepbm.configuration import read
+    from streamgauge.bench.sepbm.running import Plan
+    from streamgauge.bench.sepbm.running import run as measured
+
+    stored = read(configuration)
+    names = None if channel is None else tuple(channel)
+    try:
+        plan = Plan(names, publishers, rate, first, subscribers, seconds)
+        plan.chosen(stored)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+    with _telling() as tell:
+        recording = measured(
+            stored, system, _options(option), plan, progress=lambda what, done, of: tell(f"{what}, {done} of {of}")
+        )
+        recorded.write(out, recording, stored)
+    if recording.failure is not None:
+        typer.echo(f"streamgauge: {recording.failure}", err=True)
+        raise typer.Exit(Exit.WRONG)
+    typer.echo(f"{out}: {len(recording.published):,} publications, {len(recording.heard):,} notifications heard")
+
+
+@_app.command("analyse")
+def analyse(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of recordings.")],
+    of: Of,
+    judge: Annotated[bool, typer.Option("--judge", help="Let the common oracle judge every channel too.")] = False,
+    as_json: AsJson = False,
+    out: Annotated[Path | None, typer.Option(help="Write a page too.")] = None,
+    master: Master = None,
+) -> None:
+    """Notification time, throughput, what was missed, and the oracle's verdicts; exit code 1 when not all is right."""
+    from streamgauge.bench.sepbm.configuration import read
+    from streamgauge.bench.sepbm.verdicts import Judging, Outcome, outcome
+    from streamgauge.bench.sepbm.verdicts import judge as judged
+    from streamgauge.report.reproduce.page import shown, write
+    from streamgauge.report.sepbm import document, named
+
+    stored = read(of)
+    found: dict[str, Outcome] = {}
+    with _telling() as tell:
+        judging = Judging(lambda: spark(master), lambda what, done, count: tell(f"{what} ({done} of {count})"))
+        for folder in runs:
+            tell(f"reading {folder}")
+            if judge:
+                judged(folder, stored, judging)
+            one = outcome(folder, stored, judging)
+            name = named(one.recording)
+            found[name if name not in found else f"{name} ({folder.name})"] = one
+        page = document(f"SEP-BM: {stored.folder.name}", found)
+    if out is not None:
+        write(page, out)
+    if as_json:
+        typer.echo(json.dumps(page.data, indent=2))
+    else:
+        for part in shown(page):
+            Console().print(part)
+    raise typer.Exit(Exit.RIGHT if all(each.right for each in found.values()) else Exit.WRONG)
+
+
+@_app.command("characterise")
+def characterise(
+    configuration: Annotated[Path, typer.Argument(help="A configuration's folder.")],
+    run_folders: Annotated[
+        list[Path] | None, typer.Option("--run", help="Rank by the notification times of these recordings.")
+    ] = None,
+    as_json: AsJson = False,
+    master: Master = None,
+) -> None:
+    """What each query asks for and what the publications bring it (P1 to P10), ranked against notification time."""
+    from streamgauge.bench.sepbm.characterise import characterise as described
+    from streamgauge.bench.sepbm.characterise import ranked
+    from streamgauge.bench.sepbm.configuration import read
+    from streamgauge.bench.sepbm.verdicts import Judging, outcome
+    from streamgauge.report.sections import rich_table
+    from streamgauge.report.sepbm import characters, mean_times, named, ranks
+
+    stored = read(configuration)
+    with _telling() as tell:
+        tell("counting")
+        found = described(spark(master), stored)
+        judging = Judging(lambda: spark(master))
+        ran = [outcome(folder, stored, judging) for folder in run_folders or ()]
+        times: Mapping[str, Mapping[str, float]] = {named(each.recording): mean_times(each) for each in ran}
+    order = ranked(found, times)
+    if as_json:
+        rows = {"channels": {each.channel: each.values for each in found}, "ranked": [each._asdict() for each in order]}
+        typer.echo(json.dumps(rows, indent=2))
+        return
+    for table in (characters(found), ranks(order)):
+        Console().print(rich_table(table, ""))
+
+
+@contextmanager
+def _telling() -> Iterator[Tell]:
+    """What is being done, on one line of standard error in a terminal."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what was started is ended, as by Ctrl-C
+    console = Console(stderr=True)
+    with console.status("beginning") as status:
+        yield lambda what: status.update(escape(what))

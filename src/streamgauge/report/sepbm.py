@@ -1,0 +1,216 @@
+"""SEP-BM's metrics as tables, plots and JSON: notification time and throughput by channel, verdicts beside."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Final
+
+import altair as alt
+
+from streamgauge.bench.sepbm.analysing import SLOW, Kind, Score, Times, by_channel, score
+from streamgauge.bench.sepbm.characterise import MEANING, Character, Ranked
+from streamgauge.bench.sepbm.contract import Recording
+from streamgauge.bench.sepbm.verdicts import Outcome
+from streamgauge.model.verdict import Judgement, Verdict
+from streamgauge.report import charts
+from streamgauge.report.charts import Axis
+from streamgauge.report.numbers import NOTHING, duration, number, percent
+from streamgauge.report.plots import FULL, PHONE, Figure, draw
+from streamgauge.report.reproduce.result import Reproduction
+from streamgauge.report.sections import Line, Section, Table
+from streamgauge.report.svg import Drawing
+from streamgauge.report.thin import Point
+
+SOURCE: Final = (
+    "Murth, Winkler, Biffl, Kühn and Moser: Performance Testing of Semantic Publish/Subscribe Systems (2010)"
+)
+_WIDE: Final = (FULL._replace(height=230), PHONE)
+_MOST: Final = 40
+"""Channels in a table or plot; more are told by their shares."""
+
+COLUMNS: Final = (
+    "channels", "due", "told", "missed", "surplus", "deferred", "notification time, mean", "median", "p99",
+    "received, mean", "complete publications", "a second",
+)  # fmt: skip
+NOTE: Final = (
+    "Notification time runs from the call of the publication that first allowed the notification to its making, "
+    "received to its reception; the mean is over notifications. Deferred: told after a later publication was "
+    "acknowledged. A publication is complete when all its notifications were told before the run's end."
+)
+
+
+def named(recording: Recording) -> str:
+    """A run in a few words: the system, its options, how it was published to."""
+    options = [value if key == "strategy" else f"{key} {value}" for key, value in recording.options.items()]
+    many = [f"{recording.publishers} publishers"] if recording.publishers > 1 else []
+    pace = [] if recording.rate is None else [f"{number(recording.rate)} a second"]
+    return ", ".join([recording.system, *options, *many, *pace])
+
+
+def document(title: str, outcomes: Mapping[str, Outcome]) -> Reproduction:
+    """A page of several runs on one configuration, by their names."""
+    drawing = Drawing()
+    sections = [
+        Section("runs", "Runs", (NOTE,), tuple(overall(outcomes)), tuple(by_channel_plot(drawing, outcomes))),
+        *(_run(place, name, outcome) for place, (name, outcome) in enumerate(outcomes.items(), 1)),
+    ]
+    data = {"runs": [as_json(name, outcome) for name, outcome in outcomes.items()]}
+    return Reproduction(title, SOURCE, tuple(sections), data, tuple(outcomes))
+
+
+def overall(outcomes: Mapping[str, Outcome]) -> Iterator[Table]:
+    """A line a run, and what the oracle says of it."""
+    lines = tuple(line(name, score(outcome.analysis)) for name, outcome in outcomes.items())
+    yield Table("", ("run", *COLUMNS[1:]), lines)
+    if any(outcome.verdicts for outcome in outcomes.values()):
+        columns = ("run", "channels right", "precision", "recall", "judged by")
+        judged = tuple(_judged(name, outcome.verdicts) for name, outcome in outcomes.items() if outcome.verdicts)
+        yield Table("The common oracle", columns, judged, "Precision and recall over the rows of all reports.")
+
+
+def _judged(name: str, verdicts: Mapping[str, Verdict]) -> Line:
+    right = sum(each.judgement in {Judgement.RIGHT, Judgement.LATE} for each in verdicts.values())
+    precision, recall = micro(verdicts.values())
+    by = ", ".join(sorted({str(each.evaluator) for each in verdicts.values()}))
+    cells = (name, f"{right} of {len(verdicts)}", percent(precision), percent(recall), by)
+    return Line(cells, right == len(verdicts))
+
+
+def micro(verdicts: Iterable[Verdict]) -> tuple[float, float]:
+    """Precision and recall over the rows of all reports of all channels."""
+    windows = [window for each in verdicts for window in each.windows]
+    found = sum(window.true_positives for window in windows)
+    said, due = sum(window.actual for window in windows), sum(window.expected for window in windows)
+    return found / said if said else float(not due), found / due if due else float(not said)
+
+
+def line(name: str, found: Score) -> Line:
+    """One line of the metrics."""
+    counts = (found.due, found.told, found.missed, found.surplus, found.deferred)
+    made, received = found.made or found.received, found.received
+    times = (_time(made, "mean"), _time(made, "p50"), _time(made, "p99"), _time(received, "mean"))
+    done = found.throughput
+    return Line((name, *(f"{count:,}" for count in counts), *times, f"{done.complete:,}", number(done.rate)))
+
+
+def _time(found: Times | None, name: str) -> str:
+    return NOTHING if found is None else fine(getattr(found, name))
+
+
+def fine(ms: float) -> str:
+    """A time in ms, in microseconds where it is short."""
+    return duration(ms) if ms >= 1 else f"{ms * 1000:,.0f} µs"
+
+
+def _run(place: int, name: str, outcome: Outcome) -> Section:
+    analysis, recording = outcome.analysis, outcome.recording
+    lines = [line("all", score(analysis)), *(line(kind, score(analysis, kind=kind)) for kind in Kind)]
+    slow = [channel for channel in analysis.channels if channel in SLOW]
+    if slow:
+        lines.append(line(f"the {len(slow)} slow ones", score(analysis, slow)))
+    scores = by_channel(analysis)
+    shown = dict(list(scores.items())[:_MOST])
+    channels = tuple(_channel(channel, found, outcome.verdicts.get(channel)) for channel, found in shown.items())
+    said = [
+        f"{len(recording.published):,} publications, {len(recording.channels):,} channels; loaded in "
+        f"{number(recording.loading_s)} s."
+    ]
+    if len(scores) > _MOST:
+        said.append(f"The first {_MOST} channels are shown.")
+    if recording.failure:
+        said.append(f"The run failed: {recording.failure}")
+    tables = (Table("", COLUMNS, tuple(lines)), Table("By channel", (*COLUMNS, "precision", "recall"), channels))
+    return Section(f"run-{place}", name, tuple(said), tables)
+
+
+def _channel(name: str, found: Score, verdict: Verdict | None) -> Line:
+    shares = (NOTHING, NOTHING) if verdict is None else (percent(verdict.precision), percent(verdict.recall))
+    return Line((*line(name, found).cells, *shares))
+
+
+def mean_times(outcome: Outcome) -> dict[str, float]:
+    """The mean notification time (ms) of each channel that was told something: to making, where that is said."""
+    scores = by_channel(outcome.analysis)
+    return {name: times.mean for name, each in scores.items() if (times := each.made or each.received) is not None}
+
+
+def by_channel_plot(drawing: Drawing, outcomes: Mapping[str, Outcome], title: str = "") -> Iterator[Figure]:
+    """Figures 4 and 6: the mean notification time of each channel, a mark for each run."""
+    times = {place: mean_times(outcome) for place, outcome in enumerate(outcomes.values())}
+    yield from plotted(drawing, title or "Notification time by channel", times, "mean notification time, ms", fine)
+
+
+def rates(outcome: Outcome) -> dict[str, float]:
+    """The publication throughput of each channel, publications a second."""
+    return {name: each.throughput.rate for name, each in by_channel(outcome.analysis).items()}
+
+
+def plotted(
+    drawing: Drawing, title: str, found: Mapping[int, Mapping[str, float]], axis: str, show: Any = number
+) -> Iterator[Figure]:
+    """A value (above 0) for each channel, by the number of its name, and run, on a logarithmic axis."""
+    channels = list(dict.fromkeys(name for values in found.values() for name in values))[:_MOST]
+    points = {
+        series: [
+            Point(channels.index(name) + 1, value, f"{name}: {show(value)}")
+            for name, value in values.items()
+            if value > 0 and name in channels
+        ]
+        for series, values in found.items()
+    }
+    if any(points.values()):
+        across = Axis(f"channel, in the order {channels[0]} to {channels[-1]}", ",d", (0, len(channels) + 1))
+
+        def chart(size: charts.Size) -> alt.LayerChart:
+            return charts.scatter(points, across, Axis(axis, ",~r", None, "log"), size)
+
+        yield Figure(title, "", draw(drawing, title, chart, _WIDE), tuple(points), "full")
+
+
+def as_json(name: str, outcome: Outcome) -> dict[str, object]:
+    """A run for programs."""
+    recording, analysis = outcome.recording, outcome.analysis
+    return {
+        "name": name,
+        "system": recording.system,
+        "options": recording.options,
+        "publishers": recording.publishers,
+        "rate": recording.rate,
+        "failure": recording.failure,
+        "publications": len(recording.published),
+        "all": score_json(score(analysis)),
+        **{str(kind): score_json(score(analysis, kind=kind)) for kind in Kind},
+        "slow": score_json(score(analysis, SLOW)),
+        "channels": {channel: score_json(found) for channel, found in by_channel(analysis).items()},
+        "verdicts": {channel: _verdict_json(verdict) for channel, verdict in outcome.verdicts.items()},
+    }
+
+
+def score_json(found: Score) -> dict[str, object]:
+    """The metrics for programs; times in ms."""
+    plain = found._asdict()
+    for name in ("made", "received"):
+        plain[name] = None if plain[name] is None else plain[name]._asdict()
+    return plain | {"throughput": found.throughput._asdict() | {"rate": found.throughput.rate}}
+
+
+def _verdict_json(verdict: Verdict) -> dict[str, object]:
+    plain = asdict(verdict)
+    return {
+        name: plain[name] for name in ("judgement", "evaluator", "precision", "recall", "missed", "surplus", "reason")
+    }
+
+
+def characters(found: Sequence[Character]) -> Table:
+    """A line a channel: its query, its data and rules, P1 to P10."""
+    lines = tuple(Line((each.channel, *map(_plain, each.values.values()))) for each in found)
+    return Table("", ("channel", *MEANING), lines, "; ".join(f"{name}: {text}" for name, text in MEANING.items()))
+
+
+def ranks(found: Sequence[Ranked]) -> Table:
+    """How the channels' order by each property agrees with that by notification time, the closest first."""
+    lines = tuple(Line((each.strategy, each.property, number(each.rho), str(each.channels))) for each in found)
+    return Table("Rank correlation with notification time", ("run", "property", "Spearman's rho", "channels"), lines)
+
+
+def _plain(value: float | None) -> str:
+    return NOTHING if value is None else number(value)
