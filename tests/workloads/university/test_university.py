@@ -84,10 +84,16 @@ def test_what_is_chosen_follows_from_seed_and_resource(seed, resource):
     assert drawn[0] == drawn[1]
 
 
-def test_rows_do_not_depend_on_partitions(spark):
+ELSEWHERE = [(0, 0, "no"), (7, 3, "no"), (-2, 40, "own"), (1 << 40, 1000, "no")]
+
+
+@pytest.mark.parametrize(
+    ("seed", "first", "names"), [(5, 2, "own"), *(pytest.param(*each, marks=pytest.mark.prove) for each in ELSEWHERE)]
+)
+def test_rows_do_not_depend_on_partitions(spark, seed, first, names):
     workload = load("university")
     rows = [
-        workload.generate(spark, 5, partitions=count, universities=3, first=2, extended="own", interval=10)
+        workload.generate(spark, seed, partitions=count, universities=3, first=first, extended=names, interval=10)
         .orderBy("sequence", "position")
         .toArrow()
         for count in (1, 3, 8)
@@ -95,7 +101,7 @@ def test_rows_do_not_depend_on_partitions(spark):
     assert rows[0].equals(rows[1])
     assert rows[0].equals(rows[2])
     triples = list(zip(*(rows[0].column(name).to_pylist() for name in ("subject", "predicate", "object")), strict=True))
-    assert triples == statements(3, 5, "own", 2)
+    assert triples == statements(3, seed, names, first)
 
 
 def test_generated_as_ntriples(tmp_path, spark):
