@@ -1,0 +1,68 @@
+"""Our services as processes of their own: ``streamgauge WORDS``, until they are left."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections import deque
+from contextlib import suppress
+from typing import Final
+
+_START: Final = "from streamgauge.cli.main import main; main()"
+_ADDRESS: Final = re.compile(r" at (http://\S+)")
+_END_S: Final = 20.0
+_LAST_LINES: Final = 20
+
+
+class ServiceError(RuntimeError):
+    """A service that did not start; the sentence has the end of what it said."""
+
+
+class Service:
+    """A service on a free port of this machine: its ``address`` and ``pid``; ServiceError when it does not start."""
+
+    def __init__(self, *words: str) -> None:
+        self._name = " ".join(words[:2])
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _START, *words, "--port", "0"],
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self._said: deque[str] = deque(maxlen=_LAST_LINES)
+        self.pid = self._process.pid
+        self.address = ""
+        found = threading.Event()
+        threading.Thread(target=self._listen, args=(found,), name="service-words", daemon=True).start()
+        found.wait()
+        if not self.address:
+            self.end()
+            raise ServiceError(f"{self._name} did not start{self.last_words()}")
+
+    def _listen(self, found: threading.Event) -> None:
+        assert self._process.stderr is not None
+        for line in self._process.stderr:
+            if not self.address and (at := _ADDRESS.search(line)):
+                self.address = at[1].rstrip("/")
+                found.set()
+            else:
+                self._said.append(line)
+        found.set()
+
+    def last_words(self) -> str:
+        """The end of what it said, behind a colon; empty when it said nothing."""
+        said = "".join(self._said).strip()
+        return f": {said[-1500:]}" if said else ""
+
+    def end(self) -> None:
+        """Ask it to end, and end it with all that it started when it does not."""
+        self._process.terminate()
+        try:
+            self._process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            with suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)
+            self._process.wait()
