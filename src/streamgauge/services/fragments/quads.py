@@ -24,6 +24,12 @@ MOST_VALUES: Final[Term] = "<urn:streamgauge:maximumBindings>"
 VERSION: Final = "Dataset-Version"
 """The header of every answer, 304s too, that says the version of the whole data set: it changes with any quad."""
 
+LIMIT: Final[Term] = "<http://www.w3.org/ns/hydra/core#limit>"
+"""The property of a form's variable that says how many quads a page is to have (Hydra Core Vocabulary)."""
+
+MOST_QUADS: Final[Term] = "<urn:streamgauge:maximumLimit>"
+"""How many a page may have."""
+
 CHANGES: Final[Term] = "<urn:streamgauge:changes>"
 """Of a data set: the template (a literal) of addresses of what changed in a fragment since a version.
 

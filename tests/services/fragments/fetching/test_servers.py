@@ -99,6 +99,17 @@ def test_one_station_of_many_takes_few_requests() -> None:
     assert client.counters.requests <= 1 + 6 + 5 * 3
 
 
+def test_what_is_more_than_a_page_comes_on_large_ones() -> None:
+    async def run() -> tuple[int, int]:
+        client = Served(trains(450)).web()
+        source = await open_source(f"{HOST}/d", client)
+        with client.round():
+            found = await source.fetch(QuadPattern(Var("id"), "<urn:delay>", Var("delay")))
+        return len(found.quads), client.counters.requests
+
+    assert asyncio.run(run()) == (450, 3), "the start, a first page, all of it on one page"
+
+
 def test_a_cycle_asks_only_for_what_may_have_changed() -> None:
     """Of five fragments two end in ten seconds: the next cycle asks for these."""
     data = trains(75)

@@ -63,14 +63,14 @@ def test_form(kind):
         '"object"': f"<{RDF}object>",
         '"graph"': f"<{SD}graph>",
     }
-    assert [set(m) - set(mappings) for _, m in others] == [{'"values"'}]
+    assert [set(m) - set(mappings) for _, m in others] == [{'"values"', '"limit"'}]
 
 
 def test_form_of_triples():
     page = read(server(Shape.TRIPLES).ask(address("data"), accept="application/trig"))
     assert [set(m) for _, m in forms(page)] == [
         {'"subject"', '"predicate"', '"object"'},
-        {'"subject"', '"predicate"', '"object"', '"values"'},
+        {'"subject"', '"predicate"', '"object"', '"values"', '"limit"'},
     ]
     assert page.values(f"<{BASE}/data#dataset>", f"{SD}defaultGraph") == []
     assert page.total == COUNT
@@ -111,6 +111,20 @@ def test_links_between_pages(kind):
         before = [f"<{BASE}/data?page={number - 1}>"] if number > 1 else []
         assert page.values(here, f"{HYDRA}previous") == before
         assert f"<{HYDRA}PartialCollectionView>" in page.values(here, f"{RDF}type")
+
+
+@pytest.mark.parametrize("kind", SYNTAX)
+@pytest.mark.parametrize("limit", [1, 3, 7, 40])
+def test_pages_have_as_many_quads_as_asked(kind, limit):
+    made = server(page_size=5)
+    usual, asked = crawl(made, address("data"), kind), crawl(made, f"{address('data')}?limit={limit}", kind)
+    assert len(asked) == -(-usual[0].total // limit)
+    assert sorted(quad for page in asked for quad in page.data) == sorted(quad for page in usual for quad in page.data)
+    for page in asked:
+        assert page.values(f"<{page.address}>", f"{HYDRA}itemsPerPage")[0].startswith(f'"{limit}"')
+        assert page.total == usual[0].total
+    form = f"<{BASE}/data#bindings>"
+    assert [o.split('"')[1] for o in asked[0].values(form, "urn:streamgauge:maximumLimit")] == ["50"]
 
 
 @pytest.mark.parametrize("total", [0, 1, 9, 10, 11, 20])

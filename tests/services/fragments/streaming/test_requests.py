@@ -20,9 +20,9 @@ from tests.services.fragments.streaming.simulated import BASE, START, Served, Wi
 @pytest.mark.parametrize("name", methods())
 def test_first_in_six_requests_then_one_that_is_small(name):
     first, *later = run(measured(name, "incremental", "on", 3))
-    assert first.requests <= (6 if name == "graphs" else 12)
+    assert first.requests <= 6
     assert max(cycle.requests for cycle in later) <= 3
-    assert max(cycle.received for cycle in later) < (5000 if name in ("graphs", "singleton") else 25_000)
+    assert max(cycle.received for cycle in later) < 5000
 
 
 def test_a_cache_saves_most_of_what_the_published_plan_asks():

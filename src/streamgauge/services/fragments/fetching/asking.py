@@ -7,7 +7,7 @@ from typing import Final
 from streamgauge.model.algebra import Node, Var
 from streamgauge.model.terms import Term, is_blank, is_literal
 from streamgauge.services.fragments.fetching.contract import Binding
-from streamgauge.services.fragments.fetching.controls import VALUES, Form, text
+from streamgauge.services.fragments.fetching.controls import SIZE, VALUES, Form, text
 from streamgauge.services.fragments.fetching.matching import substituted
 from streamgauge.services.fragments.fetching.template import expand
 from streamgauge.services.fragments.quads import ANYWHERE, DEFAULT, QuadPattern
@@ -43,6 +43,17 @@ class Asking:
         """The reference of the fragment of a pattern."""
         return expand(self.plain.template, self._values(self.plain, pattern))
 
+    @property
+    def largest(self) -> int | None:
+        """How many quads a page may be asked to have, where that can be said."""
+        return self.binding.largest if self.binding is not None and SIZE in self.binding.names else None
+
+    def large(self, pattern: QuadPattern) -> str:
+        """The reference of the fragment of a pattern on the largest pages that there are."""
+        if self.binding is None or self.largest is None:
+            return self.whole(pattern)
+        return expand(self.binding.template, self._values(self.binding, pattern) | self._size(self.binding))
+
     def narrowed(self, pattern: QuadPattern, restrictions: Sequence[Binding]) -> list[str]:
         """The references of fragments that have what joins with one of the restrictions, each of which is not empty."""
         if self.binding is None:
@@ -51,7 +62,7 @@ class Asking:
 
     def _batched(self, form: Form, pattern: QuadPattern, restrictions: Sequence[Binding]) -> Iterator[str]:
         names = {variable: f"v{number}" for number, variable in enumerate(pattern.variables)}
-        places = self._values(form, pattern, names)
+        places = self._values(form, pattern, names) | self._size(form)
         begun = 0
         while begun < len(restrictions):
             taken = min(form.most or MOST, len(restrictions) - begun)
@@ -61,6 +72,9 @@ class Asking:
                 address = self._bound(form, places, names, restrictions[begun : begun + taken])
             yield address
             begun += taken
+
+    def _size(self, form: Form) -> dict[str, str]:
+        return {} if self.largest is None else {form.names[SIZE]: str(self.largest)}
 
     def _bound(self, form: Form, places: dict[str, str], names: dict[Var, str], restrictions: Sequence[Binding]) -> str:
         used = {variable: name for variable, name in names.items() if any(variable in each for each in restrictions)}
@@ -88,7 +102,9 @@ class Asking:
 def asking(forms: Sequence[Form], default: Term | None, longest: int) -> Asking:
     """Of the forms of a page, the one with most places and, if there is one, the one with bindings too."""
     plain = max(
-        (form for form in forms if VALUES not in form.names), key=lambda form: len(form.names), default=forms[0]
+        (form for form in forms if not {VALUES, SIZE} & form.names.keys()),
+        key=lambda form: len(form.names),
+        default=forms[0],
     )
     binding = next((form for form in forms if VALUES in form.names), None)
     return Asking(plain, binding, default, longest)

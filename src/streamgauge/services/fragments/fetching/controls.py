@@ -7,7 +7,7 @@ from typing import Final
 
 from streamgauge.model.terms import RDF_TYPE, Term, is_iri, is_literal
 from streamgauge.services.fragments.fetching.cache import Response
-from streamgauge.services.fragments.quads import CHANGES, DEFAULT, MOST_VALUES, Quad
+from streamgauge.services.fragments.quads import CHANGES, DEFAULT, LIMIT, MOST_QUADS, MOST_VALUES, Quad
 
 _HYDRA = "http://www.w3.org/ns/hydra/core#"
 _VOID = "http://rdfs.org/ns/void#"
@@ -30,17 +30,24 @@ PLACES: Final = {
 VALUES: Final = "values"
 """The further place of a form that takes solution mappings (brTPF: Hartig and Buil-Aranda, 2016)."""
 
+SIZE: Final = "limit"
+"""The further place of a form that takes how many quads a page is to have."""
+
 _BINDINGS = re.compile(r"<.*[#/:](values|bindings)>")
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A search form: its template's names of places, whether terms are bare text, solution mappings in a request."""
+    """A search form: its template's names of places, whether terms are bare text.
+
+    ``most`` are the solution mappings in a request, ``largest`` the quads that a page may have, where it says so.
+    """
 
     template: str
     names: Mapping[str, str]
     bare: bool
     most: int | None
+    largest: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +146,13 @@ def _form(said: _Said, form: Term) -> Form | None:
     if not templates or not {"subject", "predicate", "object"} <= names.keys():
         return None
     bare = f"<{_HYDRA}BasicRepresentation>" in said.of(form, f"<{_HYDRA}variableRepresentation>")
-    most = next(map(_number, said.of(form, MOST_VALUES)), None)
-    return Form(templates[0], names, bare, most)
+    most, largest = (next(map(_number, said.of(form, bound)), None) for bound in (MOST_VALUES, MOST_QUADS))
+    return Form(templates[0], names, bare, most, largest)
 
 
 def _place(property_: Term) -> str | None:
+    if property_ == LIMIT:
+        return SIZE
     return PLACES.get(property_) or (VALUES if _BINDINGS.fullmatch(property_) else None)
 
 

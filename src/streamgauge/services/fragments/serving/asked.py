@@ -23,7 +23,7 @@ PLACES: Final = {
 LAST_PAGE: Final = 10**7
 """The greatest number that a page may have."""
 
-_KNOWN: Final = {shape: (*names, "page", "values") for shape, names in PLACES.items()}
+_KNOWN: Final = {shape: (*names, "page", "values", "limit") for shape, names in PLACES.items()}
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 _SAFE = "!$%&'()*+,-./:;=?@[]_~"
 """What stays as it is in an IRI made of an address; all else is written in percent signs."""
@@ -36,21 +36,28 @@ class AskedError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A page of a fragment: what stands in its places, what it selects, its number, the addresses (path on) of both."""
+    """A page of a fragment: what stands in its places, what it selects, its number, the addresses (path on) of both.
+
+    ``limit`` is how many quads it is to have, where that was said.
+    """
 
     wanted: Wanted
     selection: Selection
     number: int
     fragment: str
     page: str
+    limit: int | None = None
 
     def at(self, number: int) -> str:
         """The address of another page of the fragment."""
         return f"{self.fragment}{'&' if '?' in self.fragment else '?'}page={number}"
 
 
-def asked(path: bytes, query: bytes, shape: Shape, base: str) -> Asked:
-    """What the address ``path?query`` below ``base`` asks for; AskedError says what is wrong with it."""
+def asked(path: bytes, query: bytes, shape: Shape, base: str, largest: int) -> Asked:
+    """What the address ``path?query`` below ``base`` asks for; AskedError says what is wrong with it.
+
+    A page has at most ``largest`` quads.
+    """
     given = _given(query, shape)
     try:
         wanted = _wanted(given, shape, base)
@@ -58,10 +65,11 @@ def asked(path: bytes, query: bytes, shape: Shape, base: str) -> Asked:
     except (TermError, BindingsError) as error:
         raise AskedError(str(error)) from error
     chosen, page = selection(wanted, rows and [_row(row, base) for row in rows]), _address(path, query)
+    limit = _number("limit", given["limit"], largest) if "limit" in given else None
     if "page" not in given:
-        return Asked(wanted, chosen, 1, page, page)
+        return Asked(wanted, chosen, 1, page, page, limit)
     rest = b"&".join(part for part in query.split(b"&") if not part.startswith(b"page="))
-    return Asked(wanted, chosen, _number(_text(given["page"])), _address(path, rest), page)
+    return Asked(wanted, chosen, _number("page", given["page"], LAST_PAGE), _address(path, rest), page, limit)
 
 
 def _given(query: bytes, shape: Shape) -> dict[str, bytes]:
@@ -103,9 +111,10 @@ def _any_node(name: str, raw: bytes) -> Node | None:
     return node
 
 
-def _number(text: str) -> int:
-    if not _NUMBER.fullmatch(text) or int(text) > LAST_PAGE:
-        raise AskedError(f"page: {text!r:.20} is not the number of a page: write one from 1 to {LAST_PAGE}")
+def _number(name: str, raw: bytes, most: int) -> int:
+    text = _text(raw)
+    if not _NUMBER.fullmatch(text) or int(text) > most:
+        raise AskedError(f"{name}: {text!r:.20} is not a number from 1 to {most}: write one")
     return int(text)
 
 

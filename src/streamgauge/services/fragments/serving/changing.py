@@ -57,7 +57,7 @@ def parted(dataset: DataSet, scope: Scope, base: str, names: Collection[str]) ->
         elif part:
             parts.append(part)
     path = scope.get("raw_path") or str(scope["path"]).encode()
-    return asked(path, b"&".join(parts), dataset.shape, base), given
+    return asked(path, b"&".join(parts), dataset.shape, base, dataset.largest), given
 
 
 def number(dataset: DataSet, version: str) -> int | None:

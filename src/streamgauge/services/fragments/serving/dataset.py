@@ -17,8 +17,14 @@ Clock: TypeAlias = Callable[[], int]
 Listener: TypeAlias = Callable[[Changes], None]
 """Is told what each change made."""
 
+Key: TypeAlias = tuple[Selection, int, int]
+"""What a page is of: a selection, its number, how many quads it may have."""
+
 KEPT = 20_000
 """Pages that a data set keeps."""
+
+LARGER = 10
+"""How many times as many quads as usual a page may have when that is asked for."""
 
 SWEEP = 2_000
 """Quads in a change beyond which all pages are made anew, as looking for those it touches would take longer."""
@@ -73,8 +79,8 @@ class DataSet:
         self.shape, self.period = shape, period
         self._version, self._changed = store.version, clock()
         self._began = self._changed
-        self._pages: OrderedDict[tuple[Selection, int], Page] = OrderedDict()
-        self._by_match: dict[Match, set[tuple[Selection, int]]] = {}
+        self._pages: OrderedDict[Key, Page] = OrderedDict()
+        self._by_match: dict[Match, set[Key]] = {}
         self._listeners: list[Listener] = []
 
     def change(self, removed: Iterable[Quad], added: Iterable[Lasting]) -> Changes:
@@ -94,6 +100,11 @@ class DataSet:
         return lambda: self._listeners.remove(listener)
 
     @property
+    def largest(self) -> int:
+        """The most quads that a page may be asked to have."""
+        return LARGER * self.page_size
+
+    @property
     def size(self) -> int:
         """How many quads there are."""
         return self.store.count((None, None, None, None))
@@ -109,15 +120,15 @@ class DataSet:
             page.current and self.store.version == self._version and (page.until is None or page.until > self.clock())
         )
 
-    def page(self, selection: Selection, number: int) -> Page:
-        """The page of that number, from 1; TooManyError when it takes too long to find."""
+    def page(self, selection: Selection, number: int, size: int | None = None) -> Page:
+        """The page of that number, from 1, of the usual size or another; TooManyError when it takes too long."""
         if self.store.version != self._version:
             self._version, self._changed = self.store.version, self.clock()
             self._forget()
-        key = selection, number
+        key = selection, number, size or self.page_size
         page = self._pages.get(key)
         if page is None:
-            page = self._keep(key, self._make(selection, number))
+            page = self._keep(key, self._make(*key))
         elif page.until is not None and page.until <= self.clock():
             page.until = self.until(selection)
         return page
@@ -153,11 +164,11 @@ class DataSet:
         found = (quad for match in selection.matches for quad in self.store.page(match, 0, total))
         return list(dict.fromkeys(filter(selection.takes, found)))
 
-    def _make(self, selection: Selection, number: int) -> Page:
-        quads, total = self.quads(selection, (number - 1) * self.page_size, self.page_size)
+    def _make(self, selection: Selection, number: int, size: int) -> Page:
+        quads, total = self.quads(selection, (number - 1) * size, size)
         return Page(tuple(quads), total, self.until(selection) if total else None, self._changed)
 
-    def _keep(self, key: tuple[Selection, int], page: Page) -> Page:
+    def _keep(self, key: Key, page: Page) -> Page:
         self._pages[key] = page
         for match in key[0].matches:
             self._by_match.setdefault(match, set()).add(key)
@@ -165,7 +176,7 @@ class DataSet:
             self._drop(next(iter(self._pages)))
         return page
 
-    def _drop(self, key: tuple[Selection, int]) -> None:
+    def _drop(self, key: Key) -> None:
         page = self._pages.pop(key)
         page.current = False
         for match in key[0].matches:

@@ -27,5 +27,6 @@ def listing(base: str, datasets: Sequence[DataSet], form: Format) -> str:
 
 
 def _triples(base: str, dataset: DataSet) -> list[Triple]:
-    layout = Layout(base, dataset.name, dataset.shape, dataset.page_size, whole=True, previous=False, next=False)
+    sizes = dataset.page_size, dataset.largest
+    layout = Layout(base, dataset.name, dataset.shape, *sizes, whole=True, previous=False, next=False)
     return dataset_triples(base, dataset.name) + form_triples(layout)

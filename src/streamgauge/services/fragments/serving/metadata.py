@@ -12,7 +12,7 @@ from typing import Final
 from urllib.parse import quote
 
 from streamgauge.model.terms import RDF_TYPE, XSD, Term, Triple
-from streamgauge.services.fragments.quads import CHANGES, DEFAULT_IRI, MOST_VALUES, VALUES
+from streamgauge.services.fragments.quads import CHANGES, DEFAULT_IRI, LIMIT, MOST_QUADS, MOST_VALUES, VALUES
 from streamgauge.services.fragments.serving.asked import PLACES
 from streamgauge.services.fragments.serving.bindings import MOST
 from streamgauge.services.fragments.serving.dataset import Shape
@@ -30,6 +30,7 @@ _PROPERTIES: Final = {
     "object": "rdf:object",
     "graph": "sd:graph",
     "values": VALUES,
+    "limit": LIMIT,
 }
 _INTEGER = f"^^<{XSD}integer>"
 
@@ -55,6 +56,7 @@ class Layout:
     name: str
     shape: Shape
     page_size: int
+    largest: int
     whole: bool
     previous: bool
     next: bool
@@ -95,8 +97,9 @@ def dataset_triples(base: str, name: str) -> list[Triple]:
 
 
 def form_triples(layout: Layout) -> list[Triple]:
-    """The forms of a data set: one of its places alone, which clients look for, and one with bindings beside."""
+    """The forms of a data set: one of its places alone, which clients look for, and one with bindings and a limit."""
     dataset, places = f"<{layout.dataset}#dataset>", PLACES[layout.shape]
+    more = (*places, "values", "limit")
     default = [(dataset, "sd:defaultGraph", DEFAULT_IRI)] if layout.shape is Shape.QUADS else []
     return _terms(
         *default,
@@ -104,10 +107,11 @@ def form_triples(layout: Layout) -> list[Triple]:
         (dataset, "hydra:search", f"<{layout.dataset}#bindings>"),
         (dataset, CHANGES, f'"{layout.dataset}{{?{",".join((*places, "since"))}}}"'),
         *_form(layout, "form", places),
-        *_form(layout, "bindings", (*places, "values")),
+        *_form(layout, "bindings", more),
         (f"<{layout.dataset}#bindings>", MOST_VALUES, f'"{MOST}"{_INTEGER}'),
+        (f"<{layout.dataset}#bindings>", MOST_QUADS, f'"{layout.largest}"{_INTEGER}'),
         (dataset, CHANGES, f'"{layout.dataset}{{?{",".join((*places, "since"))}}}"'),
-        *(triple for name in (*places, "values") for triple in _mapping(layout, name)),
+        *(triple for name in more for triple in _mapping(layout, name)),
     )
 
 

@@ -75,6 +75,7 @@ def _fragment(types: Sequence[str]) -> Json:
     read["parameters"] = [
         *map(_place, (*_PLACES, "graph")),
         parameter("values", "Bindings, as SPARQL's VALUES."),
+        parameter("limit", "How many quads a page is to have.", {"type": "integer", "minimum": 1}),
         parameter("page", "The number of the page, from 1.", page),
         parameter("since", f"A {VERSION}: what changed since then."),
         parameter("what", "What events carry.", {"enum": list(WHAT)}),

@@ -45,7 +45,7 @@ class Cell:
 def fragment_page(view: View) -> str:
     """A page of a fragment, with its form."""
     places, dataset, page = PLACES[view.dataset.shape], view.dataset, view.page
-    first = (view.asked.number - 1) * dataset.page_size
+    first = (view.asked.number - 1) * view.size
     return _TEMPLATES.get_template("fragment.html").render(
         base=view.base,
         name=dataset.name,

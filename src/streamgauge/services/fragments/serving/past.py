@@ -52,8 +52,9 @@ class Past:
         quads = _quads(dataset, fragment, instant)
         if quads is None:
             return told(410, f"what was there at {given['at']:.40} is not kept here: ask for a later time, or none")
-        first = (fragment.number - 1) * dataset.page_size
-        page = Page(tuple(quads[first : first + dataset.page_size]), len(quads), None, instant)
+        size = fragment.limit or dataset.page_size
+        first = (fragment.number - 1) * size
+        page = Page(tuple(quads[first : first + size]), len(quads), None, instant)
         made = represented(View(dataset, base, _then(fragment, given["at"]), page), headers)
         timed: list[Header] = [
             (b"cache-control", _FOR_EVER if instant < now else b"no-cache"),

@@ -58,8 +58,8 @@ class Reading:
         """The page that is asked for; UnacceptableError, AskedError and TooManyError say why there is none."""
         key = self._key(scope, headers)
         base = key[0]
-        wish = asked(_path(scope), scope["query_string"], dataset.shape, base)
-        page = dataset.page(wish.selection, wish.number)
+        wish = asked(_path(scope), scope["query_string"], dataset.shape, base, dataset.largest)
+        page = dataset.page(wish.selection, wish.number, wish.limit)
         before = self._bodies.get(key)
         if before is not None and before.page is page and before.until in (None, page.until):
             return before

@@ -20,16 +20,21 @@ class View:
     page: Page
 
     @property
+    def size(self) -> int:
+        """How many quads it may have."""
+        return self.asked.limit or self.dataset.page_size
+
+    @property
     def previous(self) -> int | None:
         """The number of the page before, one that is not empty; ``None`` when there is none."""
-        last = -(-self.page.total // self.dataset.page_size)
+        last = -(-self.page.total // self.size)
         before = min(self.asked.number - 1, last)
         return before if before >= 1 else None
 
     @property
     def next(self) -> int | None:
         """The number of the page after; ``None`` when nothing would be on it."""
-        return self.asked.number + 1 if self.asked.number * self.dataset.page_size < self.page.total else None
+        return self.asked.number + 1 if self.asked.number * self.size < self.page.total else None
 
     @property
     def layout(self) -> Layout:
@@ -38,7 +43,8 @@ class View:
             self.base,
             self.dataset.name,
             self.dataset.shape,
-            self.dataset.page_size,
+            self.size,
+            self.dataset.largest,
             self.asked.page == self.asked.fragment,
             self.previous is not None,
             self.next is not None,

@@ -98,14 +98,18 @@ class Fragments:
         """Of the fragments to read, by requests; an old first page of the whole does to plan by, if there is one."""
         whole = self._link(self.asking.whole(pattern))
         narrow = restrictions(pattern, seeds)
-        if not narrow or not all(narrow):
+        if self.asking.largest is None and (not narrow or not all(narrow)):
             return [whole]
         last = self.pages.web.last(whole)
-        left = _left(await (self.pages.leaf(whole) if last is None else self.pages.of(last, whole)))
+        leaf = await (self.pages.leaf(whole) if last is None else self.pages.of(last, whole))
+        left, large = _left(leaf), _large(leaf, self.asking.largest)
         if not left:
             return [whole]
+        addresses = [whole] if large is None or left <= large else [self._link(self.asking.large(pattern))]
+        if not narrow or not all(narrow):
+            return addresses
         narrowed = [self._link(each) for each in self.asking.narrowed(pattern, narrow)]
-        return narrowed if len(narrowed) < left else [whole]
+        return narrowed if len(narrowed) < min(left, large or left) else addresses
 
     async def _first(self, pattern: QuadPattern) -> Leaf:
         return await self.pages.leaf(self._link(self.asking.whole(pattern)))
@@ -131,6 +135,11 @@ class Fragments:
         if default is None:
             return quads
         return [(*quad[:3], DEFAULT) if quad[3] == default else quad for quad in quads]
+
+
+def _large(leaf: Leaf, largest: int | None) -> int | None:
+    """Requests to read all of a fragment on the largest pages; ``None`` where that cannot be asked or known."""
+    return None if largest is None or leaf.page.count is None else max(1, ceil(leaf.page.count / largest))
 
 
 def _left(leaf: Leaf) -> int:
