@@ -1,20 +1,17 @@
 """Servers as processes: ``engine serve``, ``broker serve``, and nginx where it is installed."""
 
-import re
 import shutil
 import socket
 import subprocess
-import sys
-import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from streamgauge.bench.clients.programs import ProgramError
+from streamgauge.bench.recording.served import Service, ServiceError
 
 START_S = 60.0
-_ADDRESS = re.compile(r" at (http://\S+)")
 
 
 def free_port() -> int:
@@ -48,33 +45,14 @@ def broker_serve(static: Path, clients: int) -> AbstractContextManager[Served]:
 
 @contextmanager
 def _served(*words: str) -> Iterator[Served]:
-    start = "from streamgauge.cli.main import main; main()"
-    process = subprocess.Popen(
-        [sys.executable, "-c", start, *words, "--port", "0"],
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
     try:
-        yield Served(_address(process, " ".join(words[:2])), process.pid)
+        service = Service(*words)
+    except ServiceError as error:
+        raise ProgramError(str(error)) from error
+    try:
+        yield Served(service.address, service.pid)
     finally:
-        process.terminate()
-        try:
-            process.wait(START_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
-def _address(process: "subprocess.Popen[str]", name: str) -> str:
-    assert process.stderr is not None
-    said = []
-    for line in process.stderr:
-        said.append(line)
-        if found := _ADDRESS.search(line):
-            threading.Thread(target=process.stderr.read, daemon=True).start()
-            return found[1].rstrip("/")
-    raise ProgramError(f"{name} did not start: {''.join(said)[-1500:]}")
+        service.end()
 
 
 NGINX = """
@@ -85,6 +63,7 @@ pid {folder}/nginx.pid;
 events {{ worker_connections 2048; }}
 http {{
   access_log off;
+  map $http_accept_encoding $coding {{ default ""; ~br br; ~gzip gzip; }}
   proxy_cache_path {folder}/cache keys_zone=fragments:10m max_size=200m;
   {temporary}
   server {{
@@ -94,8 +73,10 @@ http {{
       proxy_http_version 1.1;
       proxy_set_header Host $http_host;
       proxy_set_header Connection "";
+      proxy_set_header Accept-Encoding $coding;
+      proxy_ignore_headers Vary;
       proxy_cache fragments;
-      proxy_cache_key $request_method$http_host$request_uri$http_accept$http_accept_encoding;
+      proxy_cache_key "$http_host$request_uri $http_accept $coding";
       proxy_cache_lock on;
       proxy_cache_revalidate on;
     }}
