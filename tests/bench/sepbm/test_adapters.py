@@ -190,7 +190,11 @@ def test_a_broker_with_channels_of_others_is_refused():
     [
         ("broker_http", {"url": "http://127.0.0.1:9"}, "is a broker there"),
         ("sepa", {"update": "http://127.0.0.1:9/", "subscribe": "ws://127.0.0.1:9/"}, "run one: SEPA is at"),
-        ("sepa", {"update": "http://127.0.0.1:9/", "subscribe": "ws://127.0.0.1:9/", "base": "loaded"}, "channel"),
+        (
+            "sepa",
+            {"update": "http://127.0.0.1:9/", "subscribe": "ws://127.0.0.1:9/", "base": "loaded"},
+            "the subscription of channel",
+        ),
         ("polled", {"url": "http://127.0.0.1:9/"}, "is a SPARQL endpoint there"),
         ("rsp", {}, "a stream only grows"),
         ("broker_http", {"strategy": "magic"}, "there is no strategy magic"),

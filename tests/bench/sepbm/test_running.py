@@ -8,7 +8,8 @@ from itertools import pairwise
 import pytest
 
 from streamgauge.bench.sepbm import adapters, running
-from streamgauge.bench.sepbm.contract import Heard, UnusableSystemError
+from streamgauge.bench.sepbm.analysing import SLOW
+from streamgauge.bench.sepbm.contract import Channel, Heard, UnusableSystemError
 from streamgauge.bench.sepbm.running import Plan, Times, run
 from streamgauge.services.broker.contract import Publication
 from tests.bench.sepbm.small import NAMES, Small, net
@@ -53,6 +54,12 @@ def test_some_channels_and_the_first_publications():
     assert len(recording.published) == 4
     wanted = {key: rows for key, rows in due(small).items() if key[0] == "one" and key[1] <= 4}
     assert told(recording) == wanted
+
+
+def test_the_ten_slow_channels_have_a_name():
+    channels = tuple(Channel(f"q{number:02}", "SELECT * { ?s ?p ?o }") for number in range(1, 21))
+    chosen = Plan(channels=("slow", "q01")).chosen(Small(channels=channels))
+    assert [each.name for each in chosen] == ["q01", *SLOW]
 
 
 def test_subscribers_beside_the_first_are_counted():

@@ -17,6 +17,7 @@ from typing import Final
 
 from streamgauge.bench.recording.sample import sample
 from streamgauge.bench.sepbm.adapters import start
+from streamgauge.bench.sepbm.analysing import SLOW
 from streamgauge.bench.sepbm.contract import (
     Beside,
     Channel,
@@ -44,9 +45,10 @@ _SPIN_S: Final = 200e-6
 class Plan:
     """How a configuration is run.
 
-    ``channels`` are those that are there (``None``: all), each with ``subscribers``; of the sequence the ``first``
-    publications are taken (``None``: all), by ``publishers`` at once, at ``rate`` a second or, without one, each when
-    the one before is complete. ``seconds`` is the most that all may take, the load too, and ``closing`` (s) the most
+    ``channels`` are those that are there (``None``: all; ``slow``: the paper's ten slow ones), each with
+    ``subscribers``. Of the sequence the ``first`` publications are taken (``None``: all), by ``publishers`` at once, at
+    ``rate`` a second or, without one, each when the one before is complete. ``seconds`` is the most that all may take,
+    the load too, and ``closing`` (s) the most
     that the system may take to end.
     """
 
@@ -70,11 +72,13 @@ class Plan:
 
     def chosen(self, configuration: Configuration) -> tuple[Channel, ...]:
         """The channels that are there, in the configuration's order; ValueError for one that is not."""
-        there = [channel.name for channel in configuration.channels]
-        for name in self.channels or ():
-            if name not in there:
-                raise ValueError(f"there is no channel {name} in {configuration.folder}: there are {', '.join(there)}")
-        return tuple(each for each in configuration.channels if self.channels is None or each.name in self.channels)
+        if self.channels is None:
+            return configuration.channels
+        there = {channel.name: channel for channel in configuration.channels}
+        wanted = {name for each in self.channels for name in (SLOW if each == "slow" else (each,))}
+        for name in sorted(wanted - there.keys()):
+            raise ValueError(f"there is no channel {name} in {configuration.folder}: there are {', '.join(there)}")
+        return tuple(channel for name, channel in there.items() if name in wanted)
 
 
 @dataclass(frozen=True, slots=True)
