@@ -1,10 +1,13 @@
 """What all faces share: tokens where others can reach a service, rates, events, metrics."""
 
+import asyncio
+from threading import Thread
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.services.web.events import EventError, event, last_event
+from streamgauge.services.web.events import EventError, Signal, event, last_event
 from streamgauge.services.web.metrics import Metric, exposition
 from streamgauge.services.web.rates import Rate
 from streamgauge.services.web.tokens import TokenError, check_tokens
@@ -43,6 +46,22 @@ def test_no_more_passes_than_the_rate_allows(takes):
             now[0] += wait + 1e-9
             assert rate.take(amount) == 0.0
         passed += amount
+
+
+def test_a_signal_is_seen_once_by_each_of_many_that_wait():
+    async def woken() -> list[bool]:
+        signals = [Signal() for _ in range(300)]
+        waiting = [asyncio.create_task(each.wait(60)) for each in signals]
+        await asyncio.sleep(0)
+        raising = Thread(target=lambda: [each.set() for each in signals])
+        raising.start()
+        found = await asyncio.gather(*waiting)
+        raising.join()
+        signals[0].set()
+        signals[0].set()
+        return [*found, await signals[0].wait(60), await signals[0].wait(0), await signals[1].wait(0)]
+
+    assert asyncio.run(woken()) == [True] * 301 + [False] * 2
 
 
 def test_events():

@@ -1,9 +1,9 @@
 """Answers on their way to subscribers: numbered, the newest kept, each subscriber at its own place."""
 
-from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import takewhile
 from threading import Lock
 from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
 
@@ -123,10 +123,11 @@ class Answers(Generic[Line]):
     def since(self, subscription: Subscription[Line]) -> list[Numbered[Line]]:
         """The kept answers after a subscription's place, which moves behind them."""
         with self._lock:
-            first = bisect_right(self._kept, subscription.place, key=lambda answer: answer.number)
-            found = [self._kept[at] for at in range(first, len(self._kept))]
+            place = subscription.place
+            found = list(takewhile(lambda answer: answer.number > place, reversed(self._kept)))
             if found:
-                subscription.place = found[-1].number
+                subscription.place = found[0].number
+                found.reverse()
             return found
 
     def missed(self, place: int) -> int:

@@ -1,7 +1,10 @@
 """Server-sent events (HTML standard, 9.2): answers pushed over one long response."""
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
+from typing import Final
+from weakref import WeakKeyDictionary, ref
 
 from starlette.responses import StreamingResponse
 from starlette.types import Message, Send
@@ -68,18 +71,66 @@ class Signal:
     """Wakes a coroutine from any thread."""
 
     def __init__(self) -> None:
-        self._loop, self._event = asyncio.get_running_loop(), asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._bell = _BELLS.get(self._loop) or _BELLS.setdefault(self._loop, _Bell(self._loop))
+        self._raised = False
+        self._waiter: asyncio.Future[None] | None = None
 
     def set(self) -> None:
         """Wake; nothing when its event loop has ended."""
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._event.set)
+        if not self._raised:
+            self._raised = True
+            self._bell.ring(self)
 
     async def wait(self, timeout: float) -> bool:
         """Whether it was woken within ``timeout`` seconds."""
-        try:
-            await asyncio.wait_for(self._event.wait(), timeout)
-        except TimeoutError:
-            return False
-        self._event.clear()
-        return True
+        if not self._raised:
+            self._waiter = self._loop.create_future()
+            timer = self._loop.call_later(timeout, _release, self._waiter)
+            try:
+                await self._waiter
+            finally:
+                timer.cancel()
+        woken, self._raised = self._raised, False
+        return woken
+
+    def pass_on(self) -> None:
+        """Wake who waits, unless it has seen already why; in the event loop's thread."""
+        if self._raised and self._waiter is not None:
+            _release(self._waiter)
+
+
+def _release(waiter: "asyncio.Future[None]") -> None:
+    if not waiter.done():
+        waiter.set_result(None)
+
+
+class _Bell:
+    """Passes signals on in their event loop: one call for all that come together, in turns that let others in."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = ref(loop)
+        self._rung: deque[Signal] = deque()
+        self._called = False
+
+    def ring(self, signal: Signal) -> None:
+        """A signal is to be passed on; from any thread."""
+        self._rung.append(signal)
+        loop = self._loop()
+        if not self._called and loop is not None and not loop.is_closed():
+            self._called = True
+            loop.call_soon_threadsafe(self._pass_on)
+
+    def _pass_on(self) -> None:
+        self._called = False
+        for _ in range(min(len(self._rung), _TURN)):
+            self._rung.popleft().pass_on()
+        loop = self._loop()
+        if self._rung and not self._called and loop is not None:
+            self._called = True
+            loop.call_soon(self._pass_on)
+
+
+_BELLS: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, _Bell]] = WeakKeyDictionary()
+_TURN: Final = 64
+"""How many are woken before others have their turn: thousands of subscribers do not make a publisher wait."""
