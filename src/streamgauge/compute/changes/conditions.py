@@ -1,5 +1,6 @@
 """Conditions and expressions on single rows: a fast exact path, and pyoxigraph in batches for the rest."""
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
@@ -12,6 +13,9 @@ Test = Callable[..., bool]
 Cell = Term | None
 _Value = Outcome | str
 _Compiled = Callable[[Sequence[Cell]], _Value]
+
+_ALIKE: Final = re.compile(r'"[A-Za-z0-9 @_^$|()-]*"')
+"""Regular expressions that mean the same in XPath (F&O 3.1, 5.6.1) and in Python."""
 
 LIMIT: Final = 100_000
 """How many results a cache remembers before it starts afresh."""
@@ -106,8 +110,29 @@ def _compiled(expression: Expression, positions: dict[str, int]) -> _Compiled:
             return _logical(operator, [_compiled(argument, positions) for argument in arguments])
         case Call(operator=operator, arguments=(first, second)) if operator in BINARY:
             return _binary(operator, _compiled(first, positions), _compiled(second, positions))
+        case Call(operator="REGEX", arguments=(Var(name=name), str(pattern))) if _ALIKE.fullmatch(pattern):
+            return _matching(pattern[1:-1], positions[name])
         case _:
-            return lambda cells: UNKNOWN  # noqa: ARG005
+            return _unknown
+
+
+def _unknown(_cells: Sequence[Cell]) -> _Value:
+    return UNKNOWN
+
+
+def _matching(pattern: str, position: int) -> _Compiled:
+    """Whether a plain literal without escapes matches; other terms are not decided here."""
+    try:
+        search = re.compile(pattern).search
+    except re.error:
+        return _unknown
+
+    def run(cells: Sequence[Cell]) -> _Value:
+        cell = cells[position]
+        plain = cell is not None and cell[0] == cell[-1] == '"' and "\\" not in cell
+        return search(cell[1:-1]) is not None if cell is not None and plain else UNKNOWN
+
+    return run
 
 
 def _leaf(cell: Cell) -> _Value:

@@ -1,0 +1,20 @@
+"""The fast path of conditions against pyoxigraph, term by term."""
+
+import pytest
+
+from streamgauge.compute import expressions
+from streamgauge.compute.changes.conditions import test as tested
+from streamgauge.model.algebra import Call, Var
+
+PATTERNS = ("^(A|B|C|D)", "A", "^A$", "", "(|x)", "a b", "^(A", "A)", "(A|B)-|@$", ".", "A+", "^")
+CELLS = (
+    *('"A"', '"Adams"', '"aA"', '"x-B-@"', '""', '"a b"', '"A\\n"', '"A\\"B"', '"A"@en', '"A"^^<urn:t>', '"1"'),
+    *("<urn:A>", "_:A", None),
+)
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_a_regular_expression_keeps_what_pyoxigraph_keeps(pattern):
+    condition = Call("REGEX", (Var("x"), f'"{pattern}"'))
+    keeps = tested(condition, ("x",))
+    assert [keeps(cell) for cell in CELLS] == expressions.holds(condition, ("x",), [(cell,) for cell in CELLS])
