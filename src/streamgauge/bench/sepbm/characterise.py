@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from streamgauge.bench.sepbm.alike import selected
-from streamgauge.bench.sepbm.configuration import Stored
+from streamgauge.bench.sepbm.configuration import ABOUT, ConfigurationError, Stored
 from streamgauge.bench.sepbm.histories import standing
 from streamgauge.bench.sepbm.patterns import involved, matches, patterns_of
 from streamgauge.compute.spark.intervals import TRIPLE
@@ -127,14 +127,22 @@ def characterise(spark: SparkSession, configuration: Stored) -> list[Character]:
             brought.setdefault(each.channel, []).append(Brought(graphs[each.publication], each.added))
     forms = {each.name: selected(each) for each in configuration.channels if each.name not in configuration.about.alike}
     total, inputs = _inputs(standing(spark, configuration).select(*TRIPLE).distinct(), forms)
-    results = configuration.about.made["queries"]
     found = []
     for name, form in forms.items():
-        size, result = inputs[name], int(results[name]["answers"])
+        size, result = inputs[name], _answers(configuration, name)
         needed = len(involved(rules, patterns_of(form)))
         reads = Reads(needed, size, size / total if total else 0.0, result, result / size if size else None)
         found.append(Character(name, asks(form), reads, brings(brought.get(name, ()))))
     return found
+
+
+def _answers(configuration: Stored, name: str) -> int:
+    """How many rows a query has on the full data, as counted when it was generated."""
+    try:
+        return int(configuration.about.made["queries"][name]["answers"])
+    except (KeyError, TypeError, ValueError) as error:
+        file = configuration.folder / ABOUT
+        raise ConfigurationError(f"{file}: how many rows {name} has is not said: generate it again") from error
 
 
 def ranked(characters: Sequence[Character], times: Mapping[str, Mapping[str, float]]) -> list[Ranked]:

@@ -102,7 +102,9 @@ def spans(publications: Sequence[Publication], there: Iterable[Triple]) -> Mappi
 def _base(spark: SparkSession, configuration: Configuration) -> DataFrame:
     """The base load, a line a fact; a job on a file with another line in it fails and says which."""
     file = configuration.folder / BASE
-    lines = spark.read.text(str(file), lineSep="\n")
+    if not file.is_file():
+        raise ConfigurationError(f"{file}: the base load is missing")
+    lines = spark.read.text(str(file.resolve()), lineSep="\n")
     terms = fn.split("value", " ", 3)
     said = fn.concat(fn.lit(f"{file}: expected a canonical N-Triples line: s p o .: "), fn.col("value"))
     ends = fn.coalesce(terms.getItem(2).endswith(_END), fn.lit(False))

@@ -72,13 +72,12 @@ def _moved(
 ) -> Iterator[tuple[str, int, int, Row]]:
     """Channel, state, sign and row of all that comes or goes after state 0, for the channels of a shape."""
     moved = changes(spark, stream(facts, count), states(count), shape.form, many=1, means=Means(known=profile))
-    later = moved.filter("report > 0")
-    names = later.columns[2:]
-    told = later.toDF("report", "net", *(f"t{index}" for index in range(len(names))))
+    names = [f"t{index}" for index in range(len(moved.columns) - 2)]
+    told = moved.toDF("report", "net", *names).filter("report > 0")
     if shape.value is not None:
         values = pa.table({"value": list(shape.channels), "channel": list(shape.channels.values())})
-        told = told.join(fn.broadcast(spark.createDataFrame(values)), fn.col(f"t{len(names) - 1}") == fn.col("value"))
-        told = told.withColumn("channel", fn.explode("channel")).drop("value", f"t{len(names) - 1}")
+        told = told.join(fn.broadcast(spark.createDataFrame(values)), fn.col(names[-1]) == fn.col("value"))
+        told = told.withColumn("channel", fn.explode("channel")).drop("value", names[-1])
     else:
         told = told.withColumn("channel", fn.lit(shape.channels[""][0]))
     found = told.toArrow()
