@@ -1,5 +1,6 @@
 """Recordings on disk: what is written is read back, and a channel's folder is a run like any other."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -153,7 +154,7 @@ def test_a_later_recording_replaces_an_earlier_one(tmp_path):
             '{"format": "streamgauge sepbm recording", "version": 1, "channels": []}'), "field 'system' is missing"),
         (lambda at: (at / "published.parquet" / "part-00000.parquet").write_bytes(b"x"), "published.parquet"),
         (lambda at: (at / "channels/one/causes.parquet/part-00000.parquet").unlink(), "causes.parquet: missing"),
-        (lambda at: (at / "channels/one/answers.parquet/part-00000.parquet").unlink(), "answers.parquet"),
+        (lambda at: shutil.rmtree(at / "channels/one/answers.parquet"), "answers.parquet: missing"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_named(tmp_path, spoil, words):
