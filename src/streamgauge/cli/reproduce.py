@@ -105,6 +105,36 @@ def tpf(
     _do(lambda tell: reproduce(wanted, lambda: spark(master), tell), as_json=as_json, out=out)
 
 
+@_app.command("sepbm")
+def sepbm(
+    universities: Annotated[int, typer.Option(callback=_positive, help="Size of the data; the paper has 10.")] = 1,
+    publications: Annotated[int, typer.Option(callback=_positive, help="Length of the sequence.")] = 300,
+    rule: Annotated[
+        str, typer.Option(help="Published is what the first variable names, or any: first, any.")
+    ] = "first",
+    strategy: Annotated[list[str] | None, typer.Option(help="Only these strategies of the broker.")] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(help="counts, together, alone, publishers, channels, systems.")
+    ] = None,
+    judge: Annotated[bool, typer.Option(help="Let the common oracle judge channels too.")] = True,
+    ontology: Annotated[Path | None, typer.Option(help="Its axioms; the workload's own unless given.")] = None,
+    runs: Annotated[Path, typer.Option(help="Where what was run is kept.")] = Path("runs/sepbm"),
+    as_json: AsJson = False,
+    out: Out = None,
+    master: Annotated[str | None, typer.Option(help="Spark master, local[*] unless given.")] = None,
+) -> None:
+    """SEP-BM: strategies of the broker on the paper's benchmark; publishers, channels and other systems beside."""
+    from streamgauge.report.reproduce.sepbm import Wanted, reproduce
+    from streamgauge.report.reproduce.sepbm_plan import PARTS, STRATEGIES, Extent
+
+    known = {"--only": (only, PARTS), "--strategy": (strategy, STRATEGIES), "--rule": ([rule], ("first", "any"))}
+    for hint, (named, there) in known.items():
+        if unknown := set(named or ()) - set(there):
+            raise typer.BadParameter(f"{', '.join(sorted(unknown))}: there are {', '.join(there)}", param_hint=hint)
+    extent = Extent(universities, publications, rule, tuple(strategy or STRATEGIES), tuple(only or PARTS), judge)
+    _do(lambda tell: reproduce(Wanted(extent, runs, ontology), lambda: spark(master), tell), as_json=as_json, out=out)
+
+
 @contextmanager
 def _telling(console: Console) -> Iterator[Callable[[str, float], None]]:
     """What is being done: one line in a terminal, a line for each elsewhere, as in a log."""

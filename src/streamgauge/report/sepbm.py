@@ -1,8 +1,8 @@
 """SEP-BM's metrics as tables, plots and JSON: notification time and throughput by channel, verdicts beside."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Final
 
 import altair as alt
 
@@ -145,9 +145,13 @@ def rates(outcome: Outcome) -> dict[str, float]:
 
 
 def plotted(
-    drawing: Drawing, title: str, found: Mapping[int, Mapping[str, float]], axis: str, show: Any = number
+    drawing: Drawing,
+    title: str,
+    found: Mapping[int, Mapping[str, float]],
+    axis: str,
+    show: Callable[[float], str] = number,
 ) -> Iterator[Figure]:
-    """A value (above 0) for each channel, by the number of its name, and run, on a logarithmic axis."""
+    """A value (above 0) for each name, in order, and series, on a logarithmic axis."""
     channels = list(dict.fromkeys(name for values in found.values() for name in values))[:_MOST]
     points = {
         series: [
@@ -158,7 +162,7 @@ def plotted(
         for series, values in found.items()
     }
     if any(points.values()):
-        across = Axis(f"channel, in the order {channels[0]} to {channels[-1]}", ",d", (0, len(channels) + 1))
+        across = Axis(f"{channels[0]} to {channels[-1]}, in this order", ",d", (0, len(channels) + 1))
 
         def chart(size: charts.Size) -> alt.LayerChart:
             return charts.scatter(points, across, Axis(axis, ",~r", None, "log"), size)
