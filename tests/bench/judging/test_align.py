@@ -5,6 +5,7 @@ from functools import cache
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamgauge.bench.judging import align as aligning
 from streamgauge.bench.judging.align import BAND, align, by_order
 from streamgauge.model.answer import Answer
 from streamgauge.model.report import DueReport, ExpectedReport, View
@@ -118,3 +119,20 @@ def test_answers_that_name_their_instant_are_matched_by_it():
     expected = reports(["a", "b", "c"])
     said = [Answer(("x",), (("z",),), instant=2), Answer(("x",), (("a",),), instant=9)]
     assert align(expected, said, lambda _i, _j: 0.5) == [(0, None), (1, None), (2, 0), (None, 1)]
+
+
+def test_where_the_least_cost_would_take_hours_answers_go_to_the_first_report_as_far_along_that_shares_something():
+    expected, said = sliding(12_000, 1), [frozenset(range(at, at + 10)) for at in range(0, 12_000, 10)]
+    pairs = aligned(expected, said)
+    assert len(expected) * (len(expected) - len(said)) > aligning.PLACES
+    assert [i for i, _ in pairs if i is not None] == list(range(len(expected)))
+    assert [j for _, j in pairs if j is not None] == list(range(len(said)))
+    assert {(i, j) for i, j in pairs if i is not None and j is not None} == {(10 * j, j) for j in range(len(said))}
+
+
+@given(BAGS, BAGS)
+def test_as_far_along_mentions_all_once_in_order_and_pairs_only_what_shares_something(expected, said):
+    pairs = aligning._as_far_along(range(len(expected)), range(len(said)), lambda i, j: jaccard(expected[i], said[j]))
+    assert [i for i, _ in pairs if i is not None] == list(range(len(expected)))
+    assert [j for _, j in pairs if j is not None] == list(range(len(said)))
+    assert all(jaccard(expected[i], said[j]) > 0 for i, j in pairs if i is not None and j is not None)

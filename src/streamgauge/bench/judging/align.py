@@ -15,6 +15,9 @@ Similarity = Callable[[int, int], float]
 BAND = 50
 """How many reports an answer may be away from its own (SEMANTICS, alignment)."""
 
+PLACES = 10_000_000
+"""Reports times by how many the answers are more or fewer: beyond it the least cost takes hours and is not sought."""
+
 _GAP = 1_000_000_000  # the cost of a gap: costs are whole numbers, so that ties are ties
 _BANDS = (2, 8, 24, BAND)
 _PAIR, _SURPLUS, _MISSED = 0, 1, 2
@@ -42,7 +45,7 @@ def _by_instant(expected: Sequence[ExpectedReport], answers: Sequence[Answer], s
 
 
 def by_order(reports: Sequence[int], said: Sequence[int], similar: Similarity) -> list[Pair]:
-    """Minimal-cost order-preserving alignment within the band; ties go to the earlier report.
+    """Minimal-cost order-preserving alignment within the band; ties go to the earlier report. Beyond PLACES by place.
 
     A pair costs 1 - similarity, a missed report or a surplus answer 1. Equal heads are paired at once, which never
     costs more: what one of them is paired with instead can take the other's gap.
@@ -64,6 +67,8 @@ def _cheapest(reports: Sequence[int], said: Sequence[int], similar: Similarity) 
         return _GAP - round(_GAP * similar(reports[i], said[j]))
 
     shift = columns - rows
+    if rows * abs(shift) > PLACES:
+        return _as_far_along(reports, said, similar)
     steps: list[bytearray] = []
     low = 0
     for band in _BANDS:
@@ -72,6 +77,23 @@ def _cheapest(reports: Sequence[int], said: Sequence[int], similar: Similarity) 
         if total < (2 * (band + 1) + abs(shift)) * _GAP:
             break
     return _walk(reports, said, steps, low)
+
+
+def _as_far_along(reports: Sequence[int], said: Sequence[int], similar: Similarity) -> list[Pair]:
+    """Each answer takes the first report left that has something of it, within the band of who is as far along."""
+    pairs: list[Pair] = []
+    taken = 0
+    for number, j in enumerate(said):
+        along = number * len(reports) // len(said)
+        near = range(max(taken, along - BAND), min(len(reports), along + BAND + 1))
+        found = next((place for place in near if similar(reports[place], j) > 0), None)
+        if found is None:
+            pairs.append((None, j))
+            continue
+        pairs += [(i, None) for i in reports[taken:found]]
+        pairs.append((reports[found], j))
+        taken = found + 1
+    return pairs + [(i, None) for i in reports[taken:]]
 
 
 def _corridor(
