@@ -14,8 +14,10 @@ Cell = Term | None
 _Value = Outcome | str
 _Compiled = Callable[[Sequence[Cell]], _Value]
 
-_ALIKE: Final = re.compile(r'"[A-Za-z0-9 @_^$|()-]*"')
-"""Regular expressions that mean the same in XPath (F&O 3.1, 5.6.1) and in Python."""
+_WORD: Final = "[A-Za-z0-9 @_^$-]*"
+_ALIKE: Final = re.compile(rf'"(?:{_WORD}\({_WORD}(?:\|{_WORD})*\))?{_WORD}"')
+"""Regular expressions that mean the same in XPath (F&O 3.1, 5.6.1) and in Python, with choices at one place at most:
+there is nothing to go back to again and again."""
 
 LIMIT: Final = 100_000
 """How many results a cache remembers before it starts afresh."""
