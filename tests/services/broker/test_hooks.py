@@ -6,9 +6,10 @@ import json
 import httpx
 import pytest
 
-from streamgauge.services.broker.hooks import Hook, HookError, Hooks, read_hook
+from streamgauge.services.broker.hooks import Hook, HookError, Hooks, read_hook, refused
 from streamgauge.services.broker.sqlite import SqliteJournal
 from streamgauge.services.broker.telling import Telling
+from streamgauge.services.web.guarded import Guarded
 from tests.services.broker.world import broker, fact, select
 
 HOOK = Hook("c", "http://taker.example/in")
@@ -28,6 +29,47 @@ class Taker:
             return httpx.Response(503)
         self.got.append((request.headers["idempotency-key"], json.loads(request.content)["number"]))
         return httpx.Response(204)
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "localhost", "[::1]", "10.1.2.3", "169.254.169.254", "[::ffff:10.0.0.1]", "192.168.1.1:80"]
+)
+def test_a_private_address_is_allowed_by_name_only(host):
+    with pytest.raises(HookError, match="is no public host: --webhook-host"):
+        read_hook(f"c=http://{host}/in")
+    name = httpx.URL(f"http://{host}").host
+    assert read_hook(f"c=http://{host}/in", [name]) == Hook("c", f"http://{host}/in", private=True)
+    assert not read_hook("c=http://taker.example/in", [name]).private
+
+
+@pytest.mark.parametrize("private", [False, True])
+def test_a_name_that_leads_to_a_private_address_is_not_connected_to(private):
+    made, taker, went = broker(), Taker(), []
+    made.create_channel("c", select("?x a :Student"))
+
+    async def resolving(host, _port):
+        went.append(host)
+        return ["127.0.0.1"]
+
+    async def run():
+        async def sleep(_seconds):
+            await asyncio.sleep(0)
+
+        def client():
+            return httpx.AsyncClient(transport=Guarded(refused, resolving, lambda: httpx.MockTransport(taker)))
+
+        hook = Hook("c", "http://taker.example/in", private)
+        hooks = Hooks(made, Telling(), [hook], client, sleep)
+        made.subscribe("c", hook.subscriber, lambda: None).close()
+        publishing(made, 0, 1)
+        async with asyncio.timeout(20), hooks.running():
+            while not (taker.got or hooks.failures):
+                await asyncio.sleep(0.01)
+        return hooks.failures
+
+    failures = asyncio.run(run())
+    assert (bool(taker.got), bool(failures)) == (private, not private)
+    assert set(went) == {"taker.example"}
 
 
 def deliver(made, taker, count):

@@ -1,7 +1,7 @@
 """Webhooks: notifications posted to those who cannot hold a connection, until they take them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from hashlib import sha256
@@ -17,6 +17,8 @@ from streamgauge.services.broker.limits import LimitError
 from streamgauge.services.broker.sqlite import JournalError
 from streamgauge.services.broker.telling import Telling, key_of
 from streamgauge.services.web import events
+from streamgauge.services.web.addresses import names_private
+from streamgauge.services.web.guarded import PRIVATE, guarded_client
 from streamgauge.sources.backoff import Backoff
 
 PATIENCE_S: Final = 10.0
@@ -35,10 +37,11 @@ class HookError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """Where a channel's notifications are posted."""
+    """Where a channel's notifications are posted; ``private`` when its host may have an address that is not public."""
 
     channel: str
     url: str
+    private: bool = False
 
     @property
     def subscriber(self) -> str:
@@ -46,12 +49,24 @@ class Hook:
         return f"webhook:{sha256(self.url.encode()).hexdigest()[:32]}"
 
 
-def read_hook(text: str) -> Hook:
-    """``CHANNEL=URL``; HookError."""
-    channel, equals, url = text.partition("=")
-    if not channel or not equals or not url.startswith(("http://", "https://")):
+def read_hook(text: str, allowed: Collection[str] = ()) -> Hook:
+    """``CHANNEL=URL``; HookError also for a private address at a host that is not ``allowed`` by name."""
+    channel, equals, address = text.partition("=")
+    if not channel or not equals or not address.startswith(("http://", "https://")):
         raise HookError(f"{text!r}: a webhook is CHANNEL=URL, with http or https")
-    return Hook(channel, url)
+    try:
+        url = httpx.URL(address)
+    except httpx.InvalidURL as error:
+        raise HookError(f"{text!r}: a webhook is CHANNEL=URL, with http or https: {error}") from error
+    private = url.host in {host.lower() for host in allowed}
+    if names_private(url.host) and not private:
+        raise HookError(f"{address}: {url.host} is no public host: --webhook-host {url.host} allows it")
+    return Hook(channel, address, private)
+
+
+def refused(_address: str, sentence: str) -> httpx.ConnectError:
+    """A host whose name leads to a private address: a try that failed."""
+    return httpx.ConnectError(sentence)
 
 
 class Hooks:
@@ -65,7 +80,7 @@ class Hooks:
         broker: Broker,
         telling: Telling,
         hooks: Sequence[Hook],
-        client: Callable[[], httpx.AsyncClient] = lambda: httpx.AsyncClient(timeout=PATIENCE_S, trust_env=False),
+        client: Callable[[], httpx.AsyncClient] = lambda: guarded_client(refused),
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         random: Random | None = None,
     ) -> None:
@@ -119,7 +134,10 @@ class Hooks:
         backoff = Backoff(self._random, most=MOST_S)
         while True:
             try:
-                if (await client.post(hook.url, content=text, headers=headers)).is_success:
+                said = await client.post(
+                    hook.url, content=text, headers=headers, timeout=PATIENCE_S, extensions={PRIVATE: hook.private}
+                )
+                if said.is_success:
                     return
             except httpx.HTTPError:
                 pass

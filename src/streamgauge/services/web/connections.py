@@ -1,6 +1,7 @@
 """Connections that are left when they bring no request, in time and of a bounded length, or take no answer."""
 
 import asyncio
+import socket
 from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -27,8 +28,15 @@ class Patient(HttpToolsProtocol):
         self._head = self._untaken = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Wait for a request."""
+        """Wait for a request; what a client that is gone does not confirm ends the connection in time."""
         super().connection_made(transport)
+        held = transport.get_extra_info("socket")
+        if (
+            held is not None
+            and held.family in (socket.AF_INET, socket.AF_INET6)
+            and hasattr(socket, "TCP_USER_TIMEOUT")
+        ):
+            held.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * PATIENCE_S))
         self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -13,9 +13,11 @@ import httpx
 import pytest
 
 from streamgauge.services.fragments.fetching.contract import SourceError
-from streamgauge.services.fragments.fetching.guarded import PRIVATE, Guarded, guarded_client
-from streamgauge.services.fragments.fetching.reach import RefusedError, is_private, reach
+from streamgauge.services.fragments.fetching.guarded import guarded_client
+from streamgauge.services.fragments.fetching.reach import RefusedError, reach
 from streamgauge.services.fragments.fetching.sources import open_source
+from streamgauge.services.web.addresses import is_private
+from streamgauge.services.web.guarded import PRIVATE, Guarded
 from tests.services.fragments.fetching.fakes import reply, web
 
 PUBLIC = "https://data.example/d"
@@ -202,7 +204,7 @@ def guarded(addresses: list[str], private: bool = False, bad: tuple[str, ...] = 
         return addresses
 
     async def run() -> None:
-        async with httpx.AsyncClient(transport=Guarded(resolving, lambda: inner)) as client:
+        async with httpx.AsyncClient(transport=Guarded(RefusedError, resolving, lambda: inner)) as client:
             await client.get(PUBLIC, extensions={PRIVATE: private})
 
     asyncio.run(run())
@@ -268,7 +270,7 @@ def test_certificates_are_of_the_name_not_of_the_address(secure: tuple[int, ssl.
         return ["127.0.0.1"]
 
     async def run() -> None:
-        transport = Guarded(here, lambda: httpx.AsyncHTTPTransport(verify=trusting))
+        transport = Guarded(RefusedError, here, lambda: httpx.AsyncHTTPTransport(verify=trusting))
         async with httpx.AsyncClient(transport=transport) as client:
             private = {PRIVATE: True}
             response = await client.get(f"https://data.example:{port}/", extensions=private)

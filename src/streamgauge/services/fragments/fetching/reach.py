@@ -8,18 +8,12 @@ may lead to other public origins, links only to the origins of the start and of 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
-from typing import TypeAlias
 
 import httpx
 
 from streamgauge.services.fragments.fetching.contract import SourceError
-
-Origin: TypeAlias = tuple[str, str, int]
-"""Scheme, host, port."""
-
-_PORTS = {"http": 80, "https": 443}
-_NAT64 = ip_network("64:ff9b::/96")
+from streamgauge.services.web.addresses import names_private
+from streamgauge.services.web.guarded import PORTS, Origin, origin
 
 
 class RefusedError(SourceError):
@@ -80,7 +74,7 @@ def parsed(address: str) -> httpx.URL:
         url = httpx.URL(address)
     except (httpx.InvalidURL, ValueError, TypeError) as error:
         raise RefusedError(address, f"no web address: {error}") from error
-    if url.scheme not in _PORTS or not url.host or (url.port or 1) not in range(1, 2**16):
+    if url.scheme not in PORTS or not url.host or (url.port or 1) not in range(1, 2**16):
         raise RefusedError(
             address, "no web address: it begins with http:// or https:// and names a host, its port is below 65536"
         )
@@ -96,34 +90,3 @@ def joined(base: str, target: str) -> str:
         return str(httpx.URL(base).join(target).copy_with(fragment=None))
     except (httpx.InvalidURL, ValueError) as error:
         raise RefusedError(base, f"leads to {target!r:.300}, which is no web address: {error}") from error
-
-
-def origin(url: httpx.URL) -> Origin:
-    """Its scheme, host and port."""
-    return url.scheme, url.host, url.port or _PORTS[url.scheme]
-
-
-def names_private(host: str) -> bool:
-    """Whether a host is an address that is not public, or this machine by name."""
-    name = host.rstrip(".").lower()
-    return name == "localhost" or name.endswith(".localhost") or is_private(name)
-
-
-def is_private(host: str) -> bool:
-    """Whether text is an IP address that is not of the public Internet, also one wrapped in another."""
-    try:
-        address = ip_address(host.partition("%")[0])
-    except ValueError:
-        return False
-    return any(not each.is_global or each.is_multicast for each in _unwrapped(address))
-
-
-def _unwrapped(address: IPv4Address | IPv6Address) -> list[IPv4Address | IPv6Address]:
-    """The address, or the IPv4 address in it (mapped, 6to4, Teredo, NAT64)."""
-    if isinstance(address, IPv4Address):
-        return [address]
-    if address.ipv4_mapped is not None:
-        return [address.ipv4_mapped]
-    if address in _NAT64:
-        return [IPv4Address(int(address) & 0xFFFFFFFF)]
-    return [address, *(each for each in (address.sixtofour, *(address.teredo or ())) if each is not None)]

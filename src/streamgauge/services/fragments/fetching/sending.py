@@ -11,10 +11,10 @@ from typing import Final
 import httpx
 
 from streamgauge.services.fragments.fetching.contract import SourceError, UnavailableError
-from streamgauge.services.fragments.fetching.guarded import PRIVATE
 from streamgauge.services.fragments.fetching.lifetimes import retry_after
 from streamgauge.services.fragments.fetching.limits import Limits
-from streamgauge.services.fragments.fetching.reach import Origin, Reach, origin
+from streamgauge.services.fragments.fetching.reach import Reach
+from streamgauge.services.web.guarded import PRIVATE, Origin, origin
 
 PASSING: Final = frozenset((408, 425, 429, 500, 502, 503, 504))
 """Statuses after which the same request may succeed later."""

@@ -17,9 +17,10 @@ from streamgauge.services.fragments.fetching.cache import Cache, Kept, Key, Resp
 from streamgauge.services.fragments.fetching.contract import StatusError
 from streamgauge.services.fragments.fetching.lifetimes import Lifetime, Skew, http_date, lifetime
 from streamgauge.services.fragments.fetching.limits import Limits
-from streamgauge.services.fragments.fetching.reach import Reach, origin, parsed, reach
+from streamgauge.services.fragments.fetching.reach import Reach, parsed, reach
 from streamgauge.services.fragments.fetching.sending import Answer, Asked, Counters, Sender
 from streamgauge.services.fragments.quads import VERSION
+from streamgauge.services.web.guarded import origin
 
 RDF: Final = (
     "application/trig,application/n-quads;q=0.9,text/turtle;q=0.8,application/n-triples;q=0.7,"
