@@ -75,10 +75,15 @@ def serve(
     strategy: Annotated[str, typer.Option(help="How notifications are found.")] = "incremental",
     token_file: Annotated[Path | None, typer.Option(help="TOKEN [OPERATION,... [CHANNEL ...]], one a line.")] = None,
     webhook: Annotated[list[str] | None, typer.Option(help="CHANNEL=URL: notifications are posted there.")] = None,
+    webhook_host: Annotated[
+        list[str] | None, typer.Option(metavar="HOST", help="A webhook may be at this host, be it private.")
+    ] = None,
     max_channels: Annotated[int, typer.Option(min=1, help="How many channels.")] = UNLESS.channels,
     max_subscribers: Annotated[int, typer.Option(min=1, help="Subscribers of one channel.")] = UNLESS.subscribers,
     max_graph: Annotated[int, typer.Option(min=1, help="Triples of one publication.")] = UNLESS.graph,
     max_rows: Annotated[int, typer.Option(min=1, help="Rows of a new channel's answer.")] = UNLESS.rows,
+    max_effort: Annotated[int, typer.Option(min=1, help="Facts and rows that an answer may look at.")] = UNLESS.effort,
+    max_derived: Annotated[int, typer.Option(min=1, help="How often a publication may derive.")] = UNLESS.derived,
     max_body: Annotated[int, typer.Option(min=1024, help="Bytes of one request.")] = UNLESS.body,
     max_lag: Annotated[int, typer.Option(min=1, help="Notifications that a subscriber may be behind.")] = UNLESS.lag,
     max_connections: Annotated[int, typer.Option(min=1, help="Connections at once.")] = UNLESS.connections,
@@ -86,12 +91,14 @@ def serve(
     """Serve a broker: graphs are published and deleted, subscribers of SPARQL queries told how answers change."""
     access = _access(token_file)
     check_tokens(host, access.tokens)
-    hooks = [read_hook(each) for each in webhook or ()]
+    hooks = [read_hook(each, webhook_host or ()) for each in webhook or ()]
     limits = Limits(
         channels=max_channels,
         subscribers=max_subscribers,
         graph=max_graph,
         rows=max_rows,
+        effort=max_effort,
+        derived=max_derived,
         body=max_body,
         lag=max_lag,
         connections=max_connections,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final, TypeAlias
 
 from streamgauge.model.algebra import BGP, Construct, Join, Node, Pattern, TriplePattern, Var
@@ -49,7 +50,8 @@ class Change:
         """What is deleted, and what is inserted after it; TooManySolutionsError beyond ``most`` solutions."""
         rows: list[dict[Var, Term]] = [{}]
         for pattern in self.where:
-            rows = [found for row in rows for found in _extended(holding, pattern, row)]
+            found = (each for row in rows for each in _extended(holding, pattern, row))
+            rows = list(islice(found, most + 1))
             if len(rows) > most:
                 raise TooManySolutionsError(f"more than {most} solutions: name more terms in WHERE")
         return _made(self.delete, rows), _made(self.insert, rows)
@@ -94,11 +96,14 @@ class _Block:
     start: int
 
 
-def together(changes: Sequence[Change], holding: Holding, most: int) -> tuple[tuple[Triple, ...], tuple[Triple, ...]]:
+def together(
+    changes: Sequence[Change], holding: Holding, most: int, looks: int
+) -> tuple[tuple[Triple, ...], tuple[Triple, ...]]:
     """What comes and what goes by changes one after the other, of which only the first asks what holds.
 
-    TooManySolutionsError beyond ``most`` solutions or triples.
+    TooManySolutionsError beyond ``most`` solutions or triples, and when WHERE looks at more than ``looks`` triples.
     """
+    holding = _counted(holding, looks)
     added, removed = dict[Triple, None](), dict[Triple, None]()
     for change in changes:
         deleted, inserted = change.triples(holding, most)
@@ -109,6 +114,21 @@ def together(changes: Sequence[Change], holding: Holding, most: int) -> tuple[tu
     if len(added) + len(removed) > most:
         raise TooManySolutionsError(f"an update of more than {most} triples: make it in parts")
     return tuple(added), tuple(removed)
+
+
+def _counted(holding: Holding, looks: int) -> Holding:
+    left = looks
+
+    def counted(subject: Term | None, predicate: Term | None, end: Term | None) -> Iterator[Triple]:
+        nonlocal left
+        left -= 1
+        for triple in holding(subject, predicate, end):
+            left -= 1
+            if left < 0:
+                raise TooManySolutionsError(f"WHERE looks at more than {looks} facts: name more terms in it")
+            yield triple
+
+    return counted
 
 
 def read_update(text: str, fresh: Callable[[str], Term]) -> list[Change]:

@@ -27,6 +27,7 @@ from streamgauge.compute.changes.operators import (
 from streamgauge.compute.changes.paths import START, Nodes, Placed, Reach, nullable
 from streamgauge.compute.changes.plans import Asked, pushable
 from streamgauge.compute.changes.sharing import Keyed, Shared
+from streamgauge.compute.effort import Effort
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Term
 from streamgauge.query.rebuild import expression_parts
@@ -43,7 +44,7 @@ class Builder:
     """Builds a tree of operators; columns come in ``order`` where that saves a step.
 
     ``make_leaf`` makes its leaves; ``groups`` are its aggregations by their normal patterns, ``states`` all that
-    remembers rows. Beside a ``domain`` every operator carries its columns.
+    remembers rows, ``effort`` what they may do. Beside a ``domain`` every operator carries its columns.
     """
 
     make_leaf: MakeLeaf
@@ -51,6 +52,7 @@ class Builder:
     groups: list[tuple[al.Group, Grouped]] = field(default_factory=list)
     states: list[Stateful] = field(default_factory=list)
     domain: Domain | None = None
+    effort: Effort = field(default_factory=Effort)
     normal: Normaliser = field(default_factory=Normaliser)
     fresh: Iterator[int] = field(default_factory=count)
 
@@ -66,7 +68,9 @@ class Builder:
             case al.Minus(left=left, right=right):
                 shared = scope(left) & scope(right)
                 return self._with(
-                    matching.without(self.build(left, needed | shared), self.build(right, shared), shared, self.domain)
+                    matching.without(
+                        self.build(left, needed | shared), self.build(right, shared), shared, self.domain, self.effort
+                    )
                 )
             case al.Union(left=left, right=right):
                 return self._union(left, right, needed)
@@ -120,7 +124,7 @@ class Builder:
                 built = self._path(built, found, found.repeated, _nodes_in(parts[:at], found.graph))
             else:
                 right = self._operand(part, early[at], wanted)
-                built = right if built is None else self._with(JoinRows(built, right))
+                built = right if built is None else self._with(JoinRows(built, right, self.effort))
         assert built is not None
         return self._kept(built, late)
 
@@ -156,8 +160,8 @@ class Builder:
         shared = None if built is None else self._shared(built)
         demand = self._shared(self._demand(nodes[0], shared, edges if not zero else None, found.graph))
         same = self._same(nodes[0], shared, demand, found, present) if zero else None
-        placed = Placed(self._with(Reach(edges.tap(), demand.tap(), same, path.modifier)), nodes)
-        return placed if shared is None else self._with(JoinRows(shared.tap(), placed))
+        placed = Placed(self._with(Reach(edges.tap(), demand.tap(), same, path.modifier, self.effort)), nodes)
+        return placed if shared is None else self._with(JoinRows(shared.tap(), placed, self.effort))
 
     def _demand(self, node: al.Node, built: Shared | None, edges: Shared | None, graph: Term | None) -> Operator:
         """The nodes to start from."""
@@ -208,7 +212,9 @@ class Builder:
         while isinstance(part, al.Call) and part.operator == "!":
             wanted, part = not wanted, part.arguments[0]
         if isinstance(part, al.Exists):
-            return picked(self._with(matching.existing(*self._sides(built, part.pattern), wanted)), built.variables)
+            return picked(
+                self._with(matching.existing(*self._sides(built, part.pattern), wanted, self.effort)), built.variables
+            )
         operator, plain = self._resolved(built, condition)
         return picked(_keep(operator, plain), built.variables)
 
@@ -237,7 +243,8 @@ class Builder:
                 return expression_parts(tree, _same_pattern, resolve)
             name = self._name("exists")
             operator = picked(
-                self._with(matching.marked(*self._sides(operator, tree.pattern), name)), (*operator.variables, name)
+                self._with(matching.marked(*self._sides(operator, tree.pattern), name, self.effort)),
+                (*operator.variables, name),
             )
             return al.Var(name)
 
@@ -253,16 +260,18 @@ class Builder:
             return self._optional_exists(left, right, condition)
         merge = Merge(left, right)
         return self._with(
-            matching.optional(left, right, None if condition is None else _batch(condition, merge.variables), merge)
+            matching.optional(
+                left, right, None if condition is None else _batch(condition, merge.variables), merge, self.effort
+            )
         )
 
     def _optional_exists(self, left: Operator, right: Operator, condition: al.Expression) -> Operator:
         """OPTIONAL whose condition has EXISTS: what joins under it, and the rows that joined with nothing."""
         key = self._name("row")
         keyed = self._shared(Keyed(left, key, left.variables))
-        joined = self._shared(self._kept(self._with(JoinRows(keyed.tap(), right)), conjuncts(condition)))
+        joined = self._shared(self._kept(self._with(JoinRows(keyed.tap(), right, self.effort)), conjuncts(condition)))
         names = Merge(left, right).variables
-        rest = self._with(matching.existing(keyed.tap(), Pick(joined.tap(), (key,)), False))
+        rest = self._with(matching.existing(keyed.tap(), Pick(joined.tap(), (key,)), False, self.effort))
         return Both(picked(joined.tap(), names), picked(rest, names), left.certain)
 
     def _union(self, left: al.Pattern, right: al.Pattern, needed: Needed) -> Operator:
@@ -274,7 +283,7 @@ class Builder:
         self._assign(name)
         built = self.build(inner, needed | reads(expression))
         operator, plain = self._resolved(built, expression)
-        return picked(Compute(operator, name, _batch(plain, operator.variables)), (*built.variables, name))
+        return picked(Compute(operator, name, _batch(plain, operator.variables), self.effort), (*built.variables, name))
 
     def _assign(self, name: str) -> None:
         if name in self._hidden:
@@ -292,7 +301,7 @@ class Builder:
             domain = replace(self.domain, variables=seen, rows=rows)
             columns = (*dict.fromkeys((*domain.columns, *names)),)
             built = picked(replace(self, domain=domain).build(inner, frozenset(columns)), columns)
-        return self._with(JoinRows(self.domain.tap(), built))
+        return self._with(JoinRows(self.domain.tap(), built, self.effort))
 
     def _group(self, group: al.Group) -> Operator:
         arguments = [aggregate.argument for _, aggregate in group.aggregates if aggregate.argument is not None]
@@ -305,7 +314,7 @@ class Builder:
             if key != variable:
                 self._assign(variable.name)
                 inner, plain = self._resolved(inner, key)
-                inner = Compute(inner, variable.name, _batch(plain, inner.variables))
+                inner = Compute(inner, variable.name, _batch(plain, inner.variables), self.effort)
         return self._grouped(group, inner)
 
     def _grouped(self, group: al.Group, inner: Operator) -> Operator:

@@ -9,6 +9,7 @@ from streamgauge.compute.changes.operators import Take
 from streamgauge.compute.changes.plans import Asked
 from streamgauge.compute.changes.pool import Pool
 from streamgauge.compute.changes.tree import Tree
+from streamgauge.compute.effort import Effort
 from streamgauge.model import algebra as al
 from streamgauge.model.semantics import EmptyAggregate
 from streamgauge.model.terms import Row, Term, Triple
@@ -34,7 +35,8 @@ class Patterns(Protocol):
 class Kept:
     """The answer of a query over the graphs of a pool, which may be those of other queries too.
 
-    Nothing is evaluated above the joins until ``settle``. Raises UnsupportedError for what ``refuse`` names.
+    Nothing is evaluated above the joins until ``settle``. Raises UnsupportedError for what ``refuse`` names, and
+    TooMuchError, also by ``settle``, beyond the ``effort``, which it shares.
     """
 
     def __init__(
@@ -43,8 +45,9 @@ class Kept:
         pool: Patterns,
         empty_aggregate: EmptyAggregate = EmptyAggregate.SPARQL,
         names: Sequence[Term] = (),
+        effort: Effort | None = None,
     ) -> None:
-        self._tree = Tree(form, names, empty_aggregate, pool.leaf)
+        self._tree = Tree(form, names, empty_aggregate, pool.leaf, effort)
         self.variables = self._tree.variables
         self._first = self._tree.pull()
         self._shown: Bag = {}

@@ -7,6 +7,7 @@ from streamgauge.compute.changes.bags import Bag, add, add_all, difference
 from streamgauge.compute.changes.conditions import Batch
 from streamgauge.compute.changes.correlation import Domain, has_value
 from streamgauge.compute.changes.operators import Index, Merge, Operator
+from streamgauge.compute.effort import Effort
 from streamgauge.model.terms import XSD, Row, Term
 
 Answer = Callable[[Bag, Bag], Bag]
@@ -53,11 +54,12 @@ class PerKey:
         return change
 
 
-def optional(left: Operator, right: Operator, condition: Batch | None, merge: Merge) -> PerKey:
+def optional(left: Operator, right: Operator, condition: Batch | None, merge: Merge, effort: Effort) -> PerKey:
     """LeftJoin(left, right, condition)."""
     padding = (None,) * (merge.width - len(left.variables))
 
     def answer(lefts: Bag, rights: Bag) -> Bag:
+        effort.spend(len(lefts) * (1 + len(rights)))
         pairs = [(row, other) for row in lefts for other in rights if not merge.loose or merge.compatible(row, other)]
         merged = [merge.merged(row, other) for row, other in pairs]
         kept = condition.holds(merged) if condition else [True] * len(merged)
@@ -75,7 +77,7 @@ def optional(left: Operator, right: Operator, condition: Batch | None, merge: Me
     return PerKey(left, right, merge, answer, merge.variables, left.certain)
 
 
-def without(left: Operator, right: Operator, names: frozenset[str], domain: Domain | None) -> PerKey:
+def without(left: Operator, right: Operator, names: frozenset[str], domain: Domain | None, effort: Effort) -> PerKey:
     """MINUS: rows that are compatible with none on the right, with which they share a bound variable of ``names``.
 
     A variable for which EXISTS has put a value is none any more.
@@ -92,16 +94,18 @@ def without(left: Operator, right: Operator, names: frozenset[str], domain: Doma
         )
 
     def answer(lefts: Bag, rights: Bag) -> Bag:
+        effort.spend(len(lefts) * (1 + len(rights)))
         return {row: count for row, count in lefts.items() if not any(removes(row, other) for other in rights)}
 
     return PerKey(left, right, merge, answer, left.variables, left.certain)
 
 
-def existing(left: Operator, right: Operator, wanted: object) -> PerKey:
+def existing(left: Operator, right: Operator, wanted: object, effort: Effort) -> PerKey:
     """EXISTS (``wanted`` true) and NOT EXISTS (false): rows with a compatible one on the right, or with none."""
     merge = Merge(left, right)
 
     def answer(lefts: Bag, rights: Bag) -> Bag:
+        effort.spend(len(lefts) * (1 + len(rights)) if merge.loose else len(lefts))
         if not (merge.loose and rights):
             return dict(lefts) if bool(rights) is wanted else {}
         return {row: count for row, count in lefts.items() if _meets(merge, row, rights) is wanted}
@@ -109,11 +113,12 @@ def existing(left: Operator, right: Operator, wanted: object) -> PerKey:
     return PerKey(left, right, merge, answer, left.variables, left.certain)
 
 
-def marked(left: Operator, right: Operator, name: str) -> PerKey:
+def marked(left: Operator, right: Operator, name: str, effort: Effort) -> PerKey:
     """EXISTS as a value: one more column, true for rows with a compatible one on the right, else false."""
     merge = Merge(left, right)
 
     def answer(lefts: Bag, rights: Bag) -> Bag:
+        effort.spend(len(lefts) * (1 + len(rights)) if merge.loose else len(lefts))
         return {(*row, TRUE if _meets(merge, row, rights) else FALSE): count for row, count in lefts.items()}
 
     return PerKey(left, right, merge, answer, (*left.variables, name), left.certain | {name})

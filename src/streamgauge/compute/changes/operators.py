@@ -5,13 +5,17 @@ Linear operators pass changes, the join is bilinear, DISTINCT counts; every oper
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from streamgauge.compute.changes.bags import Bag, add, add_all, collect
 from streamgauge.compute.changes.conditions import Batch
+from streamgauge.compute.effort import Effort
 from streamgauge.model.terms import Row, Term
 
 Key = tuple[Term | None, ...]
+CELL: Final = 64
+"""Characters of a computed value that count as one row."""
+
 Take: TypeAlias = Callable[[], Bag]
 """Gives the change of a leaf since it was last asked; the caller may keep it."""
 
@@ -88,14 +92,15 @@ class Keep:
 class Compute:
     """BIND and SELECT expressions: one more column, unbound where the expression errs."""
 
-    def __init__(self, inner: Operator, name: str, value: Batch) -> None:
+    def __init__(self, inner: Operator, name: str, value: Batch, effort: Effort) -> None:
         self.variables, self.certain = (*inner.variables, name), inner.certain
-        self._inner, self._value = inner, value
+        self._inner, self._value, self._effort = inner, value, effort
 
     def pull(self) -> Bag:
         """The rows of the change with their values."""
         change = self._inner.pull()
         values = self._value.values(change) if change else ()
+        self._effort.spend(sum(len(value) for value in values if value) // CELL)
         return {(*row, value): count for (row, count), value in zip(change.items(), values, strict=True)}
 
 
@@ -219,8 +224,8 @@ class Merge:
 class JoinRows:
     """Join: the product rule, new left with old right and all left with new right."""
 
-    def __init__(self, left: Operator, right: Operator) -> None:
-        self._merge = Merge(left, right)
+    def __init__(self, left: Operator, right: Operator, effort: Effort) -> None:
+        self._merge, self._effort = Merge(left, right), effort
         self.variables, self.certain = self._merge.variables, left.certain | right.certain
         self._left, self._right = left, right
         self._lefts, self._rights = Index(self._merge.left_key), Index(self._merge.right_key)
@@ -249,6 +254,7 @@ class JoinRows:
 
     def _pairs(self, change: Bag, lefts: Bag, rights: Bag) -> None:
         merge = self._merge
+        self._effort.spend(len(lefts) * len(rights))
         if not merge.loose:
             rests = [(merge.rest(right), n) for right, n in rights.items()]
             for left, m in lefts.items():

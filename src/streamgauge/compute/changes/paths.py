@@ -9,6 +9,7 @@ from typing import Final
 
 from streamgauge.compute.changes.bags import Bag, add, collect
 from streamgauge.compute.changes.operators import Operator
+from streamgauge.compute.effort import Effort
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Term
 
@@ -16,6 +17,7 @@ START, END, NODE = ".start", ".end", ".node"
 _ONCE: Final = "?"
 
 Edges = dict[Term, set[Term]]
+_NOWHERE: Final = frozenset[Term]()
 
 
 def nullable(path: al.Path) -> bool:
@@ -58,8 +60,8 @@ class Reach:
     variables: tuple[str, ...] = (START, END)
     certain: frozenset[str] = frozenset(variables)
 
-    def __init__(self, edges: Operator, demand: Operator, same: Operator | None, modifier: str) -> None:
-        self._edges, self._demand, self._same = edges, demand, same
+    def __init__(self, edges: Operator, demand: Operator, same: Operator | None, modifier: str, effort: Effort) -> None:
+        self._edges, self._demand, self._same, self._effort = edges, demand, same, effort
         self._once = modifier == _ONCE
         self.forget()
 
@@ -98,7 +100,7 @@ class Reach:
             else:
                 gone.append((source, target))
         sources = {source for source, _ in map(_pair, change)}
-        touched = sources if self._once else sources | _reached(sources, self._backward)
+        touched = sources if self._once else sources | _reached(sources, self._backward, self._effort)
         for source, target in gone:
             _take(self._forward, source, target)
             _take(self._backward, target, source)
@@ -115,7 +117,7 @@ class Reach:
             add(change, (start, end), 1)
 
     def _follow(self, start: Term) -> set[Term]:
-        ends = set(self._forward.get(start, ())) if self._once else _reached((start,), self._forward)
+        ends = set(self._forward.get(start, ())) if self._once else _reached((start,), self._forward, self._effort)
         if start in self._own:
             ends.add(start)
         return ends
@@ -145,12 +147,14 @@ def _take(edges: Edges, source: Term, target: Term) -> None:
         del edges[source]
 
 
-def _reached(starts: Iterable[Term], edges: Mapping[Term, set[Term]]) -> set[Term]:
+def _reached(starts: Iterable[Term], edges: Mapping[Term, set[Term]], effort: Effort) -> set[Term]:
     """What one step or more lead to."""
     found: set[Term] = set()
     waiting = list(starts)
     while waiting:
-        fresh = edges.get(waiting.pop(), set()) - found
+        ends = edges.get(waiting.pop(), _NOWHERE)
+        effort.spend(1 + len(ends))
+        fresh = ends - found
         found |= fresh
         waiting += fresh
     return found

@@ -7,6 +7,7 @@ from streamgauge.compute.changes.building import Builder, MakeLeaf, picked
 from streamgauge.compute.changes.grouping import Grouped
 from streamgauge.compute.changes.normal import UnsupportedError
 from streamgauge.compute.changes.shaping import columns, shape, wanted
+from streamgauge.compute.effort import Effort
 from streamgauge.model import algebra as al
 from streamgauge.model.semantics import EmptyAggregate
 from streamgauge.model.terms import Row, Term
@@ -20,9 +21,16 @@ class Tree:
     Raises UnsupportedError for what is not kept incrementally.
     """
 
-    def __init__(self, form: al.QueryForm, names: Sequence[Term], empty: EmptyAggregate, leaf: MakeLeaf) -> None:
+    def __init__(
+        self,
+        form: al.QueryForm,
+        names: Sequence[Term],
+        empty: EmptyAggregate,
+        leaf: MakeLeaf,
+        effort: Effort | None = None,
+    ) -> None:
         inner, plain = wanted(form), _spread(form, names)
-        builder = Builder(leaf, inner)
+        builder = Builder(leaf, inner, effort=effort or Effort())
         pattern = builder.normal.pattern(plain.pattern)
         self._root = picked(builder.build(pattern, frozenset(inner)), inner)
         self.variables = columns(form)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from streamgauge.compute.effort import TooMuchError
 from streamgauge.compute.reasoning.closure import NO_RULES, Closure
 from streamgauge.compute.reasoning.rules import Rules
 from streamgauge.compute.standing.pool import Queries, Standing
@@ -23,12 +24,23 @@ class Landmark:
     def __init__(self, rules: Rules = NO_RULES) -> None:
         self.closure = Closure(rules)
         self._queries = Queries(self.closure.facts)
+        self._failed: dict[Standing, TooMuchError] = {}
+
+    def limit(self, effort: int, derived: int) -> None:
+        """How much is looked at to answer a query, and for each change; how often one change derives something."""
+        self._queries.effort.most, self.closure.most = effort, derived
 
     def ask(self, form: QueryForm) -> Standing:
-        """A query, answered at once until its ``end``; UnsupportedError names what of it is not kept incrementally."""
-        standing = self._queries.ask(form)
-        standing.kept.settle()
-        return standing
+        """A query, answered at once until its ``end``.
+
+        UnsupportedError names what of it is not kept incrementally, TooMuchError says that it costs too much.
+        """
+        return self._queries.ask(form)
+
+    def failed(self) -> dict[Standing, TooMuchError]:
+        """The queries that failed since this was asked last: their answers are not kept any more."""
+        found, self._failed = self._failed, {}
+        return found
 
     def load(self, triples: Iterable[Triple]) -> None:
         """Many facts are published, before anything is asked or without anybody being told."""
@@ -39,12 +51,17 @@ class Landmark:
     def change(self, added: Iterable[Triple], removed: Iterable[Triple]) -> list[tuple[Standing, Difference]]:
         """Facts are deleted, then published: the queries whose answers changed, and how.
 
-        Publishing what is there, and deleting what is not, changes nothing.
+        Publishing what is there, and deleting what is not, changes nothing. TooMuchError when too much would be
+        derived: then nothing is changed. Queries whose change would cost too much have ``failed``.
         """
         self.closure.apply(added, removed)
         changed = []
         for each in self._queries.touched():
-            found = Difference(*each.kept.turn())
+            try:
+                found = Difference(*each.turn())
+            except TooMuchError as error:
+                self._failed[each] = error
+                continue
             if found.added or found.removed:
                 changed.append((each, found))
         return changed

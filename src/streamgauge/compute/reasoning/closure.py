@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from sys import intern
 from typing import Final, TypeAlias
 
+from streamgauge.compute.effort import BOUNDLESS, TooMuchError
 from streamgauge.compute.reasoning.rules import Rule, Rules, is_class
 from streamgauge.compute.reasoning.steps import Link, Steps
 from streamgauge.compute.standing.facts import Class, Facts, Property
@@ -29,7 +30,10 @@ Base: TypeAlias = tuple[Class | Property, Term, Term]
 
 
 class Closure:
-    """Explicit facts, and what rules derive of them, in ``facts``."""
+    """Explicit facts, and what rules derive of them, in ``facts``.
+
+    ``most`` is how often, at most, rules that join may derive something because of one change.
+    """
 
     def __init__(self, rules: Rules = NO_RULES, facts: Facts | None = None) -> None:
         self.facts = Facts() if facts is None else facts
@@ -40,7 +44,7 @@ class Closure:
         self._events: list[Base] = []
         self._off: dict[Base, None] = {}
         self._doubtful: dict[Base, int] = {}
-        self.explicit = 0
+        self.explicit, self.most = 0, BOUNDLESS
         for rule in joins:
             self._run(rule)
 
@@ -66,18 +70,51 @@ class Closure:
     def apply(self, added: Iterable[Triple], removed: Iterable[Triple] = ()) -> None:
         """Explicit facts go, then come; only readers of the facts are told.
 
-        Adding one that is there, and removing one that is not, changes nothing.
+        Adding one that is there, and removing one that is not, changes nothing. TooMuchError beyond ``most``, and then
+        everything is as before.
         """
         new = dict.fromkeys(added)
-        gone = [triple for triple in dict.fromkeys(removed) if triple not in new]
+        gone = [triple for triple in dict.fromkeys(removed) if triple not in new and self.is_explicit(triple)]
         if gone:
             for triple in gone:
                 self._retract(triple)
             self._settle()
+        came: list[Triple] = []
+        try:
+            self._add(new, came)
+        except TooMuchError:
+            self._undo(came, gone)
+            raise
+
+    def _add(self, new: Iterable[Triple], came: list[Triple]) -> None:
+        """Explicit facts come; those that were not explicit before are noted."""
         for triple in new:
+            before = self.explicit
             self._assert(triple)
+            if self.explicit != before:
+                came.append(triple)
+            if len(self._events) > self.most:
+                raise self._too_much()
         if self._events:
-            self._derive()
+            self._derive(self.most)
+
+    def _too_much(self) -> TooMuchError:
+        return TooMuchError(f"rules would derive something more than {self.most} times: publish it in parts")
+
+    def _undo(self, came: Iterable[Triple], gone: Iterable[Triple]) -> None:
+        """Take back a change that is half done: what rules derived and was not taken in yet counts, and is off."""
+        for base in self._events:
+            before = self._derived.get(base, 0)
+            self._derived[base] = before + 1
+            if not before and not self._stands(base):
+                self._off[base] = None
+        self._events.clear()
+        for triple in came:
+            self._retract(triple)
+        self._settle()
+        for triple in gone:
+            self._assert(triple)
+        self._derive()
 
     def load(self, triples: Iterable[Triple]) -> None:
         """Many explicit facts come."""
@@ -245,10 +282,13 @@ class Closure:
             told(subject, of.name, end)
         of.remove(subject, end)
 
-    def _derive(self) -> None:
-        """Take in what rules derived, until nothing new is."""
+    def _derive(self, most: int = BOUNDLESS) -> None:
+        """Take in what rules derived, until nothing new is; TooMuchError beyond ``most`` times."""
         events, derived = self._events, self._derived
         while events:
+            if len(events) > most:
+                raise self._too_much()
+            most -= 1
             base = events.pop()
             before = derived.get(base, 0)
             derived[base] = before + 1
@@ -335,8 +375,14 @@ class _Derive:
     events: list[Base]
     keys: tuple[str, ...] = ()
 
+    def begun(self, text: Text) -> None:
+        """Nothing to prepare."""
+
     def bound(self, text: Text, where: Local) -> None:
         """Every solution counts."""
+
+    def looked(self, text: Text, count: str) -> None:
+        """What is derived is bounded, not what is looked at."""
 
     def found(self, text: Text, where: Local, _sign: str) -> None:
         """Note the head."""

@@ -57,8 +57,16 @@ class Finish(Protocol):
         """Variables whose values are known to begin with."""
         ...
 
+    def begun(self, text: Text) -> None:
+        """A function begins."""
+        ...
+
     def bound(self, text: Text, where: Local) -> None:
         """All of ``keys`` are known; may open blocks."""
+        ...
+
+    def looked(self, text: Text, count: str) -> None:
+        """So many facts are about to be looked at; may end the function."""
         ...
 
     def found(self, text: Text, where: Local, sign: str) -> None:
@@ -115,6 +123,7 @@ class _Plan:
         """The function for facts that match pattern ``at``; what it is given is ``parameters`` of it."""
         pattern = self.patterns[at]
         text.open(f"def {name}({', '.join(parameters(pattern))}):")
+        self.finish.begun(text)
         where: dict[str, str] = {}
         _admit(text, pattern, where)
         steps = self._order([each for each in range(len(self.patterns)) if each != at], set(where))
@@ -126,6 +135,7 @@ class _Plan:
         keys = self.finish.keys
         where = {name: f"k{number}" for number, name in enumerate(keys)}
         text.open(f"def begin({', '.join(where.values())}):")
+        self.finish.begun(text)
         self._joins(text, where, self._order(list(range(len(self.patterns))), set(keys)), "+", None)
         text.depth = 0
 
@@ -191,6 +201,7 @@ class _Plan:
         members = text.use(kind.members)
         if _open(pattern.subject, where):
             local = _fresh(pattern.subject, f"v{number}s", where)
+            self.finish.looked(text, f"len({members})")
             text.open(f"for {local} in {members}:")
         else:
             text.open(f"if {text.term(pattern.subject, where)} in {members}:")
@@ -202,15 +213,20 @@ class _Plan:
             one, two = text.term(pattern.subject, where), text.term(pattern.object, where)
             text.open(f"if {two} in {out}.get({one}, ()):")
         elif free == [False, True]:
-            one = text.term(pattern.subject, where)
-            text.open(f"for {_fresh(pattern.object, f'v{number}o', where)} in {out}.get({one}, ()):")
+            text.add(f"x{number} = {out}.get({text.term(pattern.subject, where)}, ())")
+            self.finish.looked(text, f"len(x{number})")
+            text.open(f"for {_fresh(pattern.object, f'v{number}o', where)} in x{number}:")
         elif free == [True, False]:
             into, two = text.use(kind.backward()), text.term(pattern.object, where)
-            text.open(f"for {_fresh(pattern.subject, f'v{number}s', where)} in {into}.get({two}, ()):")
+            text.add(f"x{number} = {into}.get({two}, ())")
+            self.finish.looked(text, f"len(x{number})")
+            text.open(f"for {_fresh(pattern.subject, f'v{number}s', where)} in x{number}:")
         else:
             same = pattern.subject == pattern.object
             one = _fresh(pattern.subject, f"v{number}s", where)
+            self.finish.looked(text, f"len({out})")
             text.open(f"for {one}, x{number} in {out}.items():")
+            self.finish.looked(text, f"len(x{number})")
             text.open(
                 f"if {one} in x{number}:"
                 if same
@@ -221,7 +237,9 @@ class _Plan:
         nodes = _nodes(pattern)
         given = ["None" if _open(node, where) else text.term(node, where) for node in nodes]
         locals_ = [f"v{number}{position}" for position in _POSITIONS]
+        self.finish.looked(text, f"len({text.use(self.facts.classes)}) + len({text.use(self.facts.properties)})")
         text.open(f"for {', '.join(locals_)} in {text.use(self.facts.match)}({', '.join(given)}):")
+        self.finish.looked(text, "1")
         for node, local in zip(nodes, locals_, strict=True):
             if isinstance(node, Var) and where.setdefault(node.name, local) in set(locals_) - {local}:
                 text.open(f"if {where[node.name]} == {local}:")

@@ -5,16 +5,18 @@ All queries with patterns of a shape share its joins; what is found goes to thos
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from streamgauge.compute.changes.bags import Bag
 from streamgauge.compute.changes.plans import Asked
+from streamgauge.compute.effort import Effort
 from streamgauge.compute.standing.facts import Facts
 from streamgauge.compute.standing.joins import Joined, Local, Text, joined, tell, untell
 from streamgauge.model.algebra import Call, Expression, Node, TriplePattern, Var
 from streamgauge.model.terms import RDF_TYPE, Term
 
 Owner = TypeVar("Owner")
+Told = TypeVar("Told", contravariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,27 +76,62 @@ class Taker(Generic[Owner]):
     owner: Owner
 
 
-class Running(Generic[Owner]):
-    """A shape over facts: its takers by their constants."""
+class Bounds(Protocol[Told]):
+    """How much is looked at for one turn, a change of the facts, and who is told of it."""
 
-    def __init__(self, shape: Shape, facts: Facts, touch: Callable[[Owner], None]) -> None:
+    @property
+    def most(self) -> int:
+        """How many facts."""
+        ...
+
+    @property
+    def turn(self) -> int:
+        """The number of the turn."""
+        ...
+
+    def touch(self, owner: Told) -> None:
+        """Something was found."""
+        ...
+
+    def fail(self, owner: Told) -> None:
+        """More would have to be looked at than may be: what was found is not all."""
+        ...
+
+
+class Running(Generic[Owner]):
+    """A shape over facts: its takers by their constants. In a turn it looks at ``bounds.most`` facts, at most twice."""
+
+    def __init__(self, shape: Shape, facts: Facts, bounds: Bounds[Owner]) -> None:
         self.shape = shape
-        self._facts = facts
+        self._facts, self._bounds = facts, bounds
+        self._left, self._turn = [0], -1
         self._takers: dict[object, list[tuple[Bag, Owner]]] = {}
-        self._known: list[dict[Term, int]] = [{} for _ in shape.keys]
-        finish = _Routed(shape, self._takers, self._known, touch)
+        finish = _Routed(shape, self._takers, self._left, bounds.touch, self._over)
         self._joined: Joined = joined(facts, shape.patterns, shape.conditions, finish)
         for reader in self._joined.readers:
             tell(facts, reader)
 
-    def enter(self, taker: Taker[Owner], constants: Sequence[Term]) -> None:
-        """A taker asks with these constants; it has all solutions there are at once."""
+    def enter(self, taker: Taker[Owner], constants: Sequence[Term], effort: Effort) -> None:
+        """A taker asks with these constants; it has all solutions there are at once, or has failed."""
+        self._left[0], self._turn = effort.left, self._bounds.turn
         key = _key(constants)
         before, self._takers[key] = self._takers.get(key, []), [(taker.found, taker.owner)]
-        for known, term in zip(self._known, constants, strict=True):
-            known[term] = known.get(term, 0) + 1
         self._joined.begin(*constants)
         self._takers[key] = [*before, *self._takers[key]]
+        effort.left, self._left[0], self._turn = max(0, self._left[0]), 0, -1
+
+    def _over(self, takers: list[tuple[Bag, Owner]] | None) -> bool:
+        """All that may be looked at was; whether that was in this turn, which ends it for those who ask for it."""
+        if self._turn != self._bounds.turn:
+            self._left[0], self._turn = self._bounds.most, self._bounds.turn
+            return False
+        for each in self._takers.values() if takers is None else [takers]:
+            for _, owner in each:
+                self._bounds.fail(owner)
+            each.clear()
+        if takers is not None:
+            self._left[0] = self._bounds.most
+        return True
 
     def leave(self, taker: Taker[Owner], constants: Sequence[Term]) -> bool:
         """A taker asks no more; whether nobody does."""
@@ -104,10 +141,6 @@ class Running(Generic[Owner]):
             self._takers[key] = left
         else:
             del self._takers[key]
-        for known, term in zip(self._known, constants, strict=True):
-            known[term] -= 1
-            if not known[term]:
-                del known[term]
         return not self._takers
 
     def stop(self) -> None:
@@ -126,19 +159,30 @@ class _Routed(Generic[Owner]):
 
     shape: Shape
     takers: dict[object, list[tuple[Bag, Owner]]]
-    known: list[dict[Term, int]]
+    left: list[int]
     touch: Callable[[Owner], None]
+    over: Callable[[list[tuple[Bag, Owner]] | None], bool]
 
     @property
     def keys(self) -> tuple[str, ...]:
         return self.shape.keys
+
+    def begun(self, text: Text) -> None:
+        """Nobody is known yet who asks."""
+        text.add("takers = None")
+
+    def looked(self, text: Text, count: str) -> None:
+        """Stop where it is too much."""
+        left = text.use(self.left)
+        text.add(f"{left}[0] -= {count}")
+        text.add(f"if {left}[0] < 0 and {text.use(self.over)}(takers): return")
 
     def bound(self, text: Text, where: Local) -> None:
         """Go on where somebody asks."""
         names = [where[name] for name in self.shape.keys]
         key = names[0] if len(names) == 1 else f"({', '.join(names)})"
         text.add(f"takers = {text.use(self.takers)}.get({key})")
-        text.open("if takers is not None:")
+        text.open("if takers:")
 
     def found(self, text: Text, where: Local, sign: str) -> None:
         """Count the row for every taker."""

@@ -5,7 +5,7 @@ durable with one synchronisation, tells subscribers, and acknowledges each publi
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from threading import RLock
 from typing import NamedTuple
@@ -18,6 +18,7 @@ from streamgauge.services.broker.contract import Found, Publication, Strategy
 from streamgauge.services.broker.journal import Forgetful, Journal
 from streamgauge.services.broker.limits import BusyError, LimitError, Limits
 from streamgauge.services.broker.registry import Registry
+from streamgauge.services.broker.texts import check_texts
 from streamgauge.services.web.answers import End
 
 
@@ -66,6 +67,7 @@ class Broker:
         self._queue, self._evaluating = RLock(), RLock()
         self._keys: OrderedDict[str, int] = OrderedDict(self._journal.keys())
         self._number, _ = self._journal.numbers()
+        self._strategy.limit(self.limits.effort, self.limits.derived)
         self._strategy.load(self._journal.facts())
         self._registry = Registry(strategy, self._journal, self.limits, clock, self._evaluating)
         self.fault = ""
@@ -189,7 +191,7 @@ class Broker:
         if not first.changes or first.key in self._keys:
             return self._take_in(batch)
         try:
-            added, removed = together(first.changes, self._strategy.facts, self.limits.graph)
+            added, removed = together(first.changes, self._strategy.facts, self.limits.graph, self.limits.effort)
         except TooManySolutionsError as error:
             return [(first, error)]
         return self._take_in([first._replace(added=added, removed=removed)])
@@ -214,8 +216,19 @@ class Broker:
             outcomes.append((each, Receipt(self._number)))
         if fresh:
             found = self._strategy.publish([publication for publication, _ in fresh], self._steady())
-            self._tell(fresh, found)
+            refused = self._tell(fresh, found)
+            return [(each, self._refused(each, outcome, refused)) for each, outcome in outcomes]
         return outcomes
+
+    def _refused(
+        self, waiting: _Waiting, outcome: Receipt | BaseException, refused: Mapping[int, str]
+    ) -> Receipt | BaseException:
+        """The outcome, or why there was none; a key of what had no effect may be used again."""
+        if not isinstance(outcome, Receipt) or outcome.number not in refused:
+            return outcome
+        if waiting.key is not None:
+            self._keys.pop(waiting.key, None)
+        return LimitError(refused[outcome.number])
 
     def _full(self) -> LimitError:
         return LimitError(f"more than {self.limits.facts} facts may come of it: delete some first")
@@ -225,12 +238,10 @@ class Broker:
         if len(self._keys) > self.limits.keys:
             self._keys.popitem(last=False)
 
-    def _tell(self, fresh: list[tuple[Publication, str | None]], found: Iterable[Found]) -> None:
-        """Changes are told as they are found; where they are to survive, when they will."""
-        if self._durable:
-            self._registry.keep(fresh, found)
-        else:
-            self._registry.tell(found)
+    def _tell(self, fresh: list[tuple[Publication, str | None]], found: Iterable[Found]) -> Mapping[int, str]:
+        """Changes are told as they are found; where they are to survive, when they will. What was refused, and why."""
+        failures = self._registry.keep(fresh, found) if self._durable else self._registry.tell(found)
+        return failures.refused
 
     def evaluate(self) -> None:
         """What the strategy put off is done now."""
@@ -249,6 +260,7 @@ class Broker:
         if len(query) > self.limits.query_text:
             raise LimitError(f"a query of more than {self.limits.query_text} characters: write a shorter one")
         form = parse_sparql(query)
+        check_texts(form, self.limits)
         with self._evaluating:
             return self._registry.create(name, query, form).variables
 

@@ -1,6 +1,6 @@
 """What a strategy does: facts change, and it says which rows of which answers came and went because of it."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple, Protocol
@@ -30,6 +30,16 @@ class Found(NamedTuple):
     def size(self) -> int:
         """About how many bytes the rows take."""
         return 64 + sum(map(len, filter(None, chain(*self.added, *self.removed))))
+
+
+class Failures(NamedTuple):
+    """What was not done because it would have cost too much, each with the sentence that says so.
+
+    ``refused`` are publications, by number, that had no effect; ``ended`` are queries that are not answered any more.
+    """
+
+    refused: Mapping[int, str]
+    ended: Mapping[str, str]
 
 
 class Entry(NamedTuple):
@@ -67,6 +77,14 @@ class Strategy(Protocol):
 
     complete: bool
 
+    def limit(self, effort: int, derived: int) -> None:
+        """How much may be looked at for an answer, how much a publication may derive; only for what can be stopped."""
+        ...
+
+    def failures(self) -> Failures:
+        """What of the last publications was not done."""
+        ...
+
     def load(self, triples: Iterable[Triple]) -> None:
         """Many facts are there, before anything is asked."""
         ...
@@ -74,7 +92,7 @@ class Strategy(Protocol):
     def create(self, name: str, form: QueryForm) -> tuple[str, ...]:
         """A query is asked from now on, with the answer as it is, of which nobody is told; the variables of its rows.
 
-        ValueError is a sentence that says what of the query is not done.
+        ValueError is a sentence that says what of the query is not done, TooMuchError that it costs too much.
         """
         ...
 

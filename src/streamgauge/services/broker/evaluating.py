@@ -10,6 +10,7 @@ from streamgauge.compute.reasoning.rules import Rules
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Row, Term, Triple
 from streamgauge.query.printer import sparql
+from streamgauge.services.broker.contract import Failures
 from streamgauge.wire.canonical import parse_term
 
 
@@ -65,6 +66,13 @@ class Evaluating:
     def __init__(self, rules: Rules) -> None:
         self.stored = StoredClosure(rules)
         self.channels: dict[str, Asked] = {}
+
+    def limit(self, effort: int, derived: int) -> None:
+        """Nothing is bounded: what pyoxigraph evaluates cannot be stopped."""
+
+    def failures(self) -> Failures:
+        """None."""
+        return Failures({}, {})
 
     def load(self, triples: Iterable[Triple]) -> None:
         """Many facts are there."""

@@ -108,7 +108,7 @@ class Face:
     def __init__(self, broker: Broker, access: Access, hooks: Sequence[Hook] = ()) -> None:
         self.access = access
         self._broker, self._worker = broker, Worker(broker)
-        self._graphs, self._telling = Graphs(broker.limits.graph), Telling()
+        self._graphs, self._telling = Graphs(broker.limits.graph, broker.limits.term), Telling()
         self._asked, self._hooks = Asked(broker), Hooks(broker, self._telling, hooks)
 
     @asynccontextmanager

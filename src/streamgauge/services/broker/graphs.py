@@ -29,10 +29,10 @@ class MediaTypeError(ValueError):
 
 
 class Graphs:
-    """Reads graphs of at most ``most`` triples."""
+    """Reads graphs of at most ``most`` triples, whose terms have at most ``term`` characters."""
 
-    def __init__(self, most: int) -> None:
-        self._most, self._canonical = most, Canonical()
+    def __init__(self, most: int, term: int) -> None:
+        self._most, self._term, self._canonical = most, term, Canonical()
 
     def published(self, body: bytes, kind: str) -> tuple[Triple, ...]:
         """The triples; blank nodes are new ones, of this graph alone. GraphError, MediaTypeError, LimitError."""
@@ -59,7 +59,10 @@ class Graphs:
                     raise GraphError(f"a named graph, {quad.graph_name}: facts have no graph of their own")
                 if count > self._most:
                     raise LimitError(f"a publication of more than {self._most} triples: publish it in parts")
-                yield self._canonical.triple(quad)
+                triple = self._canonical.triple(quad)
+                if max(map(len, triple)) > self._term:
+                    raise LimitError(f"a term of more than {self._term} characters: {max(triple, key=len)[:40]}...")
+                yield triple
         except NestingError as error:
             raise GraphError(str(error)) from error
         except SyntaxError as error:

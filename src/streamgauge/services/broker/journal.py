@@ -38,8 +38,9 @@ class Subscriber:
 class Accepted:
     """Publications with the keys that their publishers gave them, and the entries of logs that they caused.
 
-    ``lasts`` are the numbers of logs' last entries; ``acknowledged`` and, by log, the number up to which entries need
-    not be kept any more come along: to lose them does no harm.
+    ``lasts`` are the numbers of logs' last entries, ``ended`` logs that end, with the channels that ask for them;
+    ``acknowledged`` and, by log, the number up to which entries need not be kept any more come along: to lose them does
+    no harm.
     """
 
     publications: Sequence[tuple[Publication, str | None]] = ()
@@ -47,6 +48,7 @@ class Accepted:
     lasts: Mapping[int, int] = field(default_factory=dict)
     acknowledged: Sequence[Subscriber] = ()
     settled: Mapping[int, int] = field(default_factory=dict)
+    ended: Mapping[int, Sequence[str]] = field(default_factory=dict)
 
 
 class Journal(Protocol):

@@ -10,6 +10,9 @@ class Limits:
     the most that are taken together; ``kept`` notifications (of ``kept_bytes``) of a channel can be resumed from, and a
     subscriber that is ``lag`` behind is left; ``rows`` is the most of a channel's answer when it is created. ``body``
     is the most bytes of one request, ``connections`` the most at once, ``subscribers`` the most of one channel.
+    ``effort`` is how many facts and rows are looked at, at most, to answer a query, and for each of its patterns
+    because of one publication; ``derived`` is how often, at most, one publication lets rules derive something. ``term``
+    is the most characters of a published term, ``text`` of what a query computes.
     """
 
     channels: int = 20_000
@@ -17,6 +20,10 @@ class Limits:
     rows: int = 2_000_000
     graph: int = 100_000
     facts: int = 20_000_000
+    effort: int = 10_000_000
+    derived: int = 1_000_000
+    term: int = 2**20
+    text: int = 64 * 2**20
     waiting: int = 10_000
     batch: int = 256
     keys: int = 100_000

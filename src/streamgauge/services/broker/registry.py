@@ -1,13 +1,14 @@
 """Which channels there are and who is told of them, in step with a strategy and a journal."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TypeAlias
 
+from streamgauge.compute.effort import TooMuchError
 from streamgauge.model.algebra import QueryForm
 from streamgauge.query import parse_sparql
 from streamgauge.services.broker.channels import Channel, ExistingChannelError, Log, Subscribed, UnknownChannelError
-from streamgauge.services.broker.contract import Entry, Found, Publication, Strategy
+from streamgauge.services.broker.contract import Entry, Failures, Found, Publication, Strategy
 from streamgauge.services.broker.journal import Accepted, Journal, Kept, Opened, Subscriber
 from streamgauge.services.broker.limits import LimitError, Limits
 from streamgauge.services.web.answers import Answers, End
@@ -35,8 +36,12 @@ class Registry:
     def _restore(self) -> None:
         _, lasts = self._journal.numbers()
         for each in self._journal.channels():
-            log = self._logs.get(str(each.log)) or self._ask(each.log, parse_sparql(each.query), lasts[each.log])
-            self._open(log, each)
+            try:
+                log = self._logs.get(str(each.log)) or self._ask(each.log, parse_sparql(each.query), lasts[each.log])
+            except TooMuchError:
+                self._journal.drop(each.name, each.log)
+            else:
+                self._open(log, each)
         for kept in self._journal.entries():
             entries = self._logs[str(kept.log)].entries
             entries.number = kept.number - 1
@@ -59,7 +64,10 @@ class Registry:
             raise ExistingChannelError(f"there is a channel {name} already: take another name, or delete it")
         if len(self.channels) >= self._limits.channels:
             raise LimitError(f"{self._limits.channels} channels are there already: delete one first")
-        log = self._asked.get(form) or self._ask(max(map(int, self._logs), default=0) + 1, form, 0)
+        try:
+            log = self._asked.get(form) or self._ask(max(map(int, self._logs), default=0) + 1, form, 0)
+        except TooMuchError as error:
+            raise LimitError(f"{error}: ask for less") from error
         try:
             self._within(log)
             opened = Opened(name, query, log.number, log.entries.number)
@@ -89,11 +97,15 @@ class Registry:
         channel = self.channel(name)
         log = channel.log
         self._journal.drop(name, log.number if len(log.channels) == 1 else None)
+        self._close(channel, End("the channel was deleted"))
+
+    def _close(self, channel: Channel, end: End) -> None:
+        name, log = channel.name, channel.log
         del self.channels[name], log.channels[name]
         log.named.pop(name, None)
         self._unsaid = {each: number for each, number in self._unsaid.items() if each[0] != name}
         self._forget(log)
-        channel.end(End("the channel was deleted"))
+        channel.end(end)
 
     def _forget(self, log: Log) -> None:
         """A query that no channel asks is asked no more."""
@@ -144,17 +156,25 @@ class Registry:
                 number = min(number, channel.number)
                 channel.acknowledged[subscriber] = self._unsaid[name, subscriber] = number
 
-    def tell(self, found: Iterable[Found]) -> None:
-        """Changes are told as they are found."""
+    def tell(self, found: Iterable[Found]) -> Failures:
+        """Changes are told as they are found; what was not done."""
         for each in found:
             entry = self._entry(each)
             self._logs[each.name].entries.add(entry, entry.size)
+        failures = self._strategy.failures()
+        self._end(failures.ended)
+        return failures
 
-    def keep(self, fresh: Sequence[tuple[Publication, str | None]], found: Iterable[Found]) -> None:
-        """Publications and their changes become durable with what subscribers have acknowledged; then they are told."""
+    def keep(self, fresh: Sequence[tuple[Publication, str | None]], found: Iterable[Found]) -> Failures:
+        """Publications and their changes become durable with what subscribers have acknowledged; then they are told.
+
+        What was not done is neither; it is given.
+        """
         made = [(self._logs[each.name], self._entry(each)) for each in found]
+        failures = self._strategy.failures()
+        fresh = [each for each in fresh if each[0].number not in failures.refused]
         if not (fresh or made or self._unsaid):
-            return
+            return failures
         lasts: dict[int, int] = {}
         wanted: list[Kept] = []
         for log, entry in made:
@@ -162,10 +182,19 @@ class Registry:
             if log.named:
                 wanted.append(Kept(log.number, number, entry))
         said = [Subscriber(channel, name, number) for (channel, name), number in self._unsaid.items()]
-        self._journal.accept(Accepted(fresh, wanted, lasts, said, self._settled(lasts)))
+        ended = {self._logs[name].number: list(self._logs[name].channels) for name in failures.ended}
+        self._journal.accept(Accepted(fresh, wanted, lasts, said, self._settled(lasts), ended))
         self._unsaid.clear()
         for log, entry in made:
             log.entries.add(entry, entry.size)
+        self._end(failures.ended)
+        return failures
+
+    def _end(self, ended: Mapping[str, str]) -> None:
+        """Channels whose answers cost too much end; their subscribers are told why."""
+        for name, why in ended.items():
+            for channel in list(self._logs[name].channels.values()):
+                self._close(channel, End(f"{why}: the channel was ended", "error"))
 
     def _settled(self, lasts: dict[int, int]) -> dict[int, int]:
         """By log, up to which number entries are wanted no more: all have acknowledged them, or they are too many."""

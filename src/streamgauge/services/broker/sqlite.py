@@ -109,6 +109,9 @@ class SqliteJournal:
             run("UPDATE log SET last = ? WHERE number = ?", ((last, log) for log, last in accepted.lasts.items()))
             run(_SUBSCRIBE, ((each.channel, each.name, each.acknowledged) for each in accepted.acknowledged))
             run("DELETE FROM entry WHERE log = ? AND number <= ?", accepted.settled.items())
+            for log, channels in accepted.ended.items():
+                for channel in channels:
+                    self._drop(channel, log)
 
     def create(self, channel: Opened) -> None:
         """A channel, and its log when it is the first."""
@@ -119,10 +122,13 @@ class SqliteJournal:
     def drop(self, channel: str, log: int | None) -> None:
         """A channel is gone with all that belongs to it."""
         with self._all():
-            for table, column in (("channel", "name"), ("subscriber", "channel")):
-                self._database.execute(f"DELETE FROM {table} WHERE {column} = ?", (channel,))
-            for table, column in (("log", "number"), ("entry", "log")):
-                self._database.execute(f"DELETE FROM {table} WHERE {column} = ?", (log,))
+            self._drop(channel, log)
+
+    def _drop(self, channel: str, log: int | None) -> None:
+        for table, column in (("channel", "name"), ("subscriber", "channel")):
+            self._database.execute(f"DELETE FROM {table} WHERE {column} = ?", (channel,))
+        for table, column in (("log", "number"), ("entry", "log")):
+            self._database.execute(f"DELETE FROM {table} WHERE {column} = ?", (log,))
 
     def subscribe(self, subscriber: Subscriber) -> None:
         """A subscriber, and from where it begins."""

@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from streamgauge.compute.drivers.landmark import Landmark
+from streamgauge.compute.effort import TooMuchError
 from streamgauge.compute.reasoning.rules import Rules
 from streamgauge.compute.standing.pool import Standing
 from streamgauge.model.algebra import QueryForm
 from streamgauge.model.terms import Row, Term, Triple
-from streamgauge.services.broker.contract import Found, Publication
+from streamgauge.services.broker.contract import Failures, Found, Publication
 
 
 def start(rules: Rules) -> "Incremental":
@@ -24,6 +25,16 @@ class Incremental:
         self._driver = Landmark(rules)
         self._standing: dict[str, Standing] = {}
         self._names: dict[Standing, str] = {}
+        self._refused: dict[int, str] = {}
+
+    def limit(self, effort: int, derived: int) -> None:
+        """Bounds for each answer and each publication."""
+        self._driver.limit(effort, derived)
+
+    def failures(self) -> Failures:
+        """Publications that would derive too much, queries whose change would cost too much."""
+        refused, self._refused = self._refused, {}
+        return Failures(refused, {self._names[each]: str(why) for each, why in self._driver.failed().items()})
 
     def load(self, triples: Iterable[Triple]) -> None:
         """Many facts are there."""
@@ -49,7 +60,12 @@ class Incremental:
         """Each publication's own differences."""
         for each in publications:
             cause = (each.number,)
-            for standing, found in self._driver.change(each.added, each.removed):
+            try:
+                changed = self._driver.change(each.added, each.removed)
+            except TooMuchError as error:
+                self._refused[each.number] = str(error)
+                continue
+            for standing, found in changed:
                 yield Found(self._names[standing], cause, found.added, found.removed)
 
     def evaluate(self, now: float) -> Iterator[Found]:  # noqa: ARG002

@@ -1,0 +1,170 @@
+"""What costs too much: refused when it is asked, ended or taken back when it comes later, said by name."""
+
+import pytest
+
+from streamgauge.query.updates import TooManySolutionsError
+from streamgauge.services.broker.graphs import Graphs, read_changes
+from streamgauge.services.broker.limits import LimitError, Limits
+from streamgauge.services.broker.sqlite import SqliteJournal
+from tests.services.broker.served import Client
+from tests.services.broker.world import BASE, broker, fact, select, student
+
+SMALL = Limits(effort=2000, derived=500, term=1000, text=10_000)
+CROSS = select("?a :name ?b . ?c :name ?d . ?e :name ?f")
+PAIRS = select("?a :name ?b . ?c :name ?d")
+
+
+def people(count):
+    return [fact(f"s{n}", "name", f'"{n}"') for n in range(count)]
+
+
+def test_a_query_that_costs_too_much_makes_no_channel():
+    made = broker(limits=SMALL)
+    made.load(people(100))
+    with pytest.raises(LimitError, match="more than 2000 facts and rows: ask for less"):
+        made.create_channel("c", CROSS)
+    assert made.channels() == []
+    made.create_channel("c", select("?a :name ?b"))
+    assert len(made.rows("c")[1]) == 100
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_a_channel_that_comes_to_cost_too_much_ends_and_the_publication_is_taken(tmp_path, durable):
+    path = tmp_path / "journal"
+    made = broker(limits=SMALL, journal=SqliteJournal(path) if durable else None)
+    for name, query in (("c", PAIRS), ("same", PAIRS), ("calm", select("?a :name ?b"))):
+        made.create_channel(name, query)
+    told = {name: made.subscribe(name, "me", lambda: None) for name in ("c", "same", "calm")}
+    assert made.publish(people(5)).number == 1
+    assert made.publish(people(90)).number == 2
+    for name in ("c", "same"):
+        assert [len(each.added) for each in told[name].take()] == [25]
+        assert "more than 2000 facts and rows: the channel was ended" in told[name].over.why
+        assert told[name].over.kind == "error"
+    assert [len(each.added) for each in told["calm"].take()] == [5, 85]
+    assert [each.name for each in made.channels()] == ["calm"]
+    made.publish(people(91))
+    assert [len(each.added) for each in told["calm"].take()] == [1]
+    if durable:
+        made.close()
+        made = broker(limits=SMALL, journal=SqliteJournal(path))
+        assert [each.name for each in made.channels()] == ["calm"]
+        assert len(made.rows("calm")[1]) == 91
+    made.close()
+
+
+def test_a_channel_that_costs_too_much_after_a_restart_is_gone(tmp_path):
+    path = tmp_path / "journal"
+    made = broker(journal=SqliteJournal(path))
+    made.load(people(100))
+    for name in ("c", "same"):
+        made.create_channel(name, PAIRS)
+    made.create_channel("calm", select("?a :name ?b"))
+    made.close()
+    made = broker(limits=SMALL, journal=SqliteJournal(path))
+    assert [each.name for each in made.channels()] == ["calm"]
+    made.close()
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_a_publication_of_which_too_much_follows_is_refused_and_changes_nothing(tmp_path, durable):
+    path = tmp_path / "journal"
+    made = broker(limits=SMALL, journal=SqliteJournal(path) if durable else None)
+    made.create_channel("c", select("?a :partOf ?b"))
+    told = made.subscribe("c", "me", lambda: None)
+    made.publish(BASE)
+    before, _ = set(made.facts()), told.take()
+    chain = tuple(fact(f"x{n}", "partOf", f"x{n + 1}") for n in range(200))
+    waiting = [made.submit(student(1), ()), made.submit(chain, (), "k"), made.submit(student(2), ())]
+    made.step()
+    assert (waiting[0].result().number, waiting[2].result().number) == (2, 4)
+    with pytest.raises(LimitError, match="more than 500 times: publish it in parts"):
+        waiting[1].result()
+    assert told.take() == []
+    made.delete((*student(1), *student(2)))
+    assert set(made.facts()) == before
+    assert not made.publish(chain[:10], "k").repeated
+    if durable:
+        made.close()
+        made = broker(limits=SMALL, journal=SqliteJournal(path))
+    assert len(made.rows("c")[1]) == 5 + 55
+    made.close()
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "?a :name ?b . ?c :name ?d . ?e :name ?f",
+        "?x ?p ?x . ?y ?q ?y . ?z ?r ?z",
+        "?a :name ?b . ?c :name ?b . ?c ?p ?c . ?d ?q ?d",
+    ],
+)
+def test_an_update_that_looks_at_too_much_changes_nothing(where):
+    made = broker(limits=SMALL)
+    made.load([*people(100), *(fact(f"s{n}", "is", f"s{n}") for n in range(20))])
+    before = set(made.facts())
+    waiting = made.modify(read_changes(f"PREFIX : <urn:t:> INSERT {{ ?a :far ?f }} WHERE {{ {where} }}"))
+    made.step()
+    with pytest.raises(TooManySolutionsError, match="name more terms"):
+        waiting.result()
+    assert set(made.facts()) == before
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "?a :name ?b BIND(CONCAT(?b, ?b, ?b, ?b) AS ?c) BIND(CONCAT(?c, ?c, ?c) AS ?d)",
+        "?a :name ?b FILTER(STRLEN(REPLACE(?b, '.', ?b)) > 1)",
+        "?a :name ?b BIND(REPLACE(?b, '', '0123456789012') AS ?c)",
+        "?a :name ?b OPTIONAL { ?a :mail ?m FILTER(ENCODE_FOR_URI(?m) = ?b) }",
+        "?a :name ?b FILTER EXISTS { ?a :mail ?m FILTER(CONCAT(" + ", ".join(["?m"] * 11) + ") = ?b) }",
+        "?a :name ?b FILTER(" + "UCASE(" * 3 + "?b" + ")" * 3 + " = 'A')",
+    ],
+)
+def test_a_text_that_may_become_too_long_is_refused(pattern):
+    made = broker(limits=SMALL)
+    with pytest.raises(LimitError, match="a computed text may have more than 10000 characters"):
+        made.create_channel("c", select(pattern))
+    made.create_channel("c", select("?a :name ?b BIND(CONCAT(?b, ' ', UCASE(?b)) AS ?c) FILTER(REGEX(?c, '^A'))"))
+
+
+def test_a_term_that_is_too_long_is_refused():
+    graphs = Graphs(10, 100)
+    with pytest.raises(LimitError, match='a term of more than 100 characters: "xxx'):
+        graphs.published(f"<urn:a> <urn:p> '{'x' * 99}' .".encode(), "text/turtle")
+    assert graphs.published(f"<urn:a> <urn:p> '{'x' * 98}' .".encode(), "text/turtle")
+
+
+REGEXES = (
+    "^(a+)+$",
+    "^(a|a)*$",
+    "^(a|aa)+$",
+    "(.*a){20}b",
+    "^((a{0,50}){0,50}){0,50}b$",
+    "(x+x+)+y",
+    "^(([a-z])+.)+[A-Z]$",
+    "(a|a)" * 60 + "b",
+    "(" * 20 + "a" + "|a)" * 20 + "b",
+)
+
+
+@pytest.mark.parametrize("regex", REGEXES)
+def test_no_regular_expression_goes_back(regex):
+    """What takes a backtracking engine longer than the universe has been is answered."""
+    made = broker()
+    made.create_channel("c", select(f'?a :name ?b FILTER REGEX(?b, "{regex}")'))
+    made.publish([fact("s", "name", f'"{"a" * 5000}!"'), fact("t", "name", '"a"')])
+    assert made.fault == ""
+    assert ("<urn:t:s>", f'"{"a" * 5000}!"') not in made.rows("c")[1]
+
+
+def test_what_costs_too_much_is_said_on_the_web():
+    made = broker(limits=SMALL)
+    made.load(people(100))
+    with Client(made) as client:
+        refused = client("PUT", "/channels/c", content=CROSS)
+        assert (refused.status_code, "more than 2000 facts and rows" in refused.json()["error"]) == (422, True)
+        chain = "".join(f"<urn:t:x{n}> <urn:t:partOf> <urn:t:x{n + 1}> .\n" for n in range(200))
+        refused = client("POST", "/publish", content=chain, headers={"Content-Type": "text/turtle"})
+        assert (refused.status_code, "publish it in parts" in refused.json()["error"]) == (422, True)
+        assert client("GET", "/health").is_success
