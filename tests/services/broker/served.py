@@ -20,9 +20,9 @@ class Client:
 
     def __init__(self, broker, access=None):
         self.broker = broker
-        self._app = application(broker, access)
+        self.app = application(broker, access)
         self._loop = asyncio.new_event_loop()
-        self._life = self._app.router.lifespan_context(self._app)
+        self._life = self.app.router.lifespan_context(self.app)
 
     def __enter__(self):
         self._loop.run_until_complete(self._life.__aenter__())
@@ -33,13 +33,17 @@ class Client:
         self._loop.run_until_complete(self._loop.shutdown_default_executor())
         self._loop.close()
 
+    def wait(self, doing):
+        """What a coroutine gives, run beside the application."""
+        return self._loop.run_until_complete(doing)
+
     def __call__(self, method, path, **options):
         async def ask():
-            transport = httpx.ASGITransport(self._app)
+            transport = httpx.ASGITransport(self.app)
             async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
                 return await http.request(method, path, **options)
 
-        return self._loop.run_until_complete(ask())
+        return self.wait(ask())
 
 
 @contextmanager
