@@ -18,7 +18,7 @@ from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.engine import Emit, Engine, Session
 from streamgauge.model.query import ContinuousQuery
-from streamgauge.model.semantics import Semantics
+from streamgauge.model.semantics import Grain, Semantics
 from streamgauge.model.terms import Triple
 from streamgauge.semantics.profiles import UnknownProfileError, profile
 
@@ -41,7 +41,7 @@ def start(options: Mapping[str, str], clock: Callable[[], int]) -> "Rsp":
         raise UnusableSystemError(
             f"system rsp: {name} is a program on a pipe, which says not when it is done: take live"
         )
-    return Rsp(engine, replace(semantics, since=1), clock)
+    return Rsp(engine, replace(semantics, since=1, grain=Grain.REPORT), clock)
 
 
 class Rsp:
