@@ -18,7 +18,7 @@ from streamgauge.services.broker.strategies import begin
 from tests.bench.sepbm.endpoint import endpoint
 from tests.bench.sepbm.small import Small, net, on_disk
 from tests.services.broker.served import serving
-from tests.services.broker.world import RULES
+from tests.services.broker.world import RULES, student
 
 GROWING = tuple(each for each in Small().publications if each.added)
 
@@ -113,6 +113,31 @@ def test_all_that_is_due_is_told(case):
         for channel, publications in by.items():
             received = [each.received for each in recording.heard if each.channel == channel]
             assert [places[bisect_right(called, at) - 1] for at in received] == publications
+
+
+@EACH
+def test_who_leaves_and_what_ends_is_told_no_more(case):
+    name, options = SYSTEMS[case]
+    channels = [each for each in Small().channels if each.name in ("named", "students")]
+    heard = []
+    with options() as given:
+        system = start(name, given)
+        try:
+            system.load(Small())
+            for channel in channels:
+                system.create_channel(channel)
+                system.subscribe(channel.name, heard.append)
+            system.settle()
+            told = []
+            for then in (lambda: system.unsubscribe("named"), lambda: system.delete_channel("students"), lambda: None):
+                system.publish(student(len(told)))
+                system.settle()
+                told.append({each.channel for each in heard})
+                heard.clear()
+                then()
+        finally:
+            system.close()
+    assert told == [{"named", "students"}, {"students"}, set()]
 
 
 @pytest.mark.parametrize("case", [case for case in SYSTEMS if case not in ("incremental", "websocket")])

@@ -66,7 +66,8 @@ class OverHttp:
         self._streams = httpx.AsyncClient(timeout=_PATIENCE_S, limits=_UNBOUND, trust_env=False)
         self._ears = Ears()
         self._numbers: dict[str, list[int]] = {}
-        self._subscribers = 0
+        """Of each subscriber of a channel, which notification it got last; ``_told`` adds up what all of one have."""
+        self._subscribers = self._told = 0
         by_strategy = "changes" if options.get("strategy", "incremental") == "incremental" else "definition"
         self.evaluator = None if self._url else by_strategy
 
@@ -114,15 +115,16 @@ class OverHttp:
 
     def delete_channel(self, name: str) -> None:
         """It ends."""
-        self._ears.leave(name)
-        self._numbers.pop(name, None)
+        self.unsubscribe(name)
+        del self._numbers[name]
         self._ask(lambda client: client.delete_channel(name))
 
     def subscribe(self, name: str, hear: Hear) -> None:
         """Returns when the connection is there."""
-        places = self._numbers[name]
-        place = len(places)
-        places.append(0)
+        numbers = self._numbers[name]
+        self._told -= min(numbers, default=0)
+        place = len(numbers)
+        numbers.append(0)
         self._ears.listen(name, self._heard(name, place, hear))
         self._subscribers += 1
         wanted = self._subscribers
@@ -137,13 +139,15 @@ class OverHttp:
         """All of the channel's leave."""
         self._ears.leave(name)
         self._subscribers -= len(self._numbers[name])
+        self._told -= min(self._numbers[name], default=0)
         self._numbers[name] = []
 
     async def _heard(self, name: str, place: int, hear: Hear) -> None:
         numbers, clock = self._numbers[name], self._clock
         async for told in self._hearing(name):
             hear(Heard(name, told.publications, told.added, told.removed, clock()))
-            numbers[place] = told.number
+            before, numbers[place] = min(numbers), told.number
+            self._told += min(numbers) - before
             self._ears.wake()
 
     async def _by_events(self, name: str) -> AsyncIterator[Told]:
@@ -168,14 +172,14 @@ class OverHttp:
 
     def settle(self) -> None:
         """Wait until subscribers have been told as many notifications as the broker says that there are."""
-        wanted = self._metric("notifications")
+        unheard = [name for name, numbers in self._numbers.items() if not numbers]
+        wanted = self._metric("notifications") - sum(map(self._number, unheard))
         self._ears.wait(
-            lambda: self._told() >= wanted, _PATIENCE_S, lambda: f"told {self._told()} of {wanted} notifications"
+            lambda: self._told >= wanted, _PATIENCE_S, lambda: f"told {self._told} of {wanted} notifications"
         )
 
-    def _told(self) -> int:
-        """How many notifications all subscribers of their channels have got."""
-        return sum(min(numbers, default=0) for numbers in self._numbers.values())
+    def _number(self, channel: str) -> int:
+        return self._ask(lambda client: client.rows(channel)).number
 
     def finish(self) -> None:
         """Idle, heuristics evaluate what they put off; what is published then waits for the end of that."""
