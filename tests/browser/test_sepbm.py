@@ -1,0 +1,59 @@
+"""SEP-BM's page in a real browser: opens from a file without network, on desk and phone, by day and by night."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamgauge.report.reproduce.page import write
+from streamgauge.report.reproduce.sepbm import document
+from streamgauge.report.reproduce.sepbm_plan import Extent
+from tests.browser.driving import CONTRAST, show, started
+from tests.report.sepbm import measured
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with started(tmp_path_factory.mktemp("profile")) as browser:
+        offline = {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0}
+        browser.execute_cdp_cmd("Network.enable", {})
+        browser.execute_cdp_cmd("Network.emulateNetworkConditions", offline)
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("page") / "sepbm.html"
+    write(document(Extent(), measured()), path)
+    return Path(path).as_uri()
+
+
+def test_it_opens_without_network_and_without_complaints(browser: Any, address: str) -> None:
+    show(browser, address)
+    assert "Average notification time" in browser.find_element("css selector", "#published").text
+    assert browser.get_log("browser") == []
+    asked = [entry["message"] for entry in browser.get_log("performance") if "requestWillBeSent" in entry["message"]]
+    assert asked
+    assert not [one for one in asked if '"url":"http' in one]
+
+
+@pytest.mark.parametrize(("width", "shown"), [(390, "narrow"), (1280, "wide")])
+def test_nothing_sticks_out_and_plots_are_drawn_for_the_screen(
+    browser: Any, address: str, width: int, shown: str
+) -> None:
+    show(browser, address, width)
+    browser.execute_script("for (const one of document.querySelectorAll('details')) one.open = true")
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    plots = browser.find_elements("css selector", ".plot")
+    assert {plot.get_attribute("class") for plot in plots if plot.is_displayed()} == {f"plot {shown}"}
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_text_stands_out(browser: Any, address: str, theme: str) -> None:
+    show(browser, address, theme=theme)
+    browser.execute_script("for (const one of document.querySelectorAll('details')) one.open = true")
+    ratio, where = browser.execute_script(CONTRAST)
+    assert ratio >= 4.5, where

@@ -1,0 +1,87 @@
+"""SEP-BM's pages: what is shown of runs, and the paper's figures beside them, from runs of a small configuration."""
+
+import io
+import json
+
+import pytest
+from rich.console import Console
+
+from streamgauge.report.reproduce import sepbm_plan as plan
+from streamgauge.report.reproduce.page import page, shown
+from streamgauge.report.reproduce.sepbm import document as reproduced
+from streamgauge.report.reproduce.sepbm_measured import Measured
+from streamgauge.report.sepbm import document, fine, mean_times, named
+from tests.report.sepbm import measured, ran
+
+
+def test_a_page_of_runs_has_what_was_measured():
+    outcomes = {
+        named(each.recording): each
+        for each in (ran(name, ("q01", "q02"), {"q01": 1.0, "q02": 3.0}) for name in ("incremental", "graphss"))
+    }
+    found = document("SEP-BM: small", outcomes)
+    text = page(found)
+    assert "broker_inprocess, graphss" in text
+    assert text.count("<svg") >= 1
+    data = json.loads(json.dumps(found.data))
+    assert data["runs"][0]["all"]["made"]["mean"] == pytest.approx(2.0)
+    assert data["runs"][0]["channels"]["q02"]["made"]["p50"] == pytest.approx(3.0)
+    assert data["runs"][0]["all"]["throughput"]["complete"] == 4
+    assert list(mean_times(outcomes["broker_inprocess, graphss"])) == ["q01", "q02"]
+
+
+def test_times_are_short_or_long():
+    assert [fine(each) for each in (0.0512, 12.34, 3407.0)] == ["51 µs", "12.3 ms", "3.41 s"]
+
+
+def test_the_papers_claims_hold_where_ours_are_as_published():
+    found = reproduced(plan.Extent(), measured())
+    lines = {line.cells[0]: line for section in found.sections for table in section.tables for line in table.lines}
+    assert lines["average notification times"].agrees
+    assert lines["the six slowest"].agrees
+    assert lines["q17: StringRS guesses, GraphSS cannot"].agrees
+    assert lines["throughput of the slow channels with StringRS and GraphSS"].agrees
+    assert lines["LUBM(2), explicit"].agrees
+    assert lines["LUBM(10), with what follows"].cells == ("LUBM(10), with what follows", "2.4 million", "2,407,874")
+    assert found.compared[0] == found.compared[1] > 6
+    assert found.sections[0].tables[0].lines[0].cells[:2] == ("reevaluate", "1.01 s")
+
+
+def test_claims_that_do_not_hold_are_said_so():
+    whole = measured()
+    swapped = dict(whole.outcomes)
+    swapped["together/stringrs"], swapped["together/graphss"] = (
+        swapped["together/graphss"],
+        swapped["together/stringrs"],
+    )
+    found = reproduced(plan.Extent(), Measured(swapped, {}, {"2": 1}))
+    lines = {line.cells[0]: line for section in found.sections for table in section.tables for line in table.lines}
+    assert lines["average notification times"].agrees is False
+    assert lines["LUBM(2), explicit"].agrees is False
+    assert lines["LUBM(10), explicit"].agrees is None
+
+
+def test_the_page_and_the_terminal_show_all_parts():
+    found = reproduced(plan.Extent(), measured())
+    text = page(found)
+    for heading in (
+        "Each channel alone",
+        "All channels at once",
+        "Several publishers at once",
+        "What could not be run",
+    ):
+        assert heading in text
+    assert [section.id for section in found.sections][:2] == ["published", "differences"]
+    console = Console(record=True, width=200, file=io.StringIO())
+    for part in shown(found):
+        console.print(part)
+    assert "Throughput of the ten slow channels" in console.export_text()
+
+
+def test_the_plan_has_each_run_once_and_resumes_by_name(tmp_path):
+    extent = plan.Extent(strategies=("incremental",))
+    runs = plan.runs(extent, tmp_path)
+    names = [each.name for part, wanted in runs.items() for each in wanted if part != "systems"]
+    assert len(names) == len(set(names)) == 1 + 20 + 3 + 3
+    assert {each.name for each in runs["systems"]} >= {"together/incremental", "systems/a polled SPARQL store"}
+    assert all(each.configuration.is_relative_to(tmp_path / extent.name) for wanted in runs.values() for each in wanted)
