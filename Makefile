@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin
 
-.PHONY: setup demo test check prove bench clean
+.PHONY: setup demo test check prove proofs drawn bench clean
 
 setup: $(VENV)/.ready
 
@@ -26,9 +26,17 @@ check: setup
 	$(RUN)/mypy
 	$(RUN)/lint-imports
 
-prove: setup
-	$(RUN)/pytest -m prove --timeout 7200
-	STREAMGAUGE_EXAMPLES=prove $(RUN)/pytest --timeout 7200 tests/semantics tests/compute tests/engines
+# `make prove PART=tests/prove/test_faults.py` proves a part. What has passed is kept for the commit and not run again.
+PROVEN = .proven/$(shell git rev-parse --short HEAD 2>/dev/null || echo here)
+PROVE = $(RUN)/python -m pytest -vv -p no:randomly -p tests.proving -o console_output_style=times --timeout 3600
+
+prove: proofs $(if $(PART),,drawn)
+
+proofs: setup
+	$(PROVE) -m prove --proven $(PROVEN)-proofs $(PART)
+
+drawn: setup
+	STREAMGAUGE_EXAMPLES=prove $(PROVE) --proven $(PROVEN)-drawn $(or $(PART),tests/semantics tests/compute tests/engines)
 
 bench: setup
 	$(RUN)/python -m benchmarks.live
