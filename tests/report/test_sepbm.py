@@ -10,7 +10,9 @@ from streamgauge.report.reproduce import sepbm_plan as plan
 from streamgauge.report.reproduce.page import page, shown
 from streamgauge.report.reproduce.sepbm import document as reproduced
 from streamgauge.report.reproduce.sepbm_measured import Measured
-from streamgauge.report.sepbm import document, fine, mean_times, named
+from streamgauge.report.sepbm import Compared, data, fine, mean_times, named
+from streamgauge.report.sepbm import page as page_of_runs
+from streamgauge.report.sepbm import shown as shown_runs
 from tests.report.sepbm import measured, ran
 
 
@@ -19,14 +21,16 @@ def test_a_page_of_runs_has_what_was_measured():
         named(each.recording): each
         for each in (ran(name, ("q01", "q02"), {"q01": 1.0, "q02": 3.0}) for name in ("incremental", "graphss"))
     }
-    found = document("SEP-BM: small", outcomes)
-    text = page(found)
+    compared = Compared("SEP-BM: small", outcomes)
+    text = page_of_runs(compared)
     assert "broker_inprocess, graphss" in text
+    assert "2 of 2 runs told all that was due" in text
     assert text.count("<svg") >= 1
-    data = json.loads(json.dumps(found.data))
-    assert data["runs"][0]["all"]["made"]["mean"] == pytest.approx(2.0)
-    assert data["runs"][0]["channels"]["q02"]["made"]["p50"] == pytest.approx(3.0)
-    assert data["runs"][0]["all"]["throughput"]["complete"] == 4
+    found = json.loads(json.dumps(data(compared)))
+    assert found["runs"][0]["all"]["made"]["mean"] == pytest.approx(2.0)
+    assert found["runs"][0]["channels"]["q02"]["made"]["p50"] == pytest.approx(3.0)
+    assert found["runs"][0]["all"]["throughput"]["complete"] == 4
+    assert any("2 of 2 runs" in str(part) for part in shown_runs(compared))
     assert list(mean_times(outcomes["broker_inprocess, graphss"])) == ["q01", "q02"]
 
 

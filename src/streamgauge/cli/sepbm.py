@@ -115,7 +115,7 @@ def run(
     out: Annotated[Path, typer.Option(help="The folder of the recording.")],
     system: Annotated[str, typer.Option(help="What is measured: `sepbm systems` lists it.")] = "broker_inprocess",
     option: Annotated[list[str] | None, typer.Option("--option", "-o", help="Of the system: strategy=graphss.")] = None,
-    channel: Annotated[list[str] | None, typer.Option(help="Only these channels.")] = None,
+    channel: Annotated[list[str] | None, typer.Option(help="Only these channels; slow: the ten slow ones.")] = None,
     publishers: Annotated[int, typer.Option(min=1, help="How many publish at once.")] = 1,
     rate: Annotated[float | None, typer.Option(help="Publications a second, planned; waits for each without.")] = None,
     first: Annotated[int | None, typer.Option(min=1, help="Only so many publications.")] = None,
@@ -159,8 +159,7 @@ def analyse(
     from streamgauge.bench.sepbm.configuration import read
     from streamgauge.bench.sepbm.verdicts import Judging, Outcome, outcome
     from streamgauge.bench.sepbm.verdicts import judge as judged
-    from streamgauge.report.reproduce.page import shown, write
-    from streamgauge.report.sepbm import document, named
+    from streamgauge.report.sepbm import Compared, data, named, shown, write
 
     stored = read(of)
     found: dict[str, Outcome] = {}
@@ -173,13 +172,13 @@ def analyse(
             one = outcome(folder, stored, judging)
             name = named(one.recording)
             found[name if name not in found else f"{name} ({folder.name})"] = one
-        page = document(f"SEP-BM: {stored.folder.name}", found)
+    compared = Compared(f"SEP-BM: {stored.folder.resolve().name}", found)
     if out is not None:
-        write(page, out)
+        write(compared, out)
     if as_json:
-        typer.echo(json.dumps(page.data, indent=2))
+        typer.echo(json.dumps(data(compared), indent=2))
     else:
-        for part in shown(page):
+        for part in shown(compared):
             Console().print(part)
     raise typer.Exit(Exit.RIGHT if all(each.right for each in found.values()) else Exit.WRONG)
 

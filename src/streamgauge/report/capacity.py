@@ -90,7 +90,7 @@ def page(carried: Carried) -> str:
         Section("curves", "Over the load", (rule(carried),), (), tuple(_figures(carried))),
         Section("probes", "Every probe", (), tables),
     )
-    return render("capacity.html.j2", look, sections, cards=cards)
+    return render("cards.html.j2", look, sections, cards=cards)
 
 
 def write(carried: Carried, path: Path) -> None:

@@ -1,10 +1,13 @@
 """SEP-BM's metrics as tables, plots and JSON: notification time and throughput by channel, verdicts beside."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Final
 
 import altair as alt
+from rich.console import RenderableType
+from rich.markup import escape
 
 from streamgauge.bench.sepbm.analysing import SLOW, Kind, Score, Times, by_channel, score
 from streamgauge.bench.sepbm.characterise import MEANING, Character, Ranked
@@ -13,16 +16,14 @@ from streamgauge.bench.sepbm.verdicts import Outcome
 from streamgauge.model.verdict import Judgement, Verdict
 from streamgauge.report import charts
 from streamgauge.report.charts import Axis
-from streamgauge.report.numbers import NOTHING, duration, number, percent
+from streamgauge.report.document import swatch
+from streamgauge.report.numbers import NOTHING, counted, duration, number, percent
 from streamgauge.report.plots import FULL, PHONE, Figure, draw
-from streamgauge.report.reproduce.result import Reproduction
-from streamgauge.report.sections import Line, Section, Table
+from streamgauge.report.sections import Line, Look, Section, Table, render, rich_table
 from streamgauge.report.svg import Drawing
 from streamgauge.report.thin import Point
 
-SOURCE: Final = (
-    "Murth, Winkler, Biffl, Kühn and Moser: Performance Testing of Semantic Publish/Subscribe Systems (2010)"
-)
+WORDS: Final = {True: "right", False: "not right", None: "not judged"}
 _WIDE: Final = (FULL._replace(height=230), PHONE)
 _MOST: Final = 40
 """Channels in a table or plot; more are told by their shares."""
@@ -46,15 +47,73 @@ def named(recording: Recording) -> str:
     return ", ".join([recording.system, *options, *many, *pace])
 
 
-def document(title: str, outcomes: Mapping[str, Outcome]) -> Reproduction:
-    """A page of several runs on one configuration, by their names."""
-    drawing = Drawing()
-    sections = [
-        Section("runs", "Runs", (NOTE,), tuple(overall(outcomes)), tuple(by_channel_plot(drawing, outcomes))),
-        *(_run(place, name, outcome) for place, (name, outcome) in enumerate(outcomes.items(), 1)),
+@dataclass(frozen=True)
+class Compared:
+    """Runs on one configuration, by their names."""
+
+    title: str
+    outcomes: Mapping[str, Outcome]
+
+    @property
+    def headline(self) -> str:
+        """The outcome in a sentence."""
+        right = sum(each.right for each in self.outcomes.values())
+        return f"{right} of {counted(len(self.outcomes), 'run')} told all that was due, and nothing else."
+
+
+def page(compared: Compared) -> str:
+    """One self-contained HTML file as text."""
+    labels = tuple(compared.outcomes)
+    swatches = [swatch(index) for index in range(len(labels))]
+    look = Look("Streamgauge SEP-BM", compared.title, compared.headline, WORDS, _tally, labels, swatches)
+    cards = [
+        (index, name, outcome.right, _figure(outcome), _bound(outcome))
+        for index, (name, outcome) in enumerate(compared.outcomes.items())
     ]
-    data = {"runs": [as_json(name, outcome) for name, outcome in outcomes.items()]}
-    return Reproduction(title, SOURCE, tuple(sections), data, tuple(outcomes))
+    return render("cards.html.j2", look, tuple(_sections(Drawing(), compared)), cards=cards)
+
+
+def write(compared: Compared, path: Path) -> None:
+    """Write the page (UTF-8), replacing what is there; OSError when that fails."""
+    path.write_text(page(compared), encoding="utf-8")
+
+
+def shown(compared: Compared) -> Iterator[RenderableType]:
+    """The same for the terminal."""
+    for section in _sections(None, compared):
+        yield f"\n[bold]{escape(section.heading)}[/bold]"
+        yield from map(escape, section.sentences)
+        yield from (rich_table(table, _tally(table)) for table in section.tables)
+    yield compared.headline
+
+
+def data(compared: Compared) -> dict[str, object]:
+    """The same for programs."""
+    return {"runs": [as_json(name, outcome) for name, outcome in compared.outcomes.items()]}
+
+
+def _sections(drawing: Drawing | None, compared: Compared) -> Iterator[Section]:
+    outcomes = compared.outcomes
+    plots = () if drawing is None else tuple(by_channel_plot(drawing, outcomes))
+    yield Section("runs", "Runs", (NOTE,), tuple(overall(outcomes)), plots)
+    for place, (name, outcome) in enumerate(outcomes.items(), 1):
+        yield _run(place, name, outcome)
+
+
+def _tally(table: Table) -> str:
+    judged = [each.agrees for each in table.lines if each.agrees is not None]
+    return f"{sum(judged):,} of {len(judged):,} right" if judged else ""
+
+
+def _figure(outcome: Outcome) -> str:
+    found = score(outcome.analysis)
+    times = found.made or found.received
+    return f"{NOTHING if times is None else fine(times.mean)}, {number(found.throughput.rate)} a second"
+
+
+def _bound(outcome: Outcome) -> str:
+    found = score(outcome.analysis)
+    return f"{counted(found.due, 'notification')} due, {found.missed:,} missed, {found.surplus:,} surplus"
 
 
 def overall(outcomes: Mapping[str, Outcome]) -> Iterator[Table]:
@@ -133,10 +192,10 @@ def mean_times(outcome: Outcome) -> dict[str, float]:
     return {name: times.mean for name, each in scores.items() if (times := each.made or each.received) is not None}
 
 
-def by_channel_plot(drawing: Drawing, outcomes: Mapping[str, Outcome], title: str = "") -> Iterator[Figure]:
+def by_channel_plot(drawing: Drawing, outcomes: Mapping[str, Outcome]) -> Iterator[Figure]:
     """Figures 4 and 6: the mean notification time of each channel, a mark for each run."""
     times = {place: mean_times(outcome) for place, outcome in enumerate(outcomes.values())}
-    yield from plotted(drawing, title or "Notification time by channel", times, "mean notification time, ms", fine)
+    yield from plotted(drawing, "Notification time by channel", times, "mean notification time, ms", fine)
 
 
 def rates(outcome: Outcome) -> dict[str, float]:

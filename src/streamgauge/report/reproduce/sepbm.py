@@ -1,7 +1,7 @@
 """SEP-BM again: the paper's figures beside ours, and beyond it publishers, channels and systems of other kinds."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -97,7 +97,7 @@ def _figures(drawing: Drawing, extent: plan.Extent, measured: Measured) -> Itera
     if found:
         series = {extent.strategies.index(name): times_of(outcome) for name, outcome in found.items()}
         plot = plotted(drawing, "Notification time by channel, all at once", series, "mean, ms", fine)
-        yield Section("together", "All channels at once", (NOTE,), tuple(overall(found)), tuple(plot))
+        yield Section("together", "All channels at once", (NOTE,), _beside(found), tuple(plot))
 
 
 def _beyond(drawing: Drawing, extent: plan.Extent, measured: Measured) -> Iterator[Section]:
@@ -110,7 +110,14 @@ def _beyond(drawing: Drawing, extent: plan.Extent, measured: Measured) -> Iterat
         found = _outcomes(extent, measured, part)
         if found:
             plots = tuple(_by_publishers(drawing, extent, measured)) if part == "publishers" else ()
-            yield Section(part, heading, (said, NOTE), tuple(overall(found)), plots)
+            yield Section(part, heading, (said, NOTE), _beside(found), plots)
+
+
+def _beside(outcomes: Mapping[str, Outcome]) -> tuple[Table, ...]:
+    """Tables of runs, whose verdicts are no values that were published."""
+    return tuple(
+        replace(table, lines=tuple(replace(each, agrees=None) for each in table.lines)) for table in overall(outcomes)
+    )
 
 
 def _outcomes(extent: plan.Extent, measured: Measured, part: str) -> Mapping[str, Outcome]:
