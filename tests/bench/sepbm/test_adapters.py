@@ -97,7 +97,7 @@ def test_every_adapter_is_tested():
 def test_all_that_is_due_is_told(case):
     name, options = SYSTEMS[case]
     with options() as given:
-        recording = run(configuration(case), name, given, Plan(seconds=120, rate=100.0 if case == "sepa" else None))
+        recording = run(configuration(case), name, given, Plan(seconds=1500, rate=100.0 if case == "sepa" else None))
     assert recording.failure is None
     found, by = due(case == "rsp")
     assert told(recording) == found
@@ -145,7 +145,7 @@ def test_ten_publishers_at_a_rate_leave_what_one_does(case):
     name, options = SYSTEMS[case]
     small = Small(publications=GROWING)
     with options() as given:
-        recording = run(small, name, given, Plan(publishers=10, rate=200.0, seconds=120))
+        recording = run(small, name, given, Plan(publishers=10, rate=200.0, seconds=1500))
     assert recording.failure is None
     assert net(recording.heard) == net(small.due())
     assert [each.called for each in recording.published] == [
@@ -157,7 +157,7 @@ def test_ten_publishers_at_a_rate_leave_what_one_does(case):
 @pytest.mark.parametrize("name", ["broker_inprocess", "broker_http"])
 def test_what_heuristics_put_off_is_told_in_the_end(tmp_path, strategy, name):
     small = on_disk(tmp_path, Small())
-    recording = run(small, name, {"strategy": strategy}, Plan(seconds=120))
+    recording = run(small, name, {"strategy": strategy}, Plan(seconds=1500))
     assert recording.failure is None
     assert net(recording.heard) == net(small.due())
     assert recording.evaluator == "definition"
@@ -166,12 +166,12 @@ def test_what_heuristics_put_off_is_told_in_the_end(tmp_path, strategy, name):
 def test_a_broker_of_its_own_with_a_journal(tmp_path):
     small = on_disk(tmp_path, Small())
     options = {"journal": str(tmp_path / "journal"), "transport": "websocket"}
-    recording = run(small, "broker_http", options, Plan(seconds=120, subscribers=2))
+    recording = run(small, "broker_http", options, Plan(seconds=1500, subscribers=2))
     assert recording.failure is None
     assert told(recording) == due(growing=False)[0]
     assert len(recording.beside) == len(recording.heard)
     assert recording.samples
-    again = run(small, "broker_http", options, Plan(seconds=120))
+    again = run(small, "broker_http", options, Plan(seconds=1500))
     assert "broker.db: a journal is there already" in again.failure
 
 
@@ -196,7 +196,7 @@ def test_a_broker_that_dies_is_a_failure(tmp_path, monkeypatch):
 
     monkeypatch.setattr(broker_http, "Service", Watched)
     small = on_disk(tmp_path, Small())
-    recording = run(small, "broker_http", {}, Plan(rate=5.0, seconds=120), progress=progress)
+    recording = run(small, "broker_http", {}, Plan(rate=5.0, seconds=1500), progress=progress)
     assert recording.failure.startswith("sequence: http://127.0.0.1:")
     assert recording.failure.endswith("is a broker there?")
     assert 0 < len(recording.published) < len(small.publications)
@@ -206,7 +206,7 @@ def test_a_broker_with_channels_of_others_is_refused():
     with our_broker() as options:
         with broker_http.Client(options["url"]) as client:
             client.create_channel("theirs", "SELECT * { ?s ?p ?o }")
-        recording = run(Small(), "broker_http", options, Plan(seconds=60))
+        recording = run(Small(), "broker_http", options, Plan(seconds=1500))
     assert "has channels already" in recording.failure
 
 
@@ -226,7 +226,7 @@ def test_a_broker_with_channels_of_others_is_refused():
     ],
 )
 def test_what_is_not_there_or_not_done_is_a_failure(tmp_path, name, options, words):
-    recording = run(on_disk(tmp_path, Small()), name, options, Plan(seconds=60))
+    recording = run(on_disk(tmp_path, Small()), name, options, Plan(seconds=1500))
     assert words in recording.failure
 
 

@@ -266,6 +266,19 @@ def test_what_nobody_asked_is_a_failure(monkeypatch, heard, words):
     assert recording.heard == ()
 
 
+def test_who_interrupts_leaves_nothing_running(monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    system = odd(monkeypatch, publish=lambda: time.sleep(0.2))
+    with pytest.raises(KeyboardInterrupt):
+        run(Small(), "odd", {}, Plan(), progress=interrupt)
+    assert system.closed
+    asked = len(system.asked)
+    time.sleep(0.5)
+    assert len(system.asked) <= asked + 1
+
+
 def test_progress_is_told(monkeypatch):
     said = []
     odd(monkeypatch, settle=lambda: time.sleep(0.05))

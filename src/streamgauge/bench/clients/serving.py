@@ -45,14 +45,18 @@ def broker_serve(static: Path, clients: int) -> AbstractContextManager[Served]:
 
 @contextmanager
 def _served(*words: str) -> Iterator[Served]:
+    service = Service(*words)
     try:
-        service = Service(*words)
-    except ServiceError as error:
-        raise ProgramError(str(error)) from error
-    try:
-        yield Served(service.address, service.pid)
+        yield Served(_address(service), service.pid)
     finally:
         service.end()
+
+
+def _address(service: Service) -> str:
+    try:
+        return service.wait()
+    except ServiceError as error:
+        raise ProgramError(str(error)) from error
 
 
 NGINX = """

@@ -21,7 +21,7 @@ class ServiceError(RuntimeError):
 
 
 class Service:
-    """A service on a free port of this machine: its ``address`` and ``pid``; ServiceError when it does not start."""
+    """A service on a free port of this machine, begun: its ``pid`` and, once it was waited for, its ``address``."""
 
     def __init__(self, *words: str) -> None:
         self._name = " ".join(words[:2])
@@ -35,22 +35,26 @@ class Service:
         self._said: deque[str] = deque(maxlen=_LAST_LINES)
         self.pid = self._process.pid
         self.address = ""
-        found = threading.Event()
-        threading.Thread(target=self._listen, args=(found,), name="service-words", daemon=True).start()
-        found.wait()
-        if not self.address:
-            self.end()
-            raise ServiceError(f"{self._name} did not start{self.last_words()}")
+        self._found = threading.Event()
+        threading.Thread(target=self._listen, name="service-words", daemon=True).start()
 
-    def _listen(self, found: threading.Event) -> None:
+    def wait(self) -> str:
+        """Its address, once it serves; ServiceError when it ends before."""
+        self._found.wait()
+        if not self.address:
+            raise ServiceError(f"{self._name} did not start{self.last_words()}")
+        return self.address
+
+    def _listen(self) -> None:
         assert self._process.stderr is not None
-        for line in self._process.stderr:
-            if not self.address and (at := _ADDRESS.search(line)):
-                self.address = at[1].rstrip("/")
-                found.set()
-            else:
-                self._said.append(line)
-        found.set()
+        with self._process.stderr as words:
+            for line in words:
+                if not self.address and (at := _ADDRESS.search(line)):
+                    self.address = at[1].rstrip("/")
+                    self._found.set()
+                else:
+                    self._said.append(line)
+        self._found.set()
 
     def last_words(self) -> str:
         """The end of what it said, behind a colon; empty when it said nothing."""

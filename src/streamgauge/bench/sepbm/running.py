@@ -212,6 +212,18 @@ def _measured(system: System, script: _Script, kept: Kept, times: Times, progres
     """Run the script in a thread that may hang, until it is through or its time is over; then end the system."""
     thread = threading.Thread(target=_perform, args=(system, script, kept, times), name="sepbm", daemon=True)
     thread.start()
+    try:
+        _await(script, kept, progress)
+    finally:
+        kept.over.set()
+        kept.ended.set()
+        for each in kept.samplers:
+            each.join()
+        _end(system, kept, script.plan.closing)
+
+
+def _await(script: _Script, kept: Kept, progress: Progress | None) -> None:
+    """Wait until the script is through, or its time is over."""
     until = time.monotonic() + script.plan.seconds
     while not kept.over.wait(max(0.0, min(_LOOK_S, until - time.monotonic()))):
         if progress is not None:
@@ -221,10 +233,6 @@ def _measured(system: System, script: _Script, kept: Kept, times: Times, progres
                 f"after the time limit of {script.plan.seconds:g} s it was still at: {kept.doing}, "
                 f"{kept.done} of {len(script.sequence)} publications acknowledged"
             )
-    kept.ended.set()
-    for each in kept.samplers:
-        each.join()
-    _end(system, kept, script.plan.closing)
 
 
 def _end(system: System, kept: Kept, within: float) -> None:
@@ -259,7 +267,7 @@ def _perform(system: System, script: _Script, kept: Kept, times: Times) -> None:
             kept.doing, kept.started = "sequence", kept.clock()
             _publish(system, script, kept, times)
         kept.doing = "finish"
-        if not kept.failures:
+        if not kept.over.is_set():
             system.finish()
     except Exception as error:
         kept.fail(f"{kept.doing}: {words_of(error)}")

@@ -97,9 +97,9 @@ class OverHttp:
             words += [f"--max-{name}", str(most)]
         try:
             self._service = Service(*words)
+            self._url = self._service.wait()
         except ServiceError as error:
             raise UnusableSystemError(str(error)) from error
-        self._url = self._service.address
 
     def _publish_base(self, configuration: Configuration) -> None:
         if self._metric("channels"):
