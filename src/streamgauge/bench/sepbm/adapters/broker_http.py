@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Final, TypeVar
+from urllib.parse import quote
 
 import httpx
 from websockets.asyncio.client import connect
@@ -155,7 +156,7 @@ class OverHttp:
             yield told
 
     async def _by_websocket(self, name: str) -> AsyncIterator[Told]:
-        at = f"ws{self._url.removeprefix('http')}/channels/{name}/notifications?after=0"
+        at = f"ws{self._url.removeprefix('http')}/channels/{quote(name, safe='')}/notifications?after=0"
         async with connect(at, additional_headers=bearing(self._token), max_size=None, proxy=None) as connection:
             async for text in connection:
                 said = json.loads(text)
