@@ -6,10 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.services.fragments.serving.dataset import SWEEP
+from streamgauge.model.fact import Fact
+from streamgauge.services.fragments.annotations import methods
+from streamgauge.services.fragments.serving import writing
+from streamgauge.services.fragments.serving.dataset import SWEEP, DataSet
 from streamgauge.services.fragments.serving.face import application
 from streamgauge.services.fragments.serving.selection import selection
-from tests.services.fragments.serving.served import Server, address, iri, read
+from streamgauge.services.fragments.storing.memory import MemoryStore
+from streamgauge.services.fragments.style import Label, Style
+from tests.services.fragments.serving.served import BASE, E, Server, address, iri, read
 
 S1, S2 = iri("s1"), iri("s2")
 
@@ -61,6 +66,21 @@ def test_the_page_for_people_says_when():
     assert "1970-01-01T00:16:50Z" in made.ask(address("data"), app=app, accept="text/html").text
     made.now = 1_010_000
     assert "1970-01-01T00:17:10Z" in made.ask(address("data"), app=app, accept="text/html").text
+
+
+@pytest.mark.parametrize("name", methods())
+def test_the_page_for_people_says_when_each_fact_holds(name):
+    made = Server()
+    style = Style(name, Label.INTERVAL, template=f"{BASE}/data{{?subject,predicate,object}}")
+    data = DataSet("data", MemoryStore(), style, lambda: made.now, 100)
+    made.datasets.append(data)
+    writing.add(data, [Fact((iri("s"), iri("p"), '"a"'), 1_000_000, 1_010_000), Fact((iri("s"), iri("q"), '"b"'))])
+    text = made.ask(address("data", subject=f"{E}s"), accept="text/html").text
+    assert "always" in text
+    whole = made.ask(address("data"), accept="text/html").text
+    assert "until 1970-01-01 00:16:50 UTC" in whole
+    asserted = name in ("graphs", "implicit", "reifiers")
+    assert ("from 1970-01-01 00:16:40 UTC until 1970-01-01 00:16:50 UTC" in text) == asserted
 
 
 def test_a_declared_period_where_no_end_is_known():

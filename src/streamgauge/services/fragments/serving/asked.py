@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
-from urllib.parse import quote_from_bytes, unquote_plus
+from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from streamgauge.model.algebra import Node
 from streamgauge.services.fragments.quads import DEFAULT
@@ -122,7 +122,7 @@ def _text(raw: bytes) -> str:
     if raw.isalnum():
         return raw.decode()
     try:
-        return unquote_plus(raw.decode("latin-1"), errors="strict") if raw.isascii() else raw.decode()
+        return (unquote_to_bytes(raw.replace(b"+", b" ")) if raw.isascii() else raw).decode()
     except UnicodeDecodeError as error:
         raise AskedError("the address is not UTF-8 in percent signs") from error
 

@@ -101,7 +101,7 @@ class Changing:
 
     def takes(self, method: str, query: bytes, headers: Headers) -> bool:
         """Reading with ``since``, but for streams of events."""
-        asks = any(part.startswith(b"since=") for part in query.split(b"&"))
+        asks = b"since=" in query and any(part.startswith(b"since=") for part in query.split(b"&"))
         return method in ("GET", "HEAD") and asks and b"text/event-stream" not in headers.get(b"accept", b"")
 
     def leave(self) -> None:

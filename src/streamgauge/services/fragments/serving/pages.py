@@ -1,7 +1,7 @@
 """Pages for people: a fragment with its form, the list of data sets."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -11,10 +11,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from streamgauge.model.algebra import Var
 from streamgauge.model.terms import Term
-from streamgauge.services.fragments.quads import DEFAULT, DEFAULT_IRI
+from streamgauge.services.fragments.quads import DEFAULT, DEFAULT_IRI, Quad
 from streamgauge.services.fragments.serving.asked import PLACES
 from streamgauge.services.fragments.serving.dataset import DataSet
+from streamgauge.services.fragments.serving.locating import located
 from streamgauge.services.fragments.serving.view import View
+
+TIMED: Final = 200
+"""The most quads on a page that shows when each holds."""
 
 POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'self'; base-uri 'none'"
 """What a browser lets these pages do (Content-Security-Policy)."""
@@ -56,12 +60,34 @@ def fragment_page(view: View) -> str:
         first=first + 1 if page.quads else 0,
         last=first + len(page.quads),
         until="" if page.until is None else _instant(page.until),
-        until_said="" if page.until is None else _instant(page.until).replace("T", " ").replace("Z", " UTC"),
+        until_said="" if page.until is None else _spoken(page.until),
         period=(dataset.period or 0) // 1000,
-        rows=[[_cell(view, place, term) for place, term in zip(places, quad, strict=False)] for quad in view.quads()],
+        timed=view.then is None and len(page.quads) <= TIMED,
+        rows=list(_rows(view, places)),
         previous=view.address(view.previous),
         next=view.address(view.next),
     )
+
+
+def _rows(view: View, places: Sequence[str]) -> Iterator[tuple[list[Cell], list[str]]]:
+    """The cells of each quad, and when what it says holds."""
+    for quad, stored in zip(view.quads(), view.page.quads, strict=True):
+        cells = [_cell(view, place, term) for place, term in zip(places, quad, strict=False)]
+        yield cells, _intervals(view, stored) if view.then is None and len(view.page.quads) <= TIMED else []
+
+
+def _intervals(view: View, quad: Quad) -> list[str]:
+    """When a quad's fact holds, as its annotations say; else when the quad ends."""
+    dataset = view.dataset
+    found = [each.fact for each in located(dataset.store, quad[:3], dataset.style) if quad in each.own]
+    timed = [(fact.initial, fact.final) for fact in found if not fact.static]
+    end = dataset.store.nearest(quad, dataset.clock())
+    return [_interval(*each) for each in timed or ([] if end is None else [(None, end)])]
+
+
+def _interval(initial: int | None, final: int | None) -> str:
+    began, ends = ("" if each is None else _spoken(each) for each in (initial, final))
+    return f"from {began} until {ends}" if began and ends else f"from {began}" if began else f"until {ends}"
 
 
 def index_page(base: str, datasets: Sequence[DataSet]) -> str:
@@ -102,6 +128,10 @@ def _cell(view: View, place: str, term: Term) -> Cell:
 def _unescaped(found: re.Match[str]) -> str:
     escape = found[1]
     return chr(int(escape[1:], 16)) if escape[0] in "uU" else _PLAIN.get(escape, escape)
+
+
+def _spoken(time: int) -> str:
+    return _instant(time).replace("T", " ").replace("Z", " UTC")
 
 
 def _instant(time: int) -> str:

@@ -30,7 +30,8 @@ class Past:
 
     def takes(self, method: str, query: bytes, _headers: Mapping[bytes, bytes]) -> bool:
         """Reading with ``at``."""
-        return method in ("GET", "HEAD") and any(part.startswith(b"at=") for part in query.split(b"&"))
+        asks = b"at=" in query and any(part.startswith(b"at=") for part in query.split(b"&"))
+        return asks and method in ("GET", "HEAD")
 
     def leave(self) -> None:
         """Nothing is under way for long."""
@@ -55,7 +56,7 @@ class Past:
         size = fragment.limit or dataset.page_size
         first = (fragment.number - 1) * size
         page = Page(tuple(quads[first : first + size]), len(quads), None, instant)
-        made = represented(View(dataset, base, _then(fragment, given["at"]), page), headers)
+        made = represented(View(dataset, base, _then(fragment, given["at"]), page, instant), headers)
         timed: list[Header] = [
             (b"cache-control", _FOR_EVER if instant < now else b"no-cache"),
             (b"memento-datetime", date(instant // 1000)),

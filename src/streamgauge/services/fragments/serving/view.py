@@ -12,12 +12,13 @@ from streamgauge.services.fragments.serving.skolem import named
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A page of a data set, as asked for below ``base``."""
+    """A page of a data set, as asked for below ``base``; ``then`` is the instant that it shows (ms), if not now."""
 
     dataset: DataSet
     base: str
     asked: Asked
     page: Page
+    then: int | None = None
 
     @property
     def size(self) -> int:

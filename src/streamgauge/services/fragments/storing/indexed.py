@@ -15,7 +15,7 @@ from streamgauge.services.fragments.storing.order import Edit, Order
 from streamgauge.services.fragments.storing.past import Past
 from streamgauge.services.fragments.storing.shelf import Shelf, Writes
 from streamgauge.services.fragments.storing.terms import WIDTH, Terms
-from streamgauge.services.fragments.storing.turns import KEY, TURNS, rows, straight, turned, way
+from streamgauge.services.fragments.storing.turns import KEY, PLACES, TURNS, rows, straight, turned, way
 
 _VERSION, _KEEPS = b"m:version", b"m:keeps"
 _REMEMBERED: Final = 10_000
@@ -136,7 +136,7 @@ class IndexedStore:
                 return []
             number = way(match)
             found = rows(self._orders[number].read(prefix, offset, limit))
-            s, p, o, g = map(TURNS[number].index, range(4))
+            s, p, o, g = PLACES[number]
             term = self._terms.texts
             return [(term[row[s]], term[row[p]], term[row[o]], term[row[g]]) for row in found]
 

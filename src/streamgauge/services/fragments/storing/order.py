@@ -61,9 +61,14 @@ class Order:
 
     def read(self, prefix: bytes, offset: int, limit: int) -> bytes:
         """Keys that begin so, one after the other, from the ``offset``-th on, at most ``limit``."""
-        wanted = min(limit, self.count(prefix) - offset)
-        block, at = self._place(prefix.ljust(self.width, b"\0"))
-        return self._take(block, at + offset, wanted)
+        lowest, highest = prefix.ljust(self.width, b"\0"), prefix + b"\xff" * (self.width - len(prefix) + 1)
+        block = self._block(lowest)
+        body = self._body(block)
+        at = _first(body, lowest, self.width) + offset
+        if block + 1 == len(self._borders) or self._borders[block + 1] > highest:
+            end = min(_first(body, highest, self.width), at + limit)
+            return body[at * self.width : end * self.width]
+        return self._take(block, at, min(limit, self.count(prefix) - offset))
 
     def one(self, prefix: bytes) -> bytes:
         """The first key that begins so; nothing when none does."""

@@ -1,7 +1,7 @@
 """The sequences in which six orders have the numbers of a quad's terms: every set of places begins one of them."""
 
 from collections.abc import Iterator
-from struct import iter_unpack
+from struct import Struct
 from typing import Final, TypeAlias, cast
 
 from streamgauge.services.fragments.quads import Match
@@ -22,13 +22,20 @@ TURNS: Final[tuple[Turn, ...]] = ((0, 1, 2, 3), (1, 2, 3, 0), (2, 3, 0, 1), (3, 
 _BACK: Final = tuple(tuple(turn.index(place) * WIDTH for place in range(4)) for turn in TURNS)
 _THERE: Final = tuple(tuple(place * WIDTH for place in turn) for turn in TURNS)
 _WAYS: Final = {
-    frozenset(turn[:given]): number for number, turn in reversed(list(enumerate(TURNS))) for given in range(5)
+    tuple(place in turn[:given] for place in range(4)): number
+    for number, turn in reversed(list(enumerate(TURNS)))
+    for given in range(5)
 }
+_ROW: Final = Struct(f"{WIDTH}s" * 4)
+
+PLACES: Final = tuple((turn.index(0), turn.index(1), turn.index(2), turn.index(3)) for turn in TURNS)
+"""Where in each sequence the four terms of a quad are."""
 
 
 def way(match: Match) -> int:
     """The sequence, by number, that the places which a match gives begin."""
-    return _WAYS[frozenset(place for place, term in enumerate(match) if term is not None)]
+    s, p, o, g = match
+    return _WAYS[s is not None, p is not None, o is not None, g is not None]
 
 
 def turned(key: bytes, number: int) -> bytes:
@@ -45,4 +52,4 @@ def straight(key: bytes, number: int) -> bytes:
 
 def rows(keys: bytes) -> Iterator[Row]:
     """The numbers of keys that come one after the other."""
-    return cast(Iterator[Row], iter_unpack(f"{WIDTH}s" * 4, keys))
+    return cast(Iterator[Row], _ROW.iter_unpack(keys))
