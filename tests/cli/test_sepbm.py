@@ -1,0 +1,64 @@
+"""SEP-BM's commands on a small configuration: run, analyse, judge, and what they say of bad input."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from streamgauge.bench.sepbm import recorded
+from streamgauge.bench.sepbm.configuration import ConfigurationError
+from streamgauge.bench.sepbm.contract import UnusableSystemError
+from streamgauge.cli.main import app
+from tests.bench.sepbm.stored import SMALL, stored
+from tests.bench.sepbm.test_recorded import facts
+
+
+def sepbm(*words):
+    return CliRunner().invoke(app, ["sepbm", *map(str, words)], catch_exceptions=False)
+
+
+@pytest.fixture
+def conf(tmp_path):
+    return stored(tmp_path / "conf").folder
+
+
+def test_a_run_is_kept_analysed_and_judged(conf, tmp_path):
+    out, page = tmp_path / "run", tmp_path / "page.html"
+    assert sepbm("run", conf, "--out", out).exit_code == 0
+    recorded.write_facts(out, facts())
+    found = sepbm("analyse", out, "--of", conf, "--judge", "--json", "--out", page)
+    assert found.exit_code == 0
+    (one,) = json.loads(found.stdout)["runs"]
+    due = sum(len(each.added) + len(each.removed) for each in SMALL.due())
+    assert (one["all"]["due"], one["all"]["told"], one["all"]["missed"]) == (due, due, 0)
+    assert {each["judgement"] for each in one["verdicts"].values()} == {"right"}
+    assert one["all"]["throughput"]["complete"] == len(SMALL.publications)
+    assert "1 of 1 run told all that was due" in page.read_text(encoding="utf-8")
+    assert "1 of 1 run told all" in sepbm("analyse", out, "--of", conf).stdout
+
+
+def test_part_of_a_run_is_asked_for_by_options(conf, tmp_path):
+    words = ("--channel", "named", "--first", 3, "--publishers", 2, "-o", "strategy=reevaluate")
+    assert sepbm("run", conf, "--out", tmp_path / "run", *words).exit_code == 0
+    found = recorded.read(tmp_path / "run")
+    assert (found.channels, len(found.published), found.publishers) == (("named",), 3, 2)
+    assert found.options == {"strategy": "reevaluate"}
+
+
+def test_bad_input_is_named(conf, tmp_path):
+    out = tmp_path / "run"
+    with pytest.raises(ConfigurationError, match=r"configuration\.json"):
+        sepbm("run", tmp_path, "--out", out)
+    with pytest.raises(UnusableSystemError, match="there is no system none"):
+        sepbm("run", conf, "--out", out, "--system", "none")
+    with pytest.raises(recorded.RecordingError, match=r"recording\.json"):
+        sepbm("analyse", out, "--of", conf)
+    for words in (("--option", "strategy"), ("--channel", "none"), ("--rate", 0)):
+        assert sepbm("run", conf, "--out", out, *words).exit_code == 2
+    assert sepbm("generate", out, "--data", "file.nt").exit_code == 2
+
+
+def test_systems_are_listed_with_their_options():
+    found = json.loads(sepbm("systems", "--json").stdout)
+    assert "strategy" in found["broker_inprocess"]["options"]
+    assert "broker_inprocess" in sepbm("systems").stdout
