@@ -104,7 +104,7 @@ class Running(Generic[Owner]):
     def __init__(self, shape: Shape, facts: Facts, bounds: Bounds[Owner]) -> None:
         self.shape = shape
         self._facts, self._bounds = facts, bounds
-        self._left, self._turn = [0], -1
+        self._left, self._turn, self._asking = [0], -1, 0
         self._takers: dict[object, list[tuple[Bag, Owner]]] = {}
         finish = _Routed(shape, self._takers, self._left, bounds.touch, self._over)
         self._joined: Joined = joined(facts, shape.patterns, shape.conditions, finish)
@@ -114,6 +114,7 @@ class Running(Generic[Owner]):
     def enter(self, taker: Taker[Owner], constants: Sequence[Term], effort: Effort) -> None:
         """A taker asks with these constants; it has all solutions there are at once, or has failed."""
         self._left[0], self._turn = effort.left, self._bounds.turn
+        self._asking += 1
         key = _key(constants)
         before, self._takers[key] = self._takers.get(key, []), [(taker.found, taker.owner)]
         self._joined.begin(*constants)
@@ -136,12 +137,13 @@ class Running(Generic[Owner]):
     def leave(self, taker: Taker[Owner], constants: Sequence[Term]) -> bool:
         """A taker asks no more; whether nobody does."""
         key = _key(constants)
-        left = [each for each in self._takers[key] if each[0] is not taker.found]
+        left = [each for each in self._takers.get(key, ()) if each[0] is not taker.found]
         if left:
             self._takers[key] = left
         else:
-            del self._takers[key]
-        return not self._takers
+            self._takers.pop(key, None)
+        self._asking -= 1
+        return not self._asking
 
     def stop(self) -> None:
         """Facts are told no more."""
