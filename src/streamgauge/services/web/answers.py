@@ -3,7 +3,6 @@
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import takewhile
 from threading import Lock
 from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
 
@@ -100,12 +99,12 @@ class Answers(Generic[Line]):
             self.bytes += size
             while len(self._kept) > self._limits.kept or (self.bytes > self._limits.kept_bytes and len(self._kept) > 1):
                 self.bytes -= self._kept.popleft().size
-            number = self.number
-            if not self._subscribers:
-                return number
-            self._leave_slow()
-            woken = list(self._subscribers.values())
-        _wake(woken)
+            number, woken = self.number, list(self._subscribers.values())
+        for subscription in woken:
+            if number - subscription.place > self._limits.lag and not subscription.over:
+                behind = number - subscription.place
+                subscription.over = End(f"too slow: {behind} answers behind, resume from here")
+            subscription.wake()
         return number
 
     def subscribe(self, after: int | None, wake: Callable[[], None]) -> Subscription[Line]:
@@ -123,8 +122,11 @@ class Answers(Generic[Line]):
     def since(self, subscription: Subscription[Line]) -> list[Numbered[Line]]:
         """The kept answers after a subscription's place, which moves behind them."""
         with self._lock:
-            place = subscription.place
-            found = list(takewhile(lambda answer: answer.number > place, reversed(self._kept)))
+            place, found = subscription.place, []
+            for answer in reversed(self._kept):
+                if answer.number <= place:
+                    break
+                found.append(answer)
             if found:
                 subscription.place = found[0].number
                 found.reverse()
@@ -147,15 +149,5 @@ class Answers(Generic[Line]):
             woken = list(self._subscribers.values())
             for subscription in woken:
                 subscription.over = subscription.over or end
-        _wake(woken)
-
-    def _leave_slow(self) -> None:
-        for subscription in self._subscribers.values():
-            if not subscription.over and self.number - subscription.place > self._limits.lag:
-                behind = self.number - subscription.place
-                subscription.over = End(f"too slow: {behind} answers behind, resume from here")
-
-
-def _wake(subscriptions: list[Subscription[Line]]) -> None:
-    for subscription in subscriptions:
-        subscription.wake()
+        for subscription in woken:
+            subscription.wake()
