@@ -31,7 +31,7 @@ class Publisher(Thread):
 
     def run(self):
         try:
-            with httpx.Client(base_url=self._url, timeout=60) as http:
+            with httpx.Client(base_url=self._url, timeout=300) as http:
                 count = 0
                 while not self._ending.is_set():
                     count += 1
@@ -150,12 +150,14 @@ class Storm:
 
     def _begin(self):
         base = {"Content-Type": "text/turtle", "Idempotency-Key": "base"}
-        httpx.post(f"{self.broker.url}/publish", content=turtle(BASE), headers=base, timeout=60).raise_for_status()
+        httpx.post(f"{self.broker.url}/publish", content=turtle(BASE), headers=base, timeout=300).raise_for_status()
         for name in CHANNELS:
-            httpx.put(f"{self.broker.url}/channels/{name}", content=select(QUERIES[name])).raise_for_status()
+            httpx.put(
+                f"{self.broker.url}/channels/{name}", content=select(QUERIES[name]), timeout=300
+            ).raise_for_status()
         for each in self.subscribers:
             path = f"{self.broker.url}/channels/{each.channel}/subscribers/{each._name}"
-            httpx.put(path, timeout=60).raise_for_status()
+            httpx.put(path, timeout=300).raise_for_status()
 
     def _settle(self):
         """Publishers end when what they began is acknowledged, subscribers when they have heard of it."""
@@ -169,7 +171,7 @@ class Storm:
         return any(each.wrong for each in (*self.publishers, *self.subscribers))
 
     def _rows(self, name):
-        said = httpx.get(f"{self.broker.url}/channels/{name}/rows", timeout=60).raise_for_status()
+        said = httpx.get(f"{self.broker.url}/channels/{name}/rows", timeout=300).raise_for_status()
         return int(said.headers["notification"]), bindings(said.json())
 
 
