@@ -4,11 +4,14 @@ import asyncio
 from dataclasses import dataclass
 
 from streamgauge.model.fact import Fact
+from streamgauge.services.fragments.style import Label
 from tests.services.fragments.streaming.simulated import clock
 
 T = "http://example.org/train#"
 UPDATE = 20_000
 LASTS = 24_000
+APART = 8_000
+"""Between the instants at which an observation holds, where labels are instants."""
 
 
 def _number(value):
@@ -23,6 +26,7 @@ class Boards:
     size: int = 8
     changing: float = 0.1
     number: int = 0
+    label: Label = Label.EXPIRATION
 
     def __post_init__(self):
         self.board = {}
@@ -44,10 +48,14 @@ class Boards:
         ]
 
     def dynamic(self, at, lasts=LASTS):
+        times = [(at, at + lasts)]
+        if self.label is Label.INSTANT:
+            times = [(time, time + 1) for time in range(-(-at // APART) * APART, at + lasts, APART)]
         return [
-            Fact((name, f"<{T}{key}>", _number(value)), at, at + lasts)
+            Fact((name, f"<{T}{key}>", _number(value)), *each)
             for name, values in self.board.items()
             for key, value in values.items()
+            for each in times
         ]
 
     def begin(self, served, lasts=LASTS):

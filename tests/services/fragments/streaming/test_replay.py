@@ -38,7 +38,7 @@ async def replayed(style, plan, cache, seed, minutes=MINUTES):
     text = PREFIX + QUERIES[seed % len(QUERIES)]
     plain = sparql(restated(parse_sparql(text)))
     until = clock() + minutes * 60_000
-    feeding = asyncio.create_task(Boards(random, 8 if cache == "on" else 4).run(served, until))
+    feeding = asyncio.create_task(Boards(random, 8 if cache == "on" else 4, label=style.label).run(served, until))
     told = []
     answers = watch(
         text,
@@ -122,8 +122,13 @@ def test_each_answer_is_what_the_server_held(place, name, label, seed):
         held(name, label, plan, cache, seed, 2)
 
 
+@pytest.mark.parametrize(("place", "name"), list(enumerate(methods())))
+def test_each_answer_is_what_held_at_instants(place, name):
+    held(name, Label.INSTANT, *PLANS[place % len(PLANS)], place, 1)
+
+
 @pytest.mark.prove
-@pytest.mark.parametrize(("name", "label"), STYLES)
+@pytest.mark.parametrize(("name", "label"), list(product(methods(), Label)))
 @pytest.mark.parametrize(("plan", "cache"), [*PLANS, ("streamer", "prototype")])
 @pytest.mark.parametrize("seed", range(20))
 def test_each_answer_of_half_an_hour_is_what_the_server_held(name, label, plan, cache, seed):
