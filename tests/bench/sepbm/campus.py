@@ -51,15 +51,19 @@ def pool():
     yield from ((iri(f"c{n}"), iri("name"), f'"A{n}"') for n in range(2))
 
 
-def drawn(folder, seed, publications):
-    """A configuration whose publications add and remove facts of the pool, there or not."""
+def drawn(folder, seed, publications, names=tuple(PATTERNS)):
+    """A configuration whose publications add and remove facts of the pool, there or not; with channels of these names.
+
+    Those alike come with them.
+    """
     draw, facts = random.Random(seed), sorted(pool())
     sequence = [
         Publication(n, *(tuple(draw.sample(facts, draw.choice((0, 1, 1, 2, 5)))) for _ in range(2)))
         for n in range(1, publications + 1)
     ]
-    alike = dict(alike_channels())
-    channels = (*CHANNELS, *(channel for channel, _, _ in alike.values()))
+    alike = {name: each for name, each in alike_channels() if each[1] in names}
+    own = (channel for channel in CHANNELS if channel.name in names)
+    channels = (*own, *(channel for channel, _, _ in alike.values()))
     about = About({}, {name: (of, value) for name, (_, of, value) in alike.items()})
     write(folder, about, ONTOLOGY, channels, sequence)
     (folder / "base.nt").write_text(triples_text(sorted(draw.sample(facts, len(facts) // 2))))
