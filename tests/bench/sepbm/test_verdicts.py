@@ -4,12 +4,16 @@ from dataclasses import replace
 
 import pytest
 
+from streamgauge.bench.diagnosis.diagnose import diagnose
 from streamgauge.bench.sepbm import recorded
 from streamgauge.bench.sepbm.analysing import score
 from streamgauge.bench.sepbm.contract import Published
 from streamgauge.bench.sepbm.running import Plan, run
 from streamgauge.bench.sepbm.verdicts import Judging, another_order, judge, outcome
 from streamgauge.model.verdict import Judgement
+from streamgauge.query import parse
+from streamgauge.semantics.refusal import RefusedError
+from streamgauge.wire.run import read_run
 from tests.bench.sepbm.small import NAMES, Small
 from tests.bench.sepbm.test_recorded import facts
 
@@ -70,3 +74,10 @@ def test_publications_that_took_effect_otherwise_are_known_by_number():
     assert order == (2, 1, *range(3, len(SMALL.publications) + 1))
     some = another_order(SMALL, replace(heard, published=turned[:2]))
     assert some == order
+
+
+def test_a_diagnosis_is_refused_by_name(tmp_path):
+    kept(tmp_path)
+    found = read_run(tmp_path / recorded.CHANNELS / NAMES[0], parse)
+    with pytest.raises(RefusedError, match="rows come and go in one answer"):
+        diagnose(found, facts())

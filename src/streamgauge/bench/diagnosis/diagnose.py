@@ -6,7 +6,7 @@ from itertools import combinations
 
 from streamgauge.bench.diagnosis.distance import reports as recorded_reports
 from streamgauge.bench.diagnosis.models import Case, Fault, Model, Said, Slip, Stream, Sway
-from streamgauge.bench.diagnosis.search import CLOSEST, Found, Progress, Search, refuse_large
+from streamgauge.bench.diagnosis.search import CLOSEST, Found, Progress, Search, refuse
 from streamgauge.model.element import StreamElement
 from streamgauge.model.run import Run
 from streamgauge.model.verdict import Diagnosis, Part
@@ -32,7 +32,7 @@ class Explained:
 
 def explained(run: Run, elements: Sequence[StreamElement], progress: Progress = lambda _done, _of: None) -> Explained:
     """The diagnosis of a run, with the models themselves."""
-    refuse_large(run, Stream(elements))
+    refuse(run, Stream(elements))
     search = Search(run, elements)
     tried = _Tried(search, progress)
     declared, differs = tried.declared()

@@ -13,8 +13,9 @@ from streamgauge.bench.diagnosis.recorded import Recorded
 from streamgauge.bench.diagnosis.values import values
 from streamgauge.model.element import StreamElement
 from streamgauge.model.run import Run
-from streamgauge.model.semantics import Report, Tick
+from streamgauge.model.semantics import R2S, Report, Tick
 from streamgauge.model.verdict import Part
+from streamgauge.semantics.definition import operator
 from streamgauge.semantics.evaluate import Snapshot
 from streamgauge.semantics.order import origins
 from streamgauge.semantics.refusal import RefusedError
@@ -164,9 +165,13 @@ class Search:
         return distance(told, self.recorded.under(case.semantics.grain), self.variables, self.open_end)
 
 
-def refuse_large(run: Run, stream: Stream) -> None:
-    """Raise RefusedError for a run that is too large to be diagnosed."""
+def refuse(run: Run, stream: Stream) -> None:
+    """Raise RefusedError for a run that is too large to be diagnosed, or whose answers have rows that come and go."""
     triples = stream.triples
+    if operator(run.header.query, run.header.semantics) is R2S.CHANGES:
+        raise RefusedError(
+            f"a diagnosis compares bags, and under {R2S.CHANGES} rows come and go in one answer: `check` names them"
+        )
     if triples > TRIPLES_LIMIT or len(run.answers) > ANSWERS_LIMIT:
         raise RefusedError(
             f"the run has {triples:,} triples and {len(run.answers):,} answers: a diagnosis replays it under hundreds "
