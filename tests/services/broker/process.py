@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 
-import httpx
 import psutil
 
 from tests.services.broker.world import ONTOLOGY
@@ -42,8 +41,8 @@ class Process:
     def _answers(self):
         assert self._process.poll() is None, self.said()
         try:
-            httpx.get(f"{self.url}/openapi.json", timeout=10)
-        except httpx.TransportError:
+            socket.create_connection(("127.0.0.1", self.port), 10).close()
+        except OSError:
             return False
         return True
 
