@@ -51,6 +51,7 @@ def our_endpoint():
 SYSTEMS = {
     "incremental": ("broker_inprocess", lambda: nullcontext({})),
     "reevaluate": ("broker_inprocess", lambda: nullcontext({"strategy": "reevaluate"})),
+    "columns": ("columns", lambda: nullcontext({})),
     "events": ("broker_http", our_broker),
     "websocket": ("broker_http", lambda: our_broker(transport="websocket")),
     "polled": ("polled", lambda: nullcontext({})),

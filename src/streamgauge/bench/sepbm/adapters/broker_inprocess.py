@@ -3,13 +3,16 @@
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from streamgauge.bench.sepbm.contract import Channel, Configuration, Hear, Heard, UnusableSystemError
+from streamgauge.compute.reasoning.rules import Rules
 from streamgauge.model.terms import Triple
 from streamgauge.services.broker.broker import Broker
 from streamgauge.services.broker.channels import Subscribed
+from streamgauge.services.broker.contract import Strategy
 from streamgauge.services.broker.limits import Limits
 from streamgauge.services.broker.sqlite import JournalError, SqliteJournal
 from streamgauge.services.broker.strategies import begin, strategies
@@ -20,6 +23,7 @@ OPTIONS: Final = {
     "journal": "a folder for a journal, which makes publications durable; without it nothing is",
 }
 
+Clock = Callable[[], int]
 _LIMITS: Final = Limits(lag=1_000_000, kept=1, waiting=100_000)
 
 
@@ -28,15 +32,21 @@ def start(options: Mapping[str, str], clock: Callable[[], int]) -> "InProcess":
     strategy = options.get("strategy", "incremental")
     if strategy not in strategies():
         raise UnusableSystemError(f"there is no strategy {strategy}: there are {', '.join(strategies())}")
-    return InProcess(strategy, options.get("journal"), clock)
+    evaluator = "changes" if strategy == "incremental" else "definition"
+    return InProcess(partial(begin, strategy), evaluator, options.get("journal"), clock)
 
 
 class InProcess:
-    """The broker; subscribers are told in the thread that publishes, before its publication is acknowledged."""
+    """The broker with a strategy for an ontology's rules, and with a journal in a folder if one is named.
 
-    def __init__(self, strategy: str, journal: str | None, clock: Callable[[], int]) -> None:
+    Subscribers are told in the thread that publishes, before its publication is acknowledged.
+    """
+
+    def __init__(
+        self, strategy: Callable[[Rules], Strategy], evaluator: str | None, journal: str | None, clock: Clock
+    ) -> None:
         self.processes = (os.getpid(),)
-        self.evaluator = "changes" if strategy == "incremental" else "definition"
+        self.evaluator = evaluator
         self._strategy, self._folder, self._clock = strategy, journal, clock
         self._subscribed: dict[str, list[Subscribed]] = {}
         self._begun: Broker | None = None
@@ -49,8 +59,8 @@ class InProcess:
 
     def load(self, configuration: Configuration) -> None:
         """A broker with the ontology's rules, and the base load in it."""
-        strategy = begin(self._strategy, configuration.rules())
         try:
+            strategy = self._strategy(configuration.rules())
             self._begun = Broker(strategy, self._clock, time.monotonic, self._journal(), _LIMITS)
             self._begun.load(configuration.base())
         except ValueError as error:
