@@ -105,7 +105,7 @@ def _beyond(drawing: Drawing, extent: plan.Extent, measured: Measured) -> Iterat
     for part, heading, said in (
         ("publishers", "Several publishers at once", "Each waits for completion of its own publications."),
         ("channels", "Many channels", "Like the queries, with other constants of the data."),
-        ("systems", "Our broker, a polled store and an RSP engine", "The same changes; times are to reception."),
+        ("systems", "Our broker beside a polled store, an RSP engine and columns", "The same changes for all."),
     ):
         found = _outcomes(extent, measured, part)
         if found:

@@ -13,7 +13,12 @@ STRATEGIES: Final = ("reevaluate", "stringrs", "graphss", "incremental")
 PUBLISHERS: Final = (1, 10, 100)
 CHANNELS: Final = (1, 100, 10_000)
 BROKER: Final = "broker_inprocess"
-SYSTEMS: Final = {"our broker, incremental": BROKER, "a polled SPARQL store": "polled", "an RSP engine": "rsp"}
+SYSTEMS: Final = {
+    "our broker, incremental": BROKER,
+    "a polled SPARQL store": "polled",
+    "an RSP engine": "rsp",
+    "all queries again by columns": "columns",
+}
 QUERIES: Final = tuple(f"q{number:02d}" for number in range(1, 21))
 EXACT: Final = "incremental"
 
@@ -75,7 +80,7 @@ def channels(extent: Extent, folder: Path) -> Iterator[Wanted]:
 
 
 def systems(extent: Extent, folder: Path) -> Iterator[Wanted]:
-    """The same changes for systems of three kinds."""
+    """The same changes for systems of other kinds."""
     for title, system in SYSTEMS.items():
         if system != BROKER or EXACT not in extent.strategies:
             yield Wanted(f"systems/{title}", extent.configuration(folder), system)
