@@ -23,7 +23,7 @@ PLACES = (
 def profiled(header: RunHeader, stream: Iterable[StreamElement], shown: int = 15) -> None:
     """Print the shares of own time by part, and the functions that take most."""
     lines = [encode_task(task_of(header)), *map(encode_element, stream), encode_advance(header.advanced_to)]
-    given = io.BytesIO(b"".join(lines))
+    given = io.BufferedReader(io.BytesIO(b"".join(lines)))
     del lines
     profile = cProfile.Profile()
     profile.enable()

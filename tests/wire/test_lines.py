@@ -14,8 +14,10 @@ from streamgauge.wire.lines import (
     LineError,
     decode_answer,
     decode_input,
+    decode_inputs,
     encode_advance,
     encode_answer,
+    encode_answers,
     encode_element,
 )
 
@@ -47,6 +49,35 @@ def test_advances_come_back(time):
     assert decode_input(encode_advance(time)) == Advance(time)
 
 
+ODD = [b"\n", b"{\n", b'{"t":1}\n', b'{"advance":5,"add":"<a> <b> <c> .\\n"}\n']
+ODD += [
+    b'{"t":1,"n":2,"stream":"s","add":"%b"}\n' % text for text in (b"<a> <b> ", b"<c> .\\n", b"<a>  <b> <c>.\\n", b"x")
+]
+SIMPLE = st.builds(StreamElement, st.just("s"), INTS, INTS, BAGS)
+INPUTS = st.one_of(
+    SIMPLE.map(encode_element),
+    SIMPLE.map(encode_element),
+    st.builds(StreamElement, st.text(), INTS, INTS, BAGS, BAGS).map(encode_element),
+    INTS.map(encode_advance),
+    st.sampled_from(ODD),
+)
+
+
+def one_by_one(items) -> list[object]:
+    """What comes, and the sentence at which it ends."""
+    found: list[object] = []
+    try:
+        found.extend(items)
+    except LineError as error:
+        found.append(str(error))
+    return found
+
+
+@given(st.lists(st.one_of(SIMPLE.map(encode_element), INPUTS), max_size=8))
+def test_lines_together_are_what_each_is(lines):
+    assert one_by_one(decode_inputs(b"".join(lines))) == one_by_one(map(decode_input, lines))
+
+
 @st.composite
 def answers(draw):
     kind = draw(st.sampled_from(["solutions", "triples", "boolean"]))
@@ -61,6 +92,16 @@ def answers(draw):
 def test_answers_come_back(answer):
     assert encode_answer(answer).count(b"\n") == 1
     assert decode_answer(encode_answer(answer)) == answer
+
+
+@given(st.lists(answers(), max_size=3))
+def test_answers_together_are_a_line_each(several):
+    assert encode_answers(several) == b"".join(map(encode_answer, several))
+
+
+def test_half_a_surrogate_pair_is_written_as_it_was_read():
+    answer = Answer(("a",), (('"\ud800"',),), instant=3)
+    assert json.loads(encode_answer(answer)) == {"vars": ["a"], "add": [['"\ud800"']], "instant": 3}
 
 
 def test_the_layout_is_the_documented_one():

@@ -5,6 +5,7 @@
 ``{"late": n}`` says how many elements have come too late to count. docs/pipe.md is the whole contract.
 """
 
+import io
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -77,6 +78,38 @@ class _Line(msgspec.Struct, gc=False):
 
 
 _line = msgspec.json.Decoder(_Line).decode
+_lines = msgspec.json.Decoder(_Line).decode_lines
+
+
+def decode_inputs(lines: bytes) -> Iterable[Input]:
+    """The same of several whole lines; LineError when the first that is wrong has its turn."""
+    together = _together(lines)
+    return map(decode_input, io.BytesIO(lines)) if together is None else together
+
+
+def _together(lines: bytes) -> list[Input] | None:
+    """What lines say, all their triples split at once; ``None`` when one of them is not as most are."""
+    try:
+        read = _lines(lines)
+    except (msgspec.MsgspecError, UnicodeError):
+        return None
+    triples = _split("".join([each.add for each in read]))
+    if triples is None or len(read) != lines.count(b"\n"):
+        return None
+    found: list[Input] = []
+    end = 0
+    for each in read:
+        text, time = each.add, each.t
+        if each.advance is not None and not text:
+            found.append(Advance(each.advance))
+            continue
+        if time is None or each.n is None or each.stream is None or each.advance is not None:
+            return None
+        if each.remove or each.until is not None or (text and text[-3:] != " .\n"):
+            return None
+        begin, end = end, end + text.count("\n")
+        found.append(StreamElement(each.stream, time, each.n, tuple(triples[begin:end])))
+    return found
 
 
 def decode_input(line: bytes | str) -> Input:
@@ -109,18 +142,39 @@ def _decoded(line: bytes | str) -> Input:
     return StreamElement(stream, time, _whole(data, "n"), added, removed, until)
 
 
+class _Said(msgspec.Struct, omit_defaults=True, gc=False):
+    """An answer as it is written."""
+
+    vars: tuple[str, ...]
+    add: tuple[Row, ...]
+    remove: tuple[Row, ...] | None = None
+    kind: str | None = None
+    instant: int | None = None
+    scope: tuple[int, int] | None = None
+
+
+_write = msgspec.json.Encoder().encode_lines
+
+
+def encode_answers(answers: Iterable[Answer]) -> bytes:
+    """One line for each answer; ``received`` is not written, the harness stamps it."""
+    said = [
+        _Said(each.variables, each.added, each.removed or None, _unusual(each.kind), each.instant, each.scope)
+        for each in answers
+    ]
+    try:
+        return _write(said)
+    except UnicodeEncodeError:
+        return b"".join([f"{json.dumps(msgspec.to_builtins(each))}\n".encode() for each in said])
+
+
 def encode_answer(answer: Answer) -> bytes:
-    """One line for an answer; ``received`` is not written, the harness stamps it."""
-    data: dict[str, object] = {"vars": answer.variables, "add": answer.added}
-    if answer.removed:
-        data["remove"] = answer.removed
-    if answer.kind != "solutions":
-        data["kind"] = answer.kind
-    if answer.instant is not None:
-        data["instant"] = answer.instant
-    if answer.scope is not None:
-        data["scope"] = answer.scope
-    return json.dumps(data, separators=(",", ":")).encode() + b"\n"
+    """One line for an answer."""
+    return encode_answers((answer,))
+
+
+def _unusual(kind: AnswerKind) -> str | None:
+    return None if kind == "solutions" else kind
 
 
 def encode_late(count: int) -> bytes:
@@ -192,24 +246,30 @@ def _triples(text: Any, name: str) -> tuple[Triple, ...]:
         return ()
     if not isinstance(text, str):
         raise LineError(f"field {name} is {_short(text)}: expected N-Triples text")
+    triples = _split(text)
+    return _parsed(text, name) if triples is None else tuple(triples)
+
+
+def _split(text: str) -> list[Triple] | None:
+    """The triples of text in canonical layout; ``None`` for other text."""
     count = text.count("\n")
     parts = text.replace(" .\n", " . ").split(" ")
     if len(parts) != 4 * count + 1 or parts[-1] or parts[3::4] != _DOTS * count:
-        return _spaced(text, name)
-    triples = tuple(zip(parts[0::4], parts[1::4], parts[2::4], strict=False))
-    return triples if _laid_out(triples) else _parsed(text, name)
+        return _spaced(text)
+    triples = list(zip(parts[0::4], parts[1::4], parts[2::4], strict=False))
+    return triples if _laid_out(triples) else None
 
 
-def _spaced(text: str, name: str) -> tuple[Triple, ...]:
+def _spaced(text: str) -> list[Triple] | None:
     """The same for text whose literals have blanks."""
     lines = text.split(" .\n")
     if lines.pop() or text.count("\n") != len(lines):
-        return _parsed(text, name)
-    triples = tuple([tuple(line.split(" ", 2)) for line in lines])
-    return triples if _laid_out(triples) else _parsed(text, name)
+        return None
+    triples = [tuple(line.split(" ", 2)) for line in lines]
+    return triples if _laid_out(triples) else None
 
 
-def _laid_out(triples: tuple[tuple[str, ...], ...]) -> TypeGuard[tuple[Triple, ...]]:
+def _laid_out(triples: Sequence[tuple[str, ...]]) -> TypeGuard[list[Triple]]:
     """Whether the parts of all lines look like terms, which no layout but the canonical one gives."""
     try:
         for subject, predicate, obj in triples:

@@ -1,6 +1,8 @@
 """A process of its own for an engine written in Python: JSON lines in, JSON lines out (docs/pipe.md)."""
 
 import gc
+import io
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
@@ -12,18 +14,24 @@ from streamgauge.model.answer import Answer
 from streamgauge.model.engine import Engine, Session
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.query import parse
-from streamgauge.wire.lines import Advance, Input, decode_input, encode_answer, encode_late
+from streamgauge.wire.lines import Advance, Input, decode_input, decode_inputs, encode_answers, encode_late
 from streamgauge.wire.task import CLOSE, CLOSED, GO, READY, Task, decode_task, encode_refused
 
+AT_ONCE = 1 << 16
+"""Bytes of input that are taken together at most: their answers are written together."""
+
+_HELD_AT_ONCE = 64
 _parse = lru_cache(maxsize=64)(parse)
+_close = re.compile(b"^" + re.escape(CLOSE), re.MULTILINE).search
 
 
 def main() -> int:
     """Run the engine named on the command line until standard input ends."""
-    return serve(sys.argv[1], sys.stdin.buffer, sys.stdout.buffer)
+    with io.FileIO(sys.stdin.fileno(), closefd=False) as given:
+        return serve(sys.argv[1], io.BufferedReader(given, AT_ONCE), sys.stdout.buffer)
 
 
-def serve(name: str, lines: BinaryIO, out: BinaryIO) -> int:
+def serve(name: str, lines: io.BufferedReader, out: BinaryIO) -> int:
     """Answer tasks one after another: each a task line, elements and advances, then ``close`` or the end of input."""
     engine = load(name)
     gc.collect()
@@ -47,71 +55,81 @@ class _Out:
 
     def __init__(self, out: BinaryIO) -> None:
         self._out, self._late = out, 0
-        self.waiting: list[bytes] = []
+        self.waiting: list[Answer] = []
 
     def emit(self, answer: Answer) -> None:
-        self.waiting.append(encode_answer(answer))
+        self.waiting.append(answer)
 
     def flush(self, session: Session) -> None:
+        text = encode_answers(self.waiting)
+        self.waiting.clear()
         late = getattr(session, "late", 0)
         if late != self._late:
             self._late = late
-            self.waiting.append(encode_late(late))
-        if self.waiting:
-            self._out.write(b"".join(self.waiting))
+            text += encode_late(late)
+        if text:
+            self._out.write(text)
             self._out.flush()
-            self.waiting.clear()
 
     def ready(self) -> None:
         self._out.write(READY)
         self._out.flush()
 
 
-def _answer(engine: Engine, query: ContinuousQuery, task: Task, lines: BinaryIO, out: _Out) -> bool:
-    """Answer one task; whether another may follow."""
+def _answer(engine: Engine, query: ContinuousQuery, task: Task, lines: io.BufferedReader, out: _Out) -> bool:
+    """Answer one task; whether another may follow. What was answered before an error is written."""
     session = engine.start(query, task.semantics, out.emit)
     out.ready()
-    given: Iterable[bytes | Input] = lines
-    closed = _Closed()
-    if task.preload:
-        given = _preloaded(lines, out)
+    given = _Given(lines)
+    coming = given.preloaded(out) if task.preload else iter(given)
     gc.collect()
     gc.freeze()
-    for each in closed.until(given):
-        item = decode_input(each) if isinstance(each, bytes) else each
-        if isinstance(item, Advance):
-            session.advance(item.time)
-        else:
-            session.push(item)
-        if out.waiting:
-            out.flush(session)
-    session.close()
-    out.flush(session)
-    return closed.seen
+    try:
+        for together in coming:
+            for item in together:
+                if isinstance(item, Advance):
+                    session.advance(item.time)
+                else:
+                    session.push(item)
+            if out.waiting:
+                out.flush(session)
+        session.close()
+    finally:
+        out.flush(session)
+    return given.closed
 
 
-class _Closed:
-    """Whether input ended with ``close``, after which another task may come."""
+class _Given:
+    """The input of one task, what has come at once together; ``closed`` when it ended with ``close``."""
 
-    seen = False
+    def __init__(self, lines: io.BufferedReader) -> None:
+        self._lines, self.closed = lines, False
 
-    def until(self, given: Iterable[bytes | Input]) -> Iterator[bytes | Input]:
-        for each in given:
-            if each == CLOSE:
-                self.seen = True
+    def __iter__(self) -> Iterator[Iterable[Input]]:
+        while chunk := self._whole_lines():
+            if chunk == CLOSE:
+                self.closed = True
                 return
-            yield each
+            yield decode_inputs(chunk)
 
+    def _whole_lines(self) -> bytes:
+        """Whole lines, all that have come; ``close`` by itself."""
+        waiting = self._lines.peek()
+        end = waiting.rfind(b"\n") + 1
+        if CLOSE in waiting and (found := _close(waiting)):
+            end = found.start() or found.end()
+        return self._lines.read(end) if end else self._lines.readline()
 
-def _preloaded(lines: BinaryIO, out: _Out) -> Iterator[bytes | Input]:
-    """Everything up to ``go`` taken in before evaluation begins at a second ``go``; then the rest."""
-    held = [decode_input(line) for line in takewhile(GO.__ne__, lines)]
-    gc.collect()
-    gc.freeze()
-    out.ready()
-    lines.readline()
-    yield from held
-    yield from lines
+    def preloaded(self, out: _Out) -> Iterator[Iterable[Input]]:
+        """Everything up to ``go`` taken in before evaluation begins at a second ``go``; then the rest."""
+        held = [decode_input(line) for line in takewhile(GO.__ne__, self._lines)]
+        gc.collect()
+        gc.freeze()
+        out.ready()
+        self._lines.readline()
+        for at in range(0, len(held), _HELD_AT_ONCE):
+            yield held[at : at + _HELD_AT_ONCE]
+        yield from self
 
 
 if __name__ == "__main__":

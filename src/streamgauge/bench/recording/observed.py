@@ -1,6 +1,7 @@
 """What is observed of a program on the pipe: its lines stamped as they come, its failure as a sentence."""
 
 import contextlib
+import fcntl
 import os
 import subprocess
 import threading
@@ -139,9 +140,18 @@ class Program(subprocess.Popen[bytes]):
 _ROUNDS = 20
 
 
+PIPE = 1 << 18
+"""Bytes that the pipes to and from a program hold where the system allows it, so that its ends wait less."""
+
+
 def start(command: Sequence[str], words: IO[bytes]) -> Program:
     """A program on the pipe."""
-    return Program(command, words)
+    program = Program(command, words)
+    for pipe in (program.stdin, program.stdout):
+        if pipe is not None:
+            with contextlib.suppress(OSError, AttributeError):
+                fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE)
+    return program
 
 
 def read(process: "subprocess.Popen[bytes]", seen: Callable[[], Observed], limits: Limits, clock: Clock) -> None:

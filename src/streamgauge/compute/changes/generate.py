@@ -1,4 +1,4 @@
-"""Generated joins: two Python functions for the basic graph patterns over a graph, for triples that come and that go.
+"""Generated joins: Python functions for the basic graph patterns over a graph, for triples that come and that go.
 
 Patterns share what they look triples up in. One function handles a whole graph. A triple that comes is put into all
 indexes first, one that goes is taken out last; a solution that uses it in several places is counted at the first of
@@ -20,15 +20,22 @@ from streamgauge.model.algebra import Var
 from streamgauge.model.terms import Term, Triple
 
 Feed = Callable[[Iterable[Triple]], None]
+Follow = Callable[[Iterator[Triple]], bool]
+"""Takes triples that come until one changes what was found: whether one did. The rest is left in the iterator."""
+
 _T = ("s", "p", "o")
 
 
 @dataclass(frozen=True, slots=True)
 class Joins:
-    """Running basic graph patterns: ``enter`` and ``leave`` take graphs and add to the bags of what was found."""
+    """Running basic graph patterns: ``enter`` and ``leave`` take graphs and add to the bags of what was found.
+
+    ``follow`` is ``enter`` with a stop wherever something is found.
+    """
 
     enter: Feed
     leave: Feed
+    follow: Follow
     indexes: dict[str, Any]
     source: str
 
@@ -73,13 +80,13 @@ def generate(planned: Sequence[Planned], outputs: Sequence[tuple[str, ...]], fou
     pending = {leaf.pending: bag for leaf, bag in zip(leaves, found, strict=True)}
     text = _Text({**indexes, **copies, **pending, **_tests(relations, leaves)})
     whole = _Whole(relations, _alike(leaves), paths)
-    for name in ("enter", "leave"):
+    for name in ("enter", "leave", "follow"):
         _function(text, name, whole)
     source = _module(text)
     space: dict[str, Any] = {}
     exec(compile(source, "<joins>", "exec"), space)
-    enter, leave = space["build"](**text.names)
-    return Joins(enter, leave, indexes | copies, source)
+    enter, leave, follow = space["build"](**text.names)
+    return Joins(enter, leave, follow, indexes | copies, source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +111,7 @@ class _Leaf:
 
 @dataclass(frozen=True, slots=True)
 class _Whole:
-    """Everything that two functions are generated of."""
+    """Everything that the functions are generated of."""
 
     relations: tuple[Relation, ...]
     alike: Sequence[Sequence[_Leaf]]
@@ -121,7 +128,7 @@ def _alike(leaves: Sequence[_Leaf]) -> list[list[_Leaf]]:
 
 def _module(text: _Text) -> str:
     body = "\n".join("    " + line for line in text.lines)
-    return f"def build({', '.join(text.names)}):\n{body}\n    return enter, leave\n"
+    return f"def build({', '.join(text.names)}):\n{body}\n    return enter, leave, follow\n"
 
 
 def _index(path: Path) -> str:
@@ -162,7 +169,10 @@ def _function(text: _Text, name: str, whole: _Whole) -> None:
             text.depth -= 1
     else:
         _handle(text, name, whole, range(len(predicates)))
-    text.depth -= 2
+    text.depth -= 1
+    if name == "follow":
+        text.add("return False")
+    text.depth -= 1
 
 
 def _handle(text: _Text, name: str, whole: _Whole, relations: Sequence[int]) -> None:
@@ -183,7 +193,7 @@ def _handle(text: _Text, name: str, whole: _Whole, relations: Sequence[int]) -> 
         lambda relation: _index_all(text, name, whole, rest, relation),
         lambda relation: _join_all(text, name, whole, relation),
     ]
-    for block in blocks if name == "enter" else reversed(blocks):
+    for block in reversed(blocks) if name == "leave" else blocks:
         for relation in relations:
             before = len(text.lines)
             if guard:
@@ -194,6 +204,9 @@ def _handle(text: _Text, name: str, whole: _Whole, relations: Sequence[int]) -> 
                 text.depth -= 1
                 if len(text.lines) == before + 1:
                     text.lines.pop()
+    if name == "follow":
+        found = (leaf.pending for alike in whole.alike for leaf in alike)
+        text.add(f"if {' or '.join(found)}: return True")
 
 
 def _admission(text: _Text, relations: Sequence[Relation], number: int) -> str:
@@ -208,10 +221,10 @@ def _admission(text: _Text, relations: Sequence[Relation], number: int) -> str:
 
 def _count(text: _Text, name: str, whole: _Whole, first: Path | None) -> None:
     """Pass over a triple of which there are copies; one that comes enters the index ``first``, which knows them."""
-    if name == "enter" and first is not None:
+    if name != "leave" and first is not None:
         copy = ["more[t] = more.get(t, 0) + 1", "continue"]
         _enter(text, _access(whole.relations, first), copy)
-    elif name == "enter":
+    elif name != "leave":
         text.add("n = counts.get(t)")
         text.add("if n:")
         text.add("    counts[t] = n + 1; continue")
@@ -278,10 +291,10 @@ def _index_all(text: _Text, name: str, whole: _Whole, paths: Sequence[Path], rel
     for path in paths:
         if path.relation == relation:
             access = _access(whole.relations, path)
-            if name == "enter":
-                _enter(text, access, ())
-            else:
+            if name == "leave":
                 _leave(text, access)
+            else:
+                _enter(text, access, ())
 
 
 def _tuple(parts: Sequence[str]) -> str:
@@ -325,7 +338,7 @@ def _join(text: _Text, name: str, alike: Sequence[_Leaf], number: int) -> None:
 def _found(text: _Text, name: str, leaf: _Leaf, where: dict[str, str]) -> None:
     """A solution is counted."""
     text.add(f"row = ({''.join(where[variable] + ', ' for variable in leaf.output)})")
-    text.add(f"n = {leaf.pending}.get(row, 0) {'+' if name == 'enter' else '-'} 1")
+    text.add(f"n = {leaf.pending}.get(row, 0) {'-' if name == 'leave' else '+'} 1")
     text.add(f"if n: {leaf.pending}[row] = n")
     text.add(f"else: del {leaf.pending}[row]")
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 
 from streamgauge.compute.changes.bags import Bag
-from streamgauge.compute.changes.generate import Feed, Joins, generate
+from streamgauge.compute.changes.generate import Feed, Follow, Joins, generate
 from streamgauge.compute.changes.operators import Take
 from streamgauge.compute.changes.plans import Asked, plan_all
 from streamgauge.model.algebra import Var
@@ -44,6 +44,12 @@ class Pool:
                 self.feeds(None)[0](self._static)
         joins = self._joins[graph]
         return _one([each.enter for each in joins]), _one([each.leave for each in joins])
+
+    def follow(self, graph: Term | None) -> Follow | None:
+        """Lets triples enter a graph with a stop wherever a pattern finds something, if they are joined as one."""
+        self.feeds(graph)
+        joins = self._joins[graph]
+        return joins[0].follow if len(joins) == 1 else None
 
     def see(self, graph: Term | None, _held: object) -> None:
         """A content of a graph; what it holds enters and leaves by ``feeds``."""

@@ -45,6 +45,9 @@ class Contents:
         """Two functions that do nothing: what comes and goes between two looks is not asked about."""
         return _pass, _pass
 
+    def follow(self, _graph: Term | None) -> None:
+        """Nothing can be followed."""
+
     def look(self) -> None:
         """Take in what is held now."""
         for graph, parted in self._parted.items():

@@ -5,6 +5,7 @@ from typing import Final, Protocol
 
 from streamgauge.compute.changes.bags import Bag, Delta
 from streamgauge.compute.changes.evaluator import Kept
+from streamgauge.compute.changes.generate import Follow
 from streamgauge.compute.changes.pool import Pool
 from streamgauge.compute.changes.whole import Contents, Held, Snapshots
 from streamgauge.compute.drivers.instants import closing
@@ -47,6 +48,10 @@ class Leaves(Protocol):
 
     def feeds(self, graph: Term | None) -> tuple[Feed, Feed]:
         """What is told of the triples that enter and leave a graph."""
+        ...
+
+    def follow(self, graph: Term | None) -> Follow | None:
+        """What is told of the triples that enter a graph and stops where a pattern finds something, if that can be."""
         ...
 
     def see(self, graph: Term | None, held: Held) -> None:

@@ -1,10 +1,12 @@
 """A window's content as it moves: what arrives enters the evaluator at once, what no later report can see leaves it."""
 
 from collections import deque
+from collections.abc import Iterator
 from heapq import heappop, heappush
 from itertools import count
 from typing import TypeAlias
 
+from streamgauge.compute.changes.generate import Follow
 from streamgauge.compute.drivers.latest import Feed, Latest
 from streamgauge.compute.drivers.noticing import Moves, Noticing
 from streamgauge.model.terms import Triple
@@ -17,9 +19,15 @@ class Content:
     """What a window holds, in order of time; says at each look whether its set of triples has changed."""
 
     def __init__(
-        self, enter: Feed, leave: Feed, noticing: Noticing | None = None, latest: Latest | None = None
+        self,
+        enter: Feed,
+        leave: Feed,
+        noticing: Noticing | None = None,
+        latest: Latest | None = None,
+        follow: Follow | None = None,
     ) -> None:
         self._enter, self._leave, self._latest = enter, leave, latest
+        self._follow = follow if isinstance(noticing, Moves) and latest is None else None
         self._live: deque[Entry] = deque()
         self._ends: list[tuple[int, int, Entry]] = []
         self._running: set[int] = set()
@@ -52,20 +60,43 @@ class Content:
         running = self._running
         return [triples for _, triples, number in self._live if not number or number in running]
 
+    @property
+    def follows(self) -> bool:
+        """Whether triples can enter with a stop wherever a pattern finds something."""
+        return self._follow is not None
+
+    def follow(self, time: int, triples: tuple[Triple, ...], until: int | None) -> Iterator[None]:
+        """Triples enter as by ``enter``, with a stop after each that changes what a pattern finds."""
+        if self._follow is None or not self._keep(time, triples, until):
+            return
+        coming = iter(triples)
+        self._came(triples)
+        while self._follow(coming):
+            yield
+            self._came(triples)
+
+    def _came(self, triples: tuple[Triple, ...]) -> None:
+        if self._changes is not None:
+            self._changes.came(triples)
+
     def enter(self, time: int, triples: tuple[Triple, ...], until: int | None) -> None:
         """Triples of ``time`` (ms), which never goes back, enter; they end at ``until``."""
-        if not triples:
+        if not self._keep(time, triples, until):
             return
-        if until is not None:
-            if not self._will_end(time, triples, until):
-                return
-        else:
-            self._live.append((time, triples, 0))
         self._enter(triples)
         if self._changes is not None:
             self._changes.came(triples)
         if self._latest is not None:
             self._latest.came(time, triples)
+
+    def _keep(self, time: int, triples: tuple[Triple, ...], until: int | None) -> bool:
+        """Keep an arrival; whether it holds anything."""
+        if not triples:
+            return False
+        if until is not None:
+            return self._will_end(time, triples, until)
+        self._live.append((time, triples, 0))
+        return True
 
     def _will_end(self, time: int, triples: tuple[Triple, ...], until: int) -> bool:
         """Keep an entry that ends; whether it holds at all."""
@@ -138,7 +169,12 @@ class Waiting(Content):
     """A content that stands still between the looks of its window: what arrives waits for the next."""
 
     def __init__(
-        self, enter: Feed, leave: Feed, noticing: Noticing | None = None, latest: Latest | None = None
+        self,
+        enter: Feed,
+        leave: Feed,
+        noticing: Noticing | None = None,
+        latest: Latest | None = None,
+        _follow: Follow | None = None,
     ) -> None:
         super().__init__(enter, leave, noticing, latest)
         self._waiting: list[tuple[int, tuple[Triple, ...], int | None]] = []

@@ -131,8 +131,9 @@ def frames(queries: Sequence[ContinuousQuery], semantics: Semantics, leaves: Lea
     latest = {name: Latest(*leaves.feeds(stamps_graph(name))) if timed else None for name in names}
     made = []
     for each in windows:
-        content = held(*leaves.feeds(_graph(each)), noticing(queries, semantics), latest[each.name])
-        leaves.see(_graph(each), content.graphs)
+        graph = _graph(each)
+        content = held(*leaves.feeds(graph), noticing(queries, semantics), latest[each.name], leaves.follow(graph))
+        leaves.see(graph, content.graphs)
         made.append(_frame(each, content, semantics, t0))
     return tuple(made)
 

@@ -183,11 +183,15 @@ class WindowDriver:
             self._ticked = time
             self._tick(time, [(time, held, triples[:1], until)])
             triples = triples[1:]
-        takers = [frame.arrive for frame in held if frame.takes(time)]
+        takers = [frame for frame in held if frame.takes(time)]
         leaves, counts = self._leaves, self._counts(time)
+        if counts and len(takers) == 1 and takers[0].content.follows:
+            for _ in takers[0].content.follow(time, triples, until):
+                self._look(time)
+            return
         for triple in triples:
-            for arrive in takers:
-                arrive(time, (triple,), until)
+            for frame in takers:
+                frame.arrive(time, (triple,), until)
             if counts and leaves.moved:
                 self._look(time)
 
