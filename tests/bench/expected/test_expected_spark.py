@@ -14,7 +14,7 @@ from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import R2S, Borders, Changes, Counting, EmptyAggregate, Report, Scope, Tick
 from streamgauge.model.verdict import Judgement
 from streamgauge.query import parse_sparql
-from streamgauge.semantics.profiles import CQELS, CQELS_1, CSPARQL, CSPARQL_097, RSPQL, YABENCH
+from streamgauge.semantics.profiles import CQELS, CQELS_1, CSPARQL, CSPARQL_097, RSPQL, SENS, YABENCH
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.wire.stream import write
 from tests.bench.runs import right_run
@@ -45,6 +45,7 @@ CASES = {
     "bag": (replace(CLOSE, report=CHANGE, content=Counting.BAG, partial_head=True), TEXT, "join"),
     "empty string": (replace(CLOSE, empty_aggregate=EmptyAggregate.EMPTY_STRING), TEXT, "aggregate"),
     "arrivals only": (replace(CLOSE, report=CHANGE, changes=Changes.ARRIVALS, r2s=R2S.DSTREAM), TEXT, "optional"),
+    "sens": (replace(SENS, since=3), TEXT, "optional"),
     "periodic range": (
         replace(CLOSE, report=frozenset({Report.PERIODIC, Report.NON_EMPTY}), period=3, scope=Scope.RANGE,
                 borders=Borders.OPEN_CLOSED, r2s=R2S.DSTREAM, answers=Counting.SET),
