@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import pyarrow as pa
 import typer
 
 from streamgauge.compute.reasoning import OntologyError, Rules, read_rules
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
 
 GRAPH: Final = "ntriples"
 _EXTENTS: Final[dict[str, Extent]] = {"rules": "named", "full": "full"}
-_LINES = "concat_ws(' ', subject, predicate, object, '.') line"
 _ROWS = 250_000
 """Lines that one task sorts, about, where there are many."""
 
@@ -47,7 +44,9 @@ def read_axioms(workload: Workload, closure: str | None, ontology: Path | None, 
 
 def graph(table: DataFrame) -> DataFrame:
     """The triples of a stream as sorted lines, each once."""
-    return table.selectExpr(_LINES).distinct().sort("line")
+    from streamgauge.compute.spark.lines import LINE
+
+    return table.selectExpr(LINE).distinct().sort("line")
 
 
 def closed(table: DataFrame, rules: Rules, console: Console) -> DataFrame:
@@ -55,27 +54,14 @@ def closed(table: DataFrame, rules: Rules, console: Console) -> DataFrame:
     from pyspark import StorageLevel
 
     from streamgauge.compute.spark.entailment import entailed
+    from streamgauge.compute.spark.lines import LINE
 
     def tell(number: int, new: int) -> None:
         console.print(f"round {number}: {new:,} facts that may bring more")
 
     stated = table.selectExpr("subject", "predicate", "object", "0 lo", "0 hi").persist(StorageLevel.DISK_ONLY)
     console.print(f"{stated.count():,} statements")
-    lines = entailed(table.sparkSession, stated, rules, tell).selectExpr(_LINES).persist(StorageLevel.DISK_ONLY)
+    lines = entailed(table.sparkSession, stated, rules, tell).selectExpr(LINE).persist(StorageLevel.DISK_ONLY)
     count = lines.count()
     console.print(f"{count:,} triples with what follows from them")
     return lines.repartitionByRange(1 + count // _ROWS, "line").sortWithinPartitions("line")
-
-
-def write_lines(ordered: DataFrame, out: Path) -> None:
-    """Sorted lines as one file."""
-    with out.open("x", encoding="utf-8", newline="\n") as file:
-        for row in ordered.mapInArrow(_texts, "text string").toLocalIterator():
-            file.write(row.text)
-
-
-def _texts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The lines of each batch as one text."""
-    for batch in batches:
-        if batch.num_rows:
-            yield pa.RecordBatch.from_pydict({"text": ["\n".join([*batch.column(0).to_pylist(), ""])]})

@@ -5,7 +5,6 @@ from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
-import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
@@ -21,6 +20,7 @@ from streamgauge.bench.sepbm.sequential import sequential
 from streamgauge.compute.reasoning import OntologyError, Rules, read_rules
 from streamgauge.compute.spark.entailment import entailed
 from streamgauge.compute.spark.intervals import TRIPLE
+from streamgauge.compute.spark.lines import LINE, write_lines
 from streamgauge.compute.spark.profile import Profile
 from streamgauge.model.algebra import Select
 from streamgauge.model.terms import Term, Triple
@@ -235,15 +235,5 @@ def _described(facts: DataFrame) -> DataFrame:
 
 
 def write_base(facts: DataFrame, file: Path) -> None:
-    """Facts as one N-Triples file, sorted by bytes; many lines pass at a time."""
-    lines = facts.selectExpr("concat_ws(' ', subject, predicate, object, '.') line").sort("line")
-    with file.open("x", encoding="utf-8", newline="\n") as opened:
-        for row in lines.mapInArrow(_joined, "text string").toLocalIterator():
-            opened.write(row.text)
-
-
-def _joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        if len(batch):
-            text = "\n".join(batch.column(0).to_pylist()) + "\n"
-            yield pa.RecordBatch.from_arrays([pa.array([text])], names=["text"])
+    """Facts as one N-Triples file, sorted by bytes."""
+    write_lines(facts.selectExpr(LINE).sort("line"), file)
