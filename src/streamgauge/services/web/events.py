@@ -43,7 +43,9 @@ class Events(StreamingResponse):
     """The response that sends events as they come; it ends when the client takes none for ``SEND_S``."""
 
     def __init__(self, events: AsyncIterator[bytes]) -> None:
-        super().__init__(events, media_type=MEDIA_TYPE, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
+        super().__init__(
+            events, media_type=MEDIA_TYPE, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        )
 
     async def stream_response(self, send: Send) -> None:
         """Send each event in time."""
