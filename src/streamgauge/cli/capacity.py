@@ -1,7 +1,6 @@
 """The command ``capacity``: the hardest load, or the smallest window, slide or time unit, that engines carry."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -18,10 +17,8 @@ from streamgauge.bench.experiments.experiment import ExperimentError, read
 from streamgauge.bench.experiments.running import Doing
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.spark import spark
+from streamgauge.cli.terminal import printing
 from streamgauge.workloads.parameters import duration
-
-WIDTH = 160
-"""Of tables that are not printed to a terminal."""
 
 FURTHEST = 2.0**20
 """How many times as hard as the start a search goes, unless told where to end."""
@@ -114,6 +111,6 @@ def _conclude(name: str, asked: Asked, found: list[Capacity], path: Path, consol
         typer.echo(json.dumps({**json_of(carried), "page": str(path)}, indent=2))
         return
     for part in shown(carried):
-        (Console() if sys.stdout.isatty() else Console(width=WIDTH)).print(part)
+        printing().print(part)
     if found:
         console.print(f"page: {path}; every probe is a run folder beside it")

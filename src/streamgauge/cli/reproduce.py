@@ -2,7 +2,6 @@
 
 import json
 import signal
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -15,14 +14,13 @@ from rich.markup import escape
 
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.spark import spark
+from streamgauge.cli.terminal import printing
 from streamgauge.report.reproduce.result import Reproduction
 
 Data = Annotated[Path, typer.Option(help="The folder of the paper's data.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Out = Annotated[Path | None, typer.Option(help="Write a page too.")]
 
-WIDTH = 160
-"""Of tables that are not printed to a terminal."""
 
 _app = typer.Typer(help="Published tables and figures, each value beside ours.", no_args_is_help=True)
 
@@ -164,7 +162,7 @@ def _do(work: Callable[[Callable[[str, float], None]], Reproduction], *, as_json
         same, of = found.compared
         typer.echo(json.dumps({**found.data, "agree": same, "of": of}, indent=2))
     else:
-        terminal = Console() if sys.stdout.isatty() else Console(width=WIDTH)
+        terminal = printing()
         for part in shown(found):
             terminal.print(part)
     same, of = found.compared

@@ -15,6 +15,7 @@ from rich.table import Table
 
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.spark import spark
+from streamgauge.cli.terminal import printing
 from streamgauge.wire.formats import read_triples
 
 Tell = Callable[[str], None]
@@ -96,7 +97,7 @@ def systems(as_json: AsJson = False) -> None:
         table.add_row(f"[bold]{escape(name)}[/bold]", "", escape(about))
         for option, meaning in options_of(name).items():
             table.add_row("", escape(option), escape(meaning))
-    Console().print(table)
+    printing().print(table)
 
 
 def _options(given: list[str] | None) -> dict[str, str]:
@@ -179,7 +180,7 @@ def analyse(
         typer.echo(json.dumps(data(compared), indent=2))
     else:
         for part in shown(compared):
-            Console().print(part)
+            printing().print(part)
     raise typer.Exit(Exit.RIGHT if all(each.right for each in found.values()) else Exit.WRONG)
 
 
@@ -213,7 +214,7 @@ def characterise(
         typer.echo(json.dumps(rows, indent=2))
         return
     for table in (characters(found), ranks(order)):
-        Console().print(rich_table(table, ""))
+        printing().print(rich_table(table, ""))
 
 
 @contextmanager
