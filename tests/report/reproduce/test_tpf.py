@@ -120,6 +120,7 @@ def test_the_page_has_every_figure():
 
 def test_crossing_growth_and_costs():
     assert crossing([(10, 1.0), (20, 3.0)], [(10, 2.0), (20, 2.0), (30, 1.0)]) == 15
+    assert crossing([(10, 3.0), (20, 1.0)], [(10, 2.0), (20, 2.0)]) == 15
     assert crossing([(10, 1.0), (20, 1.0)], [(10, 2.0), (20, 2.0)]) is None
     scenario = plan.scaled(QUICK, "streamer", 10, distinct=False)
     assert growth(outcome(scenario, took=(9, 100, 200, 300))) == pytest.approx(0.5)

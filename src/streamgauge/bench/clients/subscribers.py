@@ -53,8 +53,10 @@ class Subscriber:
         answer = json.loads(line[6:])
         if "vars" in answer:
             self._say(answer)
+        elif "missed" in answer:
+            say(client=self.number, failed="answers were kept no more when the client came for them")
         elif "too slow" not in line:
-            self.over = self.over or "missed" not in answer
+            self.over = True
             say(client=self.number, failed=line[6:])
 
     def _say(self, answer: dict[str, Any]) -> None:

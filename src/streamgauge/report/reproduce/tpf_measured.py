@@ -102,10 +102,10 @@ def _medians(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
 
 
 def crossing(one: Sequence[tuple[int, float]], other: Sequence[tuple[int, float]]) -> float | None:
-    """The number of clients from which the first curve is above the second, between measured points; or ``None``."""
+    """The number of clients at which the curves first cross, either way, between measured points; or ``None``."""
     both = sorted(set(dict(one)) & set(dict(other)))
     gaps = [(clients, dict(one)[clients] - dict(other)[clients]) for clients in both]
     for (before, low), (after, high) in pairwise(gaps):
-        if low <= 0 < high:
+        if min(low, high) <= 0 < max(low, high):
             return before + (after - before) * -low / (high - low)
     return None
