@@ -2,19 +2,16 @@
 
 import json
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from datetime import datetime
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.spark import spark
-from streamgauge.cli.terminal import printing
+from streamgauge.cli.terminal import printing, telling
 from streamgauge.report.reproduce.result import Reproduction
 
 Data = Annotated[Path, typer.Option(help="The folder of the paper's data.")]
@@ -133,16 +130,6 @@ def sepbm(
     _do(lambda tell: reproduce(Wanted(extent, runs, ontology), lambda: spark(master), tell), as_json=as_json, out=out)
 
 
-@contextmanager
-def _telling(console: Console) -> Iterator[Callable[[str, float], None]]:
-    """What is being done: one line in a terminal, a line for each elsewhere, as in a log."""
-    if not console.is_terminal:
-        yield lambda what, share: console.print(f"{datetime.now():%H:%M:%S} {share:4.0%} {what}", markup=False)
-        return
-    with console.status("reproducing") as status:
-        yield lambda what, share: status.update(f"reproducing: {escape(what)} ({share:.0%})")
-
-
 def _do(work: Callable[[Callable[[str, float], None]], Reproduction], *, as_json: bool, out: Path | None) -> NoReturn:
     """Reproduce, show, write; exit code 0 when every compared value came out, else 1."""
     from streamgauge.report.reproduce.page import shown, write
@@ -150,8 +137,8 @@ def _do(work: Callable[[Callable[[str, float], None]], Reproduction], *, as_json
     console = Console(stderr=True)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # what was started is ended, as by Ctrl-C
     try:
-        with _telling(console) as tell:
-            found = work(tell)
+        with telling(console, "reproducing") as tell:
+            found = work(lambda what, share: tell(f"{share:4.0%} {what}"))
     except KeyboardInterrupt:
         console.print("stopped; what is finished is kept, the same command goes on from there")
         raise typer.Exit(130) from None

@@ -2,7 +2,7 @@
 
 import json
 import signal
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -15,10 +15,8 @@ from rich.table import Table
 
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.spark import spark
-from streamgauge.cli.terminal import printing
+from streamgauge.cli.terminal import Tell, printing, telling
 from streamgauge.wire.formats import read_triples
-
-Tell = Callable[[str], None]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Master = Annotated[str | None, typer.Option(help="Spark master, local[*] unless given.")]
@@ -219,8 +217,7 @@ def characterise(
 
 @contextmanager
 def _telling() -> Iterator[Tell]:
-    """What is being done, on one line of standard error in a terminal."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what was started is ended, as by Ctrl-C
-    console = Console(stderr=True)
-    with console.status("beginning") as status:
-        yield lambda what: status.update(escape(what))
+    """What is being done; SIGTERM ends it as Ctrl-C does."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with telling(Console(stderr=True), "SEP-BM") as tell:
+        yield tell
