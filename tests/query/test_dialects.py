@@ -53,13 +53,20 @@ def test_the_dialect_is_told_by_the_clause_or_by_name() -> None:
         parse("SELECT ?s { ?s ?p ?o }")
 
 
-@pytest.mark.parametrize("operator", [None, *R2S])
+@pytest.mark.parametrize("operator", [None, R2S.RSTREAM, R2S.ISTREAM, R2S.DSTREAM])
 @pytest.mark.parametrize("name", [None, "hot", "http://e/hot"])
 def test_rspql_says_every_operator(operator: R2S | None, name: str | None) -> None:
     for head in ("SELECT ?s", "CONSTRUCT { ?s ?p ?o }", "ASK"):
         form = parse_sparql(f"{head} WHERE {{ ?s ?p ?o }}")
         query = ContinuousQuery(form, (StreamWindow("http://e/s", Window(5000, 500)),), operator, name=name)
         assert parse(print_query(query, "rspql")) == query
+
+
+@pytest.mark.parametrize("dialect", dialects())
+def test_no_dialect_says_that_rows_come_and_go_in_one_answer(dialect: str) -> None:
+    query = ContinuousQuery(parse_sparql("SELECT ?s { ?s ?p ?o }"), (StreamWindow("http://e/s", Window(5000, 500)),))
+    with pytest.raises(ValueError, match="no dialect says Istream and Dstream: leave the operator to semantics"):
+        print_query(replace(query, r2s=R2S.CHANGES), dialect)
 
 
 def test_several_windows_are_named_graphs() -> None:

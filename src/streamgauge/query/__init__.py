@@ -1,6 +1,7 @@
 """Continuous SPARQL: dialects in, one algebra, any dialect out."""
 
 from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.semantics import R2S
 from streamgauge.query.dialects import Dialect, load
 from streamgauge.query.errors import QueryError
 from streamgauge.query.parser import parse_sparql, refuse_sequences
@@ -31,6 +32,8 @@ def parse(text: str, dialect: str | None = None) -> ContinuousQuery:
 
 def print_query(query: ContinuousQuery, dialect: str) -> str:
     """The query as text of a dialect; ValueError when that dialect cannot say it."""
+    if query.r2s is R2S.CHANGES:
+        raise ValueError(f"no dialect says {query.r2s}: leave the operator to semantics that have it, as sens has")
     return _named(dialect).print_query(query)
 
 

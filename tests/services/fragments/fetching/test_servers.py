@@ -141,7 +141,7 @@ def test_a_cycle_asks_only_for_what_may_have_changed() -> None:
 
 def test_all_pages_are_of_one_version_though_they_change_all_the_time() -> None:
     """Every tenth request a change: whole readings are found between them."""
-    served, count = Served([(f"<urn:s{n}>", "<urn:p>", '"0"', "") for n in range(500)]), [0]
+    served, count = Served([(f"<urn:s{n}>", "<urn:p>", '"0"', "") for n in range(500)], 10), [0]
 
     async def changing(scope, receive, send) -> None:
         count[0] += 1
