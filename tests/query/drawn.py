@@ -50,7 +50,7 @@ def continuous(draw: st.DrawFn) -> ContinuousQuery:
         form, found = draw(_named(form, found))
     if draw(st.integers(0, 2)) == 0:
         form = draw(with_timestamp(form))
-    operator = draw(st.one_of(st.none(), st.sampled_from(R2S)))
+    operator = draw(st.one_of(st.none(), st.sampled_from([R2S.RSTREAM, R2S.ISTREAM, R2S.DSTREAM])))
     name = draw(st.sampled_from((None, "hot", "http://e/hot")))
     background = draw(st.lists(st.sampled_from(("http://e/rooms", "urn:g:1")), max_size=2, unique=True))
     return ContinuousQuery(form, tuple(found), operator, name=name, background=tuple(background))

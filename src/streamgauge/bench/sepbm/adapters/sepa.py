@@ -155,6 +155,7 @@ class Sepa:
 
 def read_notification(text: str | bytes, variables: tuple[str, ...]) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
     """The rows that came and went, over a channel's variables; UnusableSystemError for a refusal or something else."""
+    said: Any = None
     try:
         said = json.loads(text)
         told = said["notification"]
