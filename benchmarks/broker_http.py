@@ -51,8 +51,10 @@ class Connections:
             self._free.put_nowait(await asyncio.open_connection("127.0.0.1", self._port))
 
     async def send(self, method: str, path: str, body: bytes, kind: str) -> bytes:
-        """The body of the answer."""
+        """The body of the answer. A connection that the broker ended, as nothing was asked on it, is made anew."""
         reader, writer = connection = await self._free.get()
+        if reader.at_eof():
+            reader, writer = connection = await asyncio.open_connection("127.0.0.1", self._port)
         head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\n"
         writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
         length = re.search(rb"content-length: (\d+)", await reader.readuntil(b"\r\n\r\n"))

@@ -106,7 +106,7 @@ def serve(
     axioms = [triple for file in ontology or () for triple in read_triples(file)]
     rules = read_rules(axioms, closure.value)
     kept = None if journal is None else SqliteJournal(journal, limits.keys)
-    broker = Broker(begin(strategy, rules), lambda: time.time_ns() // 1_000_000, time.monotonic, kept, limits)
+    broker = _Served(begin(strategy, rules), lambda: time.time_ns() // 1_000_000, time.monotonic, kept, limits)
     _fill(broker, data or ())
     say = "in memory" if journal is None else str(journal)
     Serving(
@@ -117,6 +117,17 @@ def serve(
         lambda at: typer.echo(f"broker ({say}) at {at}", err=True),
         max_connections,
     ).run()
+
+
+class _Served(Broker):
+    """A broker with a process to itself: what stands, facts and answers, the collector need not look at again."""
+
+    def create_channel(self, name: str, query: str) -> tuple[str, ...]:
+        """A channel begins, with an answer that may be large."""
+        variables = super().create_channel(name, query)
+        gc.collect(1)
+        gc.freeze()
+        return variables
 
 
 def _access(file: Path | None) -> Access:
