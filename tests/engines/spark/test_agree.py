@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from streamgauge.engines.spark import refuse
 from streamgauge.engines.spark.session import INTERPRETED, configured, set_all
 from streamgauge.model.semantics import Due, Origin, Report
-from streamgauge.semantics.definition import expected
+from streamgauge.semantics.definition import expected, operator
 from streamgauge.semantics.definition import refuse as refuse_definition
 from streamgauge.semantics.order import admit, origins
 from streamgauge.semantics.refusal import RefusedError
@@ -76,5 +76,5 @@ def agree(spark, query, chosen, elements, cuts):
     with tempfile.TemporaryDirectory() as root:
         answers, late = said(spark, query, chosen, cuts, 24, Path(root))
     reports = [((each.due.instant, (each.due.start, each.due.end)), Counter(each.rows)) for each in wanted]
-    assert by_report(answers, chosen.grain) == reports
+    assert by_report(answers, chosen.grain, operator(query, chosen)) == reports
     assert late == len(admit(elements, chosen, query.windows, t0)[1])
