@@ -5,7 +5,8 @@ import pyoxigraph as ox
 from streamgauge.model.terms import Triple
 from streamgauge.wire.canonical import Canonical
 
-PREFIXES = """@prefix : <urn:t:> . @prefix owl: <http://www.w3.org/2002/07/owl#> .
+PREFIXES = """@prefix : <urn:t:> . @prefix rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#> .
+@prefix owl: <http://www.w3.org/2002/07/owl#> .
 @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
 """
 AXIOMS = (

@@ -19,6 +19,8 @@ from tests.compute.reasoning.ontology import triples
         ("owl:Thing rdfs:subClassOf :A .", "everything"),
         (":x :p :y .", "<urn:t:x> <urn:t:p> <urn:t:y>"),
         (":p owl:inverseOf [ owl:inverseOf :q ] .", "unnamed property"),
+        (":p rdfs:subPropertyOf rdf:type .", "about rdf:type itself"),
+        ("rdf:type rdfs:domain :A .", "about rdf:type itself"),
     ],
 )
 def test_an_axiom_outside_the_supported_rules_is_refused_by_name(turtle, named):

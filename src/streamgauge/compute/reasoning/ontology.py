@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, Literal, TypeAlias
 
 from streamgauge.compute.reasoning.expressions import OWL, RDF, RDFS, THING, Classes, Graph, OntologyError, X
-from streamgauge.compute.reasoning.rules import Rule, Rules
+from streamgauge.compute.reasoning.rules import Rule, Rules, is_class
 from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.terms import RDF_TYPE, XSD, Term, Triple
 
@@ -37,7 +37,7 @@ def read_rules(ontology: Iterable[Triple], closure: Extent = "named") -> Rules:
     """
     triples = sorted(set(ontology))
     reader = _Reader(triples)
-    rules = dict.fromkeys(rule for triple in triples for rule in reader.axiom(triple))
+    rules = dict.fromkeys(_about_terms(rule) for triple in triples for rule in reader.axiom(triple))
     if closure == "full":
         rules |= dict.fromkeys(reader.unnamed())
         rules |= dict.fromkeys(_things([*rules]))
@@ -122,6 +122,16 @@ class _Reader:
         if subject in self._terms and not predicate.startswith(_VOCABULARY):
             return []
         raise OntologyError(f"the axiom {' '.join(triple)} is outside the supported rules: leave it out or state it so")
+
+
+def _about_terms(rule: Rule) -> Rule:
+    """The rule, which names the classes that it is about: rdf:type is no property of an ontology."""
+    for pattern in (rule.head, *rule.body):
+        if pattern.predicate == RDF_TYPE and not is_class(pattern):
+            raise OntologyError(
+                f"the axiom {rule.axiom} is about rdf:type itself: state it of classes, or leave it out"
+            )
+    return rule
 
 
 def _properties(kind: str, one: Term, two: Term, name: str) -> Iterator[Rule]:
