@@ -41,6 +41,21 @@ def started(profile: Path) -> Iterator[Any]:
         browser.quit()
 
 
+@contextmanager
+def offline(profile: Path) -> Iterator[Any]:
+    """A browser of its own that reaches no network."""
+    nothing = {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0}
+    with started(profile) as browser:
+        browser.execute_cdp_cmd("Network.enable", {})
+        browser.execute_cdp_cmd("Network.emulateNetworkConditions", nothing)
+        yield browser
+
+
+def asked(browser: Any) -> list[str]:
+    """What a page has asked for, over the network or not, as the browser's log tells it."""
+    return [entry["message"] for entry in browser.get_log("performance") if "requestWillBeSent" in entry["message"]]
+
+
 def show(browser: Any, address: str, width: int = 1280, theme: str = "light", height: int = 900) -> None:
     metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)

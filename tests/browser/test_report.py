@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from streamgauge import report
-from tests.browser.driving import CONTRAST, show, started
+from tests.browser.driving import CONTRAST, asked, offline, show
 from tests.report import build
 
 pytestmark = pytest.mark.browser
@@ -15,10 +15,7 @@ pytestmark = pytest.mark.browser
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    with started(tmp_path_factory.mktemp("profile")) as browser:
-        offline = {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0}
-        browser.execute_cdp_cmd("Network.enable", {})
-        browser.execute_cdp_cmd("Network.emulateNetworkConditions", offline)
+    with offline(tmp_path_factory.mktemp("profile")) as browser:
         yield browser
 
 
@@ -36,9 +33,9 @@ def test_it_opens_without_network_and_without_complaints(browser: Any, address: 
     assert "5 of 21 windows not as expected" in browser.find_element("css selector", "#verdict").text
     assert browser.find_element("css selector", ".headline").is_displayed()
     assert browser.get_log("browser") == []
-    asked = [entry["message"] for entry in browser.get_log("performance") if "requestWillBeSent" in entry["message"]]
-    assert asked
-    assert not [one for one in asked if '"url":"http' in one]
+    requests = asked(browser)
+    assert requests
+    assert not [one for one in requests if '"url":"http' in one]
 
 
 @pytest.mark.parametrize("width", [390, 1280])

@@ -9,7 +9,7 @@ import pytest
 from streamgauge.report.reproduce.page import write
 from streamgauge.report.reproduce.sepbm import document
 from streamgauge.report.reproduce.sepbm_plan import Extent
-from tests.browser.driving import CONTRAST, show, started
+from tests.browser.driving import CONTRAST, asked, offline, show
 from tests.report.sepbm import measured
 
 pytestmark = pytest.mark.browser
@@ -17,10 +17,7 @@ pytestmark = pytest.mark.browser
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    with started(tmp_path_factory.mktemp("profile")) as browser:
-        offline = {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0}
-        browser.execute_cdp_cmd("Network.enable", {})
-        browser.execute_cdp_cmd("Network.emulateNetworkConditions", offline)
+    with offline(tmp_path_factory.mktemp("profile")) as browser:
         yield browser
 
 
@@ -35,9 +32,9 @@ def test_it_opens_without_network_and_without_complaints(browser: Any, address: 
     show(browser, address)
     assert "Average notification time" in browser.find_element("css selector", "#published").text
     assert browser.get_log("browser") == []
-    asked = [entry["message"] for entry in browser.get_log("performance") if "requestWillBeSent" in entry["message"]]
-    assert asked
-    assert not [one for one in asked if '"url":"http' in one]
+    requests = asked(browser)
+    assert requests
+    assert not [one for one in requests if '"url":"http' in one]
 
 
 @pytest.mark.parametrize(("width", "shown"), [(390, "narrow"), (1280, "wide")])

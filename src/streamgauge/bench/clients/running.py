@@ -15,7 +15,7 @@ import httpx
 from streamgauge import workloads
 from streamgauge.bench.clients import judging
 from streamgauge.bench.clients.asking import BROKER, PLANS, SERVICES, continuous, wish
-from streamgauge.bench.clients.measuring import LEAD_S, PROGRAMS, READY_S, metered, parts
+from streamgauge.bench.clients.measuring import LEAD_S, PROGRAMS, READY_S, Measured, metered, parts
 from streamgauge.bench.clients.programs import Program, ProgramError
 from streamgauge.bench.clients.publishing import Publisher, replaced, start, streamed
 from streamgauge.bench.clients.renewing import updates
@@ -166,6 +166,18 @@ def _served(port: int) -> tuple[int, int]:
     return totals["requests"], totals["bytes"]
 
 
+def _published(publisher: Publisher, scenario: Scenario, server: int, crowd: list[Program]) -> Measured:
+    """What a server (a process id) and its crowd cost while the updates are sent, all of which were taken."""
+    with metered(server, crowd) as measured:
+        publisher.start()
+        time.sleep(scenario.seconds)
+    publisher.end()
+    for program in crowd:
+        program.end()
+    publisher.check(scenario.name)
+    return measured
+
+
 def _service(scenario: Scenario, data: Data, folder: Path) -> Outcome:
     """Engines start with the first update, which is sent before measuring begins."""
     del folder
@@ -186,13 +198,7 @@ def _service(scenario: Scenario, data: Data, folder: Path) -> Outcome:
         start(server.address, first, READY_S)
         begins = time.time_ns() // 1_000_000 + round(LEAD_S * 1000) - others[0].time
         publisher = Publisher(server.address, others, begins)
-        with metered(server.pid, crowd) as measured:
-            publisher.start()
-            time.sleep(scenario.seconds)
-        publisher.end()
-        for program in crowd:
-            program.end()
-    publisher.check(scenario.name)
+        measured = _published(publisher, scenario, server.pid, crowd)
     lines = [line for program in crowd for line in program.said]
     verdict, right = judging.services(scenario, stream, lines, begins)
     return replace(
@@ -212,13 +218,7 @@ def _broker(scenario: Scenario, data: Data, folder: Path) -> Outcome:
             program.wait_for("ready", READY_S)
         begins = time.time_ns() // 1_000_000 + round(LEAD_S * 1000)
         publisher = Publisher(server.address, replaced(updates(data.elements, scenario.slack)), begins)
-        with metered(server.pid, crowd) as measured:
-            publisher.start()
-            time.sleep(scenario.seconds)
-        publisher.end()
-        for program in crowd:
-            program.end()
-    publisher.check(scenario.name)
+        measured = _published(publisher, scenario, server.pid, crowd)
     sent = {json.loads(each.said)["publication"]: each.sent for each in publisher.taken}
 
     def late(line: Mapping[str, Any]) -> int:
