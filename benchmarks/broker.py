@@ -11,7 +11,6 @@ What puts evaluations off (stringrs, graphss) tells some rows at the end only: `
 """
 
 import argparse
-import gc
 import json
 import subprocess
 import sys
@@ -28,6 +27,7 @@ from streamgauge.bench.judging.metrics import percentile
 from streamgauge.bench.sepbm.adapters import start
 from streamgauge.bench.sepbm.configuration import Stored, read
 from streamgauge.bench.sepbm.contract import Heard, System
+from streamgauge.compute.lasting import lasting
 from streamgauge.model.terms import Triple
 
 Figures = dict[str, int | float | str]
@@ -74,14 +74,13 @@ def run(configuration: Stored, name: str, options: Mapping[str, str], first: int
     graphs = [each.added for each in islice(configuration.sequence(), first) if each.added]
     system, ear = start(name, options), list[Heard]()
     began = time.process_time()
-    system.load(configuration)
-    loaded = time.process_time()
-    for channel in configuration.channels:
-        system.create_channel(channel)
-        system.subscribe(channel.name, ear.append)
-    asked = time.process_time()
-    gc.collect()
-    gc.freeze()
+    with lasting():
+        system.load(configuration)
+        loaded = time.process_time()
+        for channel in configuration.channels:
+            system.create_channel(channel)
+            system.subscribe(channel.name, ear.append)
+        asked = time.process_time()
     found: Figures = {
         "configuration": configuration.folder.name,
         "closure": str(configuration.about.made.get("closure", "?")),

@@ -1,6 +1,5 @@
 """The commands ``broker serve``, ``publish`` and ``subscribe``: facts in, changes of answers out."""
 
-import gc
 import os
 import sys
 import time
@@ -16,6 +15,7 @@ from streamgauge.broker import BrokerError, Client, Told
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.notified import Lines, Live
 from streamgauge.cli.tokens import TOKEN
+from streamgauge.compute.lasting import lasting
 from streamgauge.compute.reasoning import read_rules
 from streamgauge.services.broker.access import Access, read_grants
 from streamgauge.services.broker.broker import Broker
@@ -106,8 +106,9 @@ def serve(
     axioms = [triple for file in ontology or () for triple in read_triples(file)]
     rules = read_rules(axioms, closure.value)
     kept = None if journal is None else SqliteJournal(journal, limits.keys)
-    broker = _Served(begin(strategy, rules), lambda: time.time_ns() // 1_000_000, time.monotonic, kept, limits)
-    _fill(broker, data or ())
+    with lasting():
+        broker = _Served(begin(strategy, rules), lambda: time.time_ns() // 1_000_000, time.monotonic, kept, limits)
+        _fill(broker, data or ())
     say = "in memory" if journal is None else str(journal)
     Serving(
         application(broker, access, hooks),
@@ -124,10 +125,8 @@ class _Served(Broker):
 
     def create_channel(self, name: str, query: str) -> tuple[str, ...]:
         """A channel begins, with an answer that may be large."""
-        variables = super().create_channel(name, query)
-        gc.collect(1)
-        gc.freeze()
-        return variables
+        with lasting():
+            return super().create_channel(name, query)
 
 
 def _access(file: Path | None) -> Access:
@@ -142,8 +141,6 @@ def _fill(broker: Broker, data: Iterable[Path]) -> None:
         typer.echo(f"the journal has facts already: {', '.join(map(str, files))} not read again", err=True)
     elif files:
         broker.load(triple for file in files for triple in read_triples(file))
-    gc.collect()
-    gc.freeze()  # what was loaded stays: the collector need not look at it again
 
 
 def publish(

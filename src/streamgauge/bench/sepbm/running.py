@@ -8,8 +8,7 @@ import gc
 import threading
 import time
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from operator import attrgetter
@@ -29,6 +28,7 @@ from streamgauge.bench.sepbm.contract import (
     System,
     UnusableSystemError,
 )
+from streamgauge.compute.lasting import lasting
 from streamgauge.model.run import Sample
 from streamgauge.model.terms import Triple
 from streamgauge.services.broker.contract import Publication
@@ -254,36 +254,31 @@ def _end(system: System, kept: Kept, within: float) -> None:
 def _perform(system: System, script: _Script, kept: Kept, times: Times) -> None:
     """Everything that the system is asked to do, in order."""
     try:
-        system.load(script.configuration)
-        kept.watch(system.processes)
-        kept.doing = "channels"
-        for channel in script.channels:
-            system.create_channel(channel)
-        for channel in script.channels:
-            for subscriber in range(script.plan.subscribers):
-                system.subscribe(channel.name, kept.hear(subscriber))
-        system.settle()
-        with _collected():
-            kept.doing, kept.started = "sequence", kept.clock()
-            _publish(system, script, kept, times)
+        with lasting():
+            _prepare(system, script, kept)
+        kept.doing, kept.started = "sequence", kept.clock()
+        _publish(system, script, kept, times)
         kept.doing = "finish"
         if not kept.over.is_set():
             system.finish()
     except Exception as error:
         kept.fail(f"{kept.doing}: {words_of(error)}")
     finally:
+        gc.unfreeze()
         kept.over.set()
 
 
-@contextmanager
-def _collected() -> Iterator[None]:
-    """What was loaded is not looked at again by the collector of garbage while the sequence goes on."""
-    gc.collect()
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
+def _prepare(system: System, script: _Script, kept: Kept) -> None:
+    """The base load, channels and their subscribers."""
+    system.load(script.configuration)
+    kept.watch(system.processes)
+    kept.doing = "channels"
+    for channel in script.channels:
+        system.create_channel(channel)
+    for channel in script.channels:
+        for subscriber in range(script.plan.subscribers):
+            system.subscribe(channel.name, kept.hear(subscriber))
+    system.settle()
 
 
 def _publish(system: System, script: _Script, kept: Kept, times: Times) -> None:
