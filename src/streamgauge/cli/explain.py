@@ -11,7 +11,8 @@ from rich.progress import Progress
 
 from streamgauge.bench.diagnosis.diagnose import Explained, explained
 from streamgauge.bench.diagnosis.worked import worked
-from streamgauge.bench.judging.judge import Means, by_arrival, judge_run
+from streamgauge.bench.judging.arrivals import by_arrival
+from streamgauge.bench.judging.judge import Means, judge_run
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.spark import spark
 from streamgauge.model.run import Run
@@ -53,8 +54,7 @@ def _exit(diagnosis: Diagnosis) -> Exit:
 def _explained(run: Run, stream: Path, console: Console) -> Explained:
     held = tuple(elements(stream))
     if run.header.semantics.clock is not Clock.APPLICATION:
-        arrived = max((fed.handed - run.header.started for fed in run.fed), default=0) // 1_000_000
-        run, held = replace(run, header=replace(run.header, advanced_to=arrived)), by_arrival(run, held)
+        run, held = by_arrival(run, held)
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task("trying models", total=None)
         return explained(run, held, lambda done, of: progress.update(task, completed=done, total=of))

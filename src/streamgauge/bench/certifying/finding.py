@@ -2,12 +2,11 @@
 
 import re
 from collections.abc import Iterable, Sequence, Set
-from dataclasses import replace
 
 from streamgauge.bench.certifying.running import Kind, Outcome
 from streamgauge.bench.diagnosis.diagnose import diagnose
 from streamgauge.bench.diagnosis.search import Search
-from streamgauge.bench.judging.judge import by_arrival
+from streamgauge.bench.judging.arrivals import by_arrival
 from streamgauge.model.element import StreamElement
 from streamgauge.model.run import Run
 from streamgauge.model.semantics import Clock
@@ -74,8 +73,7 @@ def _diagnosed(outcome: Outcome) -> tuple[Run, tuple[StreamElement, ...]]:
     assert run is not None
     if outcome.asked.semantics.clock is Clock.APPLICATION:
         return run, stream
-    arrived = max((fed.handed - run.header.started for fed in run.fed), default=0) // 1_000_000
-    return replace(run, header=replace(run.header, advanced_to=arrived)), by_arrival(run, stream)
+    return by_arrival(run, stream)
 
 
 def _words(model: Sequence[Part]) -> str:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from streamgauge.bench.expected.reports import Expect, definition, refuse_spark
-from streamgauge.bench.judging.clock import ADVANCE
+from streamgauge.bench.judging.arrivals import arrival_times, by_arrival
 from streamgauge.bench.judging.deltas import by_changes, countable
 from streamgauge.bench.judging.gracious import gracious
 from streamgauge.bench.judging.oracle import Progress, Rules, check, decide, unknown
@@ -233,8 +233,7 @@ def first_time(held: Sequence[StreamElement]) -> int | None:
 def _under_both_clocks(run: Run, stream: Path, means: Means) -> Verdict:
     """The verdict under arrival times as recorded, with the application clock's precision and recall beside it."""
     header, held = run.header, tuple(elements(stream))
-    arrived = by_arrival(run, held)
-    wall = replace(run, header=replace(header, advanced_to=_last_arrival(run), begin=0, factor=1.0))
+    wall, arrived = by_arrival(run, held)
     try:
         evaluator = means.evaluator or choose(
             stream, header.query, header.semantics, header.evaluator, wall.header.advanced_to
@@ -257,26 +256,10 @@ def _clocks(
 ) -> tuple[Expect, Expect]:
     """The expected reports by arrival and by application time."""
     if evaluator != "spark":
-        return definition(by_arrival(run, held)), definition(held)
+        return definition(by_arrival(run, held)[1]), definition(held)
     from streamgauge.bench.expected.on_spark import arrived, read_header, spark
 
     session = means.spark()
-    tables = (arrived(session, stream, _arrival_times(run)), session.read.parquet(str(stream)))
+    tables = (arrived(session, stream, arrival_times(run)), session.read.parquet(str(stream)))
     by_arrival_time, by_time = (spark(session, table, read_header(table)) for table in tables)
     return by_arrival_time, by_time
-
-
-def by_arrival(run: Run, held: Sequence[StreamElement]) -> tuple[StreamElement, ...]:
-    """The elements stamped with the time at which they were handed over, ms after the feed's start."""
-    times = _arrival_times(run)
-    return tuple(replace(element, time=times[element.sequence]) for element in held if element.sequence in times)
-
-
-def _arrival_times(run: Run) -> dict[int, int]:
-    """Sequence number to when the element was handed over, ms after the feed's start."""
-    started = run.header.started
-    return {fed.sequence: (fed.handed - started) // 1_000_000 for fed in run.fed if fed.sequence != ADVANCE}
-
-
-def _last_arrival(run: Run) -> int:
-    return max((fed.handed - run.header.started for fed in run.fed), default=0) // 1_000_000

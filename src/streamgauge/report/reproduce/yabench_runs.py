@@ -108,7 +108,7 @@ def do(trials: Sequence[Trial], taking_part: Sequence[Side], doer: Doer) -> Iter
 
 
 def _length(test: Trial, doer: Doer) -> int:
-    return (1 if test.once else doer.repetitions) * (test.duration + AROUND_MS)
+    return (1 if test.once else doer.repetitions) * (test.duration + test.window + AROUND_MS)
 
 
 def _runs(test: Trial, side: Side, doer: Doer) -> Iterator[Kept]:

@@ -8,14 +8,14 @@ from typing import Any
 from streamgauge.bench.experiments.experiment import Experiment, ExperimentError
 from streamgauge.engines import load, profiles
 from streamgauge.model.semantics import Report
-from streamgauge.query import fill
-from streamgauge.report.reproduce.yabench_published import EXPERIMENTS, LOADS
+from streamgauge.query import fill, parse
+from streamgauge.report.reproduce.yabench_published import EXPERIMENTS, LOADS, SIZE
 from streamgauge.semantics.profiles import profile
 from streamgauge.workloads import load as load_workload
 from streamgauge.workloads import query_text
 
 SETTLE_MS = 2000
-"""How long after the stream's end time goes on, so that the last window closes (YABench waited as long)."""
+"""How long beyond a window's size time goes on after the stream's end, so that the last window closes (as YABench)."""
 
 HURRICANE_MS = 33_000
 STAND_IN = {"stations": 28, "duration": HURRICANE_MS, "humidity": True, "values": "normal"}
@@ -29,7 +29,10 @@ EXPERIMENT_3 = (1430236808, {"small": 50, "medium": 200, "big": 500})
 
 @dataclass(frozen=True)
 class Trial:
-    """One test: its name, the experiment's number (0 for CSRBench's queries), published load, workload and query."""
+    """One test: its name, the experiment's number (0 for CSRBench's queries), published load, workload and query.
+
+    ``duration`` of the stream and size of its ``window`` in ms.
+    """
 
     name: str
     number: int
@@ -38,6 +41,7 @@ class Trial:
     workload: dict[str, Any]
     query: dict[str, Any]
     duration: int
+    window: int
     gracious: bool = False
     once: bool = False
 
@@ -57,6 +61,9 @@ class Side:
         return self.engine if self.engine == self.published else f"{self.engine} as {self.semantics}"
 
 
+OPTIONS: dict[str, dict[str, Any]] = {"csparql": {"settle": 0}}
+"""What an engine is told: time goes on until the last window has closed, so C-SPARQL need not wait after it."""
+
 OWN = {
     "csparql": ("csparql-0.9.7-wall",),
     "cqels": ("cqels-1.x-yabench",),
@@ -68,7 +75,7 @@ OWN = {
 def sides(engine: str) -> tuple[Side, ...]:
     """How an engine takes part."""
     names = OWN.get(engine) or (profiles(load(engine)) or ("rspql",))[:1]
-    return tuple(Side(engine, name, _beside(name)) for name in names)
+    return tuple(Side(engine, name, _beside(name), OPTIONS.get(engine, {})) for name in names)
 
 
 def _beside(name: str) -> str:
@@ -108,7 +115,7 @@ def _weather(
 ) -> Trial:
     workload = {"name": "weather", "stations": stations, "duration": duration}
     query = {"name": _QUERIES[number], "parameters": {"WSIZE": "5s", "WSLIDE": "5s", **values}}
-    return Trial(name, number, load, seed, workload, query, duration, gracious=number == 4, once=number == 4)
+    return Trial(name, number, load, seed, workload, query, duration, SIZE, gracious=number == 4, once=number == 4)
 
 
 def _csrbench(hurricane: Path | None) -> tuple[Trial, ...]:
@@ -116,9 +123,10 @@ def _csrbench(hurricane: Path | None) -> tuple[Trial, ...]:
     workload: dict[str, Any] = {"name": "weather", **STAND_IN}
     if hurricane is not None:
         workload = {"name": "csrbench", "data": str(hurricane)}
+    texts = {f"Q{number}": _text(number, hurricane) for number in range(1, 8)}
     return tuple(
-        Trial(f"Q{number}", 0, None, 1, workload, {"text": _text(number, hurricane)}, HURRICANE_MS)
-        for number in range(1, 8)
+        Trial(name, 0, None, 1, workload, {"text": text}, HURRICANE_MS, parse(text).window.size)
+        for name, text in texts.items()
     )
 
 
@@ -137,6 +145,6 @@ def experiment(test: Trial, side: Side, repetitions: int) -> Experiment:
             "workload": test.workload,
             "query": test.query,
             "engine": [{"name": side.engine, "semantics": [side.semantics], "options": side.options}],
-            "feed": {"pace": "real time", "advance_to": test.duration + SETTLE_MS},
+            "feed": {"pace": "real time", "advance_to": test.duration + test.window + SETTLE_MS},
         }
     )
