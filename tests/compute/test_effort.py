@@ -98,7 +98,7 @@ def test_all_that_ask_for_what_explodes_end():
         for how in ("", "DISTINCT ")
         for pattern in (cross, f"{{ {cross} }} UNION {{ {cross} }}")
     ]
-    driver.change(facts(200), ())
+    list(driver.change(facts(200), ()))
     failed = driver.failed()
     assert set(failed) == set(asked)
     for each in failed:
@@ -112,7 +112,7 @@ def test_a_bound_is_for_each_change_and_not_for_all_of_them():
     driver.limit(50, 50)
     kept = driver.ask(form("?a :p ?b . ?a :next ?c"))
     for n in range(300):
-        driver.change([(iri(f"s{n}"), iri("p"), number(n)), (iri(f"s{n}"), iri("next"), iri("s"))], ())
+        list(driver.change([(iri(f"s{n}"), iri("p"), number(n)), (iri(f"s{n}"), iri("next"), iri("s"))], ()))
     assert (len(kept.kept.solutions()), driver.failed()) == (300, {})
 
 

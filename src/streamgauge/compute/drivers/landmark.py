@@ -1,6 +1,6 @@
 """Facts that stand from when they are published until they are deleted, and what each change does to answers."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from streamgauge.compute.effort import TooMuchError
@@ -48,20 +48,22 @@ class Landmark:
         for standing in self._queries.touched():
             standing.kept.settle()
 
-    def change(self, added: Iterable[Triple], removed: Iterable[Triple]) -> list[tuple[Standing, Difference]]:
-        """Facts are deleted, then published: the queries whose answers changed, and how.
+    def change(self, added: Iterable[Triple], removed: Iterable[Triple]) -> Iterator[tuple[Standing, Difference]]:
+        """Facts are deleted, then published: the queries whose answers changed, and how, each as soon as it is known.
 
-        Publishing what is there, and deleting what is not, changes nothing. TooMuchError when too much would be
-        derived: then nothing is changed. Queries whose change would cost too much have ``failed``.
+        What is given is gone through to its end before the next change. Publishing what is there, and deleting what is
+        not, changes nothing. TooMuchError, at once, when too much would be derived: then nothing is changed. Queries
+        whose change would cost too much have ``failed``.
         """
         self.closure.apply(added, removed)
-        changed = []
-        for each in self._queries.touched():
+        return self._changed(self._queries.touched())
+
+    def _changed(self, touched: Iterable[Standing]) -> Iterator[tuple[Standing, Difference]]:
+        for each in touched:
             try:
                 found = Difference(*each.turn())
             except TooMuchError as error:
                 self._failed[each] = error
                 continue
             if found.added or found.removed:
-                changed.append((each, found))
-        return changed
+                yield each, found
