@@ -1,8 +1,11 @@
 """Fixtures that the whole suite shares: one Spark session, the reference data when it is there."""
 
+import io
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple, Protocol
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -30,3 +33,34 @@ def shared_data() -> Path:
     if not data.is_dir():
         pytest.skip("the reference data (shared/data) is not here: this check runs where it is")
     return data
+
+
+class Said(NamedTuple):
+    """How a command ended, and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Command(Protocol):
+    """The command line in this process: words, and what it reads from standard input."""
+
+    def __call__(self, *words: object, stdin: str = "") -> Said: ...
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Call `streamgauge` with these words; nobody is ever shown a traceback."""
+    from streamgauge.cli.main import main
+
+    def call(*words: object, stdin: str = "") -> Said:
+        monkeypatch.setattr(sys, "argv", ["streamgauge", *map(str, words)])
+        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = Said(int(ended.value.code or 0), *capsys.readouterr())
+        assert "Traceback" not in said.err
+        return said
+
+    return call

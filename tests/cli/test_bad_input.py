@@ -2,12 +2,10 @@
 
 import json
 import shutil
-import sys
 from dataclasses import replace
 
 import pytest
 
-from streamgauge.cli.main import main
 from streamgauge.semantics.profiles import RSPQL
 from streamgauge.wire.run import write_run
 from streamgauge.wire.stream import write
@@ -31,19 +29,6 @@ semantics = "csparql"
 
 
 @pytest.fixture
-def run_main(monkeypatch, capsys):
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["streamgauge", *map(str, words)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        said = capsys.readouterr()
-        assert "Traceback" not in said.err
-        return ended.value.code, said.out, said.err
-
-    return call
-
-
-@pytest.fixture
 def here(tmp_path):
     (tmp_path / "query.rq").write_text(QUERY)
     (tmp_path / "experiment.toml").write_text(EXPERIMENT)
@@ -57,9 +42,9 @@ def expect(here, *more):
     return ("expect", here / "query.rq", "--stream", here / "table", "--as", "rspql", *more)
 
 
-def test_good_input_first(here, run_main):
+def test_good_input_first(here, command):
     """So that the cases below fail for their own reason."""
-    code, out, _ = run_main(*expect(here, "--advance-to", "10s", "--json"))
+    code, out, _ = command(*expect(here, "--advance-to", "10s", "--json"))
     assert code == 0
     assert [(window["instant"], window["expected_result_size"]) for window in json.loads(out)] == [
         (5000, 2),
@@ -67,124 +52,124 @@ def test_good_input_first(here, run_main):
     ]
 
 
-def test_not_n_triples(here, run_main):
+def test_not_n_triples(here, command):
     bad = here / "bad.n3t"
     bad.write_text('<urn:a> <urn:p> <urn:b> "0" .\nthis is no triple\n')
-    code, _, err = run_main("expect", here / "query.rq", "--stream", bad, "--as", "rspql")
+    code, _, err = command("expect", here / "query.rq", "--stream", bad, "--as", "rspql")
     assert code == 2
     assert "bad.n3t" in err
     assert "line 2" in err or ":2" in err
 
 
-def test_time_that_goes_back(here, run_main):
+def test_time_that_goes_back(here, command):
     bad = here / "back.n3t"
     bad.write_text('<urn:a> <urn:p> <urn:b> "5" .\n<urn:a> <urn:p> <urn:c> "3" .\n')
-    code, _, err = run_main("expect", here / "query.rq", "--stream", bad, "--as", "rspql")
+    code, _, err = command("expect", here / "query.rq", "--stream", bad, "--as", "rspql")
     assert code == 2
     assert "back.n3t" in err
     assert "lateness" in err
 
 
-def test_an_unknown_prefix(here, run_main):
+def test_an_unknown_prefix(here, command):
     (here / "query.rq").write_text(QUERY.replace("PREFIX ex: <urn:>\n", ""))
-    code, _, err = run_main(*expect(here))
+    code, _, err = command(*expect(here))
     assert code == 2
     assert "ex:" in err
 
 
-def test_a_query_that_the_parser_rejects_shows_line_and_column(here, run_main):
+def test_a_query_that_the_parser_rejects_shows_line_and_column(here, command):
     (here / "query.rq").write_text(QUERY.replace("?s ex:p ?o", "?s ex:p"))
-    code, _, err = run_main(*expect(here))
+    code, _, err = command(*expect(here))
     assert code == 2
     assert "line 4" in err
     assert "column" in err
 
 
-def test_a_static_graph_without_its_file(here, run_main):
+def test_a_static_graph_without_its_file(here, command):
     asked = QUERY.replace("?s ex:p ?o } }", "?s ex:p ?o } ?o ex:in ?h }").replace(
         "SELECT ?s", "SELECT ?s ?h FROM <urn:g>"
     )
     (here / "query.rq").write_text(asked)
-    code, _, err = run_main(*expect(here, "--advance-to", "10s", "--json"))
+    code, _, err = command(*expect(here, "--advance-to", "10s", "--json"))
     assert code == 2
     assert "the query reads <urn:g>: name the file" in err
     (here / "rooms.ttl").write_text("<urn:c> <urn:in> <urn:house> .")
-    code, out, _ = run_main(*expect(here, "--advance-to", "10s", "--rows", "--static", here / "rooms.ttl"))
+    code, out, _ = command(*expect(here, "--advance-to", "10s", "--rows", "--static", here / "rooms.ttl"))
     assert code == 0
     assert [window["rows"] for window in json.loads(out)] == [[["<urn:b>", "<urn:house>"]], []]
 
 
-def test_slide_0(here, run_main):
+def test_slide_0(here, command):
     (here / "query.rq").write_text(QUERY.replace("STEP PT5S", "STEP PT0S"))
-    code, _, err = run_main(*expect(here))
+    code, _, err = command(*expect(here))
     assert code == 2
     assert "line 3" in err
 
 
-def test_a_window_beyond_the_memory_limit_names_the_limit(here, run_main):
+def test_a_window_beyond_the_memory_limit_names_the_limit(here, command):
     elements = stream(" | ".join(f"{t}: a{t} p b." for t in range(3000)))
     write(elements, here / "table" / "part-0.parquet")
-    code, _, err = run_main(*expect(here, "--memory-limit-mb", "1"))
+    code, _, err = command(*expect(here, "--memory-limit-mb", "1"))
     assert code == 2
     assert "memory_limit_mb = 1" in err
 
 
-def test_a_misspelled_key(here, run_main):
+def test_a_misspelled_key(here, command):
     (here / "experiment.toml").write_text(EXPERIMENT.replace("semantics", "semantic"))
-    code, _, err = run_main("run", here / "experiment.toml", "--out", here / "out")
+    code, _, err = command("run", here / "experiment.toml", "--out", here / "out")
     assert code == 2
     assert "experiment.toml:8: " in err
     assert "allowed here: name, options, semantics, time_unit" in err
 
 
-def test_an_unknown_semantics_lists_the_known_ones(here, run_main):
-    code, _, err = run_main("expect", here / "query.rq", "--stream", here / "table", "--as", "csparkle")
+def test_an_unknown_semantics_lists_the_known_ones(here, command):
+    code, _, err = command("expect", here / "query.rq", "--stream", here / "table", "--as", "csparkle")
     assert code == 2
     assert "csparql, csparql-0.9.7" in err
 
 
-def test_a_run_folder_without_its_answers(here, run_main):
+def test_a_run_folder_without_its_answers(here, command):
     run = right_run(RSPQL)
     text = QUERY.replace("PT5S", "PT0.005S")
     write_run(here / "run", replace(run, header=replace(run.header, query_text=text)))
     write(stream("0: a p b."), here / "run" / "stream.parquet")
     shutil.rmtree(here / "run" / "answers.parquet")
-    code, _, err = run_main("check", here / "run")
+    code, _, err = command("check", here / "run")
     assert code == 2
     assert "answers" in err
 
 
-def test_a_folder_that_is_no_run(here, run_main):
-    code, _, err = run_main("check", here)
+def test_a_folder_that_is_no_run(here, command):
+    code, _, err = command("check", here)
     assert code == 2
     assert "run.json" in err
 
 
-def test_a_wrong_option(run_main):
-    code, _, err = run_main("expect", "--nonsense")
+def test_a_wrong_option(command):
+    code, _, err = command("expect", "--nonsense")
     assert code == 2
     assert "nonsense" in err or "Missing" in err
 
 
-def test_nothing_is_overwritten(here, run_main):
-    code, _, err = run_main("generate", "weather", "--out", here / "table")
+def test_nothing_is_overwritten(here, command):
+    code, _, err = command("generate", "weather", "--out", here / "table")
     assert code == 2
     assert "is there already" in err
     assert (here / "table" / "part-0.parquet").exists()
 
 
-def test_a_parameter_that_the_workload_lacks(here, run_main):
-    code, _, err = run_main("generate", "weather", "--station", "5", "--out", here / "new")
+def test_a_parameter_that_the_workload_lacks(here, command):
+    code, _, err = command("generate", "weather", "--station", "5", "--out", here / "new")
     assert code == 2
     assert "stations, interval" in err
 
 
-def test_no_java_is_a_sentence(here, run_main, monkeypatch):
+def test_no_java_is_a_sentence(here, command, monkeypatch):
     from streamgauge.cli.spark import spark
 
     spark.cache_clear()
     monkeypatch.setattr("streamgauge.compute.spark.session.java", lambda: None)
     monkeypatch.delenv("SPARK_REMOTE", raising=False)
-    code, _, err = run_main("generate", "weather", "--out", here / "out")
+    code, _, err = command("generate", "weather", "--out", here / "out")
     assert code == 2
     assert "Spark needs Java 17" in err

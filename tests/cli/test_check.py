@@ -1,12 +1,10 @@
 """``check`` from the command line: exit codes, other queries, semantics and rules, borders, what is kept."""
 
 import json
-import sys
 from dataclasses import replace
 
 import pytest
 
-from streamgauge.cli.main import main
 from streamgauge.model.query import StreamWindow, Window
 from streamgauge.query import print_query
 from streamgauge.semantics.profiles import RSPQL
@@ -17,18 +15,6 @@ from tests.bench.runs import right_run
 from tests.notation import STREAM, stream
 
 TEXT = " | ".join(f"{t}: s{t % 3} p {t}." for t in range(20))
-
-
-@pytest.fixture
-def call(monkeypatch, capsys):
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["streamgauge", *map(str, words)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        said = capsys.readouterr()
-        return ended.value.code, said.out, said.err
-
-    return run
 
 
 def folder(path, change=lambda run: run, name=STREAM):
@@ -48,39 +34,39 @@ def wrong(run):
     return replace(run, answers=(first, replace(second, added=(*second.added[1:], third.added[0])), third, *rest))
 
 
-def test_right_wrong_and_late_have_exit_codes_of_their_own(tmp_path, call):
+def test_right_wrong_and_late_have_exit_codes_of_their_own(tmp_path, command):
     right = folder(tmp_path / "a")
-    code, out, _ = call("check", right, "--json")
+    code, out, _ = command("check", right, "--json")
     assert (code, json.loads(out)["judgement"]) == (0, "right")
-    code, out, _ = call("check", right, "--max-delay", "1ms", "--json")
+    code, out, _ = command("check", right, "--max-delay", "1ms", "--json")
     assert (code, json.loads(out)["late"]) == (0, 0)
     late = folder(tmp_path / "b", lambda run: replace(run, answers=tuple(slow(one) for one in run.answers)))
-    code, out, _ = call("check", late, "--max-delay", "1s", "--json")
+    code, out, _ = command("check", late, "--max-delay", "1s", "--json")
     found = json.loads(out)
     assert (code, found["judgement"], found["late"]) == (5, "right but late", 4)
     assert read_verdict(late).judgement == "right but late"
-    assert call("check", folder(tmp_path / "c", wrong))[0] == 1
+    assert command("check", folder(tmp_path / "c", wrong))[0] == 1
 
 
 def slow(answer):
     return replace(answer, received=answer.received + 2_000_000_000)
 
 
-def test_another_query_judges_in_place_of_the_runs(tmp_path, call):
+def test_another_query_judges_in_place_of_the_runs(tmp_path, command):
     run = folder(tmp_path)
     plain = tmp_path / "oracle.query"
     plain.write_text("SELECT ?s { ?s <urn:p> ?v FILTER(?v < ${LIMIT}) }")
-    assert call("check", run, "--query", plain, "-D", "LIMIT=100")[0] == 0
-    code, out, _ = call("check", run, "--query", plain, "-D", "LIMIT=12", "--json")
+    assert command("check", run, "--query", plain, "-D", "LIMIT=100")[0] == 0
+    code, out, _ = command("check", run, "--query", plain, "-D", "LIMIT=12", "--json")
     found = json.loads(out)
     assert (code, found["recall"], [window["expected"] for window in found["windows"]]) == (1, 1.0, [5, 5, 2, 0])
     assert not (run / "verdict.json").exists()
-    assert call("check", run, "--query", plain, "-D", "LIMIT=12", "--keep")[0] == 1
+    assert command("check", run, "--query", plain, "-D", "LIMIT=12", "--keep")[0] == 1
     assert read_verdict(run).judgement == "wrong"
     own = tmp_path / "own.rq"
     own.write_text(f"SELECT ?s FROM NAMED WINDOW <urn:w> ON <{STREAM}> [RANGE PT0.01S STEP PT0.01S]"
                    " WHERE { WINDOW <urn:w> { ?s <urn:p> ?v } }")  # fmt: skip
-    code, out, _ = call("check", run, "--query", own, "--json")
+    code, out, _ = command("check", run, "--query", own, "--json")
     assert (code, [window["expected"] for window in json.loads(out)["windows"] if window["due"]]) == (1, [10, 10])
 
 
@@ -99,26 +85,26 @@ def test_another_query_judges_in_place_of_the_runs(tmp_path, call):
         (["--evaluator", "changes"], "choose from definition, spark"),
     ],
 )
-def test_bad_input_is_a_sentence(tmp_path, call, words, said):
+def test_bad_input_is_a_sentence(tmp_path, command, words, said):
     run = folder(tmp_path)
     (tmp_path / "plain").write_text("SELECT ?s { ?s <urn:p> ?v FILTER(?v < ${LIMIT}) }")
     (tmp_path / "broken").write_text("SELECT ?s { ?s <urn:p> }")
     filled = [word.format(plain=tmp_path / "plain", broken=tmp_path / "broken") for word in words]
-    code, _, error = call("check", run, *filled)
+    code, _, error = command("check", run, *filled)
     assert code == 2
     assert said in " ".join(error.replace("│", " ").split())
 
 
-def test_a_query_over_another_stream_names_both(tmp_path, call):
+def test_a_query_over_another_stream_names_both(tmp_path, command):
     run = folder(tmp_path, name="http://ex.org/streams/else")
-    code, out, _ = call("check", run, "--json")
+    code, out, _ = command("check", run, "--json")
     found = json.loads(out)
     assert (code, found["judgement"]) == (4, "unknown")
     assert "<http://ex.org/streams/else>" in found["reason"]
     assert f"<{STREAM}>" in found["reason"]
 
 
-def test_gracious_borders_are_printed_and_kept(tmp_path, call):
+def test_gracious_borders_are_printed_and_kept(tmp_path, command):
     def shifted(run):
         """The rows of 7 to 11; those of 4 to 8 are the same, and nearer."""
         rows = tuple((f"<urn:s{t % 3}>",) for t in range(7, 12))
@@ -126,15 +112,15 @@ def test_gracious_borders_are_printed_and_kept(tmp_path, call):
         return replace(run, answers=(first, replace(second, added=rows), *rest))
 
     run = folder(tmp_path, shifted)
-    code, out, _ = call("check", run, "--gracious", "--json")
+    code, out, _ = command("check", run, "--gracious", "--json")
     window = json.loads(out)["windows"][1]
     assert (code, window["borders"], window["fitted"]) == (1, [4, 9], [1.0, 1.0])
     assert read_verdict(run).windows[1].borders == (4, 9)
-    assert "1 fits exactly under other borders" in call("check", run, "--gracious")[1]
+    assert "1 fits exactly under other borders" in command("check", run, "--gracious")[1]
 
 
-def test_published_rules_judge_in_place_of_ours(tmp_path, call):
+def test_published_rules_judge_in_place_of_ours(tmp_path, command):
     run = folder(tmp_path)
-    code, out, _ = call("check", run, "--as", "csrbench", "--json")
+    code, out, _ = command("check", run, "--as", "csrbench", "--json")
     assert (code, json.loads(out)["rules"]) == (0, "csrbench")
     assert not (run / "verdict.json").exists()

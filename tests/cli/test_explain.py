@@ -1,12 +1,11 @@
 """``streamgauge explain``: the sentence, the proof and one window; kept in the run's verdict."""
 
+import functools
 import json
-import sys
 from dataclasses import replace
 
 import pytest
 
-from streamgauge.cli.main import main
 from streamgauge.semantics.profiles import RSPQL
 from streamgauge.wire.run import write_run
 from streamgauge.wire.stream import write
@@ -32,16 +31,8 @@ def recorded(tmp_path):
 
 
 @pytest.fixture
-def explain(monkeypatch, capsys):
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["streamgauge", "explain", *map(str, words)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        said = capsys.readouterr()
-        assert "Traceback" not in said.err
-        return ended.value.code, said.out, said.err
-
-    return call
+def explain(command):
+    return functools.partial(command, "explain")
 
 
 def right():

@@ -9,7 +9,6 @@ import sys
 import httpx
 import pytest
 
-from streamgauge.cli.main import main
 from tests.services.queries.asks import IN, select
 
 TOKEN = "a-token-that-nobody-guesses"
@@ -52,18 +51,13 @@ def test_it_serves_until_it_is_told_to_stop(tmp_path):
         ((), "Missing argument"),
     ],
 )
-def test_what_cannot_be_served(monkeypatch, capsys, words, says):
+def test_what_cannot_be_served(monkeypatch, command, words, says):
     monkeypatch.delenv("STREAMGAUGE_TOKEN", raising=False)
-    monkeypatch.setattr(sys, "argv", ["streamgauge", "engine", "serve", *words])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 2
-    assert says in capsys.readouterr().err
+    code, _, err = command("engine", "serve", *words)
+    assert code == 2
+    assert says in err
 
 
-def test_a_short_token_is_refused(monkeypatch, capsys):
+def test_a_short_token_is_refused(monkeypatch, command):
     monkeypatch.setenv("STREAMGAUGE_TOKEN", "short")
-    monkeypatch.setattr(sys, "argv", ["streamgauge", "engine", "serve", "live"])
-    with pytest.raises(SystemExit):
-        main()
-    assert "at least 16 characters" in capsys.readouterr().err
+    assert "at least 16 characters" in command("engine", "serve", "live").err

@@ -1,13 +1,11 @@
 """``translate``: one query, four dialects, and sentences for what they cannot say."""
 
-import io
+import functools
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
-from streamgauge.cli.main import main
 from streamgauge.query import dialects, parse
 
 QUERIES = Path(__file__).resolve().parents[2] / "src" / "streamgauge" / "workloads"
@@ -15,17 +13,8 @@ SELECT = QUERIES / "weather" / "queries" / "select.rq"
 
 
 @pytest.fixture
-def translate(monkeypatch, capsys):
-    def call(*words, stdin=""):
-        monkeypatch.setattr(sys, "argv", ["streamgauge", "translate", *map(str, words)])
-        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
-        with pytest.raises(SystemExit) as ended:
-            main()
-        said = capsys.readouterr()
-        assert "Traceback" not in said.err
-        return ended.value.code, said.out, said.err
-
-    return call
+def translate(command):
+    return functools.partial(command, "translate")
 
 
 @pytest.mark.parametrize("dialect", dialects())

@@ -1,7 +1,6 @@
 """Capacity, whole: an engine that drops rows above a known number per window is found to carry just that load."""
 
 import json
-import sys
 
 import pytest
 
@@ -12,7 +11,6 @@ from streamgauge.bench.experiments.capacity_probe import Bound, Limit
 from streamgauge.bench.experiments.capacity_search import Reach
 from streamgauge.bench.experiments.experiment import ExperimentError
 from streamgauge.bench.experiments.running import Doing
-from streamgauge.cli.main import main
 from streamgauge.model.query import Window
 from streamgauge.query import parse
 from tests.bench.experiments import dropping_engine
@@ -155,36 +153,29 @@ def test_what_is_no_load_is_refused(experiment, load, words):
         axis("load", experiment, load)
 
 
-def call(monkeypatch, capsys, *words):
-    monkeypatch.setattr(sys, "argv", ["streamgauge", "capacity", *map(str, words)])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    return ended.value.code, capsys.readouterr()
-
-
-def test_the_command(engines, spark, tmp_path, monkeypatch, capsys):
+def test_the_command(engines, spark, tmp_path, monkeypatch, command):
     monkeypatch.setattr("streamgauge.cli.capacity.spark", lambda _master: spark)
     (tmp_path / "drops.toml").write_text(TOML)
     words = (tmp_path / "drops.toml", "--load", "workload.stations", "--from", "6", "--to", "7", "--out",
              tmp_path / "out", "--max-delay", "60s", "--max-lateness", "60s", "--lasting", "100ms")  # fmt: skip
-    code, said = call(monkeypatch, capsys, *words, "--json")
+    said = command("capacity", *words, "--json")
     found = json.loads(said.out)
-    assert code == 0
+    assert said.code == 0
     assert [(one["engine"], one["capacity"], one["bound"]) for one in found["engines"]] == [
         ("drops", 6, "wrong windows")
     ]
     page = (tmp_path / "out" / "stations.html").read_text()
     assert "stations at most 6" in page
     assert page.count('<svg class="plot') == 4
-    code, said = call(monkeypatch, capsys, *words)
+    said = command("capacity", *words)
     assert "drops as rspql: stations at most 6" in " ".join(said.out.split())
 
 
 @pytest.mark.parametrize(
     ("words", "told"), [(["--axis", "colour"], "choose from load"), (["--from", "9", "--to", "3"], "within")]
 )
-def test_the_command_says_what_is_wrong(engines, tmp_path, monkeypatch, capsys, words, told):
+def test_the_command_says_what_is_wrong(engines, tmp_path, command, words, told):
     (tmp_path / "drops.toml").write_text(TOML)
-    code, said = call(monkeypatch, capsys, tmp_path / "drops.toml", *words)
-    assert code == 2
+    said = command("capacity", tmp_path / "drops.toml", *words)
+    assert said.code == 2
     assert told in " ".join(said.err.split())

@@ -1,7 +1,6 @@
 """The command import, and answers that are broken in every way: an error with a place, or a run; never a crash."""
 
 import json
-import sys
 
 import pytest
 from hypothesis import given
@@ -9,20 +8,8 @@ from hypothesis import strategies as st
 
 from streamgauge.bench.importing import ForeignError, Request, formats
 from streamgauge.cli.exits import Exit
-from streamgauge.cli.main import main
 from streamgauge.semantics.profiles import CQELS, YABENCH
 from tests.bench.importing import files
-
-
-@pytest.fixture
-def command(monkeypatch, capsys):
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["streamgauge", *map(str, words)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        return ended.value.code or 0, capsys.readouterr()
-
-    return call
 
 
 def test_import_then_check(tmp_path, command):
@@ -30,8 +17,8 @@ def test_import_then_check(tmp_path, command):
     (tmp_path / "SG_x").write_text(files.SG)
     (tmp_path / "q.rq").write_text(files.QUERY)
     words = ["--query", tmp_path / "q.rq", "--semantics", "yabench", "-D", "LEAST=50", "--out", tmp_path / "run"]
-    code, said = command("import", tmp_path / "QR_x", *words, "--json")
-    assert code == Exit.RIGHT
+    said = command("import", tmp_path / "QR_x", *words, "--json")
+    assert said.code == Exit.RIGHT
     assert json.loads(said.out)[0]["run"] == str(tmp_path / "run")
     assert command("check", tmp_path / "run", "--evaluator", "definition")[0] == Exit.RIGHT
     assert command("check", tmp_path / "run", "--as", "yabench")[0] == Exit.RIGHT
@@ -39,8 +26,8 @@ def test_import_then_check(tmp_path, command):
 
 def test_a_folder_gives_a_run_each_and_its_own_query_judges(tmp_path, command):
     folder = files.folder(tmp_path / "test")
-    code, said = command("import", folder, "--out", tmp_path / "runs")
-    assert code == Exit.RIGHT
+    said = command("import", folder, "--out", tmp_path / "runs")
+    assert said.code == Exit.RIGHT
     assert "judge with: streamgauge check" in said.out
     run = tmp_path / "runs" / "QR_small1"
     assert command("check", run, "--query", run / "oracle.rq", "--evaluator", "definition")[0] == Exit.RIGHT
@@ -56,8 +43,8 @@ def test_a_folder_gives_a_run_each_and_its_own_query_judges(tmp_path, command):
     ],
 )
 def test_bad_words_are_refused(tmp_path, command, words, told):
-    code, said = command("import", *words, "--out", tmp_path / "run")
-    assert code == Exit.BAD_INPUT
+    said = command("import", *words, "--out", tmp_path / "run")
+    assert said.code == Exit.BAD_INPUT
     assert told in " ".join(said.err.split())
 
 

@@ -1,13 +1,11 @@
 """CSRBench's table 2: every cell from the recorded answers, and the command."""
 
 import json
-import sys
 
 import pytest
 
 from streamgauge.bench.importing import ForeignError
 from streamgauge.cli.exits import Exit
-from streamgauge.cli.main import main
 from streamgauge.model.verdict import Diagnosis, Part
 from streamgauge.report.reproduce import csrbench
 from streamgauge.report.reproduce.csrbench_published import QUERIES, TABLE_2
@@ -105,31 +103,23 @@ def test_what_is_missing_is_named(tmp_path):
         csrbench.reproduce(tmp_path, lambda run, elements: None)
 
 
-def command(monkeypatch, *words):
-    """The command's exit code."""
-    monkeypatch.setattr(sys, "argv", ["streamgauge", *map(str, words)])
-    with pytest.raises(SystemExit) as stopped:
-        main()
-    return stopped.value.code
-
-
-def test_the_command_prints_json_writes_a_page_and_says_that_values_differ(tmp_path, monkeypatch, capsys):
+def test_the_command_prints_json_writes_a_page_and_says_that_values_differ(tmp_path, command):
     data, page = build.csrbench(tmp_path / "data"), tmp_path / "page.html"
-    code = command(monkeypatch, "reproduce", "csrbench", "--data", data, "--json", "--out", page)
-    told = json.loads(capsys.readouterr().out)
+    code, out, _ = command("reproduce", "csrbench", "--data", data, "--json", "--out", page)
+    told = json.loads(out)
     assert code == Exit.WRONG
     assert (told["agree"], told["of"]) == (16, 21)
     assert set(told["cells"][0]) >= {"engine", "query", "published", "ours", "t0", "file", "note", "diagnosis"}
     assert "16 of 21" in page.read_text()
 
 
-def test_the_command_prints_tables(tmp_path, monkeypatch, capsys):
-    command(monkeypatch, "reproduce", "csrbench", "--data", build.csrbench(tmp_path / "data"))
-    told = capsys.readouterr().out
+def test_the_command_prints_tables(tmp_path, command):
+    told = command("reproduce", "csrbench", "--data", build.csrbench(tmp_path / "data")).out
     assert "16 of 21 published values that could be compared come out." in told
     assert "SPARQLstream" in told
 
 
-def test_the_command_says_what_is_missing(tmp_path, monkeypatch, capsys):
-    assert command(monkeypatch, "reproduce", "csrbench", "--data", tmp_path) == Exit.BAD_INPUT
-    assert "stream: missing" in capsys.readouterr().err
+def test_the_command_says_what_is_missing(tmp_path, command):
+    code, _, err = command("reproduce", "csrbench", "--data", tmp_path)
+    assert code == Exit.BAD_INPUT
+    assert "stream: missing" in err

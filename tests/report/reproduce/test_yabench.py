@@ -1,12 +1,9 @@
 """YABench: experiment 4 simulated, expected sizes of regenerated streams, the text against the files."""
 
-import sys
-
 import pytest
 
 from streamgauge.bench.importing import ForeignError
 from streamgauge.cli.exits import Exit
-from streamgauge.cli.main import main
 from streamgauge.report.reproduce import yabench
 from streamgauge.report.reproduce.result import agreed
 from streamgauge.report.reproduce.yabench_claims import OTHER, claims
@@ -109,9 +106,7 @@ def test_missing_published_files_are_named(tmp_path):
 
 
 @pytest.mark.parametrize(("words", "told"), [(["--loads", "huge"], "choose from small"), ([], "no Experiment_1 here")])
-def test_the_command_says_what_is_wrong(tmp_path, monkeypatch, capsys, words, told):
-    monkeypatch.setattr(sys, "argv", ["streamgauge", "reproduce", "yabench", "--data", str(tmp_path), *words])
-    with pytest.raises(SystemExit) as stopped:
-        main()
-    assert stopped.value.code == Exit.BAD_INPUT
-    assert told in " ".join(capsys.readouterr().err.split())
+def test_the_command_says_what_is_wrong(tmp_path, command, words, told):
+    code, _, err = command("reproduce", "yabench", "--data", tmp_path, *words)
+    assert code == Exit.BAD_INPUT
+    assert told in " ".join(err.split())

@@ -1,7 +1,6 @@
 """YABench's experiments on real engines: which there are, what a cell of table 1 is, what differs and why, the page."""
 
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import pytest
 from streamgauge.bench.experiments.experiment import ExperimentError
 from streamgauge.bench.judging.oracle import unknown
 from streamgauge.bench.rules.yabench_lines import parse as line
-from streamgauge.cli.main import main
 from streamgauge.model.verdict import Judgement, Verdict, WindowVerdict
 from streamgauge.report.reproduce.page import page
 from streamgauge.report.reproduce.yabench_differs import paragraph
@@ -180,25 +178,11 @@ def test_the_page_has_every_table_and_figure():
     assert json.loads(json.dumps(found.data))["absent"] == {"cqels": "put it there"}
 
 
-def test_the_command_without_engines_that_are_here(monkeypatch, capsys, tmp_path):
+def test_the_command_without_engines_that_are_here(monkeypatch, command, tmp_path):
     monkeypatch.delenv("STREAMGAUGE_CSPARQL_HOME", raising=False)
-    words = [
-        "streamgauge",
-        "reproduce",
-        "yabench",
-        "--engines",
-        "csparql",
-        "--only",
-        "E4",
-        "--runs",
-        str(tmp_path),
-        "--json",
-    ]
-    monkeypatch.setattr(sys, "argv", words)
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 0
-    assert "STREAMGAUGE_CSPARQL_HOME" in json.loads(capsys.readouterr().out)["absent"]["csparql"]
+    code, out, _ = command("reproduce", "yabench", "--engines", "csparql", "--only", "E4", "--runs", tmp_path, "--json")
+    assert code == 0
+    assert "STREAMGAUGE_CSPARQL_HOME" in json.loads(out)["absent"]["csparql"]
 
 
 @pytest.mark.prove
