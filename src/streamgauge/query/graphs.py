@@ -1,7 +1,7 @@
 """GRAPH over named windows, pushed down to where triples are matched (https://www.w3.org/TR/sparql11-query/#defn_evalGraph)."""
 
 from collections.abc import Sequence
-from functools import partial, reduce
+from functools import partial
 from typing import Final
 
 from streamgauge.model import algebra as al
@@ -47,7 +47,15 @@ def _over_all(variable: al.Var, inner: al.Pattern, names: tuple[Term, ...]) -> a
     choices: list[al.Pattern] = [
         al.Join(_push(_bound(inner, variable, name), name, names), al.Values((variable,), ((name,),))) for name in names
     ]
-    return reduce(al.Union, choices) if choices else _nothing(al.Graph(variable, inner))
+    return _union(choices) if choices else _nothing(al.Graph(variable, inner))
+
+
+def _union(choices: Sequence[al.Pattern]) -> al.Pattern:
+    """The union of patterns, no deeper than it has to be."""
+    if len(choices) == 1:
+        return choices[0]
+    half = (len(choices) + 1) // 2
+    return al.Union(_union(choices[:half]), _union(choices[half:]))
 
 
 def _nothing(pattern: al.Pattern) -> al.Values:

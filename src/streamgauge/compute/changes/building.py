@@ -134,6 +134,8 @@ class Builder:
             return self._leaf(found, conditions, needed)
         if isinstance(part, al.Values):
             return self._with(Constant(names_of(part.variables), part.rows))
+        if isinstance(part, al.Graph):
+            raise UnsupportedError("GRAPH over anything but triple patterns: spread the query first")
         return self.build(part, needed)
 
     def _leaf(self, found: Leaf, conditions: Sequence[al.Expression], needed: Needed) -> Operator:

@@ -69,8 +69,6 @@ class Normaliser:
                 raise UnsupportedError("LIMIT and OFFSET: they depend on an order that changes with every fact")
             case al.OrderBy(pattern=inner) | al.Reduced(pattern=inner):
                 return self.pattern(inner)
-            case al.Graph():
-                raise UnsupportedError("GRAPH over anything but triple patterns: spread the query first")
             case _:
                 return replace(pattern, pattern=self.pattern(pattern.pattern))
 

@@ -38,9 +38,11 @@ class FakeSource:
         self.version, self.requests, self.failing = 0, [], ()
         self.put(facts)
 
-    def put(self, facts):
+    def put(self, facts, named=None):
+        """Hold these facts, and these triples by the name of their graph."""
         quads = method(self.style.method).annotate(facts, self.style, lambda *_: next(self.fresh))
         self.quads = [quad for quad, _ in quads]
+        self.quads += [(*triple, name) for name, rows in (named or {}).items() for triple in rows]
         self.version += 1
 
     async def count(self, pattern):

@@ -21,7 +21,7 @@ from tests.services.fragments.streaming.fakes import FakeSource, FakeWeb
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ("SELECT * { GRAPH <urn:g> { ?s ?p ?o } }", "GRAPH"),
+        ("SELECT * { GRAPH ?g { ?s ?p ?o BIND(NOW() AS ?n) } }", "NOW"),
         ("SELECT * { ?s ?p ?o FILTER(timestamp(?s) > 3) }", "timestamp()"),
         ("SELECT (NOW() AS ?n) { ?s ?p ?o }", "NOW"),
         ("SELECT * { { SELECT * { ?s ?p ?o } LIMIT 3 } }", "LIMIT"),

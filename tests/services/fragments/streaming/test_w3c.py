@@ -31,20 +31,33 @@ def reason(text):
 
 
 async def answered(case, plan):
-    """The first answer of a watch over the case's data, half of which has a time."""
-    served = Served(Style(), page_size=20)
-    named = {term for triple in case.data for term in triple if term.startswith("_:")}
-    names = {term: f"<http://data.test/.well-known/{term[2:]}>" for term in named}
-    triples = [tuple(names.get(term, term) for term in triple) for triple in case.data]
+    """The first answer of a watch over the case's data, half of which has a time.
+
+    Where it has named graphs, times are no graphs: the default graph has its facts, and no others.
+    """
+    style = Style("reification" if case.graphs else "graphs")
+    served = Served(style, page_size=20)
+    every = [triple for each in (case.data, *case.graphs.values()) for triple in each]
+    blanks = {term for triple in every for term in triple if term.startswith("_:")}
+    names = {term: f"<http://data.test/.well-known/{term[2:]}>" for term in blanks}
     later = simulated.START + 60_000
+    triples = renamed(case.data, names)
     served.add([Fact(triple, None, later if at % 2 else None) for at, triple in enumerate(triples)])
+    quads = [(*triple, name) for name, graph in case.graphs.items() for triple in renamed(graph, names)]
+    served.dataset.change([], [(quad, None) for quad in quads])
     wire = Wire(served.app, Random(0), (0.0, 0.001))
-    answers = watch(case.query, [f"{BASE}/trains"], plan=plan, whole=True, web=simulated.web(wire), random=wire.random)
+    answers = watch(
+        case.query, [f"{BASE}/trains"], plan=plan, whole=True, web=simulated.web(wire), random=wire.random, style=style
+    )
     answer = await asyncio.wait_for(anext(answers), 10)
     await answers.aclose()
     blank = {name: term for term, name in names.items()}
     rows = tuple(tuple(blank.get(cell, cell) for cell in row) for row in answer.added)
     return Result(answer.kind, answer.columns, rows)
+
+
+def renamed(triples, names):
+    return [tuple(names.get(term, term) for term in triple) for triple in triples]
 
 
 @pytest.mark.parametrize("plan", ["incremental", pytest.param("streamer", marks=pytest.mark.prove)])

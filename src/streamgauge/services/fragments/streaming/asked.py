@@ -9,7 +9,7 @@ from streamgauge.compute.expressions import evaluate
 from streamgauge.compute.spark.ordering import places
 from streamgauge.model import algebra as al
 from streamgauge.model.answer import AnswerKind
-from streamgauge.model.terms import Row
+from streamgauge.model.terms import Row, Term
 from streamgauge.query import parse_sparql
 from streamgauge.query.rebuild import every_expression, every_pattern
 from streamgauge.query.stamps import uses_timestamp
@@ -67,14 +67,18 @@ class Asked:
 def asked(query: str | al.QueryForm) -> Asked:
     """The query understood; QueryError for what is no SPARQL, RefusedQueryError for what is not kept current."""
     form = parse_sparql(query) if isinstance(query, str) else query
-    if any(isinstance(each, al.Graph) for each in every_pattern(form.pattern)):
-        raise RefusedQueryError("GRAPH: facts with time are triples, their graphs may be annotations; leave GRAPH out")
     if uses_timestamp(form):
         raise RefusedQueryError("timestamp(): it is of streams; facts have times of their own, leave it out")
     result = _apart(form)
-    if why := refuse(result.kept):
+    if why := refuse(result.kept, _names(form.pattern)):
         raise RefusedQueryError(why)
     return result
+
+
+def _names(pattern: al.Pattern) -> tuple[Term, ...]:
+    """Names of graphs under which all of a query is looked at: those that it says, and another one."""
+    graphs = [each.name for each in every_pattern(pattern) if isinstance(each, al.Graph)]
+    return (*dict.fromkeys(name for name in graphs if not isinstance(name, al.Var)), "<urn:streamgauge:any>")
 
 
 def _apart(form: al.QueryForm) -> Asked:

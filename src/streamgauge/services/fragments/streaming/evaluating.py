@@ -1,31 +1,51 @@
 """Patterns evaluated over facts that are there at once: the local queries of the plan ``streamer``."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+from typing import Final, TypeAlias
 
 from streamgauge.compute.changes import Bag, Contents, Snapshots
 from streamgauge.compute.changes.bags import add
 from streamgauge.model import algebra as al
-from streamgauge.model.terms import Row, Triple
+from streamgauge.model.terms import Row, Term, Triple
+
+Named: TypeAlias = Mapping[Term, Collection[Triple]]
+"""Triples by the name of their graph."""
+
+NOWHERE: Final[Named] = {}
+"""No named graphs."""
 
 
 class Local:
-    """A query form that is evaluated over one set of triples after the other."""
+    """A query form that is evaluated over one set of triples, and named graphs, after the other."""
 
     def __init__(self, form: al.QueryForm) -> None:
+        self._form = form
         self._triples: Collection[Triple] = ()
-        self._contents = Contents()
-        self._snapshots = Snapshots(form, self._contents)
-        self._contents.see(None, lambda: (tuple(self._triples),))
+        self._named = NOWHERE
+        self._see(())
 
-    def answer(self, triples: Collection[Triple]) -> Bag:
-        """Its answer over these triples."""
-        self._triples = triples
+    def answer(self, triples: Collection[Triple], named: Named = NOWHERE) -> Bag:
+        """Its answer over these triples, and these graphs."""
+        if tuple(named) != self._names:
+            self._see(tuple(named))
+        self._triples, self._named = triples, named
         self._contents.look()
         try:
             return dict(self._snapshots.answer())
         finally:
             self._contents.release()
-            self._triples = ()
+            self._triples, self._named = (), NOWHERE
+
+    def _see(self, names: tuple[Term, ...]) -> None:
+        self._names, self._contents = names, Contents()
+        self._snapshots = Snapshots(self._form, self._contents, names=names)
+        self._contents.see(None, lambda: (tuple(self._triples),))
+        for name in names:
+            self._contents.see(name, partial(self._in, name))
+
+    def _in(self, name: Term) -> tuple[tuple[Triple, ...]]:
+        return (tuple(self._named[name]),)
 
 
 def rows_of(pattern: al.Pattern) -> al.Select:

@@ -1,19 +1,32 @@
-"""What is asked of a source for the facts of a triple pattern: those without a time, those with one, and its labels."""
+"""What is asked of a source for the facts of a triple pattern: those without a time, those with one, and its labels.
+
+Also for the quads of a pattern in the data's own named graphs, and the labels that tell other graphs from these.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import lru_cache
 from typing import TypeAlias
 
-from streamgauge.model.algebra import TriplePattern, Var
+from streamgauge.model.algebra import Node, TriplePattern, Var
 from streamgauge.model.fact import Fact
-from streamgauge.model.terms import Term, Triple
+from streamgauge.model.terms import Term
 from streamgauge.services.fragments.annotations import Form, method, places
+from streamgauge.services.fragments.labelling import labels
 from streamgauge.services.fragments.quads import ANYWHERE, DEFAULT, Quad, QuadPattern
+from streamgauge.services.fragments.streaming.demand import Wanted
 from streamgauge.services.fragments.style import Style
 
 Values: TypeAlias = Mapping[Var, frozenset[Term]]
 """The values of variables that can matter."""
+
+
+class Where(Enum):
+    """Which graphs have facts; alone, how facts without times are read."""
+
+    ANY = "all graphs: each is a label's, or its triples hold always"
+    DEFAULT = "the default graph"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +54,27 @@ class Asking:
         }
 
 
-def asking(pattern: TriplePattern, style: Style | None) -> Asking:
+def where(style: Style | Where) -> Where:
+    """Which graphs have the facts of a style."""
+    if isinstance(style, Where):
+        return style
+    triple = TriplePattern(Var("s"), Var("p"), Var("o"))
+    in_graph = any(isinstance(each.graph, Var) for each in method(style.method).form(triple, 0, style).own)
+    return Where.ANY if in_graph else Where.DEFAULT
+
+
+def asking(wanted: Wanted, style: Style | Where) -> Asking:
     """How a pattern's facts are asked for; in one request where a pattern in a graph or none has all of them.
 
     Without a style only facts without a time are.
     """
+    pattern = wanted.pattern
+    if wanted.graph is not None:
+        return _in_graph(pattern, wanted.graph, style)
     plain = QuadPattern(*places(pattern))
-    if style is None:
-        anywhere = QuadPattern(*places(pattern), ANYWHERE)
-        return Asking(Form((plain,), (), None, None), ((Place(plain, anywhere),),), anywhere)
+    if isinstance(style, Where):
+        asked = QuadPattern(*places(pattern), ANYWHERE) if style is Where.ANY else plain
+        return Asking(Form((plain,), (), None, None), ((Place(plain, asked),),), asked)
     form = method(style.method).form(pattern, 0, style)
     in_graph = [each for each in form.patterns if each.nodes[:3] == plain.nodes[:3] and isinstance(each.graph, Var)]
     if in_graph:
@@ -62,18 +87,37 @@ def asking(pattern: TriplePattern, style: Style | None) -> Asking:
     return Asking(form, ((Place(plain, plain),), group), plain)
 
 
-def facts_of(quads: Iterable[Quad], style: Style | None) -> list[Fact]:
+def _in_graph(pattern: TriplePattern, graph: Node, style: Style | Where) -> Asking:
+    """How the quads of a pattern in a named graph are asked for, with the graph's label where it may have one."""
+    plain = QuadPattern(*places(pattern), graph)
+    if isinstance(style, Where) or where(style) is Where.DEFAULT:
+        return Asking(Form((plain,), (), None, None), ((Place(plain, plain),),), plain)
+    form = method(style.method).form(pattern, 0, style)
+    own = form.own[0].graph
+    asked = [QuadPattern(*(graph if node == own else node for node in each.nodes)) for each in form.patterns]
+    return Asking(form, (tuple(Place(each, each) for each in asked),), plain)
+
+
+def facts_of(quads: Iterable[Quad], style: Style | Where) -> list[Fact]:
     """The facts that quads say; without a style their triples, which hold always."""
-    if style is None:
-        return [Fact(triple) for triple in dict.fromkeys(quad[:3] for quad in quads)]
-    return method(style.method).facts(quads, style)
+    having = quads if where(style) is Where.ANY else [quad for quad in quads if quad[3] == DEFAULT]
+    if isinstance(style, Where):
+        return [Fact(triple) for triple in dict.fromkeys(quad[:3] for quad in having)]
+    return method(style.method).facts(having, style)
 
 
-def terms_at(pattern: TriplePattern, variable: Var, triples: Iterable[Triple]) -> frozenset[Term]:
-    """The terms at a variable's place in the triples that match a pattern."""
-    nodes = places(pattern)
+def named_of(quads: Iterable[Quad], style: Style | Where) -> list[Quad]:
+    """The quads of the data's own named graphs: where graphs may be annotations, of those that have no label."""
+    if isinstance(style, Where) or where(style) is Where.DEFAULT:
+        return [quad for quad in quads if quad[3] != DEFAULT]
+    read = labels(quads, style)
+    return [quad for quad in read.others if quad[3] != DEFAULT and not read.of(quad[3])]
+
+
+def terms_at(nodes: tuple[Node, ...], variable: Var, found: Iterable[Sequence[Term]]) -> frozenset[Term]:
+    """The terms at a variable's place in the triples, or quads, that match nodes."""
     place = nodes.index(variable)
-    return frozenset(triple[place] for triple in triples if matches(nodes, triple))
+    return frozenset(each[place] for each in found if matches(nodes, each))
 
 
 def bound(pattern: QuadPattern, quads: Iterable[Quad]) -> dict[Var, frozenset[Term]]:

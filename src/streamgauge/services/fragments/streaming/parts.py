@@ -26,12 +26,13 @@ Key: TypeAlias = tuple[QuadPattern, Var | None]
 class Read:
     """What was read of one source: facts, its time (ms) at the last answer, until when all of it is fresh.
 
-    ``until`` is ``None`` where nothing says so.
+    ``until`` is ``None`` where nothing says so; ``named`` are quads of the data's own named graphs.
     """
 
     facts: tuple[Fact, ...]
     at: int
     until: int | None
+    named: tuple[Quad, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

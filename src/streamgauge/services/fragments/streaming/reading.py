@@ -4,19 +4,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
-from typing import Final, Protocol, TypeGuard
+from typing import Final, Protocol, TypeAlias, TypeGuard
 
 from streamgauge.compute.drivers.fetched import border
 from streamgauge.model.algebra import Var
 from streamgauge.model.fact import Fact
-from streamgauge.model.terms import Term, Triple
+from streamgauge.model.terms import Term
 from streamgauge.services.fragments.fetching.contract import Changed, Fetched, Source, UnavailableError
 from streamgauge.services.fragments.fetching.together import together
 from streamgauge.services.fragments.fetching.web import Use
 from streamgauge.services.fragments.quads import Quad
 from streamgauge.services.fragments.streaming.demand import OUTER, Wanted
-from streamgauge.services.fragments.streaming.forms import Asking, Values, asking, facts_of, terms_at
+from streamgauge.services.fragments.streaming.forms import Asking, Values, Where, asking, facts_of, named_of, terms_at
 from streamgauge.services.fragments.streaming.parts import (
     ALL,
     Fragment,
@@ -39,6 +38,9 @@ SETTLED: Final = 300_000
 SMALL: Final = 400
 """Quads for each pattern of a query: a data set with fewer is not counted pattern by pattern, but read at once."""
 
+
+Rows: TypeAlias = frozenset[tuple[Term, ...]]
+"""The triples of facts, or quads of named graphs."""
 
 MUCH: Final = 1_000
 """Changed quads of which most are nobody's beyond which a source is read page by page instead."""
@@ -81,9 +83,17 @@ class _Settled:
     """A pattern whose facts say no end: what was fetched, when (own clock, ms), beside which values."""
 
     fragments: Mapping[Key, Fragment]
-    triples: frozenset[Triple]
+    rows: Rows
     since: int
     values: Values
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What quads say: facts, and what is in the data's own named graphs."""
+
+    facts: tuple[Fact, ...]
+    named: tuple[Quad, ...]
 
 
 class Reader:
@@ -91,13 +101,13 @@ class Reader:
 
     Where a source does not say what changed, but when some facts end, a pattern whose facts say no end is asked for
     again after ``settled`` ms, or when those that it joins with have values that were not there. Without a style facts
-    have no times.
+    have no times, and are those of the graphs that it says.
     """
 
     def __init__(
         self,
         sources: Sequence[Source],
-        style: Style | None,
+        style: Style | Where,
         wanted: Sequence[Wanted],
         web: Rounds,
         settled: int = SETTLED,
@@ -105,14 +115,15 @@ class Reader:
     ) -> None:
         self._sources, self._wanted, self._web = sources, wanted, web
         self._settled_for, self._renewal = settled, renewal
-        self._facts = partial(facts_of, style=style)
-        self._asking = [asking(each.pattern, style) for each in wanted]
+        self._style = style
+        self._asking = [asking(each, style) for each in wanted]
+        self._names = any(each.graph is not None for each in wanted)
         self._settled: dict[tuple[int, int], _Settled] = {}
         self._order: list[int] = []
         self._followed: list[dict[Key, Fragment]] = [{} for _ in sources]
         self._seen: list[frozenset[object]] = [frozenset() for _ in sources]
         self._left: set[str] = set()
-        self._told: dict[frozenset[frozenset[Quad]], tuple[Fact, ...]] = {}
+        self._told: dict[frozenset[frozenset[Quad]], _Said] = {}
 
     async def read(self, given: Values | None = None) -> list[Read]:
         """The facts by source, each as it was at one version; ``given`` are the values that come from outside.
@@ -167,12 +178,12 @@ class Reader:
         return ends is not None and ends <= now and not came
 
     async def _read(self, parts: Sequence[Part], given: Values) -> list[Read]:
-        found: dict[int, frozenset[Triple]] = {}
+        found: dict[int, Rows] = {}
         used: list[dict[Key, Fragment]] = [{} for _ in parts]
         for number in await self._sequence(parts):
             values = self._values(number, given, found)
             known = await together(self._known(number, at, part, values) for at, part in enumerate(parts))
-            found[number] = frozenset[Triple]().union(*(each.triples for each in known))
+            found[number] = Rows().union(*(each.rows for each in known))
             for own, each in zip(used, known, strict=True):
                 own.update(each.fragments)
         self._followed = [
@@ -195,11 +206,11 @@ class Reader:
         settled = {number for number, _ in self._settled}
         return sorted(self._order, key=settled.__contains__)
 
-    def _values(self, number: int, given: Values, found: Mapping[int, frozenset[Triple]]) -> Values:
+    def _values(self, number: int, given: Values, found: Mapping[int, Rows]) -> Values:
         """What a pattern's variables may be, by what was found at its suppliers: any of them has all that matters."""
         values: dict[Var, frozenset[Term]] = {}
         for variable, suppliers in self._wanted[number].suppliers.items():
-            sets = [terms_at(self._wanted[each].pattern, variable, found[each]) for each in suppliers if each in found]
+            sets = [terms_at(self._wanted[each].nodes, variable, found[each]) for each in suppliers if each in found]
             if OUTER in suppliers and variable in given:
                 sets.append(given[variable])
             if sets:
@@ -212,10 +223,13 @@ class Reader:
         if kept is not None:
             return kept
         fragments = await part.cover(self._asking[number], values)
-        facts = self._of(fragments)
-        known = _Settled(fragments, frozenset(fact.triple for fact in facts), self._web.clock(), values)
+        said = self._of(fragments)
+        rows: Rows = frozenset(fact.triple for fact in said.facts)
+        if self._wanted[number].graph is not None:
+            rows = frozenset(said.named)
+        known = _Settled(fragments, rows, self._web.clock(), values)
         self._settled.pop((number, at), None)
-        if facts and all(fact.static for fact in facts) and not self._follows(part.source):
+        if rows and all(fact.static for fact in said.facts) and not self._follows(part.source):
             self._settled[number, at] = known
         return known
 
@@ -224,9 +238,9 @@ class Reader:
         kept = self._settled.get((number, at))
         if kept is None or self._web.clock() >= kept.since + self._settled_for:
             return None
-        pattern = self._wanted[number].pattern
+        nodes = self._wanted[number].nodes
         known = all(
-            terms <= kept.values.get(variable, frozenset()) | terms_at(pattern, variable, kept.triples)
+            terms <= kept.values.get(variable, frozenset()) | terms_at(nodes, variable, kept.rows)
             for variable, terms in values.items()
         )
         return kept if known else None
@@ -235,13 +249,16 @@ class Reader:
         parts = list(parts_of(fragments.values()))
         ends = [each.until for each in parts if each.until is not None]
         at = max((each.at for each in parts), default=0)
-        return Read(self._of(fragments), at, min(ends, default=None))
+        said = self._of(fragments)
+        return Read(said.facts, at, min(ends, default=None), said.named)
 
-    def _of(self, fragments: Mapping[Key, Fragment]) -> tuple[Fact, ...]:
-        """The facts of fragments; read once while these are as they are."""
+    def _of(self, fragments: Mapping[Key, Fragment]) -> _Said:
+        """What fragments say; read once while these are as they are."""
         key = _quads(fragments)
         if key not in self._told:
-            self._told[key] = tuple(self._facts(quads_of(fragments.values())))
+            quads = quads_of(fragments.values())
+            named = named_of(quads, self._style) if self._names else ()
+            self._told[key] = _Said(tuple(facts_of(quads, self._style)), tuple(named))
         return self._told[key]
 
 

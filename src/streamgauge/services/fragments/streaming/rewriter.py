@@ -1,8 +1,9 @@
 """The rewriter: a query's static and dynamic parts, for any query (Taelman et al., ESWC 2016, 6.2).
 
 What is joined at the bottom of a query is split: triple patterns and whole groups whose facts are all static make the
-static part, the rest the dynamic one. What stands above the join (OPTIONAL, MINUS, BIND, aggregates ...) is applied to
-the rows of both; its own patterns are read with the dynamic part, as are groups with patterns of both kinds.
+static part, the rest the dynamic one, GRAPH with it. What stands above the join (OPTIONAL, MINUS, BIND, aggregates ...)
+is applied to the rows of both; its own patterns are read with the dynamic part, as are groups with patterns of both
+kinds.
 """
 
 from collections.abc import Callable, Collection
@@ -15,6 +16,7 @@ from streamgauge.compute.changes.normal import Normaliser, leaf, operands
 from streamgauge.model import algebra as al
 from streamgauge.query.rebuild import every_pattern
 from streamgauge.services.fragments.streaming.demand import demand
+from streamgauge.services.fragments.streaming.graphs import asks_graphs
 
 IsStatic: TypeAlias = Callable[[al.TriplePattern], bool]
 
@@ -73,6 +75,9 @@ def _sorted(core: al.Pattern, static: IsStatic) -> tuple[list[al.Pattern], list[
     still: list[al.Pattern] = []
     moving: list[al.Pattern] = []
     for part in operands(core):
+        if asks_graphs(part):
+            moving.append(part)
+            continue
         found = leaf(part)
         if found is None or found.repeated is not None:
             (still if _is_still(part, static) else moving).append(part)

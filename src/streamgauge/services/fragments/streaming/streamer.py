@@ -21,8 +21,9 @@ from streamgauge.services.fragments.fetching.contract import Source
 from streamgauge.services.fragments.fetching.together import together
 from streamgauge.services.fragments.streaming.asked import Asked, Ordered
 from streamgauge.services.fragments.streaming.demand import demand
-from streamgauge.services.fragments.streaming.evaluating import Local, joined, rows_of
-from streamgauge.services.fragments.streaming.forms import matches
+from streamgauge.services.fragments.streaming.evaluating import Local, Named, joined, rows_of
+from streamgauge.services.fragments.streaming.forms import matches, where
+from streamgauge.services.fragments.streaming.graphs import named
 from streamgauge.services.fragments.streaming.materialiser import materialised
 from streamgauge.services.fragments.streaming.plan import Polled, first_of
 from streamgauge.services.fragments.streaming.reading import Reader, Rounds
@@ -77,7 +78,7 @@ class Streamer:
         parts = await self._rewritten()
         reads = await parts.reader.read()
         holding = {fact.triple for read in reads for fact in read.facts if fact.holds(read.at)}
-        bag = await self._around(parts, holding)
+        bag = await self._around(parts, holding, named(reads))
         timed = any(not fact.static for read in reads for fact in read.facts)
         return Polled(
             bag if self._ordered is None else self._ordered.answer(bag),
@@ -87,15 +88,15 @@ class Streamer:
             timed and not holding,
         )
 
-    async def _around(self, parts: _Rewritten, holding: Collection[Triple]) -> Bag:
+    async def _around(self, parts: _Rewritten, holding: Collection[Triple], named: Named) -> Bag:
         """The answer: the dynamic rows joined with their static answers, and what the query does above that."""
         names = tuple(map(_name, al.pattern_variables(parts.split.dynamic)))
-        rows = parts.dynamic.answer(holding)
+        rows = parts.dynamic.answer(holding, named)
         if parts.split.static is not None:
             rows = await self._joined(parts, names, rows)
             names = tuple(dict.fromkeys((*names, *map(_name, al.pattern_variables(parts.split.static)))))
         inline = al.Values(tuple(map(al.Var, names)), tuple(row for row, many in rows.items() for _ in range(many)))
-        return Local(with_pattern(self.asked.kept, parts.split.around(inline))).answer(holding)
+        return Local(with_pattern(self.asked.kept, parts.split.around(inline))).answer(holding, named)
 
     async def _joined(self, parts: _Rewritten, names: Row, rows: Bag) -> Bag:
         """Each dynamic row with the answer of its materialised static query."""
@@ -121,7 +122,7 @@ class Streamer:
         """The answer of a materialised static query, and until when it may be used (own clock, ms)."""
         assert parts.static is not None
         given: dict[al.Var, Term] = {var: term for var, term in zip(parts.shared, key, strict=True) if term is not None}
-        reader = Reader(self.sources, None, materialised(parts.static, given), self.web, self.settled)
+        reader = Reader(self.sources, where(self.style), materialised(parts.static, given), self.web, self.settled)
         reads = await reader.read({var: frozenset((term,)) for var, term in given.items()})
         triples = {fact.triple for read in reads for fact in read.facts}
         until = first_of(self.sources, [read.until for read in reads], self.web)
@@ -155,7 +156,7 @@ class Streamer:
         wanted = demand(pattern)
         reads = await Reader(self.sources, self.style, wanted, self.web, self.settled).read()
         facts = [fact for read in reads for fact in read.facts]
-        known = {each.pattern: _still(each.pattern, facts) for each in wanted}
+        known = {each.pattern: _still(each.pattern, facts) for each in wanted if each.graph is None}
         return split(pattern, lambda triple: known.get(triple, False))
 
 
