@@ -11,7 +11,7 @@ from threading import Barrier
 
 import pytest
 
-from streamgauge.wire.making import keep_first, making, put
+from streamgauge.wire.making import keep_first, making, put, share
 
 
 def fill(place: Path, name: str) -> None:
@@ -94,3 +94,16 @@ def test_what_a_killed_process_left_goes_and_what_a_running_one_makes_stays(tmp_
         with making(tmp_path / "made"):
             assert list(tmp_path.iterdir()) == [running]
     assert str(os.getpid()) in running.name
+
+
+@pytest.mark.parametrize("failing", [False, True])
+def test_a_file_is_shared_or_copied_where_it_cannot_be(tmp_path, monkeypatch, failing):
+    def refuse(source, target):
+        raise OSError(errno.EXDEV, "another file system")
+
+    if failing:
+        monkeypatch.setattr(os, "link", refuse)
+    (tmp_path / "one").write_text("facts")
+    share(tmp_path / "one", tmp_path / "two")
+    assert (tmp_path / "two").read_text() == "facts"
+    assert (tmp_path / "two").samefile(tmp_path / "one") is not failing

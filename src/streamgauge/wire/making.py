@@ -34,6 +34,14 @@ def making(target: Path) -> Iterator[Path]:
         _remove(place)
 
 
+def share(file: Path, target: Path) -> None:
+    """The same file at another place, without a second copy where the file system can share it."""
+    try:
+        os.link(file, target)
+    except OSError:
+        shutil.copy2(file, target)
+
+
 def keep_first(place: Path, target: Path) -> None:
     """What was made is ``target`` from now on, unless another process was first: then that is kept."""
     try:

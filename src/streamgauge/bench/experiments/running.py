@@ -3,8 +3,6 @@
 import gc
 import hashlib
 import json
-import os
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -29,7 +27,7 @@ from streamgauge.query import parse
 from streamgauge.semantics.due import refuse_clock
 from streamgauge.semantics.order import origins
 from streamgauge.wire.formats import read_stream
-from streamgauge.wire.making import keep_first, making, put
+from streamgauge.wire.making import keep_first, making, put, share
 from streamgauge.wire.run import RunError, read_run, write_run
 from streamgauge.wire.stream import files, write
 from streamgauge.wire.verdict import read_verdict, write_verdict
@@ -274,7 +272,4 @@ def link(source: Path, target: Path) -> None:
     """The same files in another folder, without a second copy where the file system can share them."""
     target.mkdir(parents=True)
     for file in files(source):
-        try:
-            os.link(file, target / file.name)
-        except OSError:
-            shutil.copy2(file, target / file.name)
+        share(file, target / file.name)

@@ -1,6 +1,5 @@
 """A recording analysed, its channels judged by the common oracle: continuous queries over landmark facts."""
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +12,7 @@ from streamgauge.bench.sepbm.configuration import Stored
 from streamgauge.bench.sepbm.contract import Due, Recording
 from streamgauge.model.verdict import Judgement, Verdict
 from streamgauge.query import parse
+from streamgauge.wire.making import share
 from streamgauge.wire.run import RunError, read_run
 from streamgauge.wire.verdict import read_verdict, write_verdict
 
@@ -106,4 +106,4 @@ def _facts(folder: Path, configuration: Stored, recording: Recording, judging: J
         return
     if not (configuration.folder / recorded.FACTS).exists():
         recorded.write_facts(configuration.folder, history(judging.spark(), configuration))
-    os.link(configuration.folder / recorded.FACTS, folder / recorded.FACTS)
+    share(configuration.folder / recorded.FACTS, folder / recorded.FACTS)
