@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from streamgauge.bench.experiments.experiment import ExperimentError
+from streamgauge.bench.judging.judge import Means, judge_run
 from streamgauge.bench.judging.oracle import unknown
 from streamgauge.bench.rules.yabench_lines import parse as line
 from streamgauge.model.verdict import Judgement, Verdict, WindowVerdict
@@ -17,7 +18,9 @@ from streamgauge.report.reproduce.yabench_real import Found, reproduction
 from streamgauge.report.reproduce.yabench_runs import Doer, Done, Kept, Outcome, available, do, moved_on, outcome
 from streamgauge.report.reproduce.yabench_trials import OUR_STATION, THEIR_STATION, Side, experiment, sides, trials
 from streamgauge.semantics.profiles import RSPQL
-from tests.bench.runs import right_run
+from streamgauge.wire.stream import write
+from tests.bench.runs import TEXT, right_run
+from tests.notation import stream
 
 CSPARQL = Side("csparql", "csparql-0.9.7-wall", "csparql")
 LIVE = Side("live", "yabench", "csparql")
@@ -107,6 +110,20 @@ def test_a_cell_of_table_1(tmp_path):
     assert (
         outcome(run, replace(unknown(run, "why"), windows=(window(0, "a"), window(1))), tmp_path, None) is Outcome.WRONG
     )
+
+
+@pytest.mark.parametrize(
+    ("engine", "window", "cell"),
+    [("csparql", (5, 1), Outcome.WRONG), ("csparql", (5, 5), Outcome.RIGHT), ("live", (5, 1), Outcome.RIGHT)],
+)
+def test_a_published_engine_has_no_window_before_the_first_full_one(tmp_path, engine, window, cell):
+    run = right_run(replace(RSPQL, partial_head=True), window=window)
+    run = replace(run, header=replace(run.header, engine=engine))
+    write(stream(TEXT), tmp_path / "part-0.parquet")
+    means = Means(lambda: pytest.fail("the definition may judge this"))
+    verdict = judge_run(run, tmp_path, means)
+    assert verdict.judgement is Judgement.RIGHT
+    assert outcome(run, verdict, tmp_path, means) is cell
 
 
 def kept(*texts, judgement=Judgement.RIGHT, memory=60.0, **more):

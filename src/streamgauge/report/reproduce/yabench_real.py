@@ -147,7 +147,8 @@ def _csrbench(found: Found) -> Iterator[Section]:
     sentences = (
         f"The stream is {stream}. A cell is what most runs give. ✓: right under the engine's own clock, or the "
         "stream's; ✓ *: right, but as a rule some rows are in the next window (every missing row is surplus in the "
-        "first later window that does not overlap, and no other row is surplus); ✗: wrong.",
+        "first later window that does not overlap, and no other row is surplus); ✗: wrong. Of the published engines, "
+        "one that reports windows that close should report CSRBench's: none before the first full one.",
     )
     columns = ("query", "engine", "published", "ours", "runs")
     yield Section("table-1", "Table 1: CSRBench's queries", sentences, (Table("Table 1", columns, lines),))
