@@ -8,6 +8,7 @@ import pytest
 from streamgauge.bench.certifying.asking import Scale, asked, text
 from streamgauge.bench.certifying.cases import OWN, CaseError, load, read
 from streamgauge.bench.certifying.features import features
+from streamgauge.model.query import Window
 from streamgauge.model.semantics import R2S, Borders, Clock, EmptyAggregate, Report, Tick
 from streamgauge.query import parse
 from streamgauge.semantics.profiles import PROFILES
@@ -116,7 +117,9 @@ def test_a_unit_is_what_engine_and_semantics_need():
         arrival = task.semantics.clock is not Clock.APPLICATION
         assert task.factor == (1.0 if arrival else None)
         assert task.case.query.window.slide % task.semantics.time_unit == 0
-        assert not arrival or task.case.query.window.size % 250 == 0
+        assert not arrival or task.case.stream[0].time % 250 == 0
+    assert of["csparql-0.9.7-wall"].case.query.window == Window(2000, 1000)
+    assert of["cqels-1.x"].case.query.window == Window(2250, 1250)
 
 
 def test_scaled_times_are_all_of_them():

@@ -2,6 +2,7 @@
 
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,9 @@ import pytest
 from streamgauge.bench.certifying.asking import Asked, Scale, asked
 from streamgauge.bench.certifying.cases import load
 from streamgauge.bench.certifying.finding import NONE_FITS, contradicted, findings
-from streamgauge.bench.certifying.running import Kind, Subject, certify, engine
+from streamgauge.bench.certifying.running import TRIES, Kind, Subject, certify, engine, in_time
 from streamgauge.engines import EngineError
+from streamgauge.model.run import Fed, Run, RunHeader
 
 MINIMAL = Path(__file__).resolve().parents[3] / "examples" / "engines" / "minimal.py"
 TASKS = {task.name: task for task in asked(load(), ("rspql",), Scale())}
@@ -112,3 +114,31 @@ def test_an_engine_that_there_is_not_is_named():
     with pytest.raises(EngineError, match="there is no engine 'dead'"):
         engine("dead")
     assert engine("live").evaluator == "changes"
+
+
+class LateTasks:
+    """Hands the element of one run after the other over so many ms late."""
+
+    def __init__(self, *late: int) -> None:
+        self.late = list(late)
+
+    def record(self, header: RunHeader, _stream, _task) -> Run:
+        return Run(header, (), (Fed(0, 0, 0, self.late.pop(0) * 1_000_000), Fed(-1, 0, 0, 10**12)))
+
+
+@pytest.mark.parametrize(
+    ("slack", "late", "left"),
+    [
+        (100, (100, 0), 1),
+        (100, (101, 5, 0), 1),
+        (100, (300, 200, 101, 0), 1),
+        (None, (300, 0), 1),
+    ],
+)
+def test_a_task_whose_elements_came_too_late_is_done_again_a_few_times(slack, late, left):
+    case, tasks = HALF_OPEN.case, LateTasks(*late)
+    header = RunHeader("late", case.query, "", "rspql", HALF_OPEN.semantics, case.advance, 0)
+    run = in_time(tasks, header, replace(HALF_OPEN, slack=slack))
+    assert len(tasks.late) == left
+    assert run.fed[0].handed == late[-1 - left] * 1_000_000
+    assert len(late) - left <= TRIES

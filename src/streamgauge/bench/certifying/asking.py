@@ -32,12 +32,16 @@ class Scale:
 
 @dataclass(frozen=True)
 class Asked:
-    """A case under one semantics, on a scale: ``name`` tells it from all others; ``factor`` is the run's pace."""
+    """A case under one semantics, on a scale: ``name`` tells it from all others; ``factor`` is the run's pace.
+
+    Elements that are handed over later than ``slack`` (ms) may come out on the other side of a border.
+    """
 
     name: str
     case: Case
     semantics: Semantics
     factor: float | None
+    slack: int | None = None
 
     @property
     def profile(self) -> str:
@@ -78,7 +82,10 @@ def _meaning(case: Case, semantics: Semantics) -> bool:
 
 
 def _scaled(case: Case, semantics: Semantics, scale: Scale) -> Asked:
-    """The case with as many ms for each of its units as engine and semantics need."""
+    """The case with as many ms for each of its units as engine and semantics need.
+
+    No arrival can be had exactly on a border, so on arrival time windows are half a unit longer.
+    """
     arrival = semantics.clock is not Clock.APPLICATION
     base = lcm(scale.unit, scale.pace) if arrival else scale.unit
     name = f"{case.name} @ {semantics.name}"
@@ -87,7 +94,11 @@ def _scaled(case: Case, semantics: Semantics, scale: Scale) -> Asked:
         return Asked(name, own, own.semantics, 1.0 if arrival else None)
     unit = lcm(base, semantics.time_unit)
     lateness = None if semantics.lateness is None else semantics.lateness * unit
-    return Asked(name, case.scaled(unit), replace(semantics, lateness=lateness), 1.0 if arrival else None)
+    declared, scaled, slack = replace(semantics, lateness=lateness), case.scaled(unit), None
+    if semantics.clock is Clock.ARRIVAL:
+        slack = unit // 2
+        scaled = scaled.widened(slack)
+    return Asked(name, scaled, declared, 1.0 if arrival else None, slack)
 
 
 @cache

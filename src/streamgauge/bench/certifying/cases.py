@@ -65,12 +65,24 @@ class Case:
         query = replace(self.query, windows=windows)
         return replace(self, query=query, semantics=semantics, stream=stream, advance=self.advance * unit, expected=())
 
+    def widened(self, by: int) -> "Case":
+        """The same case with time-based windows whose size and slide are longer (ms); stated answers are left out."""
+        windows = tuple(_widened(each, by) for each in self.query.windows)
+        return replace(self, query=replace(self.query, windows=windows), expected=())
+
 
 def _scaled(seen: StreamWindow, unit: int) -> StreamWindow:
     window = seen.window
     if window.kind == "count":
         return seen
     return replace(seen, window=Window(window.size * unit, window.slide * unit, window.kind))
+
+
+def _widened(seen: StreamWindow, by: int) -> StreamWindow:
+    window = seen.window
+    if window.kind != "time":
+        return seen
+    return replace(seen, window=Window(window.size + by, window.slide + by))
 
 
 def _later(element: StreamElement, unit: int) -> StreamElement:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from streamgauge.bench.certifying.asking import Asked, Scale, text
 from streamgauge.bench.expected.reports import definition
+from streamgauge.bench.judging.clock import feeder_lateness
 from streamgauge.bench.judging.judge import Means, first_time, judge_run
 from streamgauge.bench.judging.oracle import Rules, check
 from streamgauge.bench.recording.observed import Limits
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 
 LIMITS = Limits(seconds=120.0, output=1 << 24)
 """What one task may take and write."""
+
+TRIES = 3
+"""How often a task is done at most when its elements were handed over too late."""
 
 Refuse = Callable[[ContinuousQuery, Semantics], str | None]
 
@@ -145,13 +149,22 @@ def _outcome(subject: Subject, asked: Asked, tasks: Tasks, judge: _Judge) -> Out
         factor=asked.factor,
     )
     try:
-        run = tasks.record(header, case.stream, task_of(header))
+        run = in_time(tasks, header, asked)
     except TaskRefusedError as error:
         return Outcome(asked, Kind.REFUSED, str(error))
     verdict = judge.verdict(run, asked)
     if verdict.judgement is Judgement.RIGHT:
         return Outcome(asked, Kind.PASSED, run=run)
     return Outcome(asked, Kind.WRONG, _what(run, verdict), run)
+
+
+def in_time(tasks: Tasks, header: RunHeader, asked: Asked) -> Run:
+    """The run; the last of a few when the machine did not hand over in time what comes by the wall clock."""
+    for _ in range(TRIES):
+        run = tasks.record(header, asked.case.stream, task_of(header))
+        if asked.slack is None or feeder_lateness(run)[1] <= asked.slack:
+            break
+    return run
 
 
 def _what(run: Run, verdict: Verdict) -> str:

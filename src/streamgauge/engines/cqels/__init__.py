@@ -15,6 +15,7 @@ from streamgauge.wire.jvm import JvmError, jars, java_command
 
 DIALECT = "cqels"
 PROFILES = ("cqels-1.x",)
+PACE_MS_PER_UNIT = 300
 _TAKEN = (*PROFILES, "cqels-1.x-yabench")
 HOME = "STREAMGAUGE_CQELS_HOME"
 HOW = (
