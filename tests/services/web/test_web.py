@@ -1,13 +1,17 @@
 """What all faces share: tokens where others can reach a service, rates, events, metrics."""
 
 import asyncio
+import gc
 from threading import Thread
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamgauge.services.broker.limits import Limits
+from streamgauge.services.web.answers import Answers, End, Numbered
 from streamgauge.services.web.events import EventError, Signal, event, last_event
+from streamgauge.services.web.following import PIECE, as_events
 from streamgauge.services.web.metrics import Metric, exposition
 from streamgauge.services.web.rates import Rate
 from streamgauge.services.web.tokens import TokenError, check_tokens
@@ -78,3 +82,42 @@ def test_metrics_escape_their_labels():
     assert exposition([metric]) == (
         '# HELP m_total What.\n# TYPE m_total counter\nm_total{stream="a\\"b\\\\c\\nd"} 3\nm_total 2.5\n'
     )
+
+
+class Taken:
+    """A place where lines of these sizes have come, and no more will."""
+
+    missed = 0
+    over = End("all is said")
+
+    def __init__(self, sizes):
+        self._lines = [Numbered(number, b"x" * size, size) for number, size in enumerate(sizes, 1)]
+
+    def take(self):
+        return self._lines
+
+    def close(self):
+        """Nothing is held."""
+
+
+async def pieces(sizes):
+    return [each async for each in as_events(Taken(sizes), lambda each: each.line, Signal())]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "sent"), [([], 0), ([10, 20, 30], 1), ([PIECE, 1, 1], 2), ([1, PIECE, 1, PIECE], 2), ([PIECE] * 3, 3)]
+)
+def test_what_comes_together_is_sent_in_few_pieces(sizes, sent):
+    found = asyncio.run(pieces(sizes))
+    assert len(found) == sent + 1
+    whole = b"".join(event(b"x" * size, number) for number, size in enumerate(sizes, 1))
+    assert b"".join(found) == whole + event(b'{"over": "all is said"}', kind="over")
+
+
+def test_the_collector_does_not_look_at_answers_that_are_kept():
+    answers = Answers(Limits())
+    for number in range(10):
+        answers.add(b"line", number)
+    gc.collect()
+    assert len(answers.subscribe(0, lambda: None).take()) == 10
+    assert not any(isinstance(each, Numbered) for each in gc.get_objects())

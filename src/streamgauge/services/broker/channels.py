@@ -118,7 +118,9 @@ class Subscribed:
     def take(self) -> list[Notification]:
         """What has come since the last take, in order."""
         name, start, last = self.channel.name, self.channel.start, self._last
-        return [Notification(name, number - start, *entry) for number, entry, _ in self._inner.take() if number <= last]
+        return [
+            _notification(name, each.number - start, each.line) for each in self._inner.take() if each.number <= last
+        ]
 
     def acknowledge(self, number: int) -> None:
         """Notifications up to a number need not come again."""
@@ -134,3 +136,7 @@ class Subscribed:
         """Leave; a subscriber that comes back by the same name goes on after what it acknowledged."""
         self._inner.close()
         self.channel.connected.discard(self)
+
+
+def _notification(channel: str, number: int, entry: Entry) -> Notification:
+    return Notification(channel, number, entry.causes, entry.added, entry.removed, entry.at, entry.size)

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple, Protocol
 
+import msgspec
+
 from streamgauge.model.algebra import QueryForm
 from streamgauge.model.terms import Row, Term, Triple
 
@@ -42,8 +44,11 @@ class Failures(NamedTuple):
     ended: Mapping[str, str]
 
 
-class Entry(NamedTuple):
-    """What the notification of a change says in every channel that asks for the answer; as in Notification."""
+class Entry(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """What the notification of a change says in every channel that asks for the answer; as in Notification.
+
+    Many are kept, and none is in a cycle: the collector of garbage does not look at them.
+    """
 
     causes: tuple[int, ...]
     added: tuple[Row, ...]

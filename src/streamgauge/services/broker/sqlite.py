@@ -4,13 +4,14 @@ SQLite, because what one publication changes (facts, notifications, its key) mus
 point must leave that state or the one before, and it is proven for that; docs/broker.md says what it costs.
 """
 
-import json
 import sqlite3
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from streamgauge.model.terms import Row, Triple
+import msgspec
+
+from streamgauge.model.terms import Triple
 from streamgauge.services.broker.contract import Entry
 from streamgauge.services.broker.journal import Accepted, Kept, Opened, Subscriber
 
@@ -171,13 +172,7 @@ class _Transaction:
 
 
 def _body(entry: Entry) -> str:
-    return json.dumps(entry, ensure_ascii=False, separators=(",", ":"))
+    return msgspec.json.encode(entry).decode()
 
 
-def _entry(body: str) -> Entry:
-    causes, added, removed, at, size = json.loads(body)
-    return Entry(tuple(causes), _rows(added), _rows(removed), at, size)
-
-
-def _rows(rows: Iterable[list[str | None]]) -> tuple[Row, ...]:
-    return tuple(map(tuple, rows))
+_entry = msgspec.json.Decoder(Entry).decode

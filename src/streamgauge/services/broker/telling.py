@@ -1,10 +1,11 @@
 """Notifications as JSON: made once, however many are told."""
 
-import json
 from collections import OrderedDict
 from threading import Lock
 from typing import Any, Final, TypeAlias
 from urllib.parse import quote
+
+import msgspec
 
 from streamgauge.services.broker.channels import Channel
 from streamgauge.services.broker.contract import Notification
@@ -47,7 +48,7 @@ class Telling:
         key = channel.name, notification.number, notification.at
         text = self._texts.get(key)
         if text is None:
-            text = json.dumps(told(notification, channel.variables), ensure_ascii=False, separators=(",", ":")).encode()
+            text = msgspec.json.encode(told(notification, channel.variables))
             if notification.size <= _LARGEST:
                 self._keep(key, text)
         return text

@@ -4,7 +4,9 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
-from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
+from typing import Generic, Literal, Protocol, TypeVar
+
+import msgspec
 
 Line = TypeVar("Line")
 """What one answer is: a line of JSON where nothing else is said."""
@@ -29,8 +31,8 @@ class Bounds(Protocol):
         ...
 
 
-class Numbered(NamedTuple, Generic[Line]):
-    """An answer with its number, from 1, and its size in bytes."""
+class Numbered(msgspec.Struct, Generic[Line], frozen=True, gc=False):
+    """An answer with its number, from 1, and its size in bytes; the collector of garbage does not look at it."""
 
     number: int
     line: Line

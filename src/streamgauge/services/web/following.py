@@ -2,8 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from typing import Final, Protocol, TypeVar
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
@@ -12,6 +12,9 @@ from streamgauge.services.web.answers import End
 
 CODES = {"over": 1000, "error": 1011}
 """How a WebSocket is closed (RFC 6455, 7.4.1)."""
+
+PIECE: Final = 64 * 2**10
+"""Bytes of events above which no more are sent at once."""
 
 
 class Countable(Protocol):
@@ -56,8 +59,8 @@ async def as_events(place: Place[Sent], line: Callable[[Sent], bytes], signal: e
             yield events.event(json.dumps({"missed": missed}).encode(), kind="missed")
         while True:
             over = place.over
-            for each in place.take():
-                yield events.event(line(each), each.number)
+            for piece in _together(events.event(line(each), each.number) for each in place.take()):
+                yield piece
             if over:
                 yield events.event(json.dumps({over.kind: over.why}).encode(), kind=over.kind)
                 return
@@ -65,6 +68,21 @@ async def as_events(place: Place[Sent], line: Callable[[Sent], bytes], signal: e
                 yield events.BEAT
     finally:
         place.close()
+
+
+def _together(said: Iterable[bytes]) -> Iterator[bytes]:
+    """What is to be said at once, in few pieces: sending one costs more than making it."""
+    waiting: list[bytes] = []
+    size = 0
+    for each in said:
+        waiting.append(each)
+        size += len(each)
+        if size >= PIECE:
+            yield b"".join(waiting)
+            waiting.clear()
+            size = 0
+    if waiting:
+        yield b"".join(waiting)
 
 
 async def converse(
