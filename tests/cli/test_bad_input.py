@@ -173,3 +173,13 @@ def test_no_java_is_a_sentence(here, command, monkeypatch):
     code, _, err = command("generate", "weather", "--out", here / "out")
     assert code == 2
     assert "Spark needs Java 17" in err
+
+
+def test_too_little_memory_is_a_sentence(here, command, monkeypatch):
+    def fail(*_given, **_named):
+        raise RuntimeError("Job aborted: java.lang.OutOfMemoryError: Java heap space")
+
+    monkeypatch.setattr("streamgauge.cli.data.spark", fail)
+    code, _, err = command("generate", "weather", "--out", here / "out")
+    assert code == 2
+    assert "SPARK_DRIVER_MEMORY" in err

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 GRAPH: Final = "ntriples"
 _EXTENTS: Final[dict[str, Extent]] = {"rules": "named", "full": "full"}
-_ROWS = 250_000
-"""Lines that one task sorts, about, where there are many."""
 
 
 def read_axioms(workload: Workload, closure: str | None, ontology: Path | None, format_: str) -> Rules | None:
@@ -42,26 +40,25 @@ def read_axioms(workload: Workload, closure: str | None, ontology: Path | None, 
         raise FormatError(f"{file}: {error}") from error
 
 
-def graph(table: DataFrame) -> DataFrame:
-    """The triples of a stream as sorted lines, each once."""
-    from streamgauge.compute.spark.lines import LINE
+def write_graph(table: DataFrame, rules: Rules | None, out: Path, console: Console) -> None:
+    """The triples of a stream as sorted lines, each once; with rules also what follows, and how far it is."""
+    from streamgauge.compute.spark.lines import LINE, write_lines
 
-    return table.selectExpr(LINE).distinct().sort("line")
+    if rules is None:
+        write_lines(table.selectExpr(LINE).distinct(), out)
+        return
+    found = _closed(table, rules, console).selectExpr(LINE)
+    write_lines(found, out, lambda count: console.print(f"{count:,} triples with what follows from them"))
 
 
-def closed(table: DataFrame, rules: Rules, console: Console) -> DataFrame:
-    """The triples of a stream and what follows from them as sorted lines; says how far it is."""
+def _closed(table: DataFrame, rules: Rules, console: Console) -> DataFrame:
     from pyspark import StorageLevel
 
     from streamgauge.compute.spark.entailment import entailed
-    from streamgauge.compute.spark.lines import LINE
 
     def tell(number: int, new: int) -> None:
         console.print(f"round {number}: {new:,} facts that may bring more")
 
     stated = table.selectExpr("subject", "predicate", "object", "0 lo", "0 hi").persist(StorageLevel.DISK_ONLY)
     console.print(f"{stated.count():,} statements")
-    lines = entailed(table.sparkSession, stated, rules, tell).selectExpr(LINE).persist(StorageLevel.DISK_ONLY)
-    count = lines.count()
-    console.print(f"{count:,} triples with what follows from them")
-    return lines.repartitionByRange(1 + count // _ROWS, "line").sortWithinPartitions("line")
+    return entailed(table.sparkSession, stated, rules, tell)

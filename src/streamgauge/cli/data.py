@@ -11,7 +11,7 @@ from rich.table import Table
 
 from streamgauge import workloads as registry
 from streamgauge.cli.annotated import styles, write
-from streamgauge.cli.closing import GRAPH, closed, graph, read_axioms
+from streamgauge.cli.closing import GRAPH, read_axioms, write_graph
 from streamgauge.cli.spark import spark
 from streamgauge.model.terms import Triple
 from streamgauge.services.fragments.annotations import UnknownMethodError
@@ -69,9 +69,7 @@ def generate(
             table.write.mode("error").parquet(str(out))
             return
         if wanted is None and format == GRAPH:
-            from streamgauge.compute.spark.lines import write_lines
-
-            write_lines(graph(table) if rules is None else closed(table, rules, console), out)
+            write_graph(table, rules, out, console)
             return
         found = elements(table.orderBy("sequence", "position").toArrow())
         if wanted is None:

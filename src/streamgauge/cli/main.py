@@ -77,6 +77,8 @@ BAD_INPUT = (
 )
 """What a user can put right: printed as its sentence, without a stack trace."""
 
+_NO_ROOM = "java.lang.OutOfMemoryError"
+
 app = typer.Typer(
     name="streamgauge",
     help="Answer, judge and measure continuous queries over RDF.",
@@ -113,6 +115,10 @@ def main() -> None:
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         sys.exit(_say(f"{where}{error.strerror or error}"))
+    except Exception as error:
+        if _NO_ROOM not in str(error):
+            raise
+        sys.exit(_say("Spark has not enough memory for this: give it more, as by SPARK_DRIVER_MEMORY=8g, or ask less"))
 
 
 def _say(sentence: str) -> int:

@@ -75,6 +75,11 @@ class _Apart:
         spans = frame.agg(fn.min("lo").alias("lo"), fn.max("hi").alias("hi"), fn.max("known").alias("known"))
         return spans.select(*self.keys, "lo", "hi", (fn.col("known") < fn.col("hi") - fn.col("lo")).alias("fresh"))
 
+    def settled(self, frame: DataFrame) -> DataFrame:
+        """The frame computed; many facts leave the memory to sorting, as what is kept lives as long as the closure."""
+        level = StorageLevel.DISK_ONLY if self.tasks > 1 else StorageLevel.MEMORY_AND_DISK
+        return frame.localCheckpoint(eager=True, storageLevel=level)
+
     def _dealt(self, frame: DataFrame) -> DataFrame:
         return frame.repartition(self.tasks, *self.keys) if self.tasks > 1 else frame
 
@@ -96,10 +101,10 @@ class _Joins:
 
 def _rounds(spark: SparkSession, base: DataFrame, joins: _Joins, apart: _Apart, tell: Tell | None) -> DataFrame:
     """All that joins derive of the base, and the base; each round follows only what the one before it found."""
-    known, new, number = _settled(apart.once(base)), None, 0
+    known, new, number = apart.settled(apart.once(base)), None, 0
     while True:
         number += 1
-        grown = _settled(apart.grown(known, joins.found(spark, known, new)))
+        grown = apart.settled(apart.grown(known, joins.found(spark, known, new)))
         new = joins.wanted.among(grown.filter("fresh").drop("fresh"))
         known = grown.drop("fresh")
         count = new.count()
@@ -107,10 +112,6 @@ def _rounds(spark: SparkSession, base: DataFrame, joins: _Joins, apart: _Apart, 
             tell(number, count)
         if not count:
             return known
-
-
-def _settled(frame: DataFrame) -> DataFrame:
-    return frame.localCheckpoint(eager=True, storageLevel=StorageLevel.MEMORY_AND_DISK)
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ def session(
 ) -> SparkSession:
     """The Spark session: ``master`` (default ``local[*]``), or Spark Connect when ``SPARK_REMOTE`` is set.
 
+    ``SPARK_DRIVER_MEMORY`` goes before ``memory``.
     Raises JavaMissingError with the sentence to print when a local JVM is needed and missing.
     """
     remote = os.environ.get("SPARK_REMOTE")
@@ -59,7 +60,7 @@ def session(
 
 def _settings(memory: str, shuffle: int) -> dict[str, str]:
     return {
-        "spark.driver.memory": memory,
+        "spark.driver.memory": os.environ.get("SPARK_DRIVER_MEMORY", memory),
         "spark.sql.shuffle.partitions": str(shuffle),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
