@@ -12,8 +12,8 @@ from streamgauge.services.fragments.fetching.sources import open_source
 from streamgauge.services.fragments.fetching.web import Web
 from streamgauge.services.fragments.quads import QuadPattern
 from streamgauge.services.fragments.streaming.asked import RefusedQueryError
-from streamgauge.services.fragments.streaming.events import Event, Failed, Fresh
-from streamgauge.services.fragments.streaming.watching import UnknownPlanError, watch
+from streamgauge.services.fragments.streaming.events import Event, Failed, Fresh, Listening, Polling
+from streamgauge.services.fragments.streaming.watching import UnknownPlanError, UnpushedPlanError, watch
 from streamgauge.services.fragments.style import VOCABULARIES, Border, Label, Style
 
 __all__ = [
@@ -24,11 +24,14 @@ __all__ = [
     "Fresh",
     "Label",
     "Limits",
+    "Listening",
+    "Polling",
     "QuadPattern",
     "RefusedQueryError",
     "SourceError",
     "Style",
     "UnknownPlanError",
+    "UnpushedPlanError",
     "Var",
     "Web",
     "guarded_client",

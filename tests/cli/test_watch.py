@@ -9,6 +9,7 @@ import time
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
+import httpx
 import pytest
 from rich.console import Console
 
@@ -31,7 +32,9 @@ def served(folder):
         f'<{t}a> <{t}delay> "1" <{t}g> .\n<{t}g> <http://example.org/temporal#expiration> "{ends}"^^<{stamp}> .\n'
         f'<{t}b> <{t}delay> "2" .\n'
     )
+    (folder / "tokens").write_text("a-secret-of-the-tests\n")
     words = [*RUN, "fragments", "serve", str(folder / "trains.nq"), "--port", "0"]
+    words += ["--token-file", str(folder / "tokens")]
     server = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
     try:
         yield next(found[0] for line in server.stderr if (found := re.search(r"http://[0-9.:]+", line))) + "/trains"
@@ -54,6 +57,28 @@ def test_json_lines_where_nobody_looks(tmp_path, query):
     assert {row[1] for row in answer.added} == {'"1"', '"2"'}
     assert abs(answer.instant / 1000 - time.time()) < 60
     assert done.stderr == b""
+
+
+def test_what_a_server_sends_is_shown_as_it_comes(tmp_path, query):
+    with served(tmp_path) as address:
+        words = [*RUN, "watch", query, address, "--push"]
+        watching = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert decode_answer(watching.stdout.readline()).added
+        assert b"listening" in watching.stderr.readline()
+        head = {"authorization": "Bearer a-secret-of-the-tests", "content-type": "text/turtle"}
+        new = '<http://example.org/train#c> <http://example.org/train#delay> "3" .'
+        httpx.post(address, content=new, headers=head).raise_for_status()
+        answer = decode_answer(watching.stdout.readline())
+        watching.send_signal(signal.SIGINT)
+        watching.communicate(timeout=30)
+    assert {row[1] for row in answer.added} == {'"3"'}
+    assert not answer.removed
+
+
+def test_push_with_a_plan_that_polls_is_refused(query, command):
+    said = command("watch", query, "http://127.0.0.1:9/trains", "--push", "--plan", "streamer")
+    assert said.code == 2
+    assert "leave one out" in " ".join(said.err.replace("│", " ").split())
 
 
 def test_control_c_leaves_in_order(tmp_path, query):

@@ -24,11 +24,11 @@ from streamgauge.query.prologue import read_prologue
 from streamgauge.query.tokens import tokens
 from streamgauge.services.fragments.annotations import method
 from streamgauge.services.fragments.streaming.asked import asked
-from streamgauge.services.fragments.streaming.events import Event, Failed, Fresh
+from streamgauge.services.fragments.streaming.events import Event, Failed, Fresh, Listening, Polling
 from streamgauge.services.fragments.streaming.following import Sends
 from streamgauge.services.fragments.streaming.streamer import Caching
 from streamgauge.services.fragments.streaming.timing import Timing
-from streamgauge.services.fragments.streaming.watching import PLANS, Terms, follow
+from streamgauge.services.fragments.streaming.watching import PLANS, Hears, Terms, UnpushedPlanError, follow
 from streamgauge.services.fragments.style import VOCABULARIES, Border, Label, Style
 from streamgauge.wire.lines import encode_answer
 from streamgauge.workloads.parameters import duration
@@ -57,6 +57,7 @@ def watch(
     at_most_every: Annotated[str | None, typer.Option(help="Poll less often than the data ends: 60s.")] = None,
     period: Annotated[str | None, typer.Option(help="Poll at least so often: 10s.")] = None,
     cache: Annotated[Caching, typer.Option(help="What is kept between polls.")] = Caching.ON,
+    push: Annotated[bool, typer.Option("--push", help="Listen to servers that send what changes.")] = False,
     whole: Annotated[bool, typer.Option("--whole", help="Print all rows at each poll, not what changed.")] = False,
     once: Annotated[bool, typer.Option("--once", help="End after the first answer.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines on a terminal too.")] = False,
@@ -73,11 +74,16 @@ def watch(
     timing = Timing(_ms(at_most_every), _ms(period))
     if plan not in PLANS:
         raise typer.BadParameter(f"{plan!r}: there are {', '.join(PLANS)}", param_hint="--plan")
+    hears = Hears.PUSH if push else Hears.POLLS
     shown = _Shown(text, asked(text).columns) if live else _Lines()
     sends = Sends.WHOLE if whole or live else Sends.CHANGES
-    terms = Terms(plan, cache, style, timing, sends, tell=shown.tell)
+    terms = Terms(plan, cache, style, timing, sends, tell=shown.tell, hears=hears)
+    try:
+        answers = follow(text, urls, terms)
+    except UnpushedPlanError as error:
+        raise typer.BadParameter(str(error), param_hint="--push") from error
     with shown:
-        code = _until_left(follow(text, urls, terms), shown.show, once)
+        code = _until_left(answers, shown.show, once)
     raise typer.Exit(code)
 
 
@@ -124,9 +130,12 @@ class _Lines:
         sys.stdout.buffer.flush()
 
     def tell(self, event: Event) -> None:
-        """What failed."""
-        if isinstance(event, Failed):
-            typer.echo(f"streamgauge: {_failed(event)}", err=True)
+        """What failed, and whether it is listened or polled."""
+        match event:
+            case Failed():
+                typer.echo(f"streamgauge: {_failed(event)}", err=True)
+            case Listening() | Polling():
+                typer.echo(f"streamgauge: {_heard(event)}", err=True)
 
 
 class _Shown:
@@ -138,6 +147,7 @@ class _Shown:
         self._rows: tuple[Row, ...] = ()
         self._new: frozenset[Row] = frozenset()
         self._said = Text("asking ...", style="dim")
+        self._way = ""
         self._live = Live(self._table(), console=Console(highlight=False), auto_refresh=False)
 
     def __enter__(self) -> "_Shown":
@@ -158,9 +168,11 @@ class _Shown:
         match event:
             case Failed():
                 self._said = Text(_failed(event), style="bold red")
+            case Listening() | Polling():
+                self._way = f"; {_heard(event)}"
             case Fresh(instant=instant, next=following):
                 again = datetime.fromtimestamp(following / 1000, UTC).strftime("%H:%M:%SZ")
-                self._said = Text(f"at {timed(instant)}, next at {again}, Ctrl-C to end", style="dim")
+                self._said = Text(f"at {timed(instant)}, next at {again}, Ctrl-C to end{self._way}", style="dim")
         self._live.update(self._table(), refresh=True)
 
     def _table(self) -> Group:
@@ -171,6 +183,13 @@ class _Shown:
             cells = [shortened(term, self._prefixes) for term in row]
             table.add_row("+" if row in self._new else "", *map(Text, cells), style="bold" if row in self._new else "")
         return Group(table, self._said)
+
+
+def _heard(event: Listening | Polling) -> str:
+    if isinstance(event, Listening):
+        return f"{event.address} says what changes: listening"
+    again = "" if event.again is None else f", listening again in {event.again:.1f} s"
+    return f"{event.why}: polling{again}"
 
 
 def _failed(event: Failed) -> str:

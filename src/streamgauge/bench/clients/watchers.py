@@ -17,7 +17,7 @@ from streamgauge.bench.clients.programs import say, task
 from streamgauge.bench.clients.rows import digest
 from streamgauge.services.fragments.fetching.guarded import guarded_client
 from streamgauge.services.fragments.fetching.web import Web
-from streamgauge.services.fragments.streaming.events import Event, Failed
+from streamgauge.services.fragments.streaming.events import Event, Failed, Fresh
 from streamgauge.services.fragments.streaming.following import Sends
 from streamgauge.services.fragments.streaming.streamer import Caching
 from streamgauge.services.fragments.streaming.timing import Timing
@@ -58,12 +58,13 @@ class Watcher:
 
     def tell(self, event: Event) -> None:
         """A poll has ended."""
-        if isinstance(event, Failed):
-            say(client=self.number, failed=event.why)
-            self.begun = wall_clock() + round(event.again * 1000)
-            return
-        self.took = wall_clock() - self.begun
-        self.begun = max(event.next, wall_clock())
+        match event:
+            case Failed():
+                say(client=self.number, failed=event.why)
+                self.begun = wall_clock() + round(event.again * 1000)
+            case Fresh():
+                self.took = wall_clock() - self.begun
+                self.begun = max(event.next, wall_clock())
 
 
 async def _watch_all(told: dict[str, Any]) -> None:

@@ -24,6 +24,10 @@ class Limits:
     """Characters of an address that is made, as servers bound their request lines."""
     pages: int = 10_000
     """Of one fragment, or nodes of one feed."""
+    event: int = 4 * 2**20
+    """Bytes of one event; what changed with a larger one is asked for."""
+    silence: float = 45.0
+    """Seconds without a byte after which a stream of events counts as cut; servers show every 15 s that they live."""
     quads: int = 5_000_000
     """Of one fragment or file."""
     rows: int = 1_000_000

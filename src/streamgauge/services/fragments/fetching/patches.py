@@ -16,16 +16,21 @@ def changed(response: Response, limit: int) -> Changed:
     """The lines of a patch: ``A`` is there now, ``D`` no longer; SourceError when it is none, or too long."""
     if response.kind != MEDIA_TYPE or response.version is None:
         raise SourceError(response.address, f"is {response.kind or 'of no stated media type'!r}, no patch of a version")
+    added, removed = read_lines(response.address, response.body, limit)
+    return Changed(added, removed, response.at, response.until, response.version)
+
+
+def read_lines(address: str, body: bytes, limit: int) -> tuple[tuple[Quad, ...], tuple[Quad, ...]]:
+    """What the lines of a patch add and remove; SourceError as ``changed``."""
     rows: dict[str, list[str]] = {"A": [], "D": []}
-    for line in response.body.decode(errors="replace").split("\n"):
+    for line in body.decode(errors="replace").split("\n"):
         if line[:2] in ("A ", "D "):
             rows[line[0]].append(line[2:])
         elif line and not line.startswith("H "):
-            raise SourceError(response.address, f"has a line that no patch has: {line:.80}")
+            raise SourceError(address, f"has a line that no patch has: {line:.80}")
     if sum(map(len, rows.values())) > limit:
-        raise SourceError(response.address, f"has more than {limit} lines: raise the limit `quads`")
-    added, removed = (_quads(response.address, rows[letter]) for letter in "AD")
-    return Changed(added, removed, response.at, response.until, response.version)
+        raise SourceError(address, f"has more than {limit} lines: raise the limit `quads`")
+    return _quads(address, rows["A"]), _quads(address, rows["D"])
 
 
 def _quads(address: str, lines: list[str]) -> tuple[Quad, ...]:

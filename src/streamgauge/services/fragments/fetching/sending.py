@@ -119,18 +119,54 @@ class Sender:
                 raise SourceError(asked.address, f"redirects in a circle or more than {self.limits.redirects} times")
             seen.add(address)
 
-    async def _one(self, asked: Asked, address: str) -> Answer:
-        url = asked.reach.check(address)
-        extensions = {PRIVATE: asked.reach.takes_private(url)}
-        method = "GET" if asked.content is None else "POST"
-        request = self.client.build_request(
-            method,
+    @asynccontextmanager
+    async def flowing(self, asked: Asked) -> AsyncIterator[tuple[httpx.Response, AsyncIterator[bytes]]]:
+        """A response that goes on, and its bytes as they come; UnavailableError when it breaks or is silent.
+
+        It is asked for once, follows no redirects and is not counted among the requests that are under way at once.
+        """
+        request = self._request(asked, asked.reach.check(asked.address))
+        request.extensions["timeout"]["read"] = self.limits.silence
+        self._count(request)
+        try:
+            async with asyncio.timeout(self.limits.seconds):
+                response = await self.client.send(request, stream=True, follow_redirects=False)
+        except (TimeoutError, httpx.HTTPError, OSError) as error:
+            raise UnavailableError(asked.address, f"no answer: {error or type(error).__name__}") from error
+        try:
+            self.counters.received += _head(response)
+            yield response, self._chunks(asked.address, response)
+        finally:
+            await response.aclose()
+
+    async def _chunks(self, address: str, response: httpx.Response) -> AsyncIterator[bytes]:
+        chunks = response.aiter_raw()
+        while True:
+            try:
+                async with asyncio.timeout(self.limits.silence):
+                    chunk = await anext(chunks, None)
+            except TimeoutError as error:
+                raise UnavailableError(address, f"was silent for {self.limits.silence:g} s") from error
+            except (httpx.HTTPError, httpx.StreamError, OSError) as error:
+                raise UnavailableError(address, f"broke: {error or type(error).__name__}") from error
+            if chunk is None:
+                return
+            self.counters.received += len(chunk)
+            yield chunk
+
+    def _request(self, asked: Asked, url: httpx.URL) -> httpx.Request:
+        return self.client.build_request(
+            "GET" if asked.content is None else "POST",
             url,
             headers=asked.headers,
             content=asked.content,
-            extensions=extensions,
+            extensions={PRIVATE: asked.reach.takes_private(url)},
             timeout=self.limits.seconds,
         )
+
+    async def _one(self, asked: Asked, address: str) -> Answer:
+        url = asked.reach.check(address)
+        request = self._request(asked, url)
         async with self._gate(origin(url)):
             begun = self.clock()
             self._count(request)

@@ -2,8 +2,8 @@
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import Enum
@@ -14,13 +14,17 @@ from typing import Final
 import httpx
 
 from streamgauge.services.fragments.fetching.cache import Cache, Kept, Key, Response
-from streamgauge.services.fragments.fetching.contract import StatusError
+from streamgauge.services.fragments.fetching.contract import SourceError, StatusError, UnavailableError
 from streamgauge.services.fragments.fetching.lifetimes import Lifetime, Skew, http_date, lifetime
 from streamgauge.services.fragments.fetching.limits import Limits
 from streamgauge.services.fragments.fetching.reach import Reach, parsed, reach
-from streamgauge.services.fragments.fetching.sending import Answer, Asked, Counters, Sender
+from streamgauge.services.fragments.fetching.sending import PASSING, Answer, Asked, Counters, Sender
 from streamgauge.services.fragments.quads import VERSION
 from streamgauge.services.web.guarded import origin
+from streamgauge.sources.sse_events import EventParser, ServerEvent
+
+EVENTS: Final = "text/event-stream"
+"""The media type of server-sent events (HTML standard, 9.2)."""
 
 RDF: Final = (
     "application/trig,application/n-quads;q=0.9,text/turtle;q=0.8,application/n-triples;q=0.7,"
@@ -121,6 +125,29 @@ class Web:
         answer = await self._sender.send(Asked(address, within, {"accept-encoding": "gzip", **headers}, content))
         return self._response(answer, self._lived(answer))
 
+    @asynccontextmanager
+    async def events(self, address: str, within: Reach, last: str | None) -> AsyncIterator[AsyncIterator[ServerEvent]]:
+        """The events of an address from now on, or since the ``last``, while the block lasts.
+
+        StatusError or SourceError when it has none, UnavailableError when they break.
+        """
+        since = {} if last is None else {"last-event-id": last}
+        headers = {"accept": EVENTS, "accept-encoding": "identity", "cache-control": "no-store", **since}
+        async with self._sender.flowing(Asked(address, within, headers)) as (response, chunks):
+            kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+            if response.status_code in PASSING:
+                raise UnavailableError(address, f"answers {response.status_code}")
+            if response.status_code != 200:
+                raise StatusError(address, response.status_code, " where events were asked for")
+            if kind != EVENTS:
+                raise SourceError(address, f"is {kind or 'of no stated media type'!r:.80}, no stream of events")
+            yield _parsed(chunks, EventParser(self.limits.event, last))
+
+    def asks(self) -> bool:
+        """Whether this round takes nothing unasked that came before it."""
+        round_ = _ROUND.get()
+        return round_ is not None and round_.use is Use.ASKED
+
     def skew(self, address: str) -> int:
         """By how many ms the clock of an address's server is ahead of the own, as its Dates show; 0 when unknown."""
         skew = self._skews.get(_host(address))
@@ -199,6 +226,12 @@ class Web:
         validator = headers.get("etag") or headers.get("last-modified")
         changed, version = http_date(headers.get("last-modified")), headers.get(VERSION)
         return Response(answer.address, kind, answer.body, lived.at, lived.until, validator, changed, version)
+
+
+async def _parsed(chunks: AsyncIterator[bytes], parser: EventParser) -> AsyncIterator[ServerEvent]:
+    async for chunk in chunks:
+        for event in parser.feed(chunk):
+            yield event
 
 
 def _looked_at(task: asyncio.Task[Response]) -> None:

@@ -25,5 +25,23 @@ class Fresh:
     late: int
 
 
-Event: TypeAlias = Failed | Fresh
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """What changes at an address is sent from now on: it is not polled."""
+
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class Polling:
+    """An address is polled although events were asked for: why, and in how many seconds they are asked for again.
+
+    ``again`` is ``None`` where it has none.
+    """
+
+    why: str
+    again: float | None
+
+
+Event: TypeAlias = Failed | Fresh | Listening | Polling
 Tell: TypeAlias = Callable[[Event], None]

@@ -33,13 +33,17 @@ class Sends(StrEnum):
 
 @dataclass(slots=True)
 class Following:
-    """Polls a plan for ever; ``prepare`` makes the plan, with the first poll in a ``round`` of the web."""
+    """Polls a plan for ever; ``prepare`` makes the plan, with the first poll in a ``round`` of the web.
+
+    ``rest`` waits so many seconds, or until there is something new.
+    """
 
     asked: Asked
     prepare: Callable[[], Awaitable[Plan]]
     round: Callable[[], AbstractContextManager[None]]
     clock: Callable[[], int]
     sleep: Callable[[float], Awaitable[None]]
+    rest: Callable[[float], Awaitable[None]]
     timing: Timing
     sends: Sends
     tell: Tell
@@ -69,7 +73,9 @@ class Following:
             self.tell(Fresh(polled.instant, due, max(0, late)))
             for answer in self._said(polled):
                 yield answer
-            await self.sleep(max(0, due - self.clock()) / 1000)
+            await self.rest(max(0, due - self.clock()) / 1000)
+            if (left := self.timing.soonest(begun) - self.clock()) > 0:
+                await self.sleep(left / 1000)
 
     async def _first(self) -> tuple[Plan, Polled]:
         """The plan and its first poll, in which what was needed to make it is not fetched again."""

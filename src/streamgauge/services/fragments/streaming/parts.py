@@ -71,11 +71,15 @@ class Fragment:
 
 @dataclass(slots=True)
 class Part:
-    """A source in one reading; what ``fragments`` has is not fetched again. ``came`` is what was fetched in it."""
+    """A source in one reading; what ``fragments`` has is not fetched again. ``came`` is what was fetched in it.
+
+    ``lost``: its server does not know how it came from what was known to what there is.
+    """
 
     source: Source
     fragments: dict[Key, Fragment] = field(default_factory=dict)
     came: list[Fetched] = field(default_factory=list)
+    lost: bool = False
 
     async def cover(self, asking: Asking, values: Values) -> dict[Key, Fragment]:
         """What has the quads of a pattern's facts, labels too, at least of those that have the values."""

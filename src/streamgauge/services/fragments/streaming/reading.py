@@ -133,7 +133,10 @@ class Reader:
         use, settled = Use.KEPT, dict(self._settled)
         for _ in range(READINGS):
             with self._web.round(use):
-                parts = list(await together(map(self._begun, range(len(self._sources)))))
+                parts = await together(self._begun(at, use) for at in range(len(self._sources)))
+                if use is Use.KEPT and any(part.lost for part in parts):
+                    use = Use.ASKED
+                    continue
                 reads = await self._read(parts, given or {})
             torn = [part.source.address for at, part in enumerate(parts) if self._torn(at, part)]
             old = use is Use.KEPT and any(self._ended(at, read) for at, read in enumerate(reads))
@@ -143,7 +146,7 @@ class Reader:
             use, self._settled = Use.ASKED, dict(settled)
         raise UnavailableError(torn[0], f"changes faster than it can be read {READINGS} times")
 
-    async def _begun(self, number: int) -> Part:
+    async def _begun(self, number: int, use: Use) -> Part:
         """A source with what is known of it, brought to one version; with nothing where that can't be."""
         source, held = self._sources[number], self._followed[number]
         if not self._follows(source):
@@ -154,7 +157,9 @@ class Reader:
             if _busy_elsewhere(changed, held.values()):
                 self._left.add(source.address)
             return Part(source, {key: each.moved(changed) for key, each in held.items()})
-        part = Part(source)
+        part = Part(source, lost=len(known) == 1)
+        if part.lost and use is Use.KEPT:
+            return part
         by_subject = any(isinstance(each.pattern.subject, str) for each in self._wanted)
         if not by_subject and await source.count(ALL) <= SMALL * len(self._asking):
             await part.take_all(predicates_of(self._asking))

@@ -36,6 +36,10 @@ class Timing:
         due = max(due, now + SHORTEST)
         return due + int(random.uniform(0, min(self.spread, self.share * (due - begun))))
 
+    def soonest(self, begun: int) -> int:
+        """When to poll at the earliest after a poll that began then, whatever is new."""
+        return begun + max(SHORTEST, self.at_most_every or 0)
+
     def _due(self, begun: int, now: int, polled: Polled) -> int:
         times = [
             polled.due,

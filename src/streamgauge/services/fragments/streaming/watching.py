@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from functools import partial
 from random import Random
 from typing import Final, TypeAlias
@@ -20,6 +21,7 @@ from streamgauge.services.fragments.streaming.events import Event, Tell
 from streamgauge.services.fragments.streaming.following import Following, Sends
 from streamgauge.services.fragments.streaming.incremental import Incremental
 from streamgauge.services.fragments.streaming.plan import Plan, Polled
+from streamgauge.services.fragments.streaming.pushing import Push
 from streamgauge.services.fragments.streaming.reading import SETTLED, Renewal
 from streamgauge.services.fragments.streaming.streamer import Caching, Streamer
 from streamgauge.services.fragments.streaming.timing import Timing
@@ -35,12 +37,20 @@ def _quiet(_event: Event) -> None:
     """Nobody listens."""
 
 
+class Hears(Enum):
+    """How what changes is heard of."""
+
+    POLLS = "when facts end"
+    PUSH = "as it happens, by a server's events; by polls where there are none"
+
+
 @dataclass(frozen=True, slots=True)
 class Terms:
     """How a query is watched; times in ms.
 
     ``style`` is how the sources write times beside facts. Facts without an end are taken to hold for ``settled`` where
-    their source does not say for how long. ``tell`` hears of polls and failures.
+    their source does not say for how long. ``tell`` hears of polls and failures. With ``hears`` PUSH sources that say
+    what changes as it does are listened to.
     """
 
     plan: str = "incremental"
@@ -51,6 +61,7 @@ class Terms:
     settled: int = SETTLED
     tell: Tell = _quiet
     random: Random = field(default_factory=Random)
+    hears: Hears = Hears.POLLS
 
 
 Planner: TypeAlias = Callable[[Asked, Sequence[Source], Terms, Web], Plan]
@@ -73,6 +84,10 @@ class UnknownPlanError(ValueError):
     """A plan that is not here; the sentence lists those that are."""
 
 
+class UnpushedPlanError(ValueError):
+    """A plan that polls, with push; the sentence says which does not."""
+
+
 @dataclass(slots=True)
 class Forgetful:
     """A plan without caches: what a poll fetched is forgotten before the next."""
@@ -93,6 +108,8 @@ def follow(
     understood = asked(query)
     if terms.plan not in PLANS:
         raise UnknownPlanError(f"there is no plan {terms.plan!r}: there are {', '.join(PLANS)}")
+    if terms.hears is Hears.PUSH and (terms.plan != "incremental" or terms.caching is not Caching.ON):
+        raise UnpushedPlanError("push: only the plan incremental with its cache takes what servers send: leave one out")
     return _answers(understood, tuple(addresses), terms, web)
 
 
@@ -100,9 +117,11 @@ async def _answers(
     asked: Asked, addresses: Sequence[str], terms: Terms, web: Web | None
 ) -> AsyncGenerator[Answer, None]:
     own = web or Web(guarded_client(), wall_clock, asyncio.sleep)
-    prepare = partial(prepared, asked, addresses, terms, own)
+    push = Push(own, terms.tell, terms.random) if terms.hears is Hears.PUSH else None
+    prepare = partial(prepared, asked, addresses, terms, own, push)
+    rest = own.sleep if push is None else push.rest
     loop = Following(
-        asked, prepare, own.round, own.clock, own.sleep, terms.timing, terms.sends, terms.tell, terms.random
+        asked, prepare, own.round, own.clock, own.sleep, rest, terms.timing, terms.sends, terms.tell, terms.random
     )
     answers = loop.answers()
     try:
@@ -110,13 +129,17 @@ async def _answers(
             yield answer
     finally:
         await answers.aclose()
+        if push is not None:
+            await push.aclose()
         if web is None:
             await own.aclose()
 
 
-async def prepared(asked: Asked, addresses: Sequence[str], terms: Terms, web: Web) -> Plan:
-    """The plan of a query, its sources opened; SourceError when one cannot be."""
+async def prepared(asked: Asked, addresses: Sequence[str], terms: Terms, web: Web, push: Push | None = None) -> Plan:
+    """The plan of a query, its sources opened, and listened to with ``push``; SourceError when one cannot be."""
     sources = await together(open_source(address, web) for address in addresses)
+    if push is not None:
+        sources = push.over(sources)
     if terms.caching is Caching.ON:
         return PLANS[terms.plan](asked, sources, terms, web)
     return Forgetful(PLANS[terms.plan](asked, sources, replace(terms, settled=0), web), web)
@@ -128,6 +151,7 @@ def watch(
     *,
     plan: str = "incremental",
     cache: str = "on",
+    push: bool = False,
     whole: bool = False,
     style: Style | None = None,
     at_most_every: int | None = None,
@@ -140,11 +164,13 @@ def watch(
     """The answers of a SPARQL query over the union of sources at these addresses, for ever; times in ms.
 
     The first answer has all rows, the others what came and what went, or all rows again (``whole``). ``instant`` is the
-    server's time. ``plan`` is incremental or streamer, ``cache`` on, off or prototype. QueryError, RefusedQueryError or
-    UnknownPlanError, at once, for what can't be asked; what fails later is told to ``tell``, and retried.
+    server's time. ``plan`` is incremental or streamer, ``cache`` on, off or prototype; ``push`` listens to servers that
+    say what changes. QueryError, RefusedQueryError, UnknownPlanError or UnpushedPlanError, at once, for what can't be
+    asked; what fails later is told to ``tell``, and retried.
     A ``web`` may be shared by several watches, and stays open.
     """
     sends = Sends.WHOLE if whole else Sends.CHANGES
     timing = Timing(at_most_every=at_most_every, period=period)
-    terms = Terms(plan, Caching(cache), style or Style(), timing, sends, settled, tell, random or Random())
+    hears = Hears.PUSH if push else Hears.POLLS
+    terms = Terms(plan, Caching(cache), style or Style(), timing, sends, settled, tell, random or Random(), hears)
     return follow(query, addresses, terms, web)

@@ -1,6 +1,7 @@
 """Triple and Quad Pattern Fragments, with bindings where their form takes some (brTPF)."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from math import ceil
 from typing import Final, cast
@@ -23,6 +24,7 @@ from streamgauge.services.fragments.fetching.sources import First
 from streamgauge.services.fragments.fetching.template import TemplateError, expand
 from streamgauge.services.fragments.fetching.together import together
 from streamgauge.services.fragments.quads import DEFAULT, Quad, QuadPattern
+from streamgauge.sources.sse_events import ServerEvent
 
 RANK: Final = 20
 
@@ -93,6 +95,11 @@ class Fragments:
         except SourceError:
             return None
         return changed(response, self.pages.web.limits.quads)
+
+    def listen(self, last: str | None) -> AbstractAsyncContextManager[AsyncIterator[ServerEvent]]:
+        """What changes in the whole data set, as it does, from now on or since an event; SourceError as Web.events."""
+        address = self._link(expand(self.changes or "", {}))
+        return self.pages.web.events(address, self.pages.reach, last)
 
     async def _addresses(self, pattern: QuadPattern, seeds: Sequence[Binding]) -> list[str]:
         """Of the fragments to read, by requests; an old first page of the whole does to plan by, if there is one."""
