@@ -13,7 +13,7 @@ from streamgauge.wire.making import making, put
 LINE: Final = "concat_ws(' ', subject, predicate, object, '.') line"
 """A triple as a line: its terms are in N-Triples already."""
 
-_ROWS: Final = 250_000
+_ROWS: Final = 50_000
 """Lines that one task sorts, about, and that are on their way to the file at once."""
 
 
