@@ -10,10 +10,14 @@ from benchmarks.streamer import QUERY, measured
 from streamgauge.model.fact import Fact
 from streamgauge.services.fragments.annotations import methods
 from streamgauge.services.fragments.fetching.cache import Cache
+from streamgauge.services.fragments.streaming.asked import asked
+from streamgauge.services.fragments.streaming.incremental import Incremental
+from streamgauge.services.fragments.streaming.streamer import Caching, Streamer
 from streamgauge.services.fragments.streaming.watching import watch
 from streamgauge.services.fragments.style import Style
 from tests.services.fragments.streaming import simulated
 from tests.services.fragments.streaming.boards import Boards, T
+from tests.services.fragments.streaming.fakes import FakeSource, FakeWeb
 from tests.services.fragments.streaming.simulated import BASE, START, Served, Wire, clock, run
 
 
@@ -144,3 +148,20 @@ def test_queries_that_share_a_web_ask_less():
         return len(wire.log)
 
     assert run(requests(True)) * 2 < run(requests(False))
+
+
+def chain(size, begin, name, end):
+    return [Fact((f"<urn:{begin}{at}>", f"<urn:{name}>", f"<urn:{end}{at}>")) for at in range(size)]
+
+
+@pytest.mark.parametrize("caching", list(Caching))
+def test_what_was_read_restricts_what_is_read_next(caching):
+    facts = [*chain(3, "a", "p", "b"), *chain(2_000, "b", "q", "c"), *chain(1_500, "c", "r", "d")]
+    web = FakeWeb()
+    source = FakeSource(web, Style(), facts)
+    query = asked("SELECT ?d { ?b <urn:q> ?c . ?c <urn:r> ?d . ?a <urn:p> ?b }")
+    for plan in (Incremental(query, [source], Style(), web, 0), Streamer(query, [source], Style(), web, 0, caching)):
+        source.requests.clear()
+        assert len(asyncio.run(plan.poll()).bag) == 3
+        sought = {pattern.predicate: seeds for pattern, seeds in source.requests}
+        assert sought["<urn:q>"] == sought["<urn:r>"] == 3

@@ -7,6 +7,7 @@ from streamgauge.model.algebra import Var
 from streamgauge.model.terms import Term
 from streamgauge.services.fragments.fetching.contract import Binding, Fetched, Solved, Source, SourceError
 from streamgauge.services.fragments.fetching.matching import bindings, restrictions, substituted
+from streamgauge.services.fragments.fetching.order import ordered
 from streamgauge.services.fragments.fetching.together import together
 from streamgauge.services.fragments.fetching.web import Web
 from streamgauge.services.fragments.quads import QuadPattern
@@ -18,20 +19,20 @@ async def solve(
     """The solutions of the patterns over the union of the sources' quads, all in one round of the web.
 
     With seeds, each solution that joins with one of them, merged with it. SourceError when a source fails, or when
-    there are more rows than the limit. The least pattern by its counts comes first, then of those that share a
-    variable with what is bound the least; sources decide by their pages whether to send all or what joins.
+    there are more rows than the limit. ``order`` says which pattern is read when; sources decide by their pages whether
+    to send all or what joins with the rows.
     """
     with web.round():
         if len(seeds) == 1:
             patterns = [substituted(pattern, restrictions(pattern, seeds)[0]) for pattern in patterns]
-        return await _Solving(list(dict.fromkeys(patterns)), sources, web).solve(list(seeds) or [{}])
+        return await _Solving(tuple(dict.fromkeys(patterns)), sources, web).solve(list(seeds) or [{}])
 
 
 @dataclass(slots=True)
 class _Solving:
-    """One basic graph pattern on its way; ``left`` patterns are still to be joined."""
+    """One basic graph pattern on its way."""
 
-    left: list[QuadPattern]
+    patterns: tuple[QuadPattern, ...]
     sources: Sequence[Source]
     web: Web
     fetched: list[list[Fetched]] = field(default_factory=list)
@@ -39,13 +40,10 @@ class _Solving:
 
     async def solve(self, rows: list[Binding]) -> Solved:
         """The rows joined with all patterns."""
-        counts = await self._counts()
-        bound = {variable for row in rows for variable in row}
-        while self.left and rows:
-            pattern = self._next(counts, bound)
-            self.left.remove(pattern)
-            rows = await self._join(rows, pattern)
-            bound.update(pattern.variables)
+        variables = [pattern.variables for pattern in self.patterns]
+        seeded = {variable for row in rows for variable in row}
+        for number in ordered(await self._counts(), variables, variables, seeded):
+            rows = await self._join(rows, self.patterns[number]) if rows else []
         found = [each for parts in self.fetched for each in parts]
         return Solved(
             tuple(rows),
@@ -54,21 +52,12 @@ class _Solving:
             tuple(map(_version, zip(*self.fetched, strict=True))),
         )
 
-    async def _counts(self) -> dict[QuadPattern, list[int]]:
-        """By pattern, how many quads each source has."""
-        asked = [(pattern, source) for pattern in self.left for source in self.sources]
+    async def _counts(self) -> list[int]:
+        """By pattern, how many quads the sources have."""
+        asked = [(pattern, source) for pattern in self.patterns for source in self.sources]
         found = await together(source.count(pattern) for pattern, source in asked)
         size = len(self.sources)
-        return {pattern: found[number * size : (number + 1) * size] for number, pattern in enumerate(self.left)}
-
-    def _next(self, counts: dict[QuadPattern, list[int]], bound: set[Var]) -> QuadPattern:
-        """The cheapest pattern: one that has nothing, then connected ones, then by count."""
-
-        def cost(pattern: QuadPattern) -> tuple[bool, bool, int]:
-            total = sum(counts[pattern])
-            return total > 0, bool(bound) and not bound.intersection(pattern.variables), total
-
-        return min(self.left, key=cost)
+        return [sum(found[begin : begin + size]) for begin in range(0, len(found), size)]
 
     async def _join(self, rows: list[Binding], pattern: QuadPattern) -> list[Binding]:
         """The rows joined with a pattern; a source that has none of it said all with its count."""

@@ -11,6 +11,7 @@ from streamgauge.model.algebra import Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term
 from streamgauge.services.fragments.fetching.contract import Changed, Fetched, Source, UnavailableError
+from streamgauge.services.fragments.fetching.order import ordered
 from streamgauge.services.fragments.fetching.together import together
 from streamgauge.services.fragments.fetching.web import Use
 from streamgauge.services.fragments.quads import Quad
@@ -202,12 +203,13 @@ class Reader:
         return reads
 
     async def _sequence(self, parts: Sequence[Part]) -> list[int]:
-        """The patterns in the order in which they are read: what may have changed first, then those with few quads."""
+        """The patterns in the order in which they are read: what may have changed first."""
         if not self._order:
             several = any(each.suppliers for each in self._wanted)
             asks = several and any(not part.fragments for part in parts)
-            counts = await together(_count(parts, each) for each in self._asking) if asks else []
-            self._order = sorted(range(len(self._wanted)), key=counts.__getitem__ if counts else int)
+            counts = await together(_count(parts, each) for each in self._asking) if asks else [0] * len(self._wanted)
+            takes = [frozenset[int]().union(*each.suppliers.values()) for each in self._wanted]
+            self._order = ordered(counts, takes, [(number,) for number in range(len(takes))], (OUTER,))
         settled = {number for number, _ in self._settled}
         return sorted(self._order, key=settled.__contains__)
 
