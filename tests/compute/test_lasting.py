@@ -32,15 +32,21 @@ def test_what_is_made_afterwards_is_looked_at() -> None:
     assert looked_at(table)
 
 
-@pytest.mark.parametrize("enabled", [True, False])
-def test_the_collector_goes_on_as_it_was(enabled: bool) -> None:
-    (gc.enable if enabled else gc.disable)()
-    try:
-        with pytest.raises(ZeroDivisionError), lasting():
-            1 / 0  # noqa: B018
-        assert gc.isenabled() == enabled
-    finally:
-        gc.enable()
+def test_the_collector_goes_on_as_it_was() -> None:
+    before = gc.get_threshold()
+    with pytest.raises(ZeroDivisionError), lasting(), lasting():
+        1 / 0  # noqa: B018
+    assert gc.get_threshold() == before
+
+
+def test_no_full_collection_runs_meanwhile() -> None:
+    before = gc.get_stats()
+    with lasting():
+        kept: list[list[list[int]]] = [[[]] for _ in range(200_000)]
+    after = gc.get_stats()
+    assert len(kept) == 200_000
+    assert after[2]["collections"] == before[2]["collections"]
+    assert after[0]["collections"] > before[0]["collections"]
 
 
 def test_garbage_of_meanwhile_is_collected() -> None:
