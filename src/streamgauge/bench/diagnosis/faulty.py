@@ -1,7 +1,7 @@
 """What a faulty engine would say: the definition over a ``Case``, lazily, remembering contents and answers."""
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
 from streamgauge.bench.diagnosis.held import Arrived, Held
@@ -158,6 +158,16 @@ class Simulator:
         pairs = zip(case.query.windows, due.views, strict=True)
         held = tuple(self._hold(case, window, view) for window, view in pairs)
         return held if case.keeps is None else (*held, self._hold(case, case.keeps, _everything(case, due)))
+
+    def rows_at(self, case: Case) -> Callable[[DueReport], Rows | None]:
+        """The answer over what the windows of a due report hold; ``None`` where nothing is there and it had to be."""
+        solve, filled = self.solver(case), Report.NON_EMPTY in case.semantics.report
+
+        def rows(due: DueReport) -> Rows | None:
+            contents = self.contents(case, due)
+            return None if filled and not contents[0].inside else self.answer(case, solve, contents)
+
+        return rows
 
     def seen(self, case: Case, last: int) -> int:
         """How many arrivals there are up to a time (ms)."""

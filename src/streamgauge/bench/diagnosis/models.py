@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery, StreamWindow
@@ -10,9 +10,6 @@ from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import Semantics
 from streamgauge.model.terms import Row
 from streamgauge.model.verdict import Part
-
-if TYPE_CHECKING:
-    from streamgauge.bench.diagnosis.faulty import Simulator
 
 Rows: TypeAlias = tuple[Row, ...]
 
@@ -160,12 +157,28 @@ class Swaying:
     start: Carry
 
 
+class Simulation(Protocol):
+    """What a sway asks of that which says what cases would say."""
+
+    def candidates(self, case: Case) -> tuple[DueReport, ...]:
+        """The reports that may be due, whatever their content."""
+        ...
+
+    def seen(self, case: Case, last: int) -> int:
+        """How many arrivals there are up to a time (ms)."""
+        ...
+
+    def rows_at(self, case: Case) -> Callable[[DueReport], Rows | None]:
+        """The answer over what the windows of a due report hold; ``None`` where nothing is there and it had to be."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class Sway:
     """Something that moves a little at every report, at a cost when it does; claimed only below half of the reports."""
 
     family: str
-    sway: Callable[["Simulator", Case], Swaying | None]
+    sway: Callable[[Simulation, Case], Swaying | None]
     tell: Callable[[int, int], Part]
 
 

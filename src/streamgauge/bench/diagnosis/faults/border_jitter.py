@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 
-from streamgauge.bench.diagnosis.faulty import Simulator
-from streamgauge.bench.diagnosis.models import Carry, Case, Rows, Said, Seen, Sway, Swaying
+from streamgauge.bench.diagnosis.models import Carry, Case, Rows, Said, Seen, Simulation, Sway, Swaying
 from streamgauge.bench.diagnosis.positions import counted
 from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import R2S, Report
@@ -33,7 +32,7 @@ def _tell(moved: int, reports: int) -> Part:
     return Part(f"border jitter at {counted(moved, 'border')}", sentence)
 
 
-def _swaying(simulator: Simulator, case: Case) -> Swaying | None:
+def _swaying(simulator: Simulation, case: Case) -> Swaying | None:
     """What may be said when borders move; ``None`` for semantics whose reports follow no close."""
     strategies = case.semantics.report
     if not strategies <= {Report.WINDOW_CLOSE, Report.NON_EMPTY} or case.gate or case.tellings:
@@ -42,24 +41,17 @@ def _swaying(simulator: Simulator, case: Case) -> Swaying | None:
 
 
 class _Jitter:
-    def __init__(self, simulator: Simulator, case: Case) -> None:
+    def __init__(self, simulator: Simulation, case: Case) -> None:
         self.simulator, self.case = simulator, case
         self.window = case.query.windows[0].window
         self.shared = self.window.size == self.window.slide
         self.due = simulator.candidates(case)
-        self.solver = simulator.solver(case)
+        self.rows_at = simulator.rows_at(case)
         self.r2s = operator(case.query, case.semantics)
 
     def swaying(self) -> Swaying:
-        told = tuple(Said(due.instant, self._rows(due) or (), due) for due in self.due)
+        told = tuple(Said(due.instant, self.rows_at(due) or (), due) for due in self.due)
         return Swaying(told, self.emissions, (0, ()))
-
-    def _rows(self, due: DueReport) -> Rows | None:
-        """The answer over what a report's window holds; ``None`` when it is not due."""
-        contents = self.simulator.contents(self.case, due)
-        if Report.NON_EMPTY in self.case.semantics.report and not contents[0].inside:
-            return None
-        return self.simulator.answer(self.case, self.solver, contents)
 
     def emissions(self, i: int, carry: Carry) -> Iterator[tuple[int, Carry, Said | None]]:
         """At every report: the start as the window before left it, or moved; the end, or moved."""
@@ -83,7 +75,7 @@ class _Jitter:
         last = view.last + end
         seen = self.simulator.seen(self.case, last) if end else view.seen
         moved = replace(due, views=(replace(view, first=max(self.case.t0, view.first + start), last=last, seen=seen),))
-        rows = self._rows(moved)
+        rows = self.rows_at(moved)
         if rows is None:
             return None, before
         now = rows if self.r2s is not R2S.RSTREAM else ()
