@@ -45,6 +45,13 @@ def test_patterns_outside_of_a_stream_read_the_static_data():
     assert answer.added == (("<urn:a>",),)
 
 
+def test_a_string_in_a_pattern_is_the_one_in_the_data():
+    here("cqels")
+    query = parse(f'SELECT ?s WHERE {{ STREAM <{STREAM}> [RANGE 5s] {{ ?s <urn:p> "T1" ; <urn:q> ?o }} }}')
+    answers = said("cqels", query, CQELS_1, stream("1: a p 'T1'. a q 'x'. | 2: b p 'T2'. b q 'x'."), 5)
+    assert [answer.added for answer in answers] == [(("<urn:a>",),)]
+
+
 def test_construct_sends_a_graph_for_every_match():
     here("cqels")
     query = parse(f"CONSTRUCT {{ ?o <urn:q> ?s }} WHERE {{ STREAM <{STREAM}> [RANGE 5s] {{ ?s <urn:p> ?o }} }}")

@@ -29,6 +29,7 @@ import streamgauge.Terms;
  * handed over, one row at a time, so at the end of input nothing is in flight.
  */
 public final class Cqels implements Pipe.Session<Cqels.Batch> {
+    private static final String STRING = "http://www.w3.org/2001/XMLSchema#string";
     private final Path home = Files.createTempDirectory("streamgauge-cqels");
     private final ExecContext context = new ExecContext(home.toString(), true);
     private final Map<String, RDFStream> streams = new HashMap<>();
@@ -92,6 +93,9 @@ public final class Cqels implements Pipe.Session<Cqels.Batch> {
         Terms.Literal literal = Terms.literal(term);
         if (!literal.language().isEmpty()) {
             return Node.createLiteral(literal.lexical(), literal.language(), null);
+        }
+        if (literal.datatype().equals(STRING)) {
+            return Node.createLiteral(literal.lexical()); // as Jena 2 reads the queries' constants
         }
         return Node.createLiteral(literal.lexical(), "", TypeMapper.getInstance().getSafeTypeByName(literal.datatype()));
     }
