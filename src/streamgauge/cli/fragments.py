@@ -1,6 +1,5 @@
 """The command ``fragments serve``: changing Linked Data as fragments over HTTP."""
 
-import gc
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -11,6 +10,7 @@ import typer
 
 from streamgauge.cli.fed import named_feeds, open_feeds
 from streamgauge.cli.tokens import read_tokens
+from streamgauge.compute.lasting import lasting
 from streamgauge.services.fragments.annotations import method
 from streamgauge.services.fragments.serving.accepting import Accepting
 from streamgauge.services.fragments.serving.addresses import Addressing, fixed, of_host, of_proxy
@@ -76,8 +76,9 @@ def serve(
     if annotated == "implicit" and base is None and port == 0:
         raise typer.BadParameter("implicit graphs are named by the server's address: give --base or --port")
     past = None if keep is None else Keep(span=_ms(keep, "--keep"))
-    stores = _stores(data or (), [name for name, _ in feeds], store, past, style, base or f"http://{host}:{port}")
-    datasets = _datasets(stores, page_size, triples or (), _ms(period, "--period"))
+    with lasting():
+        stores = _stores(data or (), [name for name, _ in feeds], store, past, style, base or f"http://{host}:{port}")
+        datasets = _datasets(stores, page_size, triples or (), _ms(period, "--period"))
     limits = Limits(address=max_address, body=max_body, kept=max_kept, connections=max_connections)
     addressing = _addressing(base, behind_proxy)
     face = application(datasets, [Accepting(tokens, addressing, limits.body)], limits, addressing)
@@ -85,8 +86,6 @@ def serve(
     app = Passing(face, datasets, feedings, _ms(history, "--history") if history or past is None else 0)
     names = ", ".join(f"/{dataset.name}" for dataset in datasets)
     settings = {"date_header": False, "server_header": False}
-    gc.collect()
-    gc.freeze()  # what was loaded stays: the collector need not look at it again
     try:
         Serving(
             app, host, port, face.leave, lambda at: typer.echo(f"{names} at {at}", err=True), max_connections, settings
