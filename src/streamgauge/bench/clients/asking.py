@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 from streamgauge import workloads
@@ -56,7 +57,12 @@ def continuous(scenario: Scenario, client: int) -> tuple[ContinuousQuery, str]:
     town, platform = client % TOWNS + 1, client // TOWNS % PLATFORMS + 1
     values = {**WINDOWS, "TOWN": town, "PLATFORM": platform}
     text = fill(template, {name: value for name, value in values.items() if f"${{{name}}}" in template})
-    return parse(text, "rspql"), text
+    return _read(text), text
+
+
+@lru_cache(maxsize=4096)
+def _read(text: str) -> ContinuousQuery:
+    return parse(text, "rspql")
 
 
 def lasting(query: ContinuousQuery, static: Sequence[Triple]) -> ContinuousQuery:

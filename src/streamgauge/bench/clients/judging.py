@@ -15,7 +15,6 @@ from streamgauge.bench.expected.valid import Valid
 from streamgauge.bench.judging.oracle import Rules, check
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
-from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import Fed, Run, RunHeader
 from streamgauge.model.terms import Row, Triple
 from streamgauge.semantics.profiles import FRAGMENTS, profile
@@ -47,15 +46,22 @@ class Held:
         held = [(at, by_time[time]) for at, time in applied]
         adds = scenario.renewal == Renewal.PUBLISHED and scenario.label == Label.INTERVAL
         self._history = added(held, elements[0].stream) if adds else history(held, elements[0].stream)
-        self._valid: dict[ContinuousQuery, Valid] = {}
+        self._valid: dict[str, Valid] = {}
+        self._digests: dict[int, str] = {}
 
     def right(self, line: Mapping[str, Any]) -> bool | None:
         """Whether an answer is right."""
-        query = continuous(self._scenario, line["client"])[0]
-        if query not in self._valid:
-            self._valid[query] = Valid(lasting(query, self._static), FRAGMENTS, self._history)
-        found = self._valid[query].within(line["instant"], line["received"])
-        return any(digest(self._answer(rows)) == line["rows"] for rows in found)
+        query, text = continuous(self._scenario, line["client"])
+        if text not in self._valid:
+            self._valid[text] = Valid(lasting(query, self._static), FRAGMENTS, self._history)
+        found = self._valid[text].within(line["instant"], line["received"])
+        return any(self._digest(rows) == line["rows"] for rows in found)
+
+    def _digest(self, rows: tuple[Row, ...]) -> str:
+        """Made once for the rows of a query at an instant, which stay as long as this does."""
+        if id(rows) not in self._digests:
+            self._digests[id(rows)] = digest(self._answer(rows))
+        return self._digests[id(rows)]
 
 
 def history(applied: Sequence[tuple[int, Update]], stream: str) -> list[StreamElement]:
