@@ -104,7 +104,7 @@ def test_a_server_that_is_not_there_is_said_and_waited_for(query):
 @pytest.mark.parametrize(
     ("text", "words", "told"),
     [
-        ("SELECT * { GRAPH ?g { ?s ?p ?o } }", [], "GRAPH"),
+        ("SELECT * FROM <urn:g> { ?s ?p ?o }", [], "FROM"),
         ("SELECT * { ?s ?p ?o", [], "line 1"),
         ("SELECT (NOW() AS ?n) {}", [], "NOW"),
         (QUERY, ["--method", "tattoo"], "tattoo"),

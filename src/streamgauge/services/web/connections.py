@@ -12,6 +12,9 @@ PATIENCE_S: Final = 30.0
 TAKE_S: Final = 20.0
 """How long a client may take nothing of what is sent to it."""
 
+LINGER_S: Final = 5.0
+"""How long what is left of a request that was answered already is taken, so that its client comes to read why."""
+
 HEAD: Final = 64 * 2**10
 """Bytes that a request's head may have."""
 
@@ -25,6 +28,7 @@ class Patient(HttpToolsProtocol):
         super().__init__(*args, **options)
         self._timer: asyncio.TimerHandle | None = None
         self._stalled: asyncio.TimerHandle | None = None
+        self._lingering: asyncio.TimerHandle | None = None
         self._head = self._untaken = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -43,6 +47,7 @@ class Patient(HttpToolsProtocol):
         """Wait no more."""
         self._wait_no_more()
         self._stalls_no_more()
+        self._linger_no_more()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -64,6 +69,17 @@ class Patient(HttpToolsProtocol):
         """Its head is there."""
         self._wait_no_more()
         super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """All of it is there."""
+        self._linger_no_more()
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """It is answered: where that was before all of it came, the connection ends soon."""
+        if self.cycle.response_complete and self.cycle.more_body:
+            self._lingering = self.loop.call_later(LINGER_S, self.transport.abort)
+        super().on_response_complete()
 
     def pause_writing(self) -> None:
         """What is sent waits for the client: see that it takes some."""
@@ -91,6 +107,11 @@ class Patient(HttpToolsProtocol):
         if self._stalled is not None:
             self._stalled.cancel()
             self._stalled = None
+
+    def _linger_no_more(self) -> None:
+        if self._lingering is not None:
+            self._lingering.cancel()
+            self._lingering = None
 
     def _wait(self) -> None:
         if self._timer is None:

@@ -76,6 +76,40 @@ def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyP
         assert b"did not come within" in said + connection.recv(65_536)
 
 
+def test_who_goes_on_with_a_refused_body_is_left_after_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(connections, "LINGER_S", 0.3)
+    with serving(served()) as (server, port), connect(port) as connection:
+        connection.sendall(POST + b"Content-Length: 100000\r\n\r\n<urn:s>")
+        said, pause = b"", threading.Event()
+        connection.settimeout(0.01)
+        with suppress(OSError):
+            for _ in range(2_000):
+                connection.sendall(b"x")
+                with suppress(TimeoutError):
+                    said += connection.recv(65_536)
+                if not server.server_state.connections:
+                    break
+                pause.wait(0.01)
+        assert b"did not come within" in said
+        assert not server.server_state.connections
+
+
+def test_a_refused_body_that_ends_leaves_the_connection_to_the_next_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(connections, "LINGER_S", 0.5)
+    with listening(served()) as port, connect(port) as connection:
+        connection.sendall(POST + b"Content-Length: 10\r\n\r\n<urn:s>")
+        connection.settimeout(20)
+        said = connection.recv(65_536)
+        while not said.endswith(b"}"):
+            said += connection.recv(65_536)
+        connection.sendall(b"123")
+        threading.Event().wait(0.7)
+        connection.sendall(PLAIN)
+        assert rest(connection).startswith(b"HTTP/1.1 200")
+
+
 @pytest.mark.parametrize("length", [b"Content-Length: 99999999999\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\n"])
 def test_a_body_without_an_end_is_refused(length: bytes) -> None:
     chunk = b"# nothing\n" * 1_000
