@@ -12,6 +12,8 @@ UPDATE = 20_000
 LASTS = 24_000
 APART = 8_000
 """Between the instants at which an observation holds, where labels are instants."""
+KEPT = 60_000
+"""How long instants are kept when they are over: three times the observations of intervals, they are compacted."""
 
 
 def _number(value):
@@ -90,3 +92,5 @@ class Boards:
             if late:
                 served.add(late)
                 late = []
+            if self.label is Label.INSTANT:
+                served.sweep(clock() - KEPT)

@@ -101,6 +101,15 @@ class Served:
             self.held.pop(triple, None)
         self._note()
 
+    def sweep(self, before):
+        """What had ended by then is forgotten."""
+        writing.sweep(self.dataset, before)
+        for triple, times in list(self.held.items()):
+            self.held[triple] = [each for each in times if each[1] is None or each[1] > before]
+            if not self.held[triple]:
+                del self.held[triple]
+        self._note()
+
     def _note(self):
         facts = tuple(Fact(triple, *each) for triple, times in self.held.items() for each in times)
         self.history[self.dataset.version.decode()] = facts
