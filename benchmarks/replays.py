@@ -6,7 +6,7 @@ A line of a log for each that is done; what is in the log is not done again, so 
 import argparse
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -23,9 +23,9 @@ SETTINGS = (*PLANS, ("streamer", "prototype"))
 WHAT = ("minutes", "seed", "method", "label", "plan", "cache")
 
 
-def wanted(minutes: int, seeds: int) -> Iterator[dict[str, Any]]:
+def wanted(minutes: int, seeds: int, labels: Sequence[str]) -> Iterator[dict[str, Any]]:
     """All replays, those of a seed together."""
-    for seed, name, label, (plan, cache) in product(range(seeds), methods(), Label, SETTINGS):
+    for seed, name, label, (plan, cache) in product(range(seeds), methods(), map(Label, labels), SETTINGS):
         yield dict(zip(WHAT, (minutes, seed, name, label.value, plan, cache), strict=True))
 
 
@@ -50,9 +50,10 @@ def main() -> None:
     reading.add_argument("log", type=Path)
     reading.add_argument("--minutes", type=int, default=30)
     reading.add_argument("--seeds", type=int, default=20)
+    reading.add_argument("--label", nargs="+", choices=list(Label), default=list(Label))
     reading.add_argument("--kept", action="store_true", help="do nothing, show what the log has")
     given = reading.parse_args()
-    todo = list(wanted(given.minutes, given.seeds))
+    todo = list(wanted(given.minutes, given.seeds, given.label))
     there = {tuple(each[name] for name in WHAT) for each in kept(given.log)}
     for place, wish in enumerate(todo if not given.kept else ()):
         if tuple(wish[name] for name in WHAT) in there:
