@@ -33,7 +33,7 @@ from streamgauge.services.broker.status import metrics, status
 from streamgauge.services.broker.telling import Telling
 from streamgauge.services.broker.working import Worker
 from streamgauge.services.web import events
-from streamgauge.services.web.bodies import BodyError, read_body, text
+from streamgauge.services.web.bodies import STATUS, read_body, text
 from streamgauge.services.web.following import as_events, converse
 from streamgauge.services.web.metrics import MEDIA_TYPE, exposition
 from streamgauge.services.web.problems import problem
@@ -48,7 +48,7 @@ LONGEST_NAME: Final = 200
 """Characters of a channel's or subscriber's name, and of the key of a publication."""
 
 _STATUS: Final[dict[type[Exception], int]] = {
-    BodyError: 413,
+    **STATUS,
     LimitError: 422,
     TooManySolutionsError: 422,
     MediaTypeError: 415,

@@ -29,7 +29,7 @@ from streamgauge.services.queries.status import metrics, status
 from streamgauge.services.queries.wishes import Wish, WishError, read_static, read_wish
 from streamgauge.services.web import events
 from streamgauge.services.web.answers import Numbered, Subscription
-from streamgauge.services.web.bodies import BodyError, read_body, text
+from streamgauge.services.web.bodies import STATUS, read_body, text
 from streamgauge.services.web.following import as_events, converse, nothing
 from streamgauge.services.web.metrics import MEDIA_TYPE, exposition
 from streamgauge.services.web.problems import problem
@@ -48,7 +48,7 @@ FREE = ("/", "/health", "/openapi.json")
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 _STATUS: dict[type[Exception], int] = {
-    BodyError: 413,
+    **STATUS,
     LimitError: 429,
     ConflictError: 409,
     UnknownQueryError: 404,

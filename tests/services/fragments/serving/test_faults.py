@@ -72,7 +72,7 @@ def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyP
         connection.sendall(POST + b"Content-Length: 1000\r\n\r\n<urn:s>")
         connection.settimeout(20)
         said = connection.recv(65_536)
-        assert said.startswith(b"HTTP/1.1 413")
+        assert said.startswith(b"HTTP/1.1 408")
         assert b"did not come within" in said + connection.recv(65_536)
 
 

@@ -26,7 +26,7 @@ from streamgauge.services.fragments.serving.terms import TermError
 from streamgauge.services.fragments.serving.validity import ValidityError
 from streamgauge.services.fragments.serving.writing import Draft, Written
 from streamgauge.services.fragments.storing.shelf import FullError
-from streamgauge.services.web.bodies import BodyError, read_body
+from streamgauge.services.web.bodies import STATUS, read_body
 from streamgauge.services.web.tokens import Tokens, bearer
 
 METHODS: Final = ("POST", "PUT", "PATCH", "DELETE")
@@ -36,7 +36,7 @@ KEYS: Final = 10_000
 LONGEST_KEY: Final = 200
 
 _STATUS: Final[dict[type[Exception], int]] = {
-    BodyError: 413,
+    **STATUS,
     MediaTypeError: 415,
     TooManyError: 422,
     FullError: 507,

@@ -94,6 +94,7 @@ def _write(summary: str, parameters: Sequence[Json], sent: Json | None = None) -
         "401": "A token is needed.",
         "403": "Nobody may write here.",
         "404": "There is no such data set.",
+        "408": "It did not come in time.",
         "413": "It is too long.",
         "414": "The address is too long.",
         "415": "Another kind of body is needed.",
