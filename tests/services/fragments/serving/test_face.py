@@ -5,7 +5,8 @@ import re
 
 import pytest
 
-from streamgauge.services.fragments.serving.addresses import fixed, of_proxy
+from streamgauge.services.fragments.serving.accepting import Accepting
+from streamgauge.services.fragments.serving.addresses import fixed, of_host, of_proxy
 from streamgauge.services.fragments.serving.dataset import SCANNED, Shape
 from streamgauge.services.fragments.serving.face import application
 from streamgauge.services.fragments.serving.limits import Limits
@@ -220,6 +221,36 @@ def test_health_and_metrics():
         'streamgauge_fragments_quads{dataset="data"} 1',
     ):
         assert line in text
+
+
+def test_what_changed_and_what_was_there_count_as_requests():
+    made = server()
+    app = application(made.datasets, [Accepting((), of_host, 1_000)])
+    version = made.ask(address("data"), app=app).headers["dataset-version"]
+    before = counted(made.ask(BASE + "/metrics", app=app).text)
+    answers = [
+        made.ask(address("data", since=version), app=app),
+        made.ask(address("data", since="1.1"), app=app),
+        made.ask(address("data", at="1970-01-01T00:00:00Z"), app=app),
+        made.ask(address("data"), method="POST", app=app),
+        made.ask(address("data"), method="HEAD", app=app),
+    ]
+    assert [each.status_code for each in answers] == [200, 410, 410, 403, 200]
+    after = counted(made.ask(BASE + "/metrics", app=app).text)
+    sent = after.pop("bytes_total") - before.pop("bytes_total")
+    assert sent == sum(len(each.content) for each in answers) + before.pop("last")
+    assert {key: value - before.get(key, 0) for key, value in after.items() if key != "last"} == {
+        'requests_total{dataset="",status="200"}': 1,  # the metrics themselves, which say what was before them
+        'requests_total{dataset="data",status="200"}': 2,
+        'requests_total{dataset="data",status="403"}': 1,
+        'requests_total{dataset="data",status="410"}': 2,
+    }
+
+
+def counted(text):
+    """Requests and bytes that metrics tell of, and the length of the metrics' own text, which comes after."""
+    lines = re.findall(r"^streamgauge_fragments_((?:requests|bytes)_total\S*) (\d+)$", text, re.MULTILINE)
+    return {name: int(value) for name, value in lines} | {"last": len(text)}
 
 
 def test_bodies_are_kept_within_a_limit():

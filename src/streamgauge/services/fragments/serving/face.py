@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, Protocol, TypeAlias
 
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from streamgauge.services.fragments.quads import VERSION
 from streamgauge.services.fragments.serving.addresses import Addressing, HostError, of_host
@@ -89,10 +89,10 @@ class Face:
             _LOG.exception("%s %s", scope["method"], scope["path"])
             reply = told(500, "the server failed at this request; its log says how")
         if isinstance(reply, Reply):
-            self._count(name or scope["path"][1:], reply)
+            self._count(name or scope["path"][1:], reply.status, 0 if scope["method"] == "HEAD" else len(reply.body))
             await reply_with(reply, scope["method"], send, (b"date", date(self._clock() // 1000)))
         else:
-            await reply(self._datasets[name], scope, receive, send)
+            await reply(self._datasets[name], scope, receive, self._counted(name, send))
 
     def _answer(self, scope: Scope, headers: Headers) -> tuple[str, Reply | Mounted]:
         """The reply, and the name of the data set that it is about."""
@@ -159,9 +159,21 @@ class Face:
     def _mount(self, method: str, query: bytes, headers: Headers) -> Mounted | None:
         return next((mount for mount in self._mounts if mount.takes(method, query, headers)), None)
 
-    def _count(self, name: str, reply: Reply) -> None:
-        self.counts.requests[name if name in self._datasets else "", reply.status] += 1
-        self.counts.bytes += len(reply.body)
+    def _count(self, name: str, status: int, size: int) -> None:
+        self.counts.requests[name if name in self._datasets else "", status] += 1
+        self.counts.bytes += size
+
+    def _counted(self, name: str, send: Send) -> Send:
+        """What is mounted sends by itself: events for as long as they are listened to."""
+
+        async def sent(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                self._count(name, message["status"], 0)
+            else:
+                self.counts.bytes += len(message.get("body", b""))
+            await send(message)
+
+        return sent
 
 
 def application(
