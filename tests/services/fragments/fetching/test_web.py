@@ -401,6 +401,28 @@ def test_cache_control_is_read_as_written() -> None:
     assert cache_control('public, Max-Age=5 , x="y",,max-age=7') == {"public": "", "max-age": "5", "x": "y", "": ""}
 
 
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ({"expires": date(NOW + 6000)}, (NOW - 4000, NOW, NOW + 6000)),
+        ({"expires": date(NOW + 10_000)}, (NOW, NOW, NOW + 10_000)),
+        ({"expires": date(NOW + 20_000)}, (NOW, NOW, NOW + 10_000)),
+        ({"expires": date(NOW - 1000)}, (NOW, NOW, NOW - 1000)),
+        ({"expires": "0"}, (NOW, NOW, NOW)),
+        ({}, (NOW, NOW, NOW + 10_000)),
+    ],
+)
+def test_what_a_cache_dated_anew_is_of_the_time_that_expires_tells(
+    more: dict[str, str], expected: tuple[int, int, int]
+) -> None:
+    """Facts are valid at the origin's instant: without versions Date alone tells it."""
+    said = httpx.Headers({"date": date(NOW), "cache-control": "max-age=10", "dataset-version": "7.1", **more})
+    lived = lifetime(said, 7000)
+    assert (lived.at, lived.now, lived.until) == expected
+    del said["dataset-version"]
+    assert lifetime(said, 7000).at == NOW
+
+
 def test_without_a_date_the_own_clock_is_taken() -> None:
     lived = lifetime({"cache-control": "max-age=3"}, 7000)
     assert (lived.at, lived.until, lived.now) == (7000, 10_000, 7000)

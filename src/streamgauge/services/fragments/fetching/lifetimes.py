@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
+from streamgauge.services.fragments.quads import VERSION
+
 SECOND = 1000
 _FOREVER = 10 * 365 * 86_400
 
@@ -27,12 +29,13 @@ def lifetime(headers: Mapping[str, str], came: int) -> Lifetime:
     The earlier of max-age and Expires: a shared cache that hides its Age still leaves Expires as it was.
     """
     date = http_date(headers.get("date"))
-    at = came if date is None else date
+    shown = came if date is None else date
     directives = cache_control(headers.get("cache-control", ""))
+    at = _made(headers, directives, shown)
     ends = [end for end in (_max_age(directives, at), _expires(headers, at)) if end is not None]
     if "no-cache" in directives or headers.get("vary", "").strip() == "*":
         ends = [at]
-    return Lifetime(at, at + _age(headers) * SECOND, min(ends, default=None), "no-store" not in directives)
+    return Lifetime(at, shown + _age(headers) * SECOND, min(ends, default=None), "no-store" not in directives)
 
 
 def cache_control(value: str) -> dict[str, str]:
@@ -61,6 +64,17 @@ def retry_after(headers: Mapping[str, str], now: int) -> float | None:
         return float(value[:9])
     date = http_date(value)
     return None if date is None else max(0.0, (date - now) / SECOND)
+
+
+def _made(headers: Mapping[str, str], directives: Mapping[str, str], shown: int) -> int:
+    """When the origin made it: Date, unless a cache wrote that anew, which Expires of a server of fragments tells.
+
+    What has a version expires max-age after it was made; that it is fresh still says that Expires is to be believed.
+    """
+    expires, life = http_date(headers.get("expires")), _max_age(directives, 0)
+    if VERSION not in headers or expires is None or life is None or expires < shown:
+        return shown
+    return min(shown, expires - life)
 
 
 def _max_age(directives: Mapping[str, str], at: int) -> int | None:
