@@ -82,7 +82,6 @@ http {{
       proxy_cache fragments;
       proxy_cache_key "$http_host$request_uri $http_accept $coding";
       proxy_cache_lock on;
-      proxy_cache_revalidate on;
     }}
   }}
 }}

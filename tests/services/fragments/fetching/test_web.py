@@ -407,7 +407,7 @@ def test_cache_control_is_read_as_written() -> None:
         ({"expires": date(NOW + 6000)}, (NOW - 4000, NOW, NOW + 6000)),
         ({"expires": date(NOW + 10_000)}, (NOW, NOW, NOW + 10_000)),
         ({"expires": date(NOW + 20_000)}, (NOW, NOW, NOW + 10_000)),
-        ({"expires": date(NOW - 1000)}, (NOW, NOW, NOW - 1000)),
+        ({"expires": date(NOW - 1000)}, (NOW - 11_000, NOW, NOW - 1000)),
         ({"expires": "0"}, (NOW, NOW, NOW)),
         ({}, (NOW, NOW, NOW + 10_000)),
     ],

@@ -69,10 +69,10 @@ def retry_after(headers: Mapping[str, str], now: int) -> float | None:
 def _made(headers: Mapping[str, str], directives: Mapping[str, str], shown: int) -> int:
     """When the origin made it: Date, unless a cache wrote that anew, which Expires of a server of fragments tells.
 
-    What has a version expires max-age after it was made; that it is fresh still says that Expires is to be believed.
+    What has a version expires max-age after it was made.
     """
     expires, life = http_date(headers.get("expires")), _max_age(directives, 0)
-    if VERSION not in headers or expires is None or life is None or expires < shown:
+    if VERSION not in headers or expires is None or life is None:
         return shown
     return min(shown, expires - life)
 
