@@ -116,7 +116,7 @@ class Served:
         self.changed.append(clock())
 
 
-class _Body(httpx.AsyncByteStream):
+class Body(httpx.AsyncByteStream):
     def __init__(self, content):
         self._content = content
 
@@ -127,7 +127,7 @@ class _Body(httpx.AsyncByteStream):
 def told(status, content=b"", **headers):
     """A response that is not the server's."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return httpx.Response(status, headers=named, stream=_Body(content))
+    return httpx.Response(status, headers=named, stream=Body(content))
 
 
 @dataclass
@@ -165,7 +165,7 @@ async def _bare(response):
     """What a server that is not ours would say of the same."""
     kept = {name: response.headers[name] for name in ("content-type", "date")}
     body = (await response.aread()).replace(b"urn:streamgauge:changes", b"urn:other")
-    return httpx.Response(response.status_code, headers=kept, stream=_Body(body))
+    return httpx.Response(response.status_code, headers=kept, stream=Body(body))
 
 
 class Hosts(httpx.AsyncBaseTransport):
