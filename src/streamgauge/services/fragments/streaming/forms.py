@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from streamgauge.model.algebra import Node, TriplePattern, Var
 from streamgauge.model.fact import Fact
@@ -20,6 +20,9 @@ from streamgauge.services.fragments.style import Style
 
 Values: TypeAlias = Mapping[Var, frozenset[Term]]
 """The values of variables that can matter."""
+
+Terms = TypeVar("Terms", bound=Sequence[Term])
+"""A triple or a quad."""
 
 
 class Where(Enum):
@@ -114,37 +117,40 @@ def named_of(quads: Iterable[Quad], style: Style | Where) -> list[Quad]:
     return [quad for quad in read.others if quad[3] != DEFAULT and not read.of(quad[3])]
 
 
-def terms_at(nodes: tuple[Node, ...], variable: Var, found: Iterable[Sequence[Term]]) -> frozenset[Term]:
+def terms_at(nodes: tuple[Node, ...], variable: Var, found: Iterable[Terms]) -> frozenset[Term]:
     """The terms at a variable's place in the triples, or quads, that match nodes."""
     place = nodes.index(variable)
-    return frozenset(each[place] for each in found if matches(nodes, each))
+    return frozenset(each[place] for each in matching(nodes, found))
 
 
 def bound(pattern: QuadPattern, quads: Iterable[Quad]) -> dict[Var, frozenset[Term]]:
     """The terms of a pattern's variables in the quads that match it."""
-    nodes = pattern.nodes
-    found = [quad for quad in quads if takes(pattern, quad)]
-    return {variable: frozenset(quad[nodes.index(variable)] for quad in found) for variable in pattern.variables}
+    nodes, found = pattern.nodes, taken(pattern, quads)
+    places_of = {variable: nodes.index(variable) for variable in pattern.variables}
+    return {variable: frozenset(quad[place] for quad in found) for variable, place in places_of.items()}
 
 
-def takes(pattern: QuadPattern, quad: Quad) -> bool:
-    """Whether a quad is one of a pattern; a graph's variable is a named graph, or ANYWHERE."""
+def taken(pattern: QuadPattern, quads: Iterable[Quad]) -> list[Quad]:
+    """The quads of a pattern; a graph's variable is a named graph, or ANYWHERE."""
     if pattern.graph == ANYWHERE:
-        return matches(pattern.nodes[:3], quad[:3])
-    return matches(pattern.nodes, quad) and (quad[3] != DEFAULT or pattern.graph == DEFAULT)
+        return matching(pattern.nodes[:3], quads)
+    found = matching(pattern.nodes, quads)
+    return [quad for quad in found if quad[3] != DEFAULT] if isinstance(pattern.graph, Var) else found
 
 
-def matches(nodes: tuple[object, ...], terms: Sequence[Term]) -> bool:
-    """Whether constants stand where they should, and equal terms where a variable is repeated."""
+def matching(nodes: tuple[Node, ...], found: Iterable[Terms]) -> list[Terms]:
+    """Triples, or quads, with constants where they should stand, and equal terms where a variable is repeated."""
     constants, equal = _tests(nodes)
+    kept = list(found)
     for place, term in constants:
-        if terms[place] != term:
-            return False
-    return all(terms[one] == terms[other] for one, other in equal)
+        kept = [each for each in kept if each[place] == term]
+    for one, other in equal:
+        kept = [each for each in kept if each[one] == each[other]]
+    return kept
 
 
 @lru_cache(10_000)
-def _tests(nodes: tuple[object, ...]) -> tuple[tuple[tuple[int, object], ...], tuple[tuple[int, int], ...]]:
+def _tests(nodes: tuple[Node, ...]) -> tuple[tuple[tuple[int, Term], ...], tuple[tuple[int, int], ...]]:
     """The places of constants with them, and pairs of places that hold the same variable."""
     constants = tuple((place, node) for place, node in enumerate(nodes) if not isinstance(node, Var))
     repeated = ((nodes.index(node), place) for place, node in enumerate(nodes) if isinstance(node, Var))

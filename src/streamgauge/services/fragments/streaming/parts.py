@@ -10,7 +10,7 @@ from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term
 from streamgauge.services.fragments.fetching.contract import Changed, Fetched, Source
 from streamgauge.services.fragments.quads import ANYWHERE, Quad, QuadPattern
-from streamgauge.services.fragments.streaming.forms import Asking, Place, Values, bound, takes
+from streamgauge.services.fragments.streaming.forms import Asking, Place, Values, bound, taken
 
 SEEDS: Final = 1000
 """The most values that a pattern is restricted to."""
@@ -49,24 +49,28 @@ class Fragment:
     def of(self, pattern: QuadPattern) -> list[Quad]:
         """Its quads that match a pattern."""
         if isinstance(pattern.predicate, Var) or self.key[0].predicate == pattern.predicate:
-            return [quad for quad in self.quads if takes(pattern, quad)]
+            return taken(pattern, self.quads)
         if not self._by:
             for quad in self.quads:
                 self._by.setdefault(quad[1], []).append(quad)
-        return [quad for quad in self._by.get(pattern.predicate, ()) if takes(pattern, quad)]
+        return taken(pattern, self._by.get(pattern.predicate, ()))
 
     def moved(self, changed: Changed) -> "Fragment":
         """The fragment after what changed."""
-        added, removed = (frozenset(filter(self.has, quads)) for quads in (changed.added, changed.removed))
+        added, removed = (frozenset(self.having(quads)) for quads in (changed.added, changed.removed))
         part = Fetched((), changed.at, changed.until, None, changed.version)
         if not added and not removed:
             return replace(self, parts=(part,))
         return replace(self, quads=self.quads - removed | added, parts=(part,), _by={})
 
-    def has(self, quad: Quad) -> bool:
-        """Whether a quad is one of it, when it is there."""
+    def having(self, quads: Iterable[Quad]) -> list[Quad]:
+        """Which of some quads are of it, when they are there."""
         pattern, variable = self.key
-        return takes(pattern, quad) and (variable is None or quad[pattern.nodes.index(variable)] in self.terms)
+        found = taken(pattern, quads)
+        if variable is None:
+            return found
+        place = pattern.nodes.index(variable)
+        return [quad for quad in found if quad[place] in self.terms]
 
 
 @dataclass(slots=True)

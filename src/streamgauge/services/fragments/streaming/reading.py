@@ -283,8 +283,8 @@ def _busy_elsewhere(changed: Changed, held: Iterable[Fragment]) -> bool:
     quads = [*changed.added, *changed.removed]
     if len(quads) <= MUCH:
         return False
-    fragments = list(held)
-    return sum(any(each.has(quad) for each in fragments) for quad in quads) * 10 < len(quads)
+    own = frozenset(quad for each in held for quad in each.having(quads))
+    return sum(quad in own for quad in quads) * 10 < len(quads)
 
 
 def _stamp(fetched: Fetched) -> object:

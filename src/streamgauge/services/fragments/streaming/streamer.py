@@ -22,7 +22,7 @@ from streamgauge.services.fragments.fetching.together import together
 from streamgauge.services.fragments.streaming.asked import Asked, Ordered
 from streamgauge.services.fragments.streaming.demand import demand
 from streamgauge.services.fragments.streaming.evaluating import Local, Named, joined, rows_of
-from streamgauge.services.fragments.streaming.forms import matches, where
+from streamgauge.services.fragments.streaming.forms import matching, where
 from streamgauge.services.fragments.streaming.graphs import named
 from streamgauge.services.fragments.streaming.materialiser import materialised
 from streamgauge.services.fragments.streaming.plan import Polled, first_of
@@ -161,8 +161,8 @@ class Streamer:
 
 
 def _still(pattern: al.TriplePattern, facts: Sequence[Fact]) -> bool:
-    own = [fact for fact in facts if matches(places(pattern), fact.triple)]
-    return bool(own) and all(fact.static for fact in own)
+    triples = frozenset(matching(places(pattern), (fact.triple for fact in facts)))
+    return bool(triples) and all(fact.static for fact in facts if fact.triple in triples)
 
 
 def _name(variable: al.Var) -> str:
