@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from json import dumps
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from streamgauge.bench.clients.asking import SERVICES, continuous, lasting
 from streamgauge.bench.clients.renewing import Renewal, Update, updates
@@ -17,9 +17,13 @@ from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.run import Fed, Run, RunHeader
 from streamgauge.model.terms import Row, Triple
+from streamgauge.model.verdict import Judgement
 from streamgauge.semantics.profiles import FRAGMENTS, profile
 from streamgauge.services.fragments.style import Label
 from streamgauge.wire.lines import decode_answer
+
+WITNESSES: Final = 10
+"""The most clients with queries of their own whose answers are judged."""
 
 Right: TypeAlias = Callable[[Mapping[str, Any]], bool | None]
 """Whether an answer (a client's line) is right, ``None`` where that cannot be said."""
@@ -82,43 +86,55 @@ def added(applied: Sequence[tuple[int, Update]], stream: str) -> list[StreamElem
     ]
 
 
-def services(
-    scenario: Scenario,
-    elements: Sequence[StreamElement],
-    lines: Sequence[Mapping[str, Any]],
-    begins: int,
-) -> tuple[str, Right]:
-    """The common judge's word on the first client's answers, and whether others had the same at each instant.
+def witnesses(scenario: Scenario) -> list[int]:
+    """The clients whose answers are judged: the first, and where queries are distinct some more."""
+    return list(range(min(WITNESSES, scenario.clients) if scenario.distinct else 1))
 
-    Where queries are distinct, or answers name no instant, other clients' answers are not judged.
+
+def services(
+    scenario: Scenario, elements: Sequence[StreamElement], lines: Sequence[Mapping[str, Any]], begins: int
+) -> tuple[str, Right]:
+    """The common judge's word on the witnesses' answers, and whether others had the same at each instant.
+
+    What is said is said of the first witness that is not right, or else of the first that was told something. Where
+    queries are distinct, or answers name no instant, other clients' answers are not judged.
     """
-    own = [line for line in lines if "answer" in line]
-    if not own:
+    told = [line for line in lines if "answer" in line]
+    if not told:
         return "no answer", lambda _line: None
-    service = SERVICES[scenario.system]
-    semantics = profile(service.semantics)
-    query, text = continuous(scenario, 0)
-    answers = [_answer(line) for line in own]
-    advanced = max((line["received"] - begins for line in own), default=0)
-    times = [each.time for each in elements]
+    advanced = max(line["received"] - begins for line in told)
     fed = [each for each in elements if each.time <= advanced]
-    header = RunHeader(
-        service.engine, query, text, "rspql", semantics,
-        times[bisect_right(times, advanced) - 1], begins * 1_000_000, factor=1.0,
-        evaluator="changes" if service.engine == "live" else None,
-    )  # fmt: skip
-    hands = [Fed(each.sequence, each.time, (begins + each.time) * 1_000_000, (begins + each.time) * 1_000_000,
-                 len(each.added)) for each in fed]  # fmt: skip
-    verdict = check(Run(header, tuple(answers), tuple(hands)), definition(fed), 0, Rules())
-    said = f"{verdict.judgement}, precision {verdict.precision:.3f}, recall {verdict.recall:.3f}"
+    answers = {client: [line for line in told if line["client"] == client] for client in witnesses(scenario)}
+    words = [(own, _word(scenario, client, fed, own, begins)) for client, own in answers.items()]
+    wrong = [word for _, (right, word) in words if not right]
+    word = wrong[0] if wrong else next(word for own, (_, word) in words if own)
+    many = f" ({len(words) - len(wrong)} of {len(words)} queries are right)" if len(words) > 1 else ""
     known: dict[int, set[str]] = {}
-    for line in own:
+    for line in told:
         known.setdefault(line["instant"], set()).add(line["rows"])
 
     def same(line: Mapping[str, Any]) -> bool | None:
         return None if scenario.distinct or line["instant"] not in known else line["rows"] in known[line["instant"]]
 
-    return f"{said} ({verdict.reason})" if verdict.reason else said, same
+    return word + many, same
+
+
+def _word(
+    scenario: Scenario, client: int, fed: Sequence[StreamElement], told: Sequence[Mapping[str, Any]], begins: int
+) -> tuple[bool, str]:
+    """Whether a client was told what its query gives over what was fed, and how far."""
+    service = SERVICES[scenario.system]
+    query, text = continuous(scenario, client)
+    header = RunHeader(
+        service.engine, query, text, "rspql", profile(service.semantics), fed[-1].time, begins * 1_000_000, factor=1.0,
+        evaluator="changes" if service.engine == "live" else None,
+    )  # fmt: skip
+    hands = [Fed(each.sequence, each.time, (begins + each.time) * 1_000_000, (begins + each.time) * 1_000_000,
+                 len(each.added)) for each in fed]  # fmt: skip
+    verdict = check(Run(header, tuple(map(_answer, told)), tuple(hands)), definition(fed), 0, Rules())
+    said = f"{verdict.judgement}, precision {verdict.precision:.3f}, recall {verdict.recall:.3f}"
+    right = verdict.judgement in {Judgement.RIGHT, Judgement.LATE}
+    return right, f"{said} ({verdict.reason})" if verdict.reason else said
 
 
 def _answer(line: Mapping[str, Any]) -> Answer:

@@ -184,7 +184,7 @@ def _service(scenario: Scenario, data: Data, folder: Path) -> Outcome:
     service = SERVICES[scenario.system]
     stream = [replace(element, until=None) for element in data.elements]
     wishes = [wish(scenario, client) for client in range(scenario.clients)]
-    witnesses = [0]
+    witnesses = judging.witnesses(scenario)
     with ExitStack() as stack:
         server = stack.enter_context(engine_serve(service.engine, scenario.clients))
         tasks = [
