@@ -42,6 +42,17 @@ def test_a_service(tmp_path):
     assert all(each.right for each in outcome.answers)
 
 
+def test_of_distinct_queries_several_are_judged(tmp_path):
+    """Some have nothing due."""
+    stream, static = tmp_path / "s.parquet", tmp_path / "s.nt"
+    write(whole(10, 2000), stream)
+    static.write_text("")
+    outcome = do(Scenario("live-csparql", 4, True, **SHORT), Data(stream, static), tmp_path)
+    assert outcome.verdict.startswith("right, precision 1.000")
+    assert outcome.verdict.endswith("(4 of 4 queries are right)")
+    assert {each.size > 0 for each in outcome.answers} == {True, False}
+
+
 @pytest.mark.parametrize("distinct", [False, pytest.param(True, marks=pytest.mark.prove)])
 def test_a_broker(tmp_path, distinct):
     outcome = do(Scenario("broker", 2, distinct, **SHORT), data(tmp_path, 30, 2000), tmp_path)
