@@ -9,11 +9,12 @@ from rich.console import Console
 from streamgauge.report.reproduce import sepbm_plan as plan
 from streamgauge.report.reproduce.page import page, shown
 from streamgauge.report.reproduce.sepbm import document as reproduced
+from streamgauge.report.reproduce.sepbm_claims import differences
 from streamgauge.report.reproduce.sepbm_measured import Measured
 from streamgauge.report.sepbm import Compared, data, fine, mean_times, named
 from streamgauge.report.sepbm import page as page_of_runs
 from streamgauge.report.sepbm import shown as shown_runs
-from tests.report.sepbm import measured, ran
+from tests.report.sepbm import measured, ran, times
 
 
 def test_a_page_of_runs_has_what_was_measured():
@@ -63,6 +64,27 @@ def test_claims_that_do_not_hold_are_said_so():
     assert lines["average notification times"].agrees is False
     assert lines["LUBM(2), explicit"].agrees is False
     assert lines["LUBM(10), explicit"].agrees is None
+
+
+def test_other_slow_channels_and_other_guesses_are_explained():
+    whole = measured()
+    paragraphs = whole_text(whole)
+    assert "Slow channels" not in paragraphs
+    assert "q17: GraphSS is faster" not in paragraphs
+    other = dict(whole.outcomes)
+    for one, two in (("reevaluate/q09", "reevaluate/q14"), ("stringrs/q17", "graphss/q17")):
+        name, query = one.split("/")
+        time = times(two.split("/")[0])[two.split("/")[1]]
+        other[f"alone/{one}"] = ran(name, (query,), {query: time})
+    other["alone/reevaluate/q14"] = ran("reevaluate", ("q14",), {"q14": times("reevaluate")["q09"]})
+    other["alone/graphss/q17"] = ran("graphss", ("q17",), {"q17": times("stringrs")["q17"]})
+    paragraphs = whole_text(Measured(other, {}, {}))
+    assert "Slow channels: q09 here in the place of q14." in paragraphs
+    assert "q17: GraphSS is faster here (40 ms) than StringRS (100 ms)." in paragraphs
+
+
+def whole_text(found):
+    return "\n".join(differences(found))
 
 
 def test_the_page_and_the_terminal_show_all_parts():
