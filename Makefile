@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin
 
-.PHONY: setup demo test check prove proofs drawn bench clean
+.PHONY: setup demo test quick coverage check prove proofs drawn bench clean
 
 setup: $(VENV)/.ready
 
@@ -17,8 +17,23 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 demo: setup
 	$(RUN)/streamgauge demo --again
 
+# `make test PART=tests/wire` or `make test PART='-m spark'` runs a part; `make quick` what needs no JVM, browser or server.
+WORKERS ?= 3
+SPREAD = -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
+
 test: setup
-	$(RUN)/pytest
+	$(RUN)/pytest $(SPREAD) --durations-kept .durations/test.jsonl $(PART)
+
+quick: setup
+	$(RUN)/pytest $(SPREAD) --quick --durations-kept .durations/quick.jsonl $(PART)
+
+# Lines and branches of src/ that the tests reach, in the programs that they start too.
+coverage: setup
+	$(RUN)/coverage erase
+	$(RUN)/coverage run -m pytest $(PART)
+	$(RUN)/coverage combine --quiet
+	$(RUN)/coverage report --format total
+	$(RUN)/coverage report --skip-covered --sort cover > .durations/coverage.txt
 
 check: setup
 	$(RUN)/ruff format --check src tests benchmarks
@@ -37,6 +52,7 @@ proofs: setup
 
 drawn: setup
 	STREAMGAUGE_EXAMPLES=prove $(PROVE) --proven $(PROVEN)-drawn $(or $(PART),tests/semantics tests/compute tests/engines)
+	STREAMGAUGE_EXAMPLES=prove $(PROVE) --proven $(PROVEN)-drawn -m 'drawn and not prove' $(or $(PART),tests)
 
 bench: setup
 	$(RUN)/python -m benchmarks.live

@@ -10,6 +10,8 @@ from typing import NamedTuple, Protocol
 import pytest
 from hypothesis import HealthCheck, settings
 
+pytest_plugins = ["tests.selection", "tests.durations"]
+
 settings.register_profile("test", deadline=None, suppress_health_check=list(HealthCheck), max_examples=50)
 settings.register_profile("prove", parent=settings.get_profile("test"), max_examples=2000)
 settings.load_profile(os.environ.get("STREAMGAUGE_EXAMPLES", "test"))
@@ -17,11 +19,25 @@ settings.load_profile(os.environ.get("STREAMGAUGE_EXAMPLES", "test"))
 SHARED = Path(os.environ.get("STREAMGAUGE_SHARED", Path(__file__).resolve().parents[2] / "shared"))
 
 
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
+"""Every JVM of the suite lives for minutes: code that its second compiler makes does not pay for the making."""
+
+SMALL_JOBS = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""Plans of the suite are run once, over few rows: generated code and plans made anew on the way cost more than they
+give. Programs that the suite starts have Spark's own settings."""
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[object]:
     from streamgauge.compute.spark.session import session
 
     spark = session("local[2]", memory="2g", shuffle=2, app="streamgauge-tests")
+    for key, value in SMALL_JOBS.items():
+        spark.conf.set(key, value)
     yield spark
     spark.stop()
 

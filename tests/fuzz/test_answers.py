@@ -3,8 +3,7 @@
 from dataclasses import replace
 from io import StringIO
 
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
@@ -20,6 +19,7 @@ from streamgauge.model.verdict import Judgement, Verdict
 from streamgauge.report.text import verdict_json, verdict_lines
 from streamgauge.semantics.profiles import PROFILES
 from tests.bench.runs import right_run
+from tests.examples import examples
 from tests.fuzz.bounds import outcome
 from tests.notation import stream
 
@@ -145,15 +145,8 @@ DELAYS = st.none() | st.sampled_from([0.0, 1.0, 1e9])
 
 
 @given(runs(), DELAYS, st.booleans())
-@settings(max_examples=150)
+@examples(150, prove=5000)
 def test_any_answers_get_a_verdict(run: Run, max_delay: float | None, gracefully: bool):
-    _judges(run, max_delay, gracefully)
-
-
-@pytest.mark.prove
-@given(runs(), DELAYS, st.booleans())
-@settings(max_examples=5000)
-def test_thousands_of_answers_get_a_verdict(run: Run, max_delay: float | None, gracefully: bool):
     _judges(run, max_delay, gracefully)
 
 
@@ -167,15 +160,8 @@ def _by_rules(run: Run, name: str) -> None:
 
 
 @given(runs(), st.sampled_from(names()))
-@settings(max_examples=50)
+@examples(50, prove=1500)
 def test_published_rules_give_a_verdict_too(run: Run, name: str):
-    _by_rules(run, name)
-
-
-@pytest.mark.prove
-@given(runs(), st.sampled_from(names()))
-@settings(max_examples=1500)
-def test_published_rules_give_thousands_of_verdicts(run: Run, name: str):
     _by_rules(run, name)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.bench.judging.judge import Means, judge_run
@@ -26,6 +26,7 @@ from streamgauge.wire.run import read_run, stream_path, write_run
 from streamgauge.wire.stream import write
 from streamgauge.wire.verdict import read_verdict, write_verdict
 from tests.bench.runs import right_run
+from tests.examples import examples
 from tests.fuzz.bounds import outcome
 from tests.notation import STREAM, stream
 
@@ -203,15 +204,8 @@ INPUTS = (st.lists(st.integers(0, len(WAYS) - 1), min_size=1, max_size=2), st.in
 
 
 @given(*INPUTS)
-@settings(max_examples=120)
+@examples(120, prove=5000)
 def test_a_broken_folder_is_an_error_with_a_place_or_a_verdict(whole, tmp_path_factory, ways, seed, value):
-    broken(whole, tmp_path_factory.getbasetemp(), ways, seed, value)
-
-
-@pytest.mark.prove
-@given(*INPUTS)
-@settings(max_examples=5000)
-def test_thousands_of_broken_folders(whole, tmp_path_factory, ways, seed, value):
     broken(whole, tmp_path_factory.getbasetemp(), ways, seed, value)
 
 

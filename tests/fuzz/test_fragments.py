@@ -3,8 +3,7 @@
 import asyncio
 import json
 
-import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from streamgauge.model.fact import Fact
@@ -18,6 +17,7 @@ from streamgauge.services.fragments.serving.locating import located
 from streamgauge.services.fragments.serving.writing import add
 from streamgauge.services.fragments.storing.memory import MemoryStore
 from streamgauge.services.fragments.style import Label, Style
+from tests.examples import examples
 
 TOKEN = "sixteen-letters-or-more"
 NOW = 1_449_570_000_000
@@ -249,16 +249,9 @@ STYLES = st.builds(Style, st.sampled_from(methods()), st.sampled_from(Label), gr
 EASY = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
-@settings(max_examples=600, deadline=None, suppress_health_check=EASY)
+@examples(600, prove=12_000, deadline=None, suppress_health_check=EASY)
 @given(STYLES, requests())
 def test_no_request_is_too_odd(style: Style, request: dict) -> None:
-    served(style).holds(request)
-
-
-@pytest.mark.prove
-@settings(max_examples=12_000, deadline=None, suppress_health_check=EASY)
-@given(STYLES, requests())
-def test_none_of_ten_thousand_requests_is_too_odd(style: Style, request: dict) -> None:
     server = served(style)
     server.holds(request)
     assert server.app._reading.held <= LIMITS.kept

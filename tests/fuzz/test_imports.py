@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.bench.importing import Request, Times, import_runs
@@ -16,6 +16,7 @@ from streamgauge.bench.judging.judge import Means, judge_run
 from streamgauge.query import parse
 from streamgauge.semantics.profiles import profile
 from streamgauge.wire.run import read_run, stream_path
+from tests.examples import examples
 from tests.fuzz.bounds import outcome
 from tests.fuzz.test_folders import JSON_VALUES
 
@@ -177,15 +178,8 @@ INPUTS = (st.integers(0, 2**40), JSON_VALUES)
 
 
 @given(*INPUTS)
-@settings(max_examples=120)
+@examples(120, prove=3000)
 def test_a_broken_source_is_an_error_with_a_place_or_a_verdict(sources, tmp_path_factory, seed, value):
-    imported(sources, tmp_path_factory.getbasetemp(), seed, value)
-
-
-@pytest.mark.prove
-@given(*INPUTS)
-@settings(max_examples=3000)
-def test_thousands_of_broken_sources(sources, tmp_path_factory, seed, value):
     imported(sources, tmp_path_factory.getbasetemp(), seed, value)
 
 

@@ -5,13 +5,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from itertools import pairwise
 
-import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.query import QueryError, dialects, parse, parse_sparql, print_query
 from streamgauge.query.tokens import Token, blank, tokens
+from tests.examples import examples
 from tests.query.drawn import kept
 from tests.query.test_dialects import CSPARQL, RSPQL
 from tests.query.test_recorded import CONTINUOUS, text
@@ -94,22 +94,15 @@ def any_reader(dialect: str | None) -> tuple[Callable[[str], object], ...]:
 readers = st.sampled_from((None, None, "sparql", *dialects())).map(any_reader)
 
 
-@settings(max_examples=200)
+@examples(200, prove=4500)
 @given(broken(), readers)
 def test_broken_text(text: str, read: tuple[Callable[[str], object], ...]) -> None:
     parses_or_is_refused(text, read)
 
 
-@settings(max_examples=200)
+@examples(200, prove=4500)
 @given(scratched(), readers)
 def test_scratched_text(text: str, read: tuple[Callable[[str], object], ...]) -> None:
-    parses_or_is_refused(text, read)
-
-
-@pytest.mark.prove
-@settings(max_examples=9000)
-@given(st.one_of(broken(), scratched()), readers)
-def test_much_broken_text(text: str, read: tuple[Callable[[str], object], ...]) -> None:
     parses_or_is_refused(text, read)
 
 

@@ -3,11 +3,12 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.query import dialects, fill, parameters, parse, parse_sparql, print_query
 from streamgauge.query.printer import sparql
+from tests.examples import examples
 from tests.query.drawn import can_say, continuous, kept
 from tests.query.test_recorded import CONTINUOUS, text
 
@@ -79,14 +80,7 @@ def one_said_or_refused(query: ContinuousQuery, dialect: str) -> None:
             print_query(query, dialect)
 
 
-@settings(max_examples=80)
+@examples(80, prove=1500)
 @given(continuous())
 def test_a_drawn_query(query: ContinuousQuery) -> None:
-    said_or_refused(query)
-
-
-@pytest.mark.prove
-@settings(max_examples=1500)
-@given(continuous())
-def test_many_drawn_queries(query: ContinuousQuery) -> None:
     said_or_refused(query)

@@ -11,8 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pyarrow as pa
-import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
@@ -32,6 +31,7 @@ from streamgauge.semantics.refusal import RefusedError
 from streamgauge.semantics.stream import streamed
 from streamgauge.wire.stream import write
 from tests.compute.spark.conftest import tiny
+from tests.examples import examples
 from tests.semantics.draw import asked, semantics, streams, window, windows
 from tests.sparql.draw import OPERATORS
 
@@ -182,16 +182,9 @@ def answered(spark, stream, due, query, chosen, many) -> list[list[Counter]]:
     return [whole, summed]
 
 
-@settings(max_examples=4)
+@examples(4, prove=60)
 @given(cases(), st.sampled_from([0, 1 << 30]))
 def test_drawn_cases(tiny, drawn, many):
-    agree(tiny, drawn, many)
-
-
-@pytest.mark.prove
-@settings(max_examples=60)
-@given(cases(), st.sampled_from([0, 1 << 30]))
-def test_many_drawn_cases(tiny, drawn, many):
     agree(tiny, drawn, many)
 
 
@@ -212,14 +205,7 @@ def whole_way(spark, data) -> None:
     assert [Counter(report.rows) for report in found] == [Counter(report.rows) for report in wanted]
 
 
-@settings(max_examples=2)
+@examples(2, prove=100)
 @given(st.data())
 def test_drawn_semantics(tiny, data):
-    whole_way(tiny, data)
-
-
-@pytest.mark.prove
-@settings(max_examples=100)
-@given(st.data())
-def test_many_drawn_semantics(tiny, data):
     whole_way(tiny, data)

@@ -23,6 +23,7 @@ from streamgauge.query.parser import parse_sparql
 from streamgauge.query.printer import sparql
 from streamgauge.wire.canonical import Canonical
 from tests.compute.spark.streams import table
+from tests.examples import examples
 from tests.sparql.draw import OPERATORS, queries, triples
 
 CANONICAL = Canonical()
@@ -98,17 +99,9 @@ def check(spark: SparkSession, run: Run, query: QueryForm) -> None:
         assert got == wanted, f"report {report}: missing {wanted - got}, surplus {got - wanted} of {sparql(query)}"
 
 
-@settings(max_examples=20)
+@examples(20, prove=400)
 @given(runs(), queries(OPERATORS))
 def test_drawn_runs_and_queries(tiny: SparkSession, run: Run, query: QueryForm) -> None:
-    if refuse(query) is None:
-        check(tiny, run, query)
-
-
-@pytest.mark.prove
-@settings(max_examples=400)
-@given(runs(), queries(OPERATORS))
-def test_many_drawn_runs_and_queries(tiny: SparkSession, run: Run, query: QueryForm) -> None:
     if refuse(query) is None:
         check(tiny, run, query)
 

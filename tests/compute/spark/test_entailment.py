@@ -3,8 +3,7 @@
 from itertools import pairwise
 
 import pyarrow as pa
-import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given
 from hypothesis import strategies as st
 
 from streamgauge.compute.reasoning import Closure, Rules, read_rules
@@ -13,6 +12,7 @@ from streamgauge.model.terms import RDF_TYPE
 from tests.compute.reasoning.naive import closure
 from tests.compute.reasoning.ontology import AXIOMS, triples
 from tests.compute.reasoning.test_closure import FACTS, THINGS
+from tests.examples import examples
 
 STEPS = 6
 CASES = 25
@@ -23,7 +23,7 @@ drawn_facts = st.lists(st.sampled_from(FACTS), max_size=5)
 history = st.lists(st.tuples(drawn_facts, drawn_facts), min_size=1, max_size=STEPS)
 histories = st.lists(history, min_size=CASES, max_size=CASES)
 axioms = st.sets(st.sampled_from(AXIOMS), min_size=2, max_size=7)
-few = settings(max_examples=3, suppress_health_check=list(HealthCheck), phases=[Phase.explicit, Phase.generate])
+few = examples(3, prove=40, phases=[Phase.explicit, Phase.generate])
 
 
 def table(spark, rows, cased=True):
@@ -90,13 +90,6 @@ def test_all_axioms_at_once(tiny):
     ring = [(THINGS[n], "<urn:t:p>", THINGS[(n + 1) % 4]) for n in range(4)]
     typed = [(THINGS[0], RDF_TYPE, "<urn:t:C>"), (THINGS[1], "<urn:t:p>", '"text"')]
     agree(tiny, AXIOMS, "full", [[(ring, ()), (typed, ring[:1]), ((), ring[1:3]), (ring, typed)], [((), ())]])
-
-
-@pytest.mark.prove
-@settings(max_examples=40)
-@given(axioms, st.sampled_from(["named", "full"]), histories)
-def test_every_instant_of_many_drawn_histories(tiny, texts, extent, drawn):
-    agree(tiny, texts, extent, drawn)
 
 
 def test_a_derived_fact_holds_where_all_of_its_body_does_over_all_derivations(tiny):

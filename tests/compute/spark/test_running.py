@@ -2,7 +2,6 @@
 
 from collections import Counter
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
@@ -13,6 +12,7 @@ from streamgauge.model.report import DueReport, View
 from streamgauge.query.parser import parse_sparql
 from tests.compute.spark.streams import table
 from tests.compute.spark.test_answers import Run, runs
+from tests.examples import examples
 
 AGGREGATES = [
     parse_sparql(f"SELECT {what} {{ ?s <urn:p> ?o . ?s <urn:q> ?v }} {keys}")
@@ -68,7 +68,7 @@ def differences(spark: SparkSession, run: Run, query: QueryForm, many: int) -> l
     return found
 
 
-@settings(max_examples=6)
+@examples(6, prove=200)
 @given(numbered(), st.sampled_from(AGGREGATES))
 def test_running_totals(spark: SparkSession, run: Run, query: QueryForm) -> None:
     assert bags(spark, run, query) == run.expected(query)
@@ -80,13 +80,6 @@ def test_changes_add_up_to_the_answers(spark: SparkSession, run: Run, query: Que
     wanted = run.expected(query)
     assert differences(spark, run, query, many=MANY) == wanted
     assert differences(spark, run, query, many=0) == wanted
-
-
-@pytest.mark.prove
-@settings(max_examples=200)
-@given(numbered(), st.sampled_from(AGGREGATES))
-def test_many_running_totals(spark: SparkSession, run: Run, query: QueryForm) -> None:
-    assert bags(spark, run, query) == run.expected(query)
 
 
 def test_sums_are_exact_whatever_comes_and_goes(spark: SparkSession) -> None:

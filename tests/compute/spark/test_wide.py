@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyoxigraph as ox
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -21,6 +21,7 @@ from streamgauge.query.printer import sparql
 from streamgauge.query.rebuild import every_pattern
 from streamgauge.wire.canonical import parse_term
 from streamgauge.wire.stream import SCHEMA
+from tests.examples import examples
 from tests.sparql import draw, wide
 from tests.sparql.suite import Result, difference, from_pyoxigraph
 
@@ -122,16 +123,9 @@ def compare(spark: SparkSession, run: Run, form: al.QueryForm, many: int) -> Non
         assert any(isinstance(pattern, al.Slice) for pattern in every_pattern(form.pattern))
 
 
-@settings(max_examples=12)
+@examples(12, prove=400)
 @given(runs(), FORMS, st.sampled_from((0, MANY)))
 def test_drawn(tiny: SparkSession, run: Run, form: al.QueryForm, many: int) -> None:
-    compare(tiny, run, form, many)
-
-
-@pytest.mark.prove
-@settings(max_examples=400)
-@given(runs(), FORMS, st.sampled_from((0, MANY)))
-def test_many_drawn(tiny: SparkSession, run: Run, form: al.QueryForm, many: int) -> None:
     compare(tiny, run, form, many)
 
 

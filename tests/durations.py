@@ -1,0 +1,73 @@
+"""A pytest plugin: how long each test took is kept, and the slowest are told with the reason they give.
+
+``--durations-kept FILE`` writes a line of JSON per test, slowest first: ``test``, ``seconds`` (set-up and tear-down
+with it), ``outcome``. A test over ``LONG`` seconds says why beside it: ``@pytest.mark.heavy("the reason")``; one that
+does not is told at the end. The clock of a loaded machine fails no test.
+"""
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+LONG: Final = 20.0
+"""Seconds beyond which a test gives a reason."""
+
+SHOWN: Final = 10
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--durations-kept", type=Path, metavar="FILE", help="keep how long each test took")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Durations(config.getoption("--durations-kept")), "durations-kept")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A reason goes along with the test's report, also from another process."""
+    heavy = item.get_closest_marker("heavy")
+    if heavy is not None:
+        item.user_properties.append(("heavy", heavy.args[0] if heavy.args else ""))
+
+
+class Durations:
+    """Adds up the phases of each test."""
+
+    def __init__(self, kept: Path | None) -> None:
+        self._kept = kept
+        self._seconds: dict[str, float] = defaultdict(float)
+        self._outcomes: dict[str, str] = {}
+        self._reasons: dict[str, str] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._seconds[report.nodeid] += report.duration
+        if report.when == "call" or report.outcome != "passed":
+            self._outcomes[report.nodeid] = report.outcome
+        self._reasons |= [(report.nodeid, str(said)) for name, said in report.user_properties if name == "heavy"]
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        slowest = sorted(self._seconds.items(), key=lambda each: -each[1])
+        if self._kept is not None:
+            self._write(self._kept, slowest)
+        if len(slowest) > SHOWN:
+            terminalreporter.section("slowest tests")
+            for test, seconds in slowest[:SHOWN]:
+                terminalreporter.line(self._line(test, seconds))
+
+    def _line(self, test: str, seconds: float) -> str:
+        reason = self._reasons.get(test)
+        missing = "over 20 s without a reason: mark it `heavy` and say why" if seconds > LONG else ""
+        return f"{seconds:6.1f} s  {test.partition('@')[0]}{f'  ({reason or missing})' if reason or missing else ''}"
+
+    def _write(self, file: Path, slowest: list[tuple[str, float]]) -> None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        lines = (
+            {"test": test, "seconds": round(seconds, 3), "outcome": self._outcomes.get(test)}
+            for test, seconds in slowest
+        )
+        file.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")

@@ -1,0 +1,96 @@
+"""A pytest plugin: each test is marked with what it needs, and tests that share a process share a worker.
+
+A fixture tells what a test needs (``spark``, ``kafka``, ``mosquitto``, ``browser``); a test that starts servers or
+programs by other means is marked ``server`` by hand, one that waits for the clock ``realtime``. Under
+``pytest -n N --dist loadgroup`` one worker runs all tests of a mark of ``SHARED``, so there is one Spark session and
+one Kafka broker, and what waits for the clock overlaps with what computes. All other tests go to workers file by file,
+long files first. ``--quick`` leaves out what needs more than Python, and holds the rest to that: a quick test that
+starts a program or listens at a port fails.
+"""
+
+import subprocess
+import sys
+from typing import Final
+
+import pytest
+
+NEEDS: Final = {
+    "spark": "spark",
+    "kafka": "kafka",
+    "kafka_jars": "kafka",
+    "mosquitto": "server",
+    "mosquitto_program": "server",
+    "browser": "browser",
+}
+"""Fixtures, each with the mark of the tests that use it."""
+
+SHARED: Final = ("spark", "kafka", "browser", "realtime")
+"""Marks whose tests run on one worker, the first that fits."""
+
+SLOW: Final = ("spark", "kafka", "browser", "server", "realtime", "heavy")
+"""Marks of tests that `make quick` leaves out."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--quick", action="store_true", help="only tests without a JVM, a browser, a server or a wait")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--quick"):
+        config.pluginmanager.register(Quick(), "quick")
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark a test with what its fixtures need, and with the group of tests that share a worker."""
+    for name in {NEEDS[name] for name in getattr(item, "fixturenames", ()) if name in NEEDS}:
+        item.add_marker(name)
+    if item.get_closest_marker("xdist_group") is None:
+        shared = next((name for name in SHARED if item.get_closest_marker(name)), None)
+        item.add_marker(pytest.mark.xdist_group(shared or item.location[0]))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]):
+    """The order is random but for this: groups that take long begin first, so that none is left over at the end."""
+    if config.getoption("--quick"):
+        keep_quick(config, items)
+    found = yield
+    long = {group(item) for item in items if item.get_closest_marker("heavy")} | set(SHARED)
+    items.sort(key=lambda item: group(item) not in long)
+    return found
+
+
+def group(item: pytest.Item) -> str:
+    """The name of the group of tests that share a worker with this one."""
+    marker = item.get_closest_marker("xdist_group")
+    return "" if marker is None else str(marker.args[0])
+
+
+def keep_quick(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests that are not quick."""
+    left_out = [item for item in items if any(item.get_closest_marker(name) for name in SLOW)]
+    if left_out:
+        quick = [item for item in items if not any(item.get_closest_marker(name) for name in SLOW)]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = quick
+
+
+class Quick:
+    """Holds quick tests to their word: the test that starts a program or listens at a port fails, with the reason."""
+
+    def __init__(self) -> None:
+        self._running = False
+        sys.addaudithook(self._audit)
+
+    def _audit(self, event: str, arguments: tuple[object, ...]) -> None:
+        if self._running and event in ("subprocess.Popen", "socket.bind"):
+            did = "starts a program" if event == "subprocess.Popen" else "listens at a port"
+            pytest.fail(f"this test {did} ({subprocess.list2cmdline(map(str, arguments))[:200]}): mark it `server`")
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item):
+        self._running = True
+        try:
+            return (yield)
+        finally:
+            self._running = False
