@@ -40,7 +40,7 @@ def broker(*words):
 
 
 def run(*words, text=None):
-    return subprocess.run([*PROGRAM, *map(str, words)], input=text, capture_output=True, text=True, timeout=60)
+    return subprocess.run([*PROGRAM, *map(str, words)], input=text, capture_output=True, text=True, timeout=300)
 
 
 def test_what_is_acknowledged_survives_a_kill_and_is_told_once(tmp_path):
@@ -65,7 +65,7 @@ def test_what_is_acknowledged_survives_a_kill_and_is_told_once(tmp_path):
         assert [each.number for each in first] == [2, 3, 4, 5]
         told.close()
         running.send_signal(signal.SIGTERM)
-        assert running.wait(30) in (0, -signal.SIGTERM)
+        assert running.wait(300) in (0, -signal.SIGTERM)
         assert running.stderr.read() == ""
     with broker(*words) as (url, _), Client(url) as client:
         told = client.subscribe("people", "me")

@@ -37,7 +37,10 @@ def test_serving():
     (code,) = examples("serving.md", "sh")
     with served(Queries(load, ("live",))) as service:
         said = subprocess.run(
-            ["sh", "-c", code.replace("http://127.0.0.1:8765", service.url)], capture_output=True, text=True, timeout=60
+            ["sh", "-c", code.replace("http://127.0.0.1:8765", service.url)],
+            capture_output=True,
+            text=True,
+            timeout=300,
         )
         assert '"id":"q1"' in said.stdout
         assert 'id: 1\ndata: {"vars":["sensor","readings"]' in said.stdout

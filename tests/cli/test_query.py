@@ -165,7 +165,7 @@ def test_standard_input_and_control_c(here):
     assert json.loads(first)["instant"] == 5000
     time.sleep(0.2)
     os.kill(running.pid, signal.SIGINT)
-    out, err = running.communicate(timeout=30)
+    out, err = running.communicate(timeout=300)
     assert (out, running.returncode) == (b"", 130)
     assert err == b"4 elements; 1 answers\n"
 
@@ -176,6 +176,6 @@ def test_a_reader_that_leaves_ends_it(here):
     running.stdout.readline()
     running.stdout.close()
     running.stdout = None
-    _, err = running.communicate(timeout=60)
+    _, err = running.communicate(timeout=300)
     assert b"Traceback" not in err
     assert running.returncode == 0

@@ -40,7 +40,7 @@ def served(folder):
         yield next(found[0] for line in server.stderr if (found := re.search(r"http://[0-9.:]+", line))) + "/trains"
     finally:
         server.terminate()
-        server.communicate(timeout=20)
+        server.communicate(timeout=300)
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def query(tmp_path):
 
 def test_json_lines_where_nobody_looks(tmp_path, query):
     with served(tmp_path) as address:
-        done = subprocess.run([*RUN, "watch", query, address, "--once"], capture_output=True, timeout=60, check=True)
+        done = subprocess.run([*RUN, "watch", query, address, "--once"], capture_output=True, timeout=300, check=True)
     answer = decode_answer(done.stdout)
     assert answer.columns == ("id", "delay")
     assert {row[1] for row in answer.added} == {'"1"', '"2"'}
@@ -70,7 +70,7 @@ def test_what_a_server_sends_is_shown_as_it_comes(tmp_path, query):
         httpx.post(address, content=new, headers=head).raise_for_status()
         answer = decode_answer(watching.stdout.readline())
         watching.send_signal(signal.SIGINT)
-        watching.communicate(timeout=30)
+        watching.communicate(timeout=300)
     assert {row[1] for row in answer.added} == {'"3"'}
     assert not answer.removed
 
@@ -87,7 +87,7 @@ def test_control_c_leaves_in_order(tmp_path, query):
         watching = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         assert decode_answer(watching.stdout.readline()).added
         watching.send_signal(signal.SIGINT)
-        _, err = watching.communicate(timeout=30)
+        _, err = watching.communicate(timeout=300)
     assert (watching.returncode, err) == (130, b"")
 
 
@@ -96,7 +96,7 @@ def test_a_server_that_is_not_there_is_said_and_waited_for(query):
     watching = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     said = watching.stderr.readline().decode()
     watching.send_signal(signal.SIGINT)
-    watching.communicate(timeout=30)
+    watching.communicate(timeout=300)
     assert "http://127.0.0.1:9/trains" in said
     assert "trying again in" in said
 

@@ -37,7 +37,7 @@ class Mosquitto:
 
     def start(self) -> None:
         self._process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        until = time.monotonic() + 20
+        until = time.monotonic() + 300
         while not answers(self.port):
             assert self._process.poll() is None, "mosquitto ended"
             assert time.monotonic() < until, "mosquitto does not answer"
@@ -53,7 +53,7 @@ class Mosquitto:
     def _end(self, how: str) -> None:
         if self._process is not None:
             getattr(self._process, how)()
-            self._process.wait(20)
+            self._process.wait(300)
             self._process = None
 
 
@@ -109,7 +109,7 @@ class Kafka:
     def start(self) -> None:
         command = [*self._java, "kafka.Kafka", str(self._settings)]
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        until = time.monotonic() + 60
+        until = time.monotonic() + 300
         while not answers(self.port):
             assert self._process.poll() is None, "Kafka ended"
             assert time.monotonic() < until, "Kafka does not answer"
@@ -118,7 +118,7 @@ class Kafka:
     def kill(self) -> None:
         if self._process is not None:
             self._process.kill()
-            self._process.wait(20)
+            self._process.wait(300)
             self._process = None
 
     def topic(self, partitions: int = 1) -> str:

@@ -178,7 +178,7 @@ def test_standard_input_and_output(tmp_path, form):
     elements = [element(n) for n in range(3)]
     write_stream(elements, tmp_path / "s", form)
     command = [sys.executable, "-c", PROGRAM, f"-?form={form}&stream=urn:s"]
-    done = subprocess.run(command, input=(tmp_path / "s").read_bytes(), capture_output=True, check=True, timeout=60)
+    done = subprocess.run(command, input=(tmp_path / "s").read_bytes(), capture_output=True, check=True, timeout=300)
     assert done.stdout == b"".join(map(encode_element, elements))
     assert done.stderr.strip().endswith(str(Delivery(3, 0)).encode())
 

@@ -207,7 +207,7 @@ def test_a_program_answers_while_nothing_comes(monkeypatch):
 
     def source():
         yield from PAIRS[:6]
-        assert more.wait(30)
+        assert more.wait(300)
 
     before = threading.active_count()
     with watch(COUNT, source()) as answers:
@@ -245,7 +245,7 @@ def test_a_program_that_dies_while_nothing_comes_is_told_at_once(monkeypatch):
 
     def source():
         yield PAIRS[0]
-        assert over.wait(60)
+        assert over.wait(300)
 
     answers = watch(COUNT, source())
     failure: list[Exception] = []

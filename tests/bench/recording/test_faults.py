@@ -44,7 +44,7 @@ READY = "say('{\"ready\":true}')\n"
 WHOLE = "answer(4)\nsys.stdin.read()\n"
 
 
-LONG, SHORT, TIGHT = Limits(60), Limits(3), Limits(60, output=200_000)
+LONG, SHORT, TIGHT = Limits(300), Limits(3), Limits(60, output=200_000)
 
 
 @dataclass(frozen=True)

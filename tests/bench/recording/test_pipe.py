@@ -32,7 +32,7 @@ def said(answers) -> list[tuple[int | None, frozenset]]:
 
 def alone() -> list[Answer]:
     """What the engine says when the run is all that it does."""
-    run = record(replace(RUN.header, advanced_to=50), LIVE, ELEMENTS, Limits(60))
+    run = record(replace(RUN.header, advanced_to=50), LIVE, ELEMENTS, Limits(300))
     assert run.header.failure is None
     assert len(run.answers) > 2
     return list(run.answers)
@@ -51,7 +51,7 @@ def test_a_process_answers_one_task_after_another():
 
 def test_preloaded_input_gives_the_same_answers():
     header = replace(RUN.header, advanced_to=50, options={"preload": True})
-    run = record(header, LIVE, ELEMENTS, Limits(60))
+    run = record(header, LIVE, ELEMENTS, Limits(300))
     assert run.header.failure is None
     assert said(run.answers) == said(alone())
     assert all(answer.received >= run.header.started for answer in run.answers)
@@ -60,7 +60,7 @@ def test_preloaded_input_gives_the_same_answers():
 def test_elements_that_come_too_late_are_counted_in_the_run():
     header = replace(RUN.header, advanced_to=50, semantics=replace(RSPQL, lateness=5))
     late = [*ELEMENTS, replace(ELEMENTS[0], sequence=9, time=1)]
-    assert record(header, LIVE, late, Limits(60)).header.late == 1
+    assert record(header, LIVE, late, Limits(300)).header.late == 1
 
 
 def test_a_program_is_a_session():
@@ -104,7 +104,7 @@ def test_a_program_that_ends_while_nothing_comes_is_told(early):
     if not early:
         session._reader.join(20)
         session.on_failure(told.put)
-    assert told.get(timeout=20) == "the engine ended with exit code 1 before its input did: its last words: done"
+    assert told.get(timeout=300) == "the engine ended with exit code 1 before its input did: its last words: done"
     with pytest.raises(PipeError, match="exit code 1"):
         session.close()
     assert told.empty()

@@ -104,17 +104,17 @@ def test_a_program_that_never_gets_ready_says_so():
 
 
 def test_the_answers_are_those_of_a_run_alone():
-    with Tasks(program("live"), Limits(60)) as tasks:
+    with Tasks(program("live"), Limits(300)) as tasks:
         runs = [tasks.record(HEADER, ELEMENTS, task_of(HEADER)) for _ in range(2)]
-    alone = record(HEADER, program("live"), ELEMENTS, Limits(60))
+    alone = record(HEADER, program("live"), ELEMENTS, Limits(300))
     assert [said(run.answers) for run in runs] == [said(alone.answers)] * 2
 
 
 def test_live_refuses_on_the_pipe_what_it_refuses():
     header = replace(HEADER, semantics=PROFILES["cqels-1.x"])
-    with Tasks(program("live"), Limits(60)) as tasks, pytest.raises(TaskRefusedError, match="no clock of its own"):
+    with Tasks(program("live"), Limits(300)) as tasks, pytest.raises(TaskRefusedError, match="no clock of its own"):
         tasks.record(header, ELEMENTS, task_of(header))
-    run = record(header, program("live"), ELEMENTS, Limits(60))
+    run = record(header, program("live"), ELEMENTS, Limits(300))
     assert "the engine refuses the task: cqels-1.x stamps elements" in (run.header.failure or "")
     assert run.fed == ()
 

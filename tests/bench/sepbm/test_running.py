@@ -223,10 +223,10 @@ def test_an_error_that_nobody_expected_has_its_kind(monkeypatch):
 @pytest.mark.parametrize("publishers", [1, 3])
 def test_a_system_that_hangs_is_left(monkeypatch, operation, publishers):
     released = threading.Event()
-    system = odd(monkeypatch, **{operation: lambda: released.wait(30)})
+    system = odd(monkeypatch, **{operation: lambda: released.wait(300)})
     before = time.monotonic()
     recording = run(Small(), "odd", {}, Plan(seconds=0.3, publishers=publishers))
-    assert time.monotonic() - before < 20
+    assert time.monotonic() - before < 200
     assert "after the time limit of 0.3 s" in recording.failure
     assert system.closed
     released.set()
@@ -234,7 +234,7 @@ def test_a_system_that_hangs_is_left(monkeypatch, operation, publishers):
 
 def test_a_system_that_does_not_end_is_left(monkeypatch):
     released = threading.Event()
-    odd(monkeypatch, close=lambda: released.wait(30))
+    odd(monkeypatch, close=lambda: released.wait(300))
     assert run(Small(), "odd", {}, Plan(closing=0.1)).failure == "it was not closed within 0.1 s"
     released.set()
 

@@ -117,6 +117,6 @@ def text(query) -> str:
 
 def run(lines: list[bytes]) -> bytes:
     program = command(load("csparql"))
-    done = subprocess.run(program, input=b"".join(lines), capture_output=True, timeout=60, check=False)
+    done = subprocess.run(program, input=b"".join(lines), capture_output=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr.decode()[-2000:]
     return done.stdout

@@ -10,7 +10,7 @@ from streamgauge.sources import Delivery, open_sink, open_source
 from streamgauge.wire.lines import encode_element
 from tests.notation import stream
 
-PATIENCE_S = 60
+PATIENCE_S = 300
 
 
 def landed(folder) -> list[tuple[int, int, str]]:

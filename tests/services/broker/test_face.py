@@ -223,7 +223,7 @@ def lines(response, count):
 
 
 def test_notifications_come_as_events_and_go_on_after_the_last():
-    with serving(broker()) as (url, made), httpx.Client(base_url=url, timeout=20) as http:
+    with serving(broker()) as (url, made), httpx.Client(base_url=url, timeout=300) as http:
         made.load(BASE)
         http.put("/channels/students", content=select("?x a :Student")).raise_for_status()
         told = "/channels/students/notifications"
@@ -248,7 +248,7 @@ def test_notifications_come_as_events_and_go_on_after_the_last():
 
 
 def test_a_subscriber_by_name_goes_on_after_what_it_acknowledged():
-    with serving(broker()) as (url, made), httpx.Client(base_url=url, timeout=20) as http:
+    with serving(broker()) as (url, made), httpx.Client(base_url=url, timeout=300) as http:
         made.load(BASE)
         made.create_channel("students", select("?x a :Student"))
         told, me = "/channels/students/notifications?subscriber=me", "/channels/students/subscribers/me"
@@ -267,7 +267,7 @@ def test_a_subscriber_by_name_goes_on_after_what_it_acknowledged():
 
 
 def test_the_end_of_a_channel_is_told():
-    with serving(broker()) as (url, made), httpx.Client(base_url=url, timeout=20) as http:
+    with serving(broker()) as (url, made), httpx.Client(base_url=url, timeout=300) as http:
         made.create_channel("c", select("?x a :Student"))
         with http.stream("GET", "/channels/c/notifications") as events:
             http.delete("/channels/c")

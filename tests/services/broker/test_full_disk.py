@@ -37,7 +37,7 @@ def many(n):
 def test_a_full_disk_is_said_and_nothing_acknowledged_is_lost(small):
     folder, widen = small
     acknowledged = {}
-    with Process(folder) as broker, httpx.Client(base_url=broker.url, timeout=60) as http:
+    with Process(folder) as broker, httpx.Client(base_url=broker.url, timeout=300) as http:
         assert publish(http, "base", BASE).is_success
         assert http.put("/channels/students", content=select("?x a :Student")).is_success
         assert http.put("/channels/students/subscribers/me").is_success

@@ -84,7 +84,7 @@ def test_connections_that_stall_are_left_and_hurt_nobody(tmp_path, capsys):
     folder.mkdir()
     with (
         Process(folder, journal=False) as broker,
-        httpx.Client(base_url=broker.url, timeout=60) as http,
+        httpx.Client(base_url=broker.url, timeout=300) as http,
         ExitStack() as stack,
     ):
         assert http.put("/channels/texts", content=select("?x :name ?n")).is_success

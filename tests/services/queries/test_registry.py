@@ -22,7 +22,7 @@ from streamgauge.wire.lines import Advance, decode_answer, encode_answer
 from tests.services.programs import DYING, PROGRAM
 from tests.services.queries.asks import IN, OUT, construct, element, select, service
 
-WAIT = 20
+WAIT = 300
 
 
 @pytest.fixture

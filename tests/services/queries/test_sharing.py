@@ -14,7 +14,7 @@ from streamgauge.wire.lines import Advance
 from tests.services.programs import PROGRAM
 from tests.services.queries.asks import IN, construct, element, select, service
 
-WAIT = 20
+WAIT = 300
 
 
 def lines(running):

@@ -38,7 +38,7 @@ def serving(app: Face) -> Iterator[tuple[Serving, int]]:
     server = Serving(app, "127.0.0.1", 0, app.leave, say, 300, settings)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
-    assert said.wait(20)
+    assert said.wait(300)
     try:
         yield server, ports[0]
     finally:
@@ -85,7 +85,7 @@ def process(words: Sequence[str], port: int = 0) -> Iterator[tuple["subprocess.P
     finally:
         running.kill()
         running.stderr.close()
-        running.wait(20)
+        running.wait(300)
 
 
 def tokens(folder: Path, token: str) -> str:

@@ -70,7 +70,7 @@ def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(bodies, "PATIENCE_S", 0.2)
     with listening(served()) as port, connect(port) as connection:
         connection.sendall(POST + b"Content-Length: 1000\r\n\r\n<urn:s>")
-        connection.settimeout(20)
+        connection.settimeout(300)
         said = connection.recv(65_536)
         assert said.startswith(b"HTTP/1.1 408")
         assert b"did not come within" in said + connection.recv(65_536)
@@ -100,7 +100,7 @@ def test_a_refused_body_that_ends_leaves_the_connection_to_the_next_request(monk
     monkeypatch.setattr(connections, "LINGER_S", 0.5)
     with listening(served()) as port, connect(port) as connection:
         connection.sendall(POST + b"Content-Length: 10\r\n\r\n<urn:s>")
-        connection.settimeout(20)
+        connection.settimeout(300)
         said = connection.recv(65_536)
         while not said.endswith(b"}"):
             said += connection.recv(65_536)
@@ -184,7 +184,7 @@ class Writer:
 
     def write(self, port: int, stop: threading.Event) -> None:
         headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "text/turtle"}
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=20) as web:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=300) as web:
             while not stop.is_set():
                 self.tried += 1
                 try:
