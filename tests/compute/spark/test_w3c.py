@@ -4,7 +4,6 @@ A named graph is a named window over a stream of its own.
 """
 
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from streamgauge.model.terms import Term, Triple
 from streamgauge.query.errors import QueryError
 from streamgauge.query.parser import parse_sparql
 from streamgauge.wire.stream import SCHEMA
+from tests.compute.spark.together import together
 from tests.sparql.suite import Case, Result, cases, difference
 
 DEFAULT = "urn:default"
@@ -56,30 +56,33 @@ def test_a_refusal_is_raised(tiny: SparkSession, suite: dict[str, Case]) -> None
     for name, reason in refusals().items():
         if reason != "FROM":
             with pytest.raises(ValueError, match="compute/spark does not evaluate"):
-                answer(tiny, suite[name])
+                answered(tiny, suite[name])
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_every_other_answer_is_right(tiny: SparkSession, suite: dict[str, Case], folder: str) -> None:
-    def told(name: str) -> str:
-        expected = suite[name].expected
-        return difference(replace(expected, ordered=False), answer(tiny, suite[name]))
-
     names = sorted(name for name in suite.keys() - refusals().keys() if suite[name].folder == folder)
-    with ThreadPoolExecutor(2) as pool:
-        wrong = dict(zip(names, pool.map(told, names), strict=True))
-    assert {name: difference for name, difference in wrong.items() if difference} == {}
-    assert wrong
+    found = dict(zip(names, together([answered(tiny, suite[name]) for name in names]), strict=True))
+    told = {
+        name: difference(replace(suite[name].expected, ordered=False), result(suite[name], found[name]))
+        for name in names
+    }
+    assert {name: said for name, said in told.items() if said} == {}
+    assert told
 
 
-def answer(spark: SparkSession, case: Case) -> Result:
+def answered(spark: SparkSession, case: Case) -> DataFrame:
     query = parse_sparql(case.query)
     graphs = {None: case.data, **case.graphs}
     windows = [StreamWindow(iri(name), Window(1, 1), name and name[1:-1]) for name in graphs]
     due = (DueReport(0, tuple(View(0, 1, 0, 0, 1) for _ in windows)),)
-    found = answers(spark, table(spark, graphs.items()), due, query, windows=windows).collect()
-    assert {row[0] for row in found} <= {0}
-    return Result(kind(query), columns(query), tuple(tuple(row[1:]) for row in found))
+    return answers(spark, table(spark, graphs.items()), due, query, windows=windows)
+
+
+def result(case: Case, rows: list[tuple]) -> Result:
+    assert {row[0] for row in rows} <= {0}
+    query = parse_sparql(case.query)
+    return Result(kind(query), columns(query), tuple(row[1:] for row in rows))
 
 
 def iri(graph: Term | None) -> str:
