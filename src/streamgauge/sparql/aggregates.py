@@ -1,12 +1,134 @@
-"""Set functions of SPARQL 1.1 (18.5.1) over the values of one group."""
+"""Set functions of SPARQL 1.1 (18.5.1) over the values of one group.
 
-from collections.abc import Sequence
+Sums are exact: integers and decimals have no bound, sums of xsd:float and xsd:double are rounded once, so that the
+order of the values does not matter. Where SPARQL leaves a choice, it is the same each time: SAMPLE takes the first
+value, GROUP_CONCAT keeps the order, MIN and MAX take the least of the terms that are equal by value.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from fractions import Fraction
 
 from streamgauge.model.terms import Term
+from streamgauge.sparql.arithmetic import quotient
+from streamgauge.sparql.comparison import value_key
+from streamgauge.sparql.values import (
+    DECIMAL,
+    DOUBLE,
+    EXACT,
+    FLOAT,
+    INTEGER,
+    STRING,
+    TAGGED,
+    Value,
+    nearest_single,
+    quoted,
+    read,
+    written,
+)
 
 
 def aggregate(
     function: str, values: Sequence[Term | None], *, distinct: bool = False, separator: str = " "
 ) -> Term | None:
-    """COUNT, SUM, AVG, MIN, MAX, SAMPLE or GROUP_CONCAT; ``None`` among the values is an error or unbound."""
-    raise NotImplementedError
+    """COUNT, SUM, AVG, MIN, MAX, SAMPLE or GROUP_CONCAT; ``None`` for an error, and among the values for one each.
+
+    ``distinct`` leaves out repeated terms (not values: 1 and 01 count twice). COUNT(*) is the number of rows, not here.
+    """
+    given = list(dict.fromkeys(values)) if distinct else values
+    if function == "GROUP_CONCAT":
+        return concatenation(given, separator)
+    if function in ("MIN", "MAX"):
+        return extreme(function, given)
+    present = [value for value in given if value is not None]
+    if function == "COUNT":
+        return written(Value(INTEGER, len(present)))
+    if function == "SAMPLE":
+        return present[0] if present else None
+    if len(present) < len(given):
+        return None
+    return total(present) if function == "SUM" else average(present)
+
+
+def total(terms: Sequence[Term]) -> Term | None:
+    """SUM: 0 of nothing; an error unless all are numbers."""
+    values = [read(term) for term in terms]
+    kind = max((value.kind for value in values), default=INTEGER)
+    return (
+        None
+        if kind > DOUBLE
+        else written(Value(kind, _exact_sum(values, kind) if kind <= DECIMAL else _real_mean(values, kind, 1)))
+    )
+
+
+def average(terms: Sequence[Term]) -> Term | None:
+    """AVG: 0 of nothing; of integers and decimals a decimal of at least 18 digits."""
+    values = [read(term) for term in terms]
+    kind = max((value.kind for value in values), default=INTEGER)
+    if not values:
+        return written(Value(INTEGER, 0))
+    if kind > DOUBLE:
+        return None
+    if kind <= DECIMAL:
+        return written(Value(DECIMAL, quotient(_exact_sum(values, kind), len(values))))
+    return written(Value(kind, _real_mean(values, kind, len(values))))
+
+
+def _exact_sum(values: Iterable[Value], kind: int) -> int | Decimal:
+    if kind == INTEGER:
+        return sum(int(value.value) for value in values)
+    found = Decimal(0)
+    for value in values:
+        found = EXACT.add(found, value.value)
+    return found
+
+
+def _real_mean(values: Iterable[Value], kind: int, over: int) -> float:
+    """The exact sum of xsd:float and xsd:double over a number, rounded once."""
+    numbers = [value.value for value in values]
+    special = {number for number in numbers if isinstance(number, float) and not math.isfinite(number)}
+    if special:
+        return special.pop() if len(special) == 1 else math.nan
+    return rounded(sum(map(Fraction, numbers), Fraction(0)) / over, kind)
+
+
+def rounded(number: Fraction, kind: int) -> float:
+    """The xsd:float or xsd:double nearest to a fraction, an infinity beyond its range."""
+    try:
+        near = number.numerator / number.denominator
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+    if kind == FLOAT:
+        return _nearest_single_of(number, near)
+    return near
+
+
+def _nearest_single_of(number: Fraction, near: float) -> float:
+    """The nearest float of 32 bits to a fraction whose nearest one of 64 bits is ``near``."""
+    apart = number - Fraction(near)
+    side = Decimal(math.copysign(abs(near) * 2.0**-60, apart)) if apart else Decimal(0)
+    return nearest_single(EXACT.add(Decimal(near), side))
+
+
+def extreme(function: str, terms: Sequence[Term | None]) -> Term | None:
+    """MIN or MAX as ORDER BY orders, beyond it by kind, numbers first and NaN after them; an error of nothing.
+
+    Of terms that are equal by value the least: MAX over 1, 2, 02 is 02.
+    """
+    if not terms or None in terms:
+        return None
+    keys = {term: value_key(read(term)) for term in terms if term is not None}
+    best = min(keys.values()) if function == "MIN" else max(keys.values())
+    return min(term for term, key in keys.items() if key == best)
+
+
+def concatenation(terms: Iterable[Term | None], separator: str) -> Term | None:
+    """GROUP_CONCAT: a simple literal; an error unless all are strings, with or without a language tag."""
+    pieces = []
+    for term in terms:
+        value = None if term is None else read(term)
+        if value is None or value.kind not in (STRING, TAGGED):
+            return None
+        pieces.append(value.value if value.kind == STRING else value.value[0])
+    return quoted(separator.join(pieces))

@@ -1,35 +1,215 @@
-"""Equality and order of terms (SPARQL 1.1, 15.1, 17.3 and 17.4.1.7)."""
+"""Equality and order of terms (SPARQL 1.1, 15.1, 17.3 and 17.4.1.7; F&O 3.1, sections 4.3, 5.3, 7.3, 8.2 and 9.4).
 
-from collections.abc import Sequence
+Values of two known datatypes that have nothing in common are not equal. Where a datatype is not known, or a form is
+not allowed, only the same term is known to be equal; everything else is an error (``None``).
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any, Final
 
 from streamgauge.model.terms import Term
+from streamgauge.sparql import moments
+from streamgauge.sparql.values import (
+    BLANK,
+    BOOLEAN,
+    DECIMAL,
+    DOUBLE,
+    DURATION,
+    FLOAT,
+    ILL,
+    INTEGER,
+    IRI,
+    MOMENTS,
+    MONTHS,
+    OTHER,
+    SECONDS,
+    STRING,
+    TAGGED,
+    TRIPLE,
+    Value,
+    nearest_double,
+    nearest_single,
+    read,
+    written,
+)
+
+_NO_LITERALS: Final = frozenset({IRI, BLANK, TRIPLE})
+_NO_VALUES: Final = frozenset({OTHER, ILL})
+_FAMILY: Final = {
+    **dict.fromkeys((INTEGER, DECIMAL, FLOAT, DOUBLE), INTEGER),
+    **dict.fromkeys((DURATION, MONTHS, SECONDS), DURATION),
+    MOMENTS["dateTimeStamp"]: MOMENTS["dateTime"],
+}
+"""Kinds whose values are of one value space, by one of them; other kinds are alone."""
 
 
 def same_term(left: Term, right: Term) -> bool:
-    """sameTerm (17.4.1.8)."""
-    raise NotImplementedError
+    """The function sameTerm (17.4.1.8): the same lexical form, datatype and, in lower case, language."""
+    return left == right or (left[-1] not in '">' and left[0] == '"' and _tag_lowered(left) == _tag_lowered(right))
+
+
+def _tag_lowered(term: Term) -> Term:
+    close = term.rfind('"')
+    return term[:close] + term[close:].lower() if close > 0 and term[-1] not in '">' else term
 
 
 def equal(left: Term, right: Term) -> bool | None:
-    """``=``; ``None`` for an error."""
-    raise NotImplementedError
+    """``left = right``; ``None`` for an error."""
+    return equal_values(read(left), read(right))
 
 
 def less(left: Term, right: Term) -> bool | None:
-    """``<``; ``None`` for an error."""
-    raise NotImplementedError
+    """``left < right``; ``None`` for an error."""
+    return less_values(read(left), read(right))
+
+
+def equal_values(left: Value, right: Value) -> bool | None:
+    """``=`` of two values; ``None`` for an error."""
+    one, other = left.kind, right.kind
+    if one <= DOUBLE and other <= DOUBLE:
+        first, second = promoted(left, right)
+        return bool(first == second)
+    if one == other == STRING:
+        return bool(left.value == right.value)
+    if one in _NO_LITERALS or other in _NO_LITERALS:
+        return written(left) == written(right)
+    if one in _NO_VALUES or other in _NO_VALUES:
+        return True if written(left) == written(right) else None
+    family = _FAMILY.get(one, one)
+    if family != _FAMILY.get(other, other):
+        return False
+    if family < DURATION:
+        return bool(left.value == right.value)
+    order = _compared(family, left.value, right.value, moments.compare_durations)
+    if family == DURATION:
+        return bool(left.value == right.value)
+    return None if order is None else order == 0
+
+
+def less_values(left: Value, right: Value) -> bool | None:
+    """``<`` of two values; ``None`` for an error: it is defined for numbers, strings, booleans, dates and durations."""
+    one, other = left.kind, right.kind
+    if one <= DOUBLE and other <= DOUBLE:
+        first, second = promoted(left, right)
+        return bool(first < second)
+    family = _FAMILY.get(one, one)
+    if family != _FAMILY.get(other, other) or family in (TAGGED, IRI, BLANK, TRIPLE, OTHER, ILL):
+        return None
+    if family in (STRING, BOOLEAN):
+        return bool(left.value < right.value)
+    order = _compared(family, left.value, right.value, moments.compare_durations)
+    return None if order is None else order < 0
+
+
+def _compared(family: int, left: Any, right: Any, durations: Callable[[Any, Any], int | None]) -> int | None:
+    return durations(left, right) if family == DURATION else moments.compare(left, right)
+
+
+def promoted(left: Value, right: Value) -> tuple[Any, Any]:
+    """Two numbers in the wider of their datatypes (17.3): integers and decimals stay exact beside one another."""
+    one, other = left.kind, right.kind
+    if one == other or (one <= DECIMAL and other <= DECIMAL):
+        return left.value, right.value
+    convert = nearest_single if max(one, other) == FLOAT else nearest_double
+    first = left.value if one >= FLOAT else convert(left.value)
+    return first, right.value if other >= FLOAT else convert(right.value)
 
 
 def ordered(left: Term | None, right: Term | None) -> int | None:
-    """-1, 0 or 1 as ORDER BY (15.1) puts left before, beside or after right; ``None`` where SPARQL does not order."""
-    raise NotImplementedError
+    """-1, 0 or 1 as ORDER BY (15.1) puts left before, beside or after right; ``None`` where SPARQL does not order.
+
+    First what is unbound, then blank nodes (in no order), IRIs by their characters, literals as ``<`` compares them.
+    """
+    if left == right:
+        return 0
+    if left is None or right is None:
+        return -1 if left is None else 1
+    one, other = read(left), read(right)
+    if (first := _place(one)) != (second := _place(other)):
+        return -1 if first < second else 1
+    if one.kind in (BLANK, TRIPLE):
+        return None
+    if one.kind == IRI:
+        return -1 if left < right else 1
+    return _ordered_literals(one, other)
 
 
-def order_key(term: Term | None) -> tuple[object, ...]:
-    """A sort key of a total order that extends ``ordered``."""
-    raise NotImplementedError
+def _ordered_literals(one: Value, other: Value) -> int | None:
+    before = less_values(one, other)
+    if before or before is None:
+        return -1 if before else (0 if equal_values(one, other) else None)
+    return 1 if less_values(other, one) else (0 if equal_values(one, other) else None)
+
+
+def _place(value: Value) -> int:
+    return {BLANK: 1, IRI: 2, TRIPLE: 3}.get(value.kind, 4)
+
+
+def order_key(term: Term | None) -> tuple[Any, ...]:
+    """A sort key: a total order that agrees with ``ordered``, but for numbers equal only as floats of fewer digits.
+
+    Literals that SPARQL does not order stand by kind (numbers first), NaN after all numbers, equal values by term.
+    """
+    if term is None:
+        return (0,)
+    value = read(term)
+    place = _place(value)
+    return (place, *_literal_key(value), term) if place == 4 else (place, term)
+
+
+def value_key(value: Value) -> tuple[Any, ...]:
+    """``order_key`` without the term: equal for equal values."""
+    place = _place(value)
+    return (place, *_literal_key(value)) if place == 4 else (place, written(value))
+
+
+def _literal_key(value: Value) -> tuple[Any, ...]:
+    kind = value.kind
+    if kind <= DOUBLE:
+        return (INTEGER, 1, 0) if value.value != value.value else (INTEGER, 0, value.value)
+    family = _FAMILY.get(kind, kind)
+    if family in (BOOLEAN, STRING, TAGGED):
+        return family, value.value
+    if family in _NO_VALUES:
+        return OTHER, written(value)
+    if family == DURATION:
+        duration = value.value
+        return family, moments.later(moments.moment(1696, 9, 1), duration).local, duration.months
+    return family, moments.utc(value.value), value.value.zone is None
 
 
 def ranks(terms: Sequence[Term | None]) -> list[tuple[int, bool]]:
-    """Each term's rank, and whether terms of that rank are equal (the next key decides) or just not ordered."""
-    raise NotImplementedError
+    """Each term's rank by ORDER BY, and whether terms of that rank are equal, so that the next key decides.
+
+    Terms of one rank that are not equal are not ordered: blank nodes, and all literals as soon as two of them that
+    would stand beside one another cannot be compared. 2, 1, 01: ranks 1, 0, 0; 1 and "a": one rank, not decided.
+    """
+    distinct = sorted(dict.fromkeys(terms), key=order_key)
+    groups: list[tuple[list[Term | None], bool]] = [([None], True)]
+    groups.append(([term for term in distinct if term and term[0] == "_"], False))
+    groups += [([term], True) for term in distinct if term and term[0] == "<"]
+    groups += _groups([term for term in distinct if term and term[0] == '"'])
+    known = {term: (rank, decided) for rank, (group, decided) in enumerate(groups) for term in group}
+    return [known[term] for term in terms]
+
+
+def _groups(literals: Sequence[Term]) -> list[tuple[list[Term | None], bool]]:
+    """Literals in order, in groups of equal ones; one group that decides nothing where they are not comparable."""
+    if not literals:
+        return []
+    steps = [ordered(left, right) for left, right in pairwise(literals)]
+    if None in steps or (len(literals) > 1 and any(map(_unordered, literals))):
+        return [(list(literals), False)]
+    groups: list[tuple[list[Term | None], bool]] = [([literals[0]], True)]
+    for term, step in zip(literals[1:], steps, strict=True):
+        if step:
+            groups.append(([], True))
+        groups[-1][0].append(term)
+    return groups
+
+
+def _unordered(term: Term) -> bool:
+    value = read(term)
+    return value.kind <= DOUBLE and isinstance(value.value, float) and math.isnan(value.value)

@@ -1,30 +1,273 @@
-"""SPARQL 1.1 expressions on solutions (sections 17.2 to 17.4): terms in, a term or an error out."""
+"""SPARQL 1.1 expressions on solutions (sections 17.2 to 17.4): terms in, a term or an error out.
 
-from collections.abc import Callable, Mapping
-from typing import TypeAlias
+An expression is compiled once to a function; ``evaluate`` and ``holds`` remember those of the last expressions.
+Sub-results are values, so that 1 + 1 + 1 is written once.
+"""
 
-from streamgauge.model.algebra import Exists, Expression
-from streamgauge.model.terms import Term
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
+
+from streamgauge.model.algebra import Call, Exists, Expression, Var
+from streamgauge.model.terms import Row, Term
+from streamgauge.sparql.comparison import equal_values
+from streamgauge.sparql.functions import ANY, ONE, TWO, boolean, effective
+from streamgauge.sparql.values import FALSE, TRUE, Value, read, written
 
 Solution: TypeAlias = Mapping[str, Term | None]
 ExistsTest: TypeAlias = Callable[[Exists, Solution], bool]
+_Step: TypeAlias = Callable[[Any, ExistsTest | None], Value | None]
+_Access: TypeAlias = Callable[[str], _Step]
+
+VOLATILE: Final = frozenset({"RAND", "NOW", "UUID", "STRUUID", "BNODE"})
+"""Functions whose value is another one each time: no expression here has one."""
+_COUNTS: Final = {"SUBSTR": (2, 3), "REGEX": (2, 3), "REPLACE": (3, 4), "CONCAT": (0, 1 << 30), "IF": (3, 3)}
+
+
+class UnsupportedFunctionError(ValueError):
+    """A function that is not evaluated here; the sentence names it and says what to do."""
 
 
 def evaluate(expression: Expression, solution: Solution, exists: ExistsTest | None = None) -> Term | None:
-    """The value of an expression; ``None`` for SPARQL's error and for an unbound variable."""
-    raise NotImplementedError
+    """The value of an expression; ``None`` for SPARQL's error and for an unbound variable.
+
+    ``exists`` decides the EXISTS in it: its pattern, and the solution around it. ValueError without one.
+    """
+    value = _of_solution(expression)(solution, exists)
+    return None if value is None else written(value)
 
 
 def holds(condition: Expression, solution: Solution, exists: ExistsTest | None = None) -> bool:
     """Whether FILTER(condition) keeps the solution: its effective boolean value (17.2.2); an error is False."""
-    raise NotImplementedError
+    return effective(_of_solution(condition)(solution, exists)) is True
 
 
 def compiled(expression: Expression) -> Callable[[Solution, ExistsTest | None], Term | None]:
-    """The expression as a function of a solution and the test of its EXISTS."""
-    raise NotImplementedError
+    """``evaluate`` for one expression, compiled; UnsupportedFunctionError where it cannot be."""
+    step = _of_solution(expression)
+
+    def run(solution: Solution, exists: ExistsTest | None = None) -> Term | None:
+        value = step(solution, exists)
+        return None if value is None else written(value)
+
+    return run
 
 
 def condition(expression: Expression) -> Callable[[Solution, ExistsTest | None], bool]:
-    """``holds`` for one condition, compiled."""
-    raise NotImplementedError
+    """``holds`` for one condition, compiled; UnsupportedFunctionError where it cannot be."""
+    step = _of_solution(expression)
+
+    def run(solution: Solution, exists: ExistsTest | None = None) -> bool:
+        return effective(step(solution, exists)) is True
+
+    return run
+
+
+def row_expression(expression: Expression, variables: Sequence[str]) -> Callable[[Row], Term | None]:
+    """The value of an expression without EXISTS on rows over ``variables``; a variable beside them is unbound."""
+    step = _of_row(expression, tuple(variables))
+
+    def run(row: Row) -> Term | None:
+        value = step(row, None)
+        return None if value is None else written(value)
+
+    return run
+
+
+def row_condition(expression: Expression, variables: Sequence[str]) -> Callable[[Row], bool]:
+    """Whether FILTER keeps rows over ``variables``, by a condition without EXISTS."""
+    step = _of_row(expression, tuple(variables))
+    return lambda row: effective(step(row, None)) is True
+
+
+def row_truth(expression: Expression, variables: Sequence[str]) -> Callable[[Row], bool | None]:
+    """The effective boolean value of an expression without EXISTS on rows; ``None`` for an error."""
+    step = _of_row(expression, tuple(variables))
+    return lambda row: effective(step(row, None))
+
+
+@lru_cache(maxsize=4096)
+def _of_solution(expression: Expression) -> _Step:
+    return _compile(expression, _named)
+
+
+@lru_cache(maxsize=4096)
+def _of_row(expression: Expression, variables: tuple[str, ...]) -> _Step:
+    places = {name: place for place, name in enumerate(variables)}
+    return _compile(expression, lambda name: _placed(places.get(name)))
+
+
+def _named(name: str) -> _Step:
+    def run(solution: Solution, _exists: ExistsTest | None) -> Value | None:
+        term = solution.get(name)
+        return None if term is None else read(term)
+
+    return run
+
+
+def _placed(place: int | None) -> _Step:
+    if place is None:
+        return lambda _row, _exists: None
+    at = place
+
+    def run(row: Row, _exists: ExistsTest | None) -> Value | None:
+        term = row[at]
+        return None if term is None else read(term)
+
+    return run
+
+
+def _compile(expression: Expression, access: _Access) -> _Step:
+    match expression:
+        case Var(name=name):
+            return access(name)
+        case Exists():
+            return _exists(expression)
+        case Call(operator=operator, arguments=arguments):
+            return _call(operator, arguments, access)
+        case _:
+            constant = read(expression)
+            return lambda _solution, _exists: constant
+
+
+def _exists(node: Exists) -> _Step:
+    def run(solution: Any, exists: ExistsTest | None) -> Value | None:
+        if exists is None:
+            raise ValueError("EXISTS in an expression: give the test that decides it")
+        return TRUE if exists(node, solution) else FALSE
+
+    return run
+
+
+def _call(operator: str, arguments: Sequence[Expression], access: _Access) -> _Step:
+    name = operator if operator[0] == "<" and len(operator) > 2 else operator.upper()
+    if name == "BOUND":
+        return _bound(_compile(arguments[0], access))
+    steps = [_compile(argument, access) for argument in arguments]
+    form = _FORMS.get(name)
+    count = len(steps)
+    low, high = _COUNTS.get(name, (0, 1 << 30))
+    if form is not None and low <= count <= high:
+        return form(steps)
+    if name in ONE and count == 1:
+        return _one(ONE[name], steps[0])
+    if name in TWO and count == 2:
+        return _two(TWO[name], *steps)
+    if name in ANY and low <= count <= high:
+        return _many(ANY[name], steps)
+    raise UnsupportedFunctionError(_why(operator, count))
+
+
+def _why(operator: str, count: int) -> str:
+    if operator.upper() in VOLATILE:
+        return f"{operator}() gives another value each time, so no answer can be compared: bind a constant instead"
+    return f"{operator} with {count} arguments is no function of SPARQL 1.1 that is evaluated here: leave it out"
+
+
+def _one(function: Callable[[Value], Value | None], step: _Step) -> _Step:
+    def run(solution: Any, exists: ExistsTest | None) -> Value | None:
+        value = step(solution, exists)
+        return None if value is None else function(value)
+
+    return run
+
+
+def _two(function: Callable[[Value, Value], Value | None], first: _Step, second: _Step) -> _Step:
+    def run(solution: Any, exists: ExistsTest | None) -> Value | None:
+        one = first(solution, exists)
+        if one is None:
+            return None
+        other = second(solution, exists)
+        return None if other is None else function(one, other)
+
+    return run
+
+
+def _many(function: Callable[..., Value | None], steps: Sequence[_Step]) -> _Step:
+    def run(solution: Any, exists: ExistsTest | None) -> Value | None:
+        values = [step(solution, exists) for step in steps]
+        return None if None in values else function(*values)
+
+    return run
+
+
+def _bound(step: _Step) -> _Step:
+    return lambda solution, exists: FALSE if step(solution, exists) is None else TRUE
+
+
+def _deciding(deciding: bool) -> Callable[[Sequence[_Step]], _Step]:
+    """``||`` (decided by a true side) and ``&&`` (by a false one): an error yields to a deciding side (17.2)."""
+
+    def form(steps: Sequence[_Step]) -> _Step:
+        def run(solution: Any, exists: ExistsTest | None) -> Value | None:
+            error = False
+            for step in steps:
+                found = effective(step(solution, exists))
+                if found is deciding:
+                    return TRUE if deciding else FALSE
+                error = error or found is None
+            return None if error else FALSE if deciding else TRUE
+
+        return run
+
+    return form
+
+
+def _not(steps: Sequence[_Step]) -> _Step:
+    (step,) = steps
+
+    def run(solution: Any, exists: ExistsTest | None) -> Value | None:
+        found = effective(step(solution, exists))
+        return None if found is None else FALSE if found else TRUE
+
+    return run
+
+
+def _if(steps: Sequence[_Step]) -> _Step:
+    test, then, otherwise = steps
+
+    def run(solution: Any, exists: ExistsTest | None) -> Value | None:
+        found = effective(test(solution, exists))
+        return None if found is None else (then if found else otherwise)(solution, exists)
+
+    return run
+
+
+def _coalesce(steps: Sequence[_Step]) -> _Step:
+    def run(solution: Any, exists: ExistsTest | None) -> Value | None:
+        for step in steps:
+            value = step(solution, exists)
+            if value is not None:
+                return value
+        return None
+
+    return run
+
+
+def _in(steps: Sequence[_Step]) -> _Step:
+    """``IN``: equal to one of a list; an error on the way counts only where none is equal (17.4.1.9)."""
+    first, *others = steps
+
+    def run(solution: Any, exists: ExistsTest | None) -> Value | None:
+        wanted, error = first(solution, exists), False
+        if wanted is None and others:
+            return None
+        for step in others:
+            value = step(solution, exists)
+            found = None if value is None or wanted is None else equal_values(wanted, value)
+            if found:
+                return TRUE
+            error = error or found is None
+        return None if error else boolean(False)
+
+    return run
+
+
+_FORMS: Final[dict[str, Callable[[Sequence[_Step]], _Step]]] = {
+    "&&": _deciding(False),
+    "||": _deciding(True),
+    "!": _not,
+    "IF": _if,
+    "COALESCE": _coalesce,
+    "IN": _in,
+}

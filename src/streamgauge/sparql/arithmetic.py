@@ -1,0 +1,192 @@
+"""The operators + - * / on numbers, dates and durations (SPARQL 1.1, 17.3; F&O 3.1, 4.2, 8.4 and 9.7).
+
+Integers and decimals are exact, quotients of them have at least 18 digits, xsd:float and xsd:double are rounded once.
+Sums with dates and durations are F&O's; SPARQL 1.1 names none, and leaves them to implementations.
+"""
+
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from operator import add, mul, sub
+from typing import Any, Final
+
+from streamgauge.sparql import moments
+from streamgauge.sparql.comparison import promoted
+from streamgauge.sparql.moments import Duration, Moment
+from streamgauge.sparql.values import (
+    DECIMAL,
+    DOUBLE,
+    DURATION,
+    EXACT,
+    FLOAT,
+    INTEGER,
+    MOMENTS,
+    MONTHS,
+    SECONDS,
+    Value,
+    single,
+)
+
+Operation = Callable[[Value, Value], Value | None]
+_DIGITS: Final = 18
+_DURATIONS: Final = frozenset({DURATION, MONTHS, SECONDS})
+_DATE_TIME, _DATE, _TIME = MOMENTS["dateTime"], MOMENTS["date"], MOMENTS["time"]
+_DATED: Final = frozenset({_DATE_TIME, _DATE, _TIME, MOMENTS["dateTimeStamp"]})
+
+
+def _operation(plain: Callable[[Any, Any], Any], exact: Callable[[Any, Any], Decimal], other: Operation) -> Operation:
+    """An operator on numbers, ``other`` on everything else."""
+
+    def run(left: Value, right: Value) -> Value | None:
+        kind = max(left.kind, right.kind)
+        if kind > DOUBLE:
+            return other(left, right)
+        if kind == INTEGER:
+            return Value(INTEGER, plain(left.value, right.value))
+        if kind == DECIMAL:
+            return Value(DECIMAL, exact(left.value, right.value))
+        first, second = promoted(left, right)
+        found = plain(first, second)
+        return Value(kind, single(found) if kind == FLOAT else found)
+
+    return run
+
+
+def _added(left: Value, right: Value) -> Value | None:
+    if left.kind in _DURATIONS and right.kind in _DURATIONS:
+        return _sum(left, right, 1)
+    if left.kind in _DURATIONS:
+        return _moved(right, left, 1)
+    return _moved(left, right, 1)
+
+
+def _subtracted(left: Value, right: Value) -> Value | None:
+    if left.kind in _DURATIONS and right.kind in _DURATIONS:
+        return _sum(left, right, -1)
+    if isinstance(left.value, Moment) and isinstance(right.value, Moment):
+        alike = left.kind == right.kind or {left.kind, right.kind} <= {_DATE_TIME, MOMENTS["dateTimeStamp"]}
+        found = moments.between(left.value, right.value) if alike and left.kind in _DATED else None
+        return None if found is None else Value(SECONDS, found)
+    return _moved(left, right, -1)
+
+
+def _sum(left: Value, right: Value, sign: int) -> Value | None:
+    """Two durations; an xsd:duration whose months and seconds would be of opposite signs is an error."""
+    months = left.value.months + sign * right.value.months
+    seconds = EXACT.add(left.value.seconds, EXACT.multiply(right.value.seconds, Decimal(sign)))
+    if (months > 0 > seconds) or (months < 0 < seconds):
+        return None
+    return Value(left.kind if left.kind == right.kind else DURATION, Duration(months, seconds))
+
+
+def _moved(at: Value, by: Value, sign: int) -> Value | None:
+    """A date or time and a duration (F&O 3.1, 9.7.5 to 9.7.14): a time wraps around, a date stays a date."""
+    if at.kind not in _DATED or by.kind not in _DURATIONS or (at.kind == _TIME and by.kind != SECONDS):
+        return None
+    step = Duration(sign * by.value.months, EXACT.multiply(by.value.seconds, Decimal(sign)))
+    found = moments.later(at.value, step)
+    if at.kind == _TIME:
+        found = moments.on_the_clock(found)
+    elif at.kind == _DATE:
+        now = moments.fields(found)
+        found = moments.moment(now.year, now.month, now.day, 0, found.zone)
+    return Value(at.kind, found)
+
+
+def _multiplied(left: Value, right: Value) -> Value | None:
+    if right.kind in (MONTHS, SECONDS):
+        left, right = right, left
+    if left.kind not in (MONTHS, SECONDS) or right.kind > DOUBLE or not math.isfinite(right.value):
+        return None
+    return _scaled(left, Decimal(right.value), Decimal(1))
+
+
+def _divided(left: Value, right: Value) -> Value | None:
+    if left.kind not in (MONTHS, SECONDS):
+        return None
+    if right.kind == left.kind:
+        one, other = _amount(left), _amount(right)
+        return Value(DECIMAL, quotient(one, other)) if other else None
+    if right.kind > DOUBLE or right.value == 0 or right.value != right.value:
+        return None
+    if isinstance(right.value, float) and math.isinf(right.value):
+        return Value(left.kind, Duration(0, Decimal(0)))
+    return _scaled(left, Decimal(1), Decimal(right.value))
+
+
+def _amount(value: Value) -> int | Decimal:
+    amount: int | Decimal = value.value.months if value.kind == MONTHS else value.value.seconds
+    return amount
+
+
+def _scaled(value: Value, by: Decimal, over: Decimal) -> Value:
+    """A duration times a number over another: months are rounded half up."""
+    amount = EXACT.multiply(Decimal(_amount(value)), by)
+    if value.kind == SECONDS:
+        return Value(SECONDS, Duration(0, quotient(amount, over)))
+    twice = EXACT.add(EXACT.multiply(amount, Decimal(2)), over)
+    return Value(MONTHS, Duration(_floor(twice, EXACT.multiply(over, Decimal(2))), Decimal(0)))
+
+
+def _floor(top: Decimal, bottom: Decimal) -> int:
+    (above, over), (below, under) = top.as_integer_ratio(), bottom.as_integer_ratio()
+    return (above * under) // (below * over)
+
+
+def quotient(left: int | Decimal, right: int | Decimal) -> Decimal:
+    """The quotient, cut off after at least 18 digits and at least 18 places; ``right`` is not 0 (F&O 3.1, 4.2.4).
+
+    1 / 3 is 0.333333333333333333; 1 / 3000 is cut at 21 places and so has 18 digits too.
+    """
+    (above, over), (below, under) = left.as_integer_ratio(), right.as_integer_ratio()
+    top, bottom = above * under, below * over
+    if bottom < 0:
+        top, bottom = -top, -bottom
+    places = _DIGITS + max(0, (bottom.bit_length() - abs(top).bit_length()) * 1233 >> 12)
+    found, rest = divmod(abs(top) * 10**places, bottom)
+    if rest and found < 10 ** (_DIGITS - 1):
+        places += 1
+        found = abs(top) * 10**places // bottom
+    return EXACT.scaleb(Decimal(-found if top < 0 else found), -places)
+
+
+def divide(left: Value, right: Value) -> Value | None:
+    """``/``: of integers a decimal; by zero an error, but for xsd:float and xsd:double."""
+    kind = max(left.kind, right.kind)
+    if kind > DOUBLE:
+        return _divided(left, right)
+    if kind <= DECIMAL:
+        return Value(DECIMAL, quotient(left.value, right.value)) if right.value else None
+    first, second = promoted(left, right)
+    found = real_quotient(first, second)
+    return Value(kind, single(found) if kind == FLOAT else found)
+
+
+def real_quotient(left: float, right: float) -> float:
+    """The quotient as IEEE 754 has it: by zero an infinity or NaN."""
+    if right:
+        return left / right
+    if not left or math.isnan(left) or math.isnan(right):
+        return math.nan
+    return math.copysign(math.inf, left) * math.copysign(1.0, right)
+
+
+plus: Final = _operation(add, EXACT.add, _added)
+minus: Final = _operation(sub, EXACT.subtract, _subtracted)
+times: Final = _operation(mul, EXACT.multiply, _multiplied)
+
+OPERATORS: Final[dict[str, Operation]] = {"+": plus, "-": minus, "*": times, "/": divide}
+
+
+def negated(value: Value) -> Value | None:
+    """Unary minus."""
+    if value.kind <= DOUBLE:
+        return Value(value.kind, EXACT.minus(value.value) if value.kind == DECIMAL else -value.value)
+    if value.kind in _DURATIONS:
+        return Value(value.kind, Duration(-value.value.months, EXACT.minus(value.value.seconds)))
+    return None
+
+
+def unsigned(value: Value) -> Value | None:
+    """Unary plus: a number as it is, written anew."""
+    return Value(value.kind, value.value) if value.kind <= DOUBLE else None

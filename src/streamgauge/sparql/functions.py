@@ -1,0 +1,430 @@
+"""Built-in functions of SPARQL 1.1 (17.4) on values; an error is ``None``.
+
+Forms that do not evaluate all of their arguments (IF, COALESCE, BOUND, IN, &&, ||) are in ``expression``.
+"""
+
+import hashlib
+import math
+import re
+from collections.abc import Callable
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from typing import Any, Final
+from urllib.parse import quote
+
+from streamgauge.sparql import moments
+from streamgauge.sparql.arithmetic import OPERATORS, negated, unsigned
+from streamgauge.sparql.casts import CASTS
+from streamgauge.sparql.comparison import equal_values, less_values, same_term
+from streamgauge.sparql.moments import DAY, Duration, Moment
+from streamgauge.sparql.regular import PatternError, pattern
+from streamgauge.sparql.values import (
+    BLANK,
+    BOOLEAN,
+    DECIMAL,
+    DOUBLE,
+    EXACT,
+    FALSE,
+    FLOAT,
+    ILL,
+    INTEGER,
+    IRI,
+    LANG_STRING,
+    MOMENTS,
+    SECONDS,
+    STRING,
+    TAGGED,
+    TRIPLE,
+    TRUE,
+    Value,
+    datatype_of,
+    lexical,
+    quoted,
+    read,
+    written,
+)
+
+Function = Callable[..., Value | None]
+_ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*")
+_TAG: Final = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*")
+_SIMPLE: Final = frozenset({STRING})
+_TEXTS: Final = frozenset({STRING, TAGGED})
+_DATED: Final = {
+    "year": ("dateTime", "dateTimeStamp", "date", "gYearMonth", "gYear"),
+    "month": ("dateTime", "dateTimeStamp", "date", "gYearMonth", "gMonthDay", "gMonth"),
+    "day": ("dateTime", "dateTimeStamp", "date", "gMonthDay", "gDay"),
+    "hour": ("dateTime", "dateTimeStamp", "time"),
+    "minute": ("dateTime", "dateTimeStamp", "time"),
+    "second": ("dateTime", "dateTimeStamp", "time"),
+}
+_ADJUSTED: Final = tuple(MOMENTS[name] for name in ("dateTime", "dateTimeStamp", "date", "time"))
+_ZONE: Final = re.compile(r"(?:Z|[+-][0-9]{2}:[0-9]{2})$")
+
+
+def boolean(answer: bool | None) -> Value | None:
+    """An xsd:boolean, or the error."""
+    return None if answer is None else TRUE if answer else FALSE
+
+
+def effective(value: Value | None) -> bool | None:
+    """The effective boolean value (17.2.2) of booleans, numbers and strings; ill-typed ones are false."""
+    if value is None:
+        return None
+    kind = value.kind
+    if kind == BOOLEAN:
+        return bool(value.value)
+    if kind <= DOUBLE:
+        return bool(value.value) and value.value == value.value
+    if kind == STRING:
+        return bool(value.value)
+    if kind == TAGGED:
+        return bool(value.value[0])
+    return False if kind == ILL and _LOGICAL.fullmatch(str(datatype_of(value))) else None
+
+
+_LOGICAL: Final = re.compile(
+    r"http://www\.w3\.org/2001/XMLSchema#(?:boolean|decimal|float|double|byte|short|int|long|(?:\w*I|i)nteger|unsigned\w+)"
+)
+
+
+# Terms (17.4.2)
+def _is(*kinds: int) -> Function:
+    return lambda value: boolean(value.kind in kinds)
+
+
+def _is_literal(value: Value) -> Value | None:
+    return boolean(value.kind not in (IRI, BLANK, TRIPLE))
+
+
+def _str(value: Value) -> Value | None:
+    """STR: an IRI's characters, a literal's lexical form as it is."""
+    kind = value.kind
+    if kind == STRING:
+        return value
+    if kind == IRI:
+        return Value(STRING, value.value[1:-1])
+    return None if kind in (BLANK, TRIPLE) else Value(STRING, lexical(written(value)))
+
+
+def _lang(value: Value) -> Value | None:
+    if value.kind in (IRI, BLANK, TRIPLE):
+        return None
+    if value.kind != TAGGED:
+        return Value(STRING, "")
+    term = written(value)
+    return Value(STRING, term[term.rindex("@") + 1 :])
+
+
+def _datatype(value: Value) -> Value | None:
+    found = datatype_of(value)
+    return None if found is None else read(f"<{found}>")
+
+
+def _iri(value: Value) -> Value | None:
+    """IRI: an absolute one; relative ones were resolved where the query was read, others are an error."""
+    if value.kind == IRI:
+        return value
+    return read(f"<{value.value}>") if value.kind == STRING and _ABSOLUTE.fullmatch(value.value) else None
+
+
+def _strdt(form: Value, name: Value) -> Value | None:
+    if form.kind != STRING or name.kind != IRI or name.value == f"<{LANG_STRING}>":
+        return None
+    return read(f"{quoted(form.value)}^^{name.value}") if not _is_string(name) else form
+
+
+def _is_string(name: Value) -> bool:
+    return bool(name.value == "<http://www.w3.org/2001/XMLSchema#string>")
+
+
+def _strlang(form: Value, tag: Value) -> Value | None:
+    if form.kind != STRING or tag.kind != STRING or not _TAG.fullmatch(tag.value):
+        return None
+    return Value(TAGGED, (form.value, tag.value.lower()))
+
+
+def _same_term(one: Value, other: Value) -> Value | None:
+    return boolean(same_term(written(one), written(other)))
+
+
+# Strings (17.4.3)
+def _characters(value: Value) -> str | None:
+    """The characters of a string with or without a language tag."""
+    return value.value if value.kind == STRING else value.value[0] if value.kind == TAGGED else None
+
+
+def _like(value: Value, characters: str) -> Value:
+    """A string with the language tag of another."""
+    return Value(STRING, characters) if value.kind == STRING else Value(TAGGED, (characters, value.value[1]))
+
+
+def _on_text(change: Callable[[str], str]) -> Function:
+    def run(value: Value) -> Value | None:
+        characters = _characters(value)
+        return None if characters is None else _like(value, change(characters))
+
+    return run
+
+
+def _strlen(value: Value) -> Value | None:
+    characters = _characters(value)
+    return None if characters is None else Value(INTEGER, len(characters))
+
+
+def _compatible(one: Value, other: Value) -> tuple[str, str] | None:
+    """Two strings that may be searched for in one another (17.4.3.1.2)."""
+    if one.kind not in _TEXTS or other.kind not in _TEXTS:
+        return None
+    if other.kind == TAGGED and (one.kind != TAGGED or one.value[1] != other.value[1]):
+        return None
+    return str(_characters(one)), str(_characters(other))
+
+
+def _on_pair(test: Callable[[str, str], bool]) -> Function:
+    def run(one: Value, other: Value) -> Value | None:
+        pair = _compatible(one, other)
+        return None if pair is None else boolean(test(*pair))
+
+    return run
+
+
+def _strbefore(one: Value, other: Value) -> Value | None:
+    pair = _compatible(one, other)
+    if pair is None:
+        return None
+    before, found, _ = pair[0].partition(pair[1]) if pair[1] else ("", "found", "")
+    return _like(one, before) if found else Value(STRING, "")
+
+
+def _strafter(one: Value, other: Value) -> Value | None:
+    pair = _compatible(one, other)
+    if pair is None:
+        return None
+    _, found, after = pair[0].partition(pair[1]) if pair[1] else ("", "found", pair[0])
+    return _like(one, after) if found else Value(STRING, "")
+
+
+def _substr(value: Value, start: Value, length: Value | None = None) -> Value | None:
+    """SUBSTR (fn:substring, F&O 3.1, 5.4.3): positions from 1, rounded half up; NaN selects nothing."""
+    characters = _characters(value)
+    if characters is None or start.kind > DOUBLE or (length is not None and length.kind > DOUBLE):
+        return None
+    first = _position(start)
+    end = math.inf if length is None else first + _position(length)
+    if math.isnan(first) or math.isnan(end):
+        return _like(value, "")
+    low, high = max(1, min(first, len(characters) + 1)), max(1, min(end, len(characters) + 1))
+    return _like(value, characters[int(low) - 1 : int(high) - 1])
+
+
+def _position(value: Value) -> float:
+    rounded = _round(value)
+    return rounded.value if isinstance(rounded.value, int | float) else int(rounded.value)
+
+
+def _concat(*values: Value) -> Value | None:
+    """CONCAT: with a language tag where all have the same."""
+    parts = [_characters(value) for value in values]
+    joined = "".join(part for part in parts if part is not None)
+    if None in parts:
+        return None
+    tags = {value.value[1] if value.kind == TAGGED else None for value in values}
+    tag = tags.pop() if len(tags) == 1 else None
+    return Value(STRING, joined) if tag is None else Value(TAGGED, (joined, tag))
+
+
+def _encode_for_uri(value: Value) -> Value | None:
+    characters = _characters(value)
+    return None if characters is None else Value(STRING, quote(characters, safe="-_.~", errors="replace"))
+
+
+def _langmatches(tag: Value, wanted: Value) -> Value | None:
+    """LANGMATCHES: basic filtering (RFC 4647, 3.3.1)."""
+    if tag.kind != STRING or wanted.kind != STRING:
+        return None
+    given, within = tag.value.lower(), wanted.value.lower()
+    return boolean(bool(given) if within == "*" else f"{given}-".startswith(f"{within}-") and bool(given))
+
+
+def _regex(value: Value, source: Value, flags: Value | None = None) -> Value | None:
+    characters = _characters(value)
+    if characters is None or source.kind != STRING or (flags is not None and flags.kind != STRING):
+        return None
+    try:
+        return boolean(pattern(source.value, "" if flags is None else flags.value).found(characters))
+    except PatternError:
+        return None
+
+
+def _replace(value: Value, source: Value, replacement: Value, flags: Value | None = None) -> Value | None:
+    characters = _characters(value)
+    others = (source, replacement) if flags is None else (source, replacement, flags)
+    if characters is None or any(other.kind != STRING for other in others):
+        return None
+    try:
+        found = pattern(source.value, "" if flags is None else flags.value).replaced(characters, replacement.value)
+    except PatternError:
+        return None
+    return _like(value, found)
+
+
+def _hash(name: str) -> Function:
+    def run(value: Value) -> Value | None:
+        if value.kind != STRING:
+            return None
+        return Value(STRING, hashlib.new(name, value.value.encode(), usedforsecurity=False).hexdigest())
+
+    return run
+
+
+# Numbers (17.4.4)
+def _abs(value: Value) -> Value | None:
+    if value.kind > DOUBLE:
+        return None
+    return Value(value.kind, value.value.copy_abs() if value.kind == DECIMAL else abs(value.value))
+
+
+def _rounding(direction: str, real: Callable[[float], int]) -> Function:
+    """CEIL or FLOOR: a number of the same datatype, minus zero stays."""
+
+    def run(value: Value) -> Value | None:
+        kind, number = value.kind, value.value
+        if kind > DOUBLE:
+            return None
+        if kind == INTEGER or (kind in (FLOAT, DOUBLE) and not math.isfinite(number)):
+            return Value(kind, number)
+        if kind == DECIMAL:
+            return Value(DECIMAL, number.to_integral_value(direction, EXACT) or Decimal(0))
+        return Value(kind, math.copysign(float(real(number)), number))
+
+    return run
+
+
+def _round(value: Value) -> Value:
+    """ROUND of a number: half goes up, -2.5 to -2 (F&O 3.1, 4.4.4)."""
+    kind, number = value.kind, value.value
+    if kind == INTEGER or (kind in (FLOAT, DOUBLE) and not math.isfinite(number)):
+        return Value(kind, number)
+    if kind == DECIMAL:
+        half = EXACT.add(number, Decimal("0.5"))
+        return Value(DECIMAL, half.to_integral_value(ROUND_FLOOR, EXACT) or Decimal(0))
+    below = math.floor(number)
+    return Value(kind, math.copysign(float(below + (number - below >= 0.5)), number))
+
+
+def _rounded(value: Value) -> Value | None:
+    return _round(value) if value.kind <= DOUBLE else None
+
+
+# Dates and times (17.4.5)
+def _field(name: str) -> Function:
+    kinds = frozenset(MOMENTS[kind] for kind in _DATED[name])
+
+    def run(value: Value) -> Value | None:
+        if value.kind not in kinds:
+            return None
+        found: Any = getattr(moments.fields(value.value), name)
+        return Value(DECIMAL if name == "second" else INTEGER, found)
+
+    return run
+
+
+def _timezone(value: Value) -> Value | None:
+    """TIMEZONE: a dayTimeDuration; an error where there is none."""
+    if not isinstance(value.value, Moment) or value.value.zone is None:
+        return None
+    return Value(SECONDS, Duration(0, Decimal(value.value.zone * 60)))
+
+
+def _tz(value: Value) -> Value | None:
+    """TZ: the zone as it is written, "" where there is none."""
+    if not isinstance(value.value, Moment):
+        return None
+    found = _ZONE.search(lexical(written(value))) if value.value.zone is not None else None
+    return Value(STRING, found.group() if found else "")
+
+
+def _adjust(value: Value, zone: Value | None = None) -> Value | None:
+    """ADJUST of SPARQL 1.2's community group (SEP-0002): the same instant in another zone (F&O 3.1, 9.6)."""
+    if not isinstance(value.value, Moment) or value.kind not in _ADJUSTED:
+        return None
+    if zone is None or zone.kind != SECONDS or zone.value.seconds % 60 or abs(zone.value.seconds) > 14 * 3600:
+        return None
+    minutes = int(zone.value.seconds) // 60
+    at = value.value
+    moved = at.local if at.zone is None else EXACT.add(at.local, Decimal((minutes - at.zone) * 60))
+    if value.kind == MOMENTS["date"]:
+        moved = EXACT.subtract(moved, Decimal(int(moved) % DAY))
+    found = Moment(moved, minutes)
+    return Value(value.kind, moments.on_the_clock(found) if value.kind == MOMENTS["time"] else found)
+
+
+def _comparison(test: Callable[[Value, Value], bool | None]) -> Function:
+    return lambda one, other: boolean(test(one, other))
+
+
+def _unequal(one: Value, other: Value) -> Value | None:
+    found = equal_values(one, other)
+    return None if found is None else FALSE if found else TRUE
+
+
+def _at_most(one: Value, other: Value) -> bool | None:
+    """``<=``: less or equal (17.3), so false for NaN."""
+    found = less_values(one, other)
+    return found if found or found is None else equal_values(one, other)
+
+
+COMPARISONS: Final[dict[str, Function]] = {
+    "=": _comparison(equal_values),
+    "!=": _unequal,
+    "<": _comparison(less_values),
+    ">": _comparison(lambda one, other: less_values(other, one)),
+    "<=": _comparison(_at_most),
+    ">=": _comparison(lambda one, other: _at_most(other, one)),
+}
+
+ONE: Final[dict[str, Function]] = {
+    "+": unsigned,
+    "-": negated,
+    "STR": _str,
+    "LANG": _lang,
+    "DATATYPE": _datatype,
+    "IRI": _iri,
+    "ISIRI": _is(IRI),
+    "ISBLANK": _is(BLANK),
+    "ISLITERAL": _is_literal,
+    "ISNUMERIC": _is(INTEGER, DECIMAL, FLOAT, DOUBLE),
+    "STRLEN": _strlen,
+    "UCASE": _on_text(str.upper),
+    "LCASE": _on_text(str.lower),
+    "ENCODE_FOR_URI": _encode_for_uri,
+    **{name: _hash(name) for name in ("MD5", "SHA1", "SHA256", "SHA384", "SHA512")},
+    "ABS": _abs,
+    "CEIL": _rounding(ROUND_CEILING, math.ceil),
+    "FLOOR": _rounding(ROUND_FLOOR, math.floor),
+    "ROUND": _rounded,
+    "YEAR": _field("year"),
+    "MONTH": _field("month"),
+    "DAY": _field("day"),
+    "HOURS": _field("hour"),
+    "MINUTES": _field("minute"),
+    "SECONDS": _field("second"),
+    "TIMEZONE": _timezone,
+    "TZ": _tz,
+    **CASTS,
+}
+TWO: Final[dict[str, Function]] = {
+    **COMPARISONS,
+    **OPERATORS,
+    "SAMETERM": _same_term,
+    "STRDT": _strdt,
+    "STRLANG": _strlang,
+    "STRSTARTS": _on_pair(str.startswith),
+    "STRENDS": _on_pair(str.endswith),
+    "CONTAINS": _on_pair(str.__contains__),
+    "STRBEFORE": _strbefore,
+    "STRAFTER": _strafter,
+    "LANGMATCHES": _langmatches,
+    "ADJUST": _adjust,
+}
+ANY: Final[dict[str, Function]] = {"CONCAT": _concat, "SUBSTR": _substr, "REGEX": _regex, "REPLACE": _replace}
+"""Functions by name, of one, two, and any number of arguments."""

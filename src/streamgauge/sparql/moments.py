@@ -1,0 +1,282 @@
+"""Dates, times and durations on the proleptic Gregorian calendar (XML Schema 1.1 Datatypes, appendices D and E).
+
+A moment is the number of seconds on a time line without zones, and its zone. Years have no bound, seconds are exact.
+"""
+
+import re
+from dataclasses import dataclass
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
+from typing import Final
+
+DATE_TIME_KINDS: Final = (
+    "dateTime",
+    "date",
+    "time",
+    "gYearMonth",
+    "gYear",
+    "gMonthDay",
+    "gDay",
+    "gMonth",
+    "dateTimeStamp",
+)
+DAY: Final = 86_400
+_EXACT: Final = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
+_UNZONED: Final = 14 * 3600
+"""A moment without zone may be any of those within 14 hours (XML Schema 1.1, 3.3.7; F&O 3.1, 2.3)."""
+
+_ZONE = r"(?P<zone>Z|[+-](?:(?:0[0-9]|1[0-3]):[0-5][0-9]|14:00))?"
+_YEAR = r"(?P<year>-?(?:[1-9][0-9]{3,}|0[0-9]{3}))"
+_MONTH, _DAY = r"(?P<month>0[1-9]|1[0-2])", r"(?P<day>0[1-9]|[12][0-9]|3[01])"
+_TIME = r"(?P<hour>[01][0-9]|2[0-3]):(?P<minute>[0-5][0-9]):(?P<second>[0-5][0-9](?:\.[0-9]+)?)"
+_CLOCK = rf"(?:{_TIME}|(?P<midnight>24:00:00(?:\.0+)?))"
+_FORMS: Final = {
+    name: re.compile(form + _ZONE)
+    for name, form in {
+        "dateTime": f"{_YEAR}-{_MONTH}-{_DAY}T{_CLOCK}",
+        "dateTimeStamp": f"{_YEAR}-{_MONTH}-{_DAY}T{_CLOCK}",
+        "date": f"{_YEAR}-{_MONTH}-{_DAY}",
+        "time": _CLOCK,
+        "gYearMonth": f"{_YEAR}-{_MONTH}",
+        "gYear": _YEAR,
+        "gMonthDay": f"--{_MONTH}-{_DAY}",
+        "gDay": f"---{_DAY}",
+        "gMonth": f"--{_MONTH}",
+    }.items()
+}
+_DURATION: Final = re.compile(
+    r"(?P<sign>-)?P(?=[0-9T])(?:(?P<years>[0-9]+)Y)?(?:(?P<months>[0-9]+)M)?(?:(?P<days>[0-9]+)D)?"
+    r"(?:T(?=[0-9])(?:(?P<hours>[0-9]+)H)?(?:(?P<minutes>[0-9]+)M)?(?:(?P<seconds>[0-9]+(?:\.[0-9]+)?)S)?)?"
+)
+_LONGEST: Final = 4000
+"""Digits of one number in a date or a duration; a longer one has no value here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """``local`` seconds since 0000-03-01T00:00:00 as the clock on the wall says, ``zone`` minutes east or ``None``."""
+
+    local: Decimal
+    zone: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Duration:
+    """Months and seconds, of the same sign."""
+
+    months: int
+    seconds: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The fields of a moment where it is."""
+
+    year: int
+    month: int
+    day: int
+    hour: int
+    minute: int
+    second: Decimal
+
+
+def day_number(year: int, month: int, day: int) -> int:
+    """Days since 0000-03-01: years that begin in March end with their leap day.
+
+    2000-03-01: 2000 years of 365 days, 2000 // 4 - 2000 // 100 + 2000 // 400 leap days, nothing within the year.
+    """
+    if month < 3:
+        year, month = year - 1, month + 12
+    return 365 * year + year // 4 - year // 100 + year // 400 + (153 * (month - 3) + 2) // 5 + day - 1
+
+
+def civil(number: int) -> tuple[int, int, int]:
+    """Year, month and day of a day number."""
+    era, rest = divmod(number, 146_097)
+    year = (rest - rest // 1460 + rest // 36_524 - rest // 146_096) // 365
+    day = rest - (365 * year + year // 4 - year // 100)
+    month = (5 * day + 2) // 153
+    first = day - (153 * month + 2) // 5 + 1
+    return era * 400 + year + (month >= 10), month + 3 if month < 10 else month - 9, first
+
+
+def days_in(year: int, month: int) -> int:
+    """The number of days of a month."""
+    if month == 2:
+        return 29 if year % 4 == 0 and (year % 100 or year % 400 == 0) else 28
+    return 30 if month in (4, 6, 9, 11) else 31
+
+
+def moment(year: int, month: int, day: int, seconds: Decimal | int = 0, zone: int | None = None) -> Moment:
+    """The moment so many seconds after a day begins."""
+    return Moment(_EXACT.add(Decimal(day_number(year, month, day) * DAY), Decimal(seconds)), zone)
+
+
+def date_time(text: str, kind: str) -> Moment | None:
+    """A moment from a lexical form; what a form leaves out is of the year 1972, its month 12 or 1, its day 31 or 1."""
+    found = _FORMS[kind].fullmatch(text)
+    if found is None or len(text) > _LONGEST:
+        return None
+    parts = found.groupdict()
+    clock, monthly = kind == "time", kind in ("gMonth", "gYearMonth", "gYear")
+    year = int(parts.get("year") or 1972)
+    month = int(parts.get("month") or (1 if monthly else 12))
+    day = int(parts.get("day") or (31 if clock else 1))
+    if day > days_in(year, month) or (kind == "dateTimeStamp" and parts["zone"] is None):
+        return None
+    return moment(year, month, day, _seconds(parts, clock), _zone(parts["zone"]))
+
+
+def _seconds(parts: dict[str, str | None], clock: bool) -> Decimal:
+    if parts.get("midnight"):
+        return Decimal(0 if clock else DAY)
+    if parts.get("hour") is None:
+        return Decimal(0)
+    return _EXACT.add(
+        Decimal(int(parts["hour"] or 0) * 3600 + int(parts["minute"] or 0) * 60), Decimal(parts["second"] or 0)
+    )
+
+
+def _zone(text: str | None) -> int | None:
+    if text is None or text == "Z":
+        return None if text is None else 0
+    minutes = int(text[1:3]) * 60 + int(text[4:])
+    return -minutes if text[0] == "-" else minutes
+
+
+def fields(at: Moment) -> Clock:
+    """The fields of a moment, where it is."""
+    day, seconds = _EXACT.divmod(at.local, Decimal(DAY))
+    if seconds < 0:
+        day, seconds = day - 1, _EXACT.add(seconds, Decimal(DAY))
+    hour, rest = divmod(int(seconds), 3600)
+    fraction = _EXACT.subtract(seconds, Decimal(int(seconds)))
+    return Clock(*civil(int(day)), hour, rest // 60, _EXACT.add(Decimal(rest % 60), fraction))
+
+
+def utc(at: Moment) -> Decimal:
+    """Seconds of a moment in UTC; one without zone as if it were there."""
+    return _EXACT.subtract(at.local, Decimal((at.zone or 0) * 60))
+
+
+def compare(left: Moment, right: Moment) -> int | None:
+    """-1, 0 or 1; ``None`` for one with and one without zone within 14 hours (XML Schema 1.1, 3.3.7.2).
+
+    Noon without zone and noon in UTC: it may be noon anywhere, so neither is first. Noon and the next day's noon in
+    UTC, 24 hours apart: the first is before, wherever it is.
+    """
+    apart = _EXACT.subtract(utc(left), utc(right))
+    if (left.zone is None) is (right.zone is None):
+        return _sign(apart)
+    return _sign(apart) if abs(apart) > _UNZONED else None
+
+
+def _sign(number: Decimal) -> int:
+    return (number > 0) - (number < 0)
+
+
+def later(at: Moment, by: Duration) -> Moment:
+    """A moment and a duration: first the months, the day being that month's last where it is too short (E.3.3)."""
+    local = at.local
+    if by.months:
+        now = fields(at)
+        year, month = divmod(now.year * 12 + now.month - 1 + by.months, 12)
+        day = min(now.day, days_in(year, month + 1))
+        moved = (day_number(year, month + 1, day) - day_number(now.year, now.month, now.day)) * DAY
+        local = _EXACT.add(local, Decimal(moved))
+    return Moment(_EXACT.add(local, by.seconds), at.zone)
+
+
+def between(left: Moment, right: Moment) -> Duration | None:
+    """From the right one to the left; ``None`` when only one of them has a zone."""
+    if (left.zone is None) is not (right.zone is None):
+        return None
+    return Duration(0, _EXACT.subtract(utc(left), utc(right)))
+
+
+def on_the_clock(at: Moment) -> Moment:
+    """The time of day of a moment, as xsd:time has it."""
+    now = fields(at)
+    whole = _EXACT.add(Decimal(now.hour * 3600 + now.minute * 60), now.second)
+    return moment(1972, 12, 31, whole, at.zone)
+
+
+_MARKS: Final = (moment(1696, 9, 1), moment(1697, 2, 1), moment(1903, 3, 1), moment(1903, 7, 1))
+
+
+def compare_durations(left: Duration, right: Duration) -> int | None:
+    """-1, 0 or 1 where the order does not depend on the months' lengths, else ``None`` (XML Schema 1.1, 3.3.6.2).
+
+    One month and 30 days: after 1903-03-01 the month is longer, after 1697-02-01 it is shorter.
+    """
+    if left == right:
+        return 0
+    if left.months == right.months:
+        return _sign(_EXACT.subtract(left.seconds, right.seconds))
+    signs = {compare(later(mark, left), later(mark, right)) for mark in _MARKS}
+    return signs.pop() if len(signs) == 1 else None
+
+
+def read_duration(text: str, kind: str) -> Duration | None:
+    """A duration from a lexical form; yearMonthDuration has no days, dayTimeDuration no months."""
+    found = _DURATION.fullmatch(text)
+    if found is None or len(text) > _LONGEST:
+        return None
+    parts = found.groupdict()
+    wrong = ("days", "hours", "minutes", "seconds") if kind == "yearMonthDuration" else ("years", "months")
+    if kind != "duration" and any(parts[name] is not None for name in wrong):
+        return None
+    months = int(parts["years"] or 0) * 12 + int(parts["months"] or 0)
+    whole = int(parts["days"] or 0) * DAY + int(parts["hours"] or 0) * 3600 + int(parts["minutes"] or 0) * 60
+    seconds = _EXACT.add(Decimal(whole), Decimal(parts["seconds"] or 0))
+    return Duration(-months, _EXACT.minus(seconds)) if parts["sign"] else Duration(months, seconds)
+
+
+def write_duration(duration: Duration, kind: str) -> str:
+    """The canonical form: years and months below 12, days, hours, minutes and seconds (XML Schema 1.1, E.2)."""
+    if not duration.months and not duration.seconds:
+        return "P0M" if kind == "yearMonthDuration" else "PT0S"
+    sign = "-" if duration.months < 0 or duration.seconds < 0 else ""
+    years, months = divmod(abs(duration.months), 12)
+    seconds = abs(duration.seconds)
+    days, rest = divmod(int(seconds), DAY)
+    second = _EXACT.add(Decimal(rest % 60), _EXACT.subtract(seconds, Decimal(int(seconds))))
+    date = _named((years, "Y"), (months, "M"), (days, "D"))
+    time = _named((rest // 3600, "H"), (rest // 60 % 60, "M"), (second, "S"))
+    return f"{sign}P{date}{'T' if time else ''}{time}"
+
+
+def _named(*parts: tuple[int | Decimal, str]) -> str:
+    return "".join(f"{_plain(number)}{letter}" for number, letter in parts if number)
+
+
+def _plain(number: int | Decimal) -> str:
+    text = f"{number:f}" if isinstance(number, Decimal) else str(number)
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def write_date_time(at: Moment, kind: str) -> str:
+    """The canonical form of a moment, in its own zone."""
+    now = fields(at)
+    sign, year = ("-" if now.year < 0 else ""), f"{abs(now.year):04d}"
+    second = _plain(now.second)
+    clock = f"{now.hour:02d}:{now.minute:02d}:{second if now.second >= 10 else f'0{second}'}"
+    date = f"{sign}{year}-{now.month:02d}-{now.day:02d}"
+    text = {
+        "dateTime": f"{date}T{clock}",
+        "dateTimeStamp": f"{date}T{clock}",
+        "date": date,
+        "time": clock,
+        "gYearMonth": f"{sign}{year}-{now.month:02d}",
+        "gYear": f"{sign}{year}",
+        "gMonthDay": f"--{now.month:02d}-{now.day:02d}",
+        "gDay": f"---{now.day:02d}",
+        "gMonth": f"--{now.month:02d}",
+    }[kind]
+    return text + write_zone(at.zone)
+
+
+def write_zone(zone: int | None) -> str:
+    """``Z``, ``+01:00``, or nothing where there is no zone."""
+    if not zone:
+        return "" if zone is None else "Z"
+    return f"{'-' if zone < 0 else '+'}{abs(zone) // 60:02d}:{abs(zone) % 60:02d}"

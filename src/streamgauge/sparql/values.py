@@ -1,0 +1,340 @@
+"""Terms as values and values as terms (RDF 1.1 Concepts 5; XML Schema 1.1 Datatypes 3.3; SPARQL 1.1, 17.1).
+
+A term keeps its lexical form: reading ``"01"^^xsd:integer`` gives the integer 1 beside that very term. Integers have no
+bound and decimals are exact. A literal whose lexical form its datatype does not allow has no value (``ILL``).
+"""
+
+import math
+import re
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
+from typing import Any, Final
+
+from streamgauge.model.terms import XSD, Term, datatype
+from streamgauge.sparql.moments import (
+    DATE_TIME_KINDS,
+    Duration,
+    date_time,
+    read_duration,
+    write_date_time,
+    write_duration,
+)
+
+INTEGER, DECIMAL, FLOAT, DOUBLE = range(4)
+BOOLEAN, STRING, TAGGED, DURATION, MONTHS, SECONDS = range(4, 10)
+"""Kinds of values; numbers come first, in the order of promotion. ``TAGGED`` is a language-tagged string."""
+IRI, BLANK, TRIPLE, OTHER, ILL = range(10, 15)
+"""``OTHER`` is a literal of a datatype that is not known, ``ILL`` one that is no value of its datatype."""
+MOMENTS: Final = {name: 20 + place for place, name in enumerate(DATE_TIME_KINDS)}
+"""The kinds of dateTime, date, time and the parts of dates, by the datatype's local name."""
+
+EXACT: Final = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
+"""Sums and products of decimals without rounding."""
+
+LANG_STRING: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString"
+_LIMIT: Final = 200_000
+_DURATIONS: Final = {"duration": DURATION, "yearMonthDuration": MONTHS, "dayTimeDuration": SECONDS}
+_NAMES: Final = {
+    INTEGER: "integer",
+    DECIMAL: "decimal",
+    FLOAT: "float",
+    DOUBLE: "double",
+    BOOLEAN: "boolean",
+    **{kind: name for name, kind in (_DURATIONS | MOMENTS).items()},
+}
+_RANGES: Final[dict[str, tuple[int | None, int | None]]] = {
+    "integer": (None, None),
+    "byte": (-(1 << 7), (1 << 7) - 1),
+    "short": (-(1 << 15), (1 << 15) - 1),
+    "int": (-(1 << 31), (1 << 31) - 1),
+    "long": (-(1 << 63), (1 << 63) - 1),
+    "unsignedByte": (0, (1 << 8) - 1),
+    "unsignedShort": (0, (1 << 16) - 1),
+    "unsignedInt": (0, (1 << 32) - 1),
+    "unsignedLong": (0, (1 << 64) - 1),
+    "positiveInteger": (1, None),
+    "negativeInteger": (None, -1),
+    "nonPositiveInteger": (None, 0),
+    "nonNegativeInteger": (0, None),
+}
+_WHOLE: Final = re.compile(r"[+-]?[0-9]+")
+_POINT: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
+_REAL: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_SPECIAL: Final = {"INF": math.inf, "+INF": math.inf, "-INF": -math.inf, "NaN": math.nan}
+_BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
+_ESCAPE: Final = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
+_LETTERS: Final = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
+_QUOTED: Final = {
+    **{code: f"\\u{code:04X}" for code in (*range(0x20), 0x7F)},
+    **{ord(character): f"\\{letter}" for letter, character in _LETTERS.items()},
+    ord('"'): '\\"',
+    ord("\\"): "\\\\",
+}
+
+
+@dataclass(slots=True)
+class Value:
+    """A value of one of the kinds above; ``term`` is the literal that it was read from, ``""`` until it is written.
+
+    ``value`` is an int (INTEGER), Decimal, float (FLOAT: one of 32 bits), bool, str, (str, tag) for TAGGED, a Moment or
+    a Duration; for terms that are no values it is the term.
+    """
+
+    kind: int
+    value: Any
+    term: Term = ""
+
+
+_known: dict[Term, Value] = {}
+
+
+def read(term: Term) -> Value:
+    """The value of a term; remembered, for at most 200,000 terms."""
+    found = _known.get(term)
+    if found is None:
+        if len(_known) >= _LIMIT:
+            _known.clear()
+        found = _known[term] = _read(term)
+    return found
+
+
+def _read(term: Term) -> Value:
+    first = term[0]
+    if first == '"':
+        return _literal(term)
+    if first == "_":
+        return Value(BLANK, term, term)
+    return Value(TRIPLE if term.startswith("<<") else IRI, term, term)
+
+
+def _literal(term: Term) -> Value:
+    if term[-1] == '"':
+        return Value(STRING, unescaped(term[1:-1]), term)
+    close = term.rindex('"')
+    if term[close + 1] == "@":
+        return Value(TAGGED, (unescaped(term[1:close]), term[close + 2 :].lower()), term)
+    name = term[close + 4 : -1]
+    reader = _READERS.get(name)
+    if reader is None:
+        return Value(OTHER, term, term)
+    found = reader(unescaped(term[1:close]))
+    if found is None:
+        return Value(ILL, term, term)
+    found.term = term
+    return found
+
+
+def lexical(term: Term) -> str:
+    """The characters of a literal's lexical form."""
+    return unescaped(term[1 : term.rindex('"')])
+
+
+def unescaped(text: str) -> str:
+    """The characters that stand between the quotes of an N-Triples literal."""
+    return _ESCAPE.sub(_character, text) if "\\" in text else text
+
+
+def _character(found: re.Match[str]) -> str:
+    code = found[1] or found[2]
+    return chr(int(code, 16)) if code else _LETTERS.get(found[3], found[3])
+
+
+def quoted(text: str) -> str:
+    """An N-Triples string literal, with the escapes of canonical N-Triples."""
+    return f'"{text.translate(_QUOTED)}"' if not text.isprintable() or '"' in text or "\\" in text else f'"{text}"'
+
+
+def typed(text: str, kind: str) -> Term:
+    """A literal of the XSD datatype with this local name."""
+    return f'"{text}"^^<{XSD}{kind}>'
+
+
+# Reading: one function for each datatype gives the value of a lexical form, None where the form is not allowed.
+def whole(text: str) -> int | None:
+    """An xsd:integer, of any size."""
+    if not _WHOLE.fullmatch(text):
+        return None
+    return int(text) if len(text) < 4000 else int(Decimal(text))
+
+
+def point(text: str) -> Decimal | None:
+    """An xsd:decimal, exactly."""
+    return (Decimal(text) or Decimal(0)) if _POINT.fullmatch(text) else None
+
+
+def real(text: str) -> float | None:
+    """An xsd:double: the nearest to what is written."""
+    if text in _SPECIAL:
+        return _SPECIAL[text]
+    return float(text) if _REAL.fullmatch(text) else None
+
+
+def single_real(text: str) -> float | None:
+    """An xsd:float: the nearest float of 32 bits to what is written."""
+    near = real(text)
+    return near if near is None or not near or not math.isfinite(near) else nearest_single(Decimal(text))
+
+
+def _reader(kind: int, parse: Callable[[str], Any]) -> Callable[[str], Value | None]:
+    def run(text: str) -> Value | None:
+        found = parse(text)
+        return None if found is None else Value(kind, found)
+
+    return run
+
+
+def _ranged(least: int | None, most: int | None) -> Callable[[str], int | None]:
+    def parse(text: str) -> int | None:
+        number = whole(text)
+        if number is None or (least is not None and number < least) or (most is not None and number > most):
+            return None
+        return number
+
+    return parse
+
+
+def _moment(name: str) -> Callable[[str], Any]:
+    return lambda text: date_time(text, name)
+
+
+def _duration(name: str) -> Callable[[str], Any]:
+    return lambda text: read_duration(text, name)
+
+
+_READERS: Final[dict[str, Callable[[str], Value | None]]] = {
+    XSD + "string": _reader(STRING, lambda text: text),
+    XSD + "decimal": _reader(DECIMAL, point),
+    XSD + "double": _reader(DOUBLE, real),
+    XSD + "float": _reader(FLOAT, single_real),
+    XSD + "boolean": _reader(BOOLEAN, _BOOLEANS.get),
+    **{XSD + name: _reader(INTEGER, _ranged(*bounds)) for name, bounds in _RANGES.items()},
+    **{XSD + name: _reader(kind, _duration(name)) for name, kind in _DURATIONS.items()},
+    **{XSD + name: _reader(kind, _moment(name)) for name, kind in MOMENTS.items()},
+}
+
+
+def from_text(text: str, name: str) -> Value | None:
+    """The value of a lexical form in the XSD datatype with this local name, with no term of its own yet."""
+    return _READERS[XSD + name](text)
+
+
+def single(value: float) -> float:
+    """The nearest float of 32 bits to one of 64, an infinity beyond its range."""
+    try:
+        rounded: float = struct.unpack("f", struct.pack("f", value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
+    return rounded
+
+
+def nearest_double(exact: int | Decimal) -> float:
+    """The nearest float of 64 bits, an infinity beyond its range."""
+    try:
+        return float(exact)
+    except OverflowError:
+        return math.inf if exact > 0 else -math.inf
+
+
+def nearest_single(exact: int | Decimal) -> float:
+    """The nearest float of 32 bits.
+
+    Rounding to 64 bits first may land on the middle between two floats of 32 bits: then the exact number decides.
+    """
+    middle = nearest_double(exact)
+    found = single(middle)
+    if found == middle or not math.isfinite(found):
+        return found
+    other = _neighbour(found, up=middle > found)
+    if (found + other) / 2 != middle or exact == middle:
+        return found
+    return max(found, other) if exact > middle else min(found, other)
+
+
+def _neighbour(value: float, *, up: bool) -> float:
+    """The float of 32 bits beside a finite one."""
+    if value == 0:
+        return math.copysign(2.0**-149, 1 if up else -1)
+    (bits,) = struct.unpack("i", struct.pack("f", value))
+    found: float = struct.unpack("f", struct.pack("i", bits + (1 if (value > 0) is up else -1)))[0]
+    return found
+
+
+# Writing: the form of computed values. It is short, has no exponent, and reads back as the same value.
+def written(value: Value) -> Term:
+    """The term of a value: the one that it was read from, else its canonical literal."""
+    if not value.term:
+        value.term = _write(value)
+    return value.term
+
+
+def _write(value: Value) -> Term:
+    kind, content = value.kind, value.value
+    if kind == STRING:
+        return quoted(content)
+    if kind == TAGGED:
+        return f"{quoted(content[0])}@{content[1]}"
+    return f'"{text_of(kind, content)}"^^<{XSD}{_NAMES[kind]}>'
+
+
+def text_of(kind: int, content: Any) -> str:
+    """The characters of a computed number, boolean, date, time or duration."""
+    if kind == INTEGER:
+        return digits(content)
+    if kind == DECIMAL:
+        return plain(content)
+    if kind == BOOLEAN:
+        return "true" if content else "false"
+    if kind in (FLOAT, DOUBLE):
+        return _real_text(content, kind)
+    if isinstance(content, Duration):
+        return write_duration(content, _NAMES[kind])
+    return write_date_time(content, _NAMES[kind])
+
+
+def digits(number: int) -> str:
+    """An integer of any size in decimal digits."""
+    return str(number) if -(1 << 4096) < number < 1 << 4096 else f"{Decimal(number):f}"
+
+
+def plain(number: Decimal) -> str:
+    """A decimal without exponent and without zeros at its end."""
+    text = f"{number:f}"
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text
+
+
+def _real_text(number: float, kind: int) -> str:
+    if not math.isfinite(number):
+        return "NaN" if math.isnan(number) else "INF" if number > 0 else "-INF"
+    text = shortest(number, kind)
+    if "e" not in text:
+        return text.removesuffix(".0")
+    text = f"{Decimal(text):f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def shortest(number: float, kind: int) -> str:
+    """The fewest digits that read back as the same finite number, as Python writes floats."""
+    if kind == DOUBLE:
+        return repr(number)
+    for length in (6, 7, 8):
+        text = f"{number:.{length}g}"
+        if nearest_single(Decimal(text)) == number:
+            return text
+    return f"{number:.9g}"
+
+
+def datatype_of(value: Value) -> str | None:
+    """The datatype IRI of a literal; ``None`` for another term."""
+    if value.kind in (IRI, BLANK, TRIPLE):
+        return None
+    if value.kind == TAGGED:
+        return LANG_STRING
+    return datatype(written(value))
+
+
+TRUE: Final = Value(BOOLEAN, True, typed("true", "boolean"))
+FALSE: Final = Value(BOOLEAN, False, typed("false", "boolean"))
