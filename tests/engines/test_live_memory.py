@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from streamgauge.compute import numbers
+from streamgauge.sparql import values
 from streamgauge.compute.changes import conditions
 from streamgauge.engines import load
 from streamgauge.model.element import StreamElement
@@ -79,7 +79,7 @@ def held(root):
 @pytest.mark.parametrize("over", sorted(WINDOWS))
 def test_a_session_does_not_grow_with_the_stream(over, name, monkeypatch):
     monkeypatch.setattr(conditions, "LIMIT", 20)
-    monkeypatch.setattr(numbers, "_LIMIT", 20)
+    monkeypatch.setattr(values, "_LIMIT", 20)
     semantics, window = WINDOWS[over]
     query = ContinuousQuery(parse_sparql(QUERIES[name]), (StreamWindow(STREAM, window),))
     session, sizes = load("live").start(query, semantics, lambda _answer: None), []

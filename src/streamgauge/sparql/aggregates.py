@@ -22,9 +22,10 @@ from streamgauge.sparql.values import (
     STRING,
     TAGGED,
     Value,
-    nearest_single,
+    around,
     quoted,
     read,
+    single,
     written,
 )
 
@@ -90,25 +91,24 @@ def _real_mean(values: Iterable[Value], kind: int, over: int) -> float:
     special = {number for number in numbers if isinstance(number, float) and not math.isfinite(number)}
     if special:
         return special.pop() if len(special) == 1 else math.nan
-    return rounded(sum(map(Fraction, numbers), Fraction(0)) / over, kind)
+    exact = sum(map(Fraction, numbers), Fraction(0)) / over
+    return rounded(exact.numerator, exact.denominator, kind)
 
 
-def rounded(number: Fraction, kind: int) -> float:
-    """The xsd:float or xsd:double nearest to a fraction, an infinity beyond its range."""
+def rounded(top: int, bottom: int, kind: int) -> float:
+    """The xsd:float or xsd:double nearest to a fraction (``bottom`` is positive), an infinity beyond its range."""
     try:
-        near = number.numerator / number.denominator
+        near = top / bottom
     except OverflowError:
-        return math.inf if number > 0 else -math.inf
-    if kind == FLOAT:
-        return _nearest_single_of(number, near)
-    return near
-
-
-def _nearest_single_of(number: Fraction, near: float) -> float:
-    """The nearest float of 32 bits to a fraction whose nearest one of 64 bits is ``near``."""
-    apart = number - Fraction(near)
-    side = Decimal(math.copysign(abs(near) * 2.0**-60, apart)) if apart else Decimal(0)
-    return nearest_single(EXACT.add(Decimal(near), side))
+        return math.inf if top > 0 else -math.inf
+    if kind != FLOAT:
+        return near
+    pair = around(near)
+    if pair is None:
+        return single(near)
+    above, below = near.as_integer_ratio()
+    apart = top * below - above * bottom
+    return single(near) if not apart else max(pair) if apart > 0 else min(pair)
 
 
 def extreme(function: str, terms: Sequence[Term | None]) -> Term | None:

@@ -15,7 +15,7 @@ from streamgauge.sparql import moments
 from streamgauge.sparql.arithmetic import OPERATORS, negated, unsigned
 from streamgauge.sparql.casts import CASTS
 from streamgauge.sparql.comparison import equal_values, less_values, same_term
-from streamgauge.sparql.moments import DAY, Duration, Moment
+from streamgauge.sparql.moments import Duration, Moment
 from streamgauge.sparql.regular import PatternError, pattern
 from streamgauge.sparql.values import (
     BLANK,
@@ -56,7 +56,6 @@ _DATED: Final = {
     "minute": ("dateTime", "dateTimeStamp", "time"),
     "second": ("dateTime", "dateTimeStamp", "time"),
 }
-_ADJUSTED: Final = tuple(MOMENTS[name] for name in ("dateTime", "dateTimeStamp", "date", "time"))
 _ZONE: Final = re.compile(r"(?:Z|[+-][0-9]{2}:[0-9]{2})$")
 
 
@@ -204,21 +203,12 @@ def _strafter(one: Value, other: Value) -> Value | None:
 
 
 def _substr(value: Value, start: Value, length: Value | None = None) -> Value | None:
-    """SUBSTR (fn:substring, F&O 3.1, 5.4.3): positions from 1, rounded half up; NaN selects nothing."""
+    """SUBSTR: the characters from ``start`` (the first is 1), ``length`` of them; both are integers (17.4.3.3)."""
     characters = _characters(value)
-    if characters is None or start.kind > DOUBLE or (length is not None and length.kind > DOUBLE):
+    if characters is None or start.kind != INTEGER or (length is not None and length.kind != INTEGER):
         return None
-    first = _position(start)
-    end = math.inf if length is None else first + _position(length)
-    if math.isnan(first) or math.isnan(end):
-        return _like(value, "")
-    low, high = max(1, min(first, len(characters) + 1)), max(1, min(end, len(characters) + 1))
-    return _like(value, characters[int(low) - 1 : int(high) - 1])
-
-
-def _position(value: Value) -> float:
-    rounded = _round(value)
-    return rounded.value if isinstance(rounded.value, int | float) else int(rounded.value)
+    end = len(characters) if length is None else start.value - 1 + length.value
+    return _like(value, characters[max(start.value - 1, 0) : max(end, 0)])
 
 
 def _concat(*values: Value) -> Value | None:
@@ -299,9 +289,11 @@ def _rounding(direction: str, real: Callable[[float], int]) -> Function:
     return run
 
 
-def _round(value: Value) -> Value:
+def _round(value: Value) -> Value | None:
     """ROUND of a number: half goes up, -2.5 to -2 (F&O 3.1, 4.4.4)."""
     kind, number = value.kind, value.value
+    if kind > DOUBLE:
+        return None
     if kind == INTEGER or (kind in (FLOAT, DOUBLE) and not math.isfinite(number)):
         return Value(kind, number)
     if kind == DECIMAL:
@@ -309,10 +301,6 @@ def _round(value: Value) -> Value:
         return Value(DECIMAL, half.to_integral_value(ROUND_FLOOR, EXACT) or Decimal(0))
     below = math.floor(number)
     return Value(kind, math.copysign(float(below + (number - below >= 0.5)), number))
-
-
-def _rounded(value: Value) -> Value | None:
-    return _round(value) if value.kind <= DOUBLE else None
 
 
 # Dates and times (17.4.5)
@@ -341,21 +329,6 @@ def _tz(value: Value) -> Value | None:
         return None
     found = _ZONE.search(lexical(written(value))) if value.value.zone is not None else None
     return Value(STRING, found.group() if found else "")
-
-
-def _adjust(value: Value, zone: Value | None = None) -> Value | None:
-    """ADJUST of SPARQL 1.2's community group (SEP-0002): the same instant in another zone (F&O 3.1, 9.6)."""
-    if not isinstance(value.value, Moment) or value.kind not in _ADJUSTED:
-        return None
-    if zone is None or zone.kind != SECONDS or zone.value.seconds % 60 or abs(zone.value.seconds) > 14 * 3600:
-        return None
-    minutes = int(zone.value.seconds) // 60
-    at = value.value
-    moved = at.local if at.zone is None else EXACT.add(at.local, Decimal((minutes - at.zone) * 60))
-    if value.kind == MOMENTS["date"]:
-        moved = EXACT.subtract(moved, Decimal(int(moved) % DAY))
-    found = Moment(moved, minutes)
-    return Value(value.kind, moments.on_the_clock(found) if value.kind == MOMENTS["time"] else found)
 
 
 def _comparison(test: Callable[[Value, Value], bool | None]) -> Function:
@@ -401,7 +374,7 @@ ONE: Final[dict[str, Function]] = {
     "ABS": _abs,
     "CEIL": _rounding(ROUND_CEILING, math.ceil),
     "FLOOR": _rounding(ROUND_FLOOR, math.floor),
-    "ROUND": _rounded,
+    "ROUND": _round,
     "YEAR": _field("year"),
     "MONTH": _field("month"),
     "DAY": _field("day"),
@@ -424,7 +397,6 @@ TWO: Final[dict[str, Function]] = {
     "STRBEFORE": _strbefore,
     "STRAFTER": _strafter,
     "LANGMATCHES": _langmatches,
-    "ADJUST": _adjust,
 }
 ANY: Final[dict[str, Function]] = {"CONCAT": _concat, "SUBSTR": _substr, "REGEX": _regex, "REPLACE": _replace}
 """Functions by name, of one, two, and any number of arguments."""

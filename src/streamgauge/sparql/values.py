@@ -242,14 +242,20 @@ def nearest_single(exact: int | Decimal) -> float:
 
     Rounding to 64 bits first may land on the middle between two floats of 32 bits: then the exact number decides.
     """
-    middle = nearest_double(exact)
+    near = nearest_double(exact)
+    pair = around(near)
+    if pair is None or exact == near:
+        return single(near)
+    return max(pair) if exact > near else min(pair)
+
+
+def around(middle: float) -> tuple[float, float] | None:
+    """The two floats of 32 bits that a float of 64 bits stands in the middle of; ``None`` when it does not."""
     found = single(middle)
     if found == middle or not math.isfinite(found):
-        return found
+        return None
     other = _neighbour(found, up=middle > found)
-    if (found + other) / 2 != middle or exact == middle:
-        return found
-    return max(found, other) if exact > middle else min(found, other)
+    return (found, other) if (found + other) / 2 == middle else None
 
 
 def _neighbour(value: float, *, up: bool) -> float:

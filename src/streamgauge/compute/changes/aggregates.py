@@ -3,31 +3,27 @@
 import heapq
 import math
 from collections.abc import Callable
-from fractions import Fraction
+from decimal import Decimal
 from typing import Final, Protocol
 
-import pyoxigraph as ox
-
-from streamgauge.compute.changes.ordering import extreme
-from streamgauge.compute.numbers import (
+from streamgauge.model.algebra import Aggregate
+from streamgauge.model.terms import Term
+from streamgauge.sparql.aggregates import extreme, rounded
+from streamgauge.sparql.arithmetic import quotient
+from streamgauge.sparql.values import (
     DECIMAL,
     DOUBLE,
+    EXACT,
     FLOAT,
     INTEGER,
-    SCALE,
-    UNKNOWN,
-    Number,
-    decimal,
-    floating,
-    integer,
-    number,
-    single,
+    STRING,
+    TAGGED,
+    Value,
+    read,
+    typed,
+    written,
 )
-from streamgauge.model.algebra import Aggregate
-from streamgauge.model.terms import XSD, Term, datatype, is_literal
-from streamgauge.wire.canonical import Canonical, parse_term
 
-_CANONICAL = Canonical()
 _FIXED: Final = 1 << 1100
 """Every xsd:double is a whole number of 2^-1100."""
 
@@ -62,7 +58,7 @@ class Count:
 
     def result(self) -> Cell:
         """An xsd:integer."""
-        return integer(self._count)
+        return typed(str(self._count), "integer")
 
 
 class Sum:
@@ -72,41 +68,44 @@ class Sum:
         self.copies = 0
         self.bad = 0
         self._kinds = [0, 0, 0, 0]
-        self._exact = [0, 0, 0, 0]
+        self._whole = 0
+        self._point = Decimal(0)
+        self._units = 0
         self._special: dict[str, int] = {}
 
     def add(self, value: Cell, copies: int) -> None:
         """Take in or back; floats are counted in units that make them whole."""
-        read = UNKNOWN if value is None else number(value)
+        number = None if value is None else read(value)
         self.copies += copies
-        if not isinstance(read, Number):
+        if number is None or number.kind > DOUBLE:
             self.bad += copies
             return
-        self._kinds[read.kind] += copies
-        amount = read.value
-        if isinstance(amount, int):
-            self._exact[read.kind] += amount * copies
+        kind, amount = number.kind, number.value
+        self._kinds[kind] += copies
+        if kind == INTEGER:
+            self._whole += amount * copies
+        elif kind == DECIMAL:
+            self._point = EXACT.add(self._point, EXACT.multiply(amount, Decimal(copies)))
         elif math.isfinite(amount):
-            self._exact[read.kind] += _units(amount) * copies
+            self._units += _units(amount) * copies
         else:
             name = str(amount)
             self._special[name] = self._special.get(name, 0) + copies
 
-    def total(self) -> Number | tuple[int, int] | float | None:
-        """The sum: a Number of integers or decimals, else a fraction or a special float; ``None`` out of range."""
-        kind = self.kind
-        if kind <= DECIMAL:
-            scaled = self._exact[DECIMAL] + (self._exact[INTEGER] * SCALE if kind == DECIMAL else 0)
-            value, bits = (scaled, 127) if kind == DECIMAL else (self._exact[INTEGER], 63)
-            return Number(kind, value) if -(1 << bits) <= value < 1 << bits else None
+    def exact(self) -> int | Decimal:
+        """The sum of the integers and decimals."""
+        return EXACT.add(self._point, Decimal(self._whole)) if self._kinds[DECIMAL] else self._whole
+
+    def real(self, over: int) -> float:
+        """The sum of all numbers over a number, rounded once, in the widest kind."""
         present = {name for name, copies in self._special.items() if copies}
         if present:
             return float("nan") if "nan" in present or len(present) > 1 else float(present.pop())
-        units = self._exact[FLOAT] + self._exact[DOUBLE]
-        if not self._exact[INTEGER] and not self._exact[DECIMAL]:
-            return units, _FIXED
-        scaled = self._exact[INTEGER] * SCALE + self._exact[DECIMAL]
-        return units * SCALE + scaled * _FIXED, _FIXED * SCALE
+        top, bottom = self._units, _FIXED
+        if self._whole or self._point:
+            above, below = self.exact().as_integer_ratio()
+            top, bottom = top * below + above * bottom, bottom * below
+        return rounded(top, bottom * over, self.kind)
 
     @property
     def kind(self) -> int:
@@ -115,31 +114,25 @@ class Sum:
 
     def result(self) -> Cell:
         """The sum in its widest kind."""
-        total = None if self.bad else self.total()
-        if total is None:
+        if self.bad:
             return None
-        if isinstance(total, Number):
-            return integer(int(total.value)) if total.kind == INTEGER else decimal(int(total.value))
-        return _float(total, self.kind)
+        kind = self.kind
+        return written(Value(kind, self.exact() if kind <= DECIMAL else self.real(1)))
 
 
 class Average(Sum):
-    """AVG: 0 over nothing; integers and decimals divide to 18 digits."""
+    """AVG: 0 over nothing; integers and decimals divide to at least 18 digits."""
 
     def result(self) -> Cell:
         """The sum over the number of values."""
         if not self.copies:
-            return integer(0)
-        total = None if self.bad else self.total()
-        if total is None:
+            return written(Value(INTEGER, 0))
+        if self.bad:
             return None
-        if isinstance(total, Number):
-            scaled = int(total.value) * (SCALE if total.kind == INTEGER else 1)
-            if not -(1 << 127) <= scaled < 1 << 127:
-                return None
-            quotient = abs(scaled) // self.copies
-            return decimal(-quotient if scaled < 0 else quotient)
-        return _float(total, self.kind, self.copies)
+        kind = self.kind
+        if kind <= DECIMAL:
+            return written(Value(DECIMAL, quotient(self.exact(), self.copies)))
+        return written(Value(kind, self.real(self.copies)))
 
 
 def _units(amount: float) -> int:
@@ -153,27 +146,17 @@ def _units(amount: float) -> int:
     return found
 
 
-def _float(value: tuple[int, int] | float, kind: int, copies: int = 1) -> Term:
-    """The literal nearest to a fraction (or a special float) over a number of copies."""
-    if isinstance(value, float):
-        nearest = value
-    else:
-        try:
-            nearest = value[0] / (value[1] * copies)
-        except OverflowError:
-            nearest = math.inf if value[0] > 0 else -math.inf
-    text = floating(single(nearest) if kind == FLOAT else nearest, kind)
-    return _CANONICAL.term(parse_term(text))
-
-
 class Extreme:
-    """MIN and MAX: a heap of numbers whose departed tops are dropped when seen; others go by pyoxigraph's order."""
+    """MIN and MAX: a heap of numbers whose departed tops are dropped when seen; with other terms all are compared.
+
+    Of terms that are equal by value the least is taken.
+    """
 
     def __init__(self, function: str) -> None:
         self._function, self._sign = function, 1 if function == "MIN" else -1
         self._counts: dict[Cell, int] = {}
         self._odd = 0
-        self._heap: list[tuple[int | Fraction, Term]] = []
+        self._heap: list[tuple[int | Decimal | float, Term]] = []
 
     def add(self, value: Cell, copies: int) -> None:
         """Count the value; a new number also enters the heap."""
@@ -188,13 +171,15 @@ class Extreme:
         elif not before and value is not None:
             self._push(rank, value)
 
-    def _rank(self, value: Cell) -> int | Fraction | None:
-        read = UNKNOWN if value is None else number(value)
-        if not isinstance(read, Number) or (isinstance(read.value, float) and not math.isfinite(read.value)):
+    def _rank(self, value: Cell) -> int | Decimal | float | None:
+        """Where a number stands in the heap; ``None`` for what is no finite number."""
+        number = None if value is None else read(value)
+        if number is None or number.kind > DOUBLE or (number.kind >= FLOAT and not math.isfinite(number.value)):
             return None
-        if isinstance(read.value, float) and read.value.is_integer():
-            return self._sign * int(read.value)
-        return self._sign * (read.value if read.kind == INTEGER and isinstance(read.value, int) else read.exact)
+        amount: int | Decimal | float = number.value
+        if self._sign > 0:
+            return amount
+        return EXACT.minus(amount) if isinstance(amount, Decimal) else -amount
 
     def result(self) -> Cell:
         """The least (or greatest) value."""
@@ -206,7 +191,7 @@ class Extreme:
             heapq.heappop(self._heap)
         return self._heap[0][1] if self._heap else None
 
-    def _push(self, rank: int | Fraction, value: Term) -> None:
+    def _push(self, rank: int | Decimal | float, value: Term) -> None:
         heapq.heappush(self._heap, (rank, value))
         if len(self._heap) > 2 * len(self._counts) + 64:
             self._heap = [entry for entry in set(self._heap) if entry[1] in self._counts]
@@ -245,7 +230,7 @@ class Concat:
 
     def add(self, value: Cell, copies: int) -> None:
         """Count a string, with or without a language tag; anything else is an error."""
-        text = None if value is None else _text(value)
+        text = None if value is None else _text(read(value))
         if text is None:
             self._bad += copies
             return
@@ -258,14 +243,12 @@ class Concat:
         if self._bad:
             return None
         texts = [text for text in sorted(self._counts) for _ in range(self._counts[text])]
-        return str(ox.Literal(self._separator.join(texts)))
+        return written(Value(STRING, self._separator.join(texts)))
 
 
-def _text(term: Term) -> str | None:
+def _text(value: Value) -> str | None:
     """The characters of a string, ``None`` for any other term."""
-    if not is_literal(term) or datatype(term) not in (XSD + "string", None):
-        return None
-    return parse_term(term).value
+    return value.value if value.kind == STRING else value.value[0] if value.kind == TAGGED else None
 
 
 class Once:

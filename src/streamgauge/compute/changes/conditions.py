@@ -1,23 +1,15 @@
-"""Conditions and expressions on single rows: a fast exact path, and pyoxigraph in batches for the rest."""
+"""Conditions and expressions on rows, compiled once; results are remembered by the terms that they were asked of."""
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
-from streamgauge.compute import expressions
-from streamgauge.compute.numbers import BINARY, UNKNOWN, Number, Outcome, Unknown, number
 from streamgauge.model.algebra import Call, Exists, Expression, Var, expression_variables
 from streamgauge.model.terms import Row, Term, is_literal
+from streamgauge.sparql.expression import row_condition, row_expression
+from streamgauge.sparql.values import DOUBLE, read
 
 Test = Callable[..., bool]
 Cell = Term | None
-_Value = Outcome | str
-_Compiled = Callable[[Sequence[Cell]], _Value]
-
-_WORD: Final = "[A-Za-z0-9 @_^$-]*"
-_ALIKE: Final = re.compile(rf'"(?:{_WORD}\({_WORD}(?:\|{_WORD})*\))?{_WORD}"')
-"""Regular expressions that mean the same in XPath (F&O 3.1, 5.6.1) and in Python, with choices at one place at most:
-there is nothing to go back to again and again."""
 
 LIMIT: Final = 100_000
 """How many results a cache remembers before it starts afresh."""
@@ -50,7 +42,7 @@ def _countable(expression: Expression) -> bool:
         case Var():
             return True
         case str():
-            return not is_literal(expression) or number(expression) is not UNKNOWN
+            return not is_literal(expression) or read(expression).kind <= DOUBLE
         case Call(operator="+" | "-" | "*", arguments=(first, second)):
             return _countable(first) and _countable(second)
         case _:
@@ -58,21 +50,12 @@ def _countable(expression: Expression) -> bool:
 
 
 def test(condition: Expression, names: Sequence[str]) -> Test:
-    """A cached test of terms, one per name of ``names`` and in that order; what is not fast goes to pyoxigraph."""
-    run = _compiled(condition, {name: position for position, name in enumerate(names)})
-
-    def decide(cells: Sequence[Cell]) -> bool:
-        value = run(cells)
-        if isinstance(value, bool):
-            return value
-        if value is None:
-            return False
-        return expressions.holds(condition, names, [tuple(cells)])[0]
-
+    """A cached test of terms, one per name of ``names`` and in that order."""
+    decide = row_condition(condition, names)
     return _cached_one(decide) if len(names) == 1 else _cached(decide)
 
 
-def _cached_one(decide: Callable[[Sequence[Cell]], bool]) -> Test:
+def _cached_one(decide: Callable[[Row], bool]) -> Test:
     known: dict[Cell, bool] = {}
 
     def one(cell: Cell) -> bool:
@@ -86,7 +69,7 @@ def _cached_one(decide: Callable[[Sequence[Cell]], bool]) -> Test:
     return one
 
 
-def _cached(decide: Callable[[Sequence[Cell]], bool]) -> Test:
+def _cached(decide: Callable[[Row], bool]) -> Test:
     known: dict[tuple[Cell, ...], bool] = {}
 
     def several(*cells: Cell) -> bool:
@@ -100,87 +83,8 @@ def _cached(decide: Callable[[Sequence[Cell]], bool]) -> Test:
     return several
 
 
-def _compiled(expression: Expression, positions: dict[str, int]) -> _Compiled:
-    match expression:
-        case Var(name=name):
-            position = positions[name]
-            return lambda cells: _leaf(cells[position])
-        case str():
-            constant = _leaf(expression)
-            return lambda cells: constant  # noqa: ARG005
-        case Call(operator="&&" | "||" | "!" as operator, arguments=arguments):
-            return _logical(operator, [_compiled(argument, positions) for argument in arguments])
-        case Call(operator=operator, arguments=(first, second)) if operator in BINARY:
-            return _binary(operator, _compiled(first, positions), _compiled(second, positions))
-        case Call(operator="REGEX", arguments=(Var(name=name), str(pattern))) if _ALIKE.fullmatch(pattern):
-            return _matching(pattern[1:-1], positions[name])
-        case _:
-            return _unknown
-
-
-def _unknown(_cells: Sequence[Cell]) -> _Value:
-    return UNKNOWN
-
-
-def _matching(pattern: str, position: int) -> _Compiled:
-    """Whether a plain literal without escapes matches; other terms are not decided here."""
-    try:
-        search = re.compile(pattern).search
-    except re.error:
-        return _unknown
-
-    def run(cells: Sequence[Cell]) -> _Value:
-        cell = cells[position]
-        plain = cell is not None and cell[0] == cell[-1] == '"' and "\\" not in cell
-        return search(cell[1:-1]) is not None if cell is not None and plain else UNKNOWN
-
-    return run
-
-
-def _leaf(cell: Cell) -> _Value:
-    """A number, the text of an IRI, ``None`` for unbound, UNKNOWN for other literals and blank nodes."""
-    if cell is None:
-        return None
-    return cell if cell[0] == "<" and cell[1] != "<" else number(cell)
-
-
-def _binary(operator: str, first: _Compiled, second: _Compiled) -> _Compiled:
-    operate = BINARY[operator]
-
-    def run(cells: Sequence[Cell]) -> _Value:
-        left, right = first(cells), second(cells)
-        if isinstance(left, Number) and isinstance(right, Number):
-            return operate(left, right)
-        if left is None or right is None:
-            return None
-        if isinstance(left, str) and isinstance(right, str) and operator in ("=", "!="):
-            return (left == right) is (operator == "=")
-        return UNKNOWN
-
-    return run
-
-
-def _logical(operator: str, parts: Sequence[_Compiled]) -> _Compiled:
-    """Three-valued: an error yields to a deciding operand (SPARQL 1.1, 17.2)."""
-    deciding = operator == "||"
-
-    def run(cells: Sequence[Cell]) -> _Value:
-        values = [part(cells) for part in parts]
-        if not all(value is None or isinstance(value, bool) for value in values):
-            return UNKNOWN
-        if any(value is deciding for value in values):
-            return deciding
-        return None if None in values else not deciding
-
-    def negation(cells: Sequence[Cell]) -> _Value:
-        value = parts[0](cells)
-        return not value if isinstance(value, bool) else None if value is None else UNKNOWN
-
-    return negation if operator == "!" else run
-
-
 class Batch:
-    """An expression over rows with a bounded memory: what is new is evaluated in one go."""
+    """An expression over rows with a bounded memory: each different row is evaluated once."""
 
     def __init__(self, expression: Expression, variables: Sequence[str]) -> None:
         needed = set(variables_of(expression))
@@ -190,6 +94,8 @@ class Batch:
         self._values: dict[Row, Cell] = {}
         self._kept: dict[Row, bool] = {}
         self._fast = _fast(expression, self._names)
+        self._evaluate = row_expression(expression, self._names)
+        self._holds = row_condition(expression, self._names)
 
     def values(self, rows: Iterable[Row]) -> list[Cell]:
         """The expression's value for each row, ``None`` for an error."""
@@ -199,29 +105,26 @@ class Batch:
             at = self._positions[0] if self._positions else None
             return [None if at is None else row[at] for row in rows]
         keys = self._keys(rows)
-        self._learn(self._values, keys, expressions.evaluate)
-        return [self._values[key] for key in keys]
+        return self._learned(self._values, keys, self._evaluate)
 
     def holds(self, rows: Iterable[Row]) -> list[bool]:
         """Whether the expression, as a FILTER, keeps each row."""
         keys = self._keys(rows)
         if self._fast is not None:
             return [self._fast(*key) for key in keys]
-        self._learn(self._kept, keys, expressions.holds)
-        return [self._kept[key] for key in keys]
+        return self._learned(self._kept, keys, self._holds)
 
     def _keys(self, rows: Iterable[Row]) -> list[Row]:
         positions = self._positions
         return [tuple([row[position] for position in positions]) for row in rows]
 
-    def _learn(
-        self, known: dict[Row, Cell] | dict[Row, bool], keys: list[Row], evaluate: Callable[..., list[Any]]
-    ) -> None:
+    def _learned(self, known: dict[Row, Any], keys: list[Row], evaluate: Callable[[Row], Any]) -> list[Any]:
         if len(known) >= LIMIT:
             known.clear()
-        fresh = [key for key in dict.fromkeys(keys) if key not in known]
-        if fresh:
-            known.update(zip(fresh, evaluate(self._expression, self._names, fresh), strict=True))
+        for key in keys:
+            if key not in known:
+                known[key] = evaluate(key)
+        return [known[key] for key in keys]
 
 
 def _fast(expression: Expression, names: Sequence[str]) -> Test | None:
@@ -233,6 +136,3 @@ def reads_patterns(expression: Expression) -> bool:
     if isinstance(expression, Call):
         return any(map(reads_patterns, expression.arguments))
     return isinstance(expression, Exists)
-
-
-__all__ = ["Batch", "Unknown", "conjuncts", "is_fast", "reads_patterns", "test", "variables_of"]

@@ -5,19 +5,18 @@ from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
-import pyoxigraph as ox
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
-from streamgauge.compute.spark.numbers import integer_term, real_term
+from streamgauge.compute.spark.numbers import DATA_BITS, integer_term, real_term
 from streamgauge.compute.spark.relation import Relation, column, number
 from streamgauge.compute.spark.scalars import Typed, computed, fast, value
 from streamgauge.model.algebra import Aggregate, Call, Group, Var
-from streamgauge.model.terms import XSD, Term, datatype, is_literal
-from streamgauge.wire.canonical import Canonical
+from streamgauge.model.terms import XSD, Term
+from streamgauge.sparql.aggregates import aggregate as evaluated
+from streamgauge.sparql.aggregates import concatenation
 
 ZERO = f'"0"^^<{XSD}integer>'
-_CANONICAL = Canonical()
 _ERROR = ""  # no term is the empty string
 
 
@@ -66,7 +65,8 @@ def _plan(name: str, aggregate: Aggregate, inner: Relation) -> Plan:
         return _collected(name, aggregate, inner)
     if aggregate.function in ("MIN", "MAX"):
         return _extreme(name, aggregate, typed, value(aggregate.argument, inner))
-    return _collected(name, aggregate, inner) if aggregate.distinct else _summed(name, aggregate, typed)
+    wide = typed.kind == "integer" and typed.bits > DATA_BITS
+    return _collected(name, aggregate, inner) if aggregate.distinct or wide else _summed(name, aggregate, typed)
 
 
 def _count(name: str, aggregate: Aggregate, inner: Relation) -> Plan:
@@ -87,18 +87,22 @@ def term_of_count(count: Column) -> Column:
 
 
 def _extreme(name: str, aggregate: Aggregate, typed: Typed, term: Column) -> Plan:
-    """MIN or MAX of numbers of one kind; NaN is the greatest, as in pyoxigraph."""
-    chosen = fn.min(name) if aggregate.function == "MIN" else fn.max(name)
-    given = fn.when(typed.column.isNotNull(), fn.struct(typed.column, term.alias("term")))
-    grouped = (chosen.alias(name), fn.count(name).alias(f"{name}_count"))
+    """MIN or MAX of numbers of one kind: NaN is the greatest; of equal numbers the least term is taken."""
+    if aggregate.function == "MIN":
+        rank = [typed.column]
+    elif typed.kind == "integer":
+        rank = [-typed.column]
+    else:
+        rank = [~fn.isnan(typed.column), -typed.column]
+    given = fn.when(typed.column.isNotNull(), fn.struct(*rank, term.alias("term")))
+    grouped = (fn.min(name).alias(name), fn.count(name).alias(f"{name}_count"))
     result = fn.when(fn.col(f"{name}_count") == fn.col("rows"), fn.col(f"{name}.term"))
     return Plan((given.alias(name),), grouped, result)
 
 
 def _summed(name: str, aggregate: Aggregate, typed: Typed) -> Plan:
-    """SUM or AVG of numbers of one kind: xsd:float and xsd:double are added up in 64 bits."""
-    added = fn.try_sum(name) if typed.kind == "integer" else fn.sum(name)
-    grouped = (added.alias(f"{name}_sum"), fn.count(name).alias(f"{name}_count"))
+    """SUM or AVG of numbers of one kind: xsd:float and xsd:double are added up in 64 bits, integers of 31 bits too."""
+    grouped = (fn.sum(name).alias(f"{name}_sum"), fn.count(name).alias(f"{name}_count"))
     return Plan((typed.column.alias(name),), grouped, term_of_total(name, aggregate.function, typed.kind))
 
 
@@ -115,10 +119,9 @@ def term_of_total(name: str, function: str, kind: str) -> Column:
 
 
 def _collected(name: str, aggregate: Aggregate, inner: Relation) -> Plan:
-    """Any aggregate of terms of any kinds: each group's terms go to pyoxigraph."""
+    """Any aggregate of terms of any kinds, group by group."""
     once = aggregate.distinct or aggregate.function in ("MIN", "MAX")
-    function = f"{aggregate.function}({'DISTINCT ' if aggregate.distinct else ''}?v)"
-    return _gathered(name, aggregate, inner, once, partial(aggregated, function))
+    return _gathered(name, aggregate, inner, once, partial(aggregated, aggregate.function))
 
 
 def _concatenated(name: str, aggregate: Aggregate, inner: Relation) -> Plan:
@@ -145,37 +148,10 @@ def _gathered(
 
 
 def concatenated(separator: str, groups: Sequence[Sequence[Term]]) -> list[Term | None]:
-    """GROUP_CONCAT of each bag of canonical terms: a simple literal; an error unless all of them are strings."""
-    between = str(ox.Literal(separator))[1:-1]
-    return [
-        f'"{between.join(term[1 : term.rindex(chr(34))] for term in sorted(terms))}"'
-        if all(map(_is_text, terms))
-        else None
-        for terms in groups
-    ]
-
-
-def _is_text(term: Term) -> bool:
-    return is_literal(term) and datatype(term) in (None, XSD + "string")
+    """GROUP_CONCAT of each bag of terms: a simple literal; the empty string stands for an error."""
+    return [concatenation([term or None for term in sorted(terms)], separator) for terms in groups]
 
 
 def aggregated(function: str, groups: Sequence[Sequence[Term]]) -> list[Term | None]:
-    """An aggregate such as ``SUM(?v)`` of each bag of canonical terms; the empty string stands for an error."""
-    lines = []
-    for index, terms in enumerate(groups):
-        for position, term in enumerate(terms):
-            subject = f"<urn:streamgauge:{index}:{position}>"
-            lines.append(f'{subject} <urn:streamgauge:group> "{index}"^^<{XSD}integer> .')
-            if term != _ERROR:
-                lines.append(f"{subject} <urn:streamgauge:value> {term} .")
-    store = ox.Store()
-    store.extend(ox.parse("\n".join(lines), format=ox.RdfFormat.N_TRIPLES))
-    pattern = "{ ?s <urn:streamgauge:group> ?g OPTIONAL { ?s <urn:streamgauge:value> ?v } }"
-    found = store.query(f"SELECT ?g ({function} AS ?r) WHERE {pattern} GROUP BY ?g")
-    nothing = ox.Store().query(f"SELECT ({function} AS ?r) WHERE {pattern}")
-    assert isinstance(found, ox.QuerySolutions)
-    assert isinstance(nothing, ox.QuerySolutions)
-    known = {int(row[0].value): row[1] for row in found}
-    empty = next(nothing)[0]
-    values = (known.get(index, empty) for index in range(len(groups)))
-    return [None if item is None else _CANONICAL.term(item) for item in values]
+    """SUM, AVG, MIN or MAX of each bag of terms; the empty string stands for an error."""
+    return [evaluated(function, [term or None for term in sorted(terms)]) for terms in groups]

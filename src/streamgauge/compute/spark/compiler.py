@@ -11,7 +11,7 @@ from streamgauge.compute.spark import relation as rel
 from streamgauge.compute.spark.aggregates import group
 from streamgauge.compute.spark.exists import Given, is_join, leaves, outer_rows
 from streamgauge.compute.spark.facts import Facts
-from streamgauge.compute.spark.numbers import SPARK_TYPES
+from streamgauge.compute.spark.numbers import DATA_BITS, SPARK_TYPES
 from streamgauge.compute.spark.paths import NODE, path_solutions
 from streamgauge.compute.spark.presence import (
     How,
@@ -224,7 +224,7 @@ class Compiler:
         typed = fast(expression, inner)
         numbers = dict(inner.numbers)
         frame = inner.frame
-        if typed is not None and typed.kind in SPARK_TYPES:
+        if typed is not None and typed.kind in SPARK_TYPES and typed.bits <= DATA_BITS:
             numbers[name] = typed.kind
             frame = frame.withColumn(number(name), typed.column)
         simple = isinstance(expression, al.Var) or name not in numbers or typed is None

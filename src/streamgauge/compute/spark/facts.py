@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from streamgauge.compute.spark.intervals import TRIPLE, Source, intervals, longest, merged, repeats, sources
-from streamgauge.compute.spark.numbers import SPARK_TYPES, guarded, parsed
+from streamgauge.compute.spark.numbers import SPARK_TYPES, exact_kind, guarded, parsed
 from streamgauge.compute.spark.profile import NOT_LITERAL, Profile, profiled
 from streamgauge.compute.spark.relation import Relation, column, cut, number
 from streamgauge.compute.spark.stamps import stamps
@@ -17,7 +17,7 @@ from streamgauge.model.algebra import TriplePattern, Var, triple_variables
 from streamgauge.model.query import StreamWindow
 from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import Counting
-from streamgauge.model.terms import XSD, Term, Triple, datatype
+from streamgauge.model.terms import XSD, Term, Triple
 from streamgauge.query.stamps import stamps_graph
 
 _BLOCKS = 8  # a block of reports is this many times as wide as the longest interval: few rows are cut, few pairs wasted
@@ -178,4 +178,4 @@ def _may_match(pattern: TriplePattern, triple: Triple) -> bool:
 
 
 def _static_kinds(predicate: Term, static: Iterable[Triple]) -> frozenset[str]:
-    return frozenset(datatype(o) or NOT_LITERAL for _, p, o in static if p == predicate)
+    return frozenset(exact_kind(o) or NOT_LITERAL for _, p, o in static if p == predicate)

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from streamgauge.compute.spark.intervals import TRIPLE
-from streamgauge.compute.spark.numbers import SPARK_TYPES, suffix
+from streamgauge.compute.spark.numbers import BEYOND, SPARK_TYPES, computable, suffix
 from streamgauge.compute.spark.reads import numeric_variables, reads
 from streamgauge.model.algebra import QueryForm, TriplePattern, Var
 from streamgauge.model.query import StreamWindow
@@ -27,10 +27,10 @@ _ANY = "any"
 
 @dataclass(frozen=True)
 class Profile:
-    """``kinds`` has the datatypes (IRIs or NOT_LITERAL) of the objects of each predicate, ``counts`` its triples.
+    """``kinds`` has the datatypes (IRIs, some after BEYOND; NOT_LITERAL) of each predicate's objects.
 
-    ``repeated`` says whether some triple may be there twice, ``None`` when nobody has looked. Unless the kinds are
-    ``sure`` they are those of other triples of the stream: a job that meets another kind fails with OTHER_KIND.
+    ``counts`` has the number of each predicate's triples. ``repeated`` says whether some triple may be there twice,
+    ``None`` when nobody has looked. Unless the kinds are ``sure`` they are those of other triples of the stream: a job that meets another kind fails with OTHER_KIND.
     """
 
     kinds: Mapping[Term, frozenset[str]] = field(default_factory=dict)
@@ -43,6 +43,9 @@ def profiled(frame: DataFrame) -> Profile:
     """The profile of all triples of a frame, in one small job."""
     literal = fn.col("object").startswith('"')
     end = fn.when(literal, fn.substring_index("object", '"', -1)).otherwise(NOT_LITERAL)
+    for kind in SPARK_TYPES:
+        beyond = fn.col("object").endswith(suffix(kind)) & ~computable(fn.col("object"), kind)
+        end = fn.when(beyond, f"{BEYOND}{XSD}{kind}").otherwise(end)
     kinds: dict[Term, frozenset[str]] = {}
     counts: dict[Term, int] = {}
     repeated = False
@@ -78,7 +81,7 @@ class Counts:
         for name in self.numeric:
             is_it = fn.col("predicate") == name
             counted.append(fn.count_if(is_it))
-            counted += [fn.count_if(is_it & fn.col("object").endswith(suffix(kind))) for kind in SPARK_TYPES]
+            counted += [fn.count_if(is_it & _exact(kind)) for kind in SPARK_TYPES]
         named = frame.filter(fn.col("predicate").isin(*self.predicates))
         rows, distinct, *rest = named.agg(*counted).collect()[0]
         width = 1 + len(SPARK_TYPES)
@@ -91,6 +94,10 @@ class Counts:
         present = {name: count for name, count in zip(self.predicates, counts, strict=True) if count}
         kinds = {name: _kinds(looked.kinds.get(name)) for name in present}
         return Profile(kinds, present, looked.often or None, sure=False)
+
+
+def _exact(kind: str) -> Column:
+    return fn.col("object").endswith(suffix(kind)) & computable(fn.col("object"), kind)
 
 
 def _only(count: int, by_kind: Sequence[int]) -> str | None:

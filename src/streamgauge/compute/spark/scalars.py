@@ -1,6 +1,7 @@
-"""Expressions over a relation: as Spark columns where that is exact, else in batches by pyoxigraph.
+"""Expressions over a relation: as Spark columns where that is exact, else row by row in Python.
 
-An error is null, so Spark's three-valued logic is SPARQL's.
+An error is null, so Spark's three-valued logic is SPARQL's. Whole numbers stay Spark's as long as their operands cannot
+take them beyond 63 bits: values from data have 31 bits at most (``numbers``), 31 and 31 bits multiply to 62.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,11 +11,12 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as fn
 
-from streamgauge.compute import expressions
-from streamgauge.compute.spark.numbers import RANK, integer_term, kind_of, literal, real_term
+from streamgauge.compute.spark.numbers import DATA_BITS, RANK, integer_term, kind_of, literal, real_term
 from streamgauge.compute.spark.relation import Relation, number
 from streamgauge.model.algebra import Call, Expression, Var, expression_variables
-from streamgauge.model.terms import XSD, Term, is_iri
+from streamgauge.model.terms import XSD, Row, Term, is_iri
+from streamgauge.sparql.expression import row_condition, row_expression
+from streamgauge.sparql.values import INTEGER, read
 
 _COMPARISONS: dict[str, Callable[[Column, Column], Column]] = {
     "=": Column.__eq__,
@@ -24,24 +26,24 @@ _COMPARISONS: dict[str, Callable[[Column, Column], Column]] = {
     "<=": Column.__le__,
     ">=": Column.__ge__,
 }
-_REAL_ARITHMETIC: dict[str, Callable[[Column, Column], Column]] = {
+_ARITHMETIC: dict[str, Callable[[Column, Column], Column]] = {
     "+": Column.__add__,
     "-": Column.__sub__,
     "*": Column.__mul__,
 }
-_WHOLE_ARITHMETIC: dict[str, Callable[[Column, Column], Column]] = {
-    "+": fn.try_add,
-    "-": fn.try_subtract,
-    "*": fn.try_multiply,
-}
+_MOST_BITS = 62
 
 
 @dataclass(frozen=True)
 class Typed:
-    """A column whose values are all of one ``kind``: a numeric kind or ``boolean``; null is an error."""
+    """A column whose values are all of one ``kind``: a numeric kind or ``boolean``; null is an error.
+
+    Whole numbers have at most ``bits`` bits beside their sign.
+    """
 
     column: Column
     kind: str
+    bits: int = DATA_BITS
 
 
 def condition(expression: Expression, relation: Relation) -> Column:
@@ -49,7 +51,7 @@ def condition(expression: Expression, relation: Relation) -> Column:
     typed = fast(expression, relation)
     if typed is not None and typed.kind == "boolean":
         return typed.column
-    return _batched(expression, relation, expressions.holds, "boolean")
+    return _batched(expression, relation, _conditions, "boolean")
 
 
 def value(expression: Expression, relation: Relation) -> Column:
@@ -62,12 +64,12 @@ def value(expression: Expression, relation: Relation) -> Column:
     typed = fast(expression, relation)
     if typed is not None and typed.kind == "integer":
         return integer_term(typed.column)
-    return _batched(expression, relation, expressions.evaluate, "string")
+    return _batched(expression, relation, _terms, "string")
 
 
 def computed(expression: Expression, columns: dict[str, Column]) -> Column:
     """The canonical term of an expression over named term columns (their forms need not be canonical)."""
-    return _batch(expression, columns, expressions.evaluate, "string")
+    return _batch(expression, columns, _terms, "string")
 
 
 def canonical(typed: Typed) -> Column:
@@ -78,7 +80,7 @@ def canonical(typed: Typed) -> Column:
 
 
 def fast(expression: Expression, relation: Relation) -> Typed | None:
-    """The expression as an exact Spark column, ``None`` when only pyoxigraph is exact."""
+    """The expression as an exact Spark column, ``None`` when Spark is not exact."""
     match expression:
         case Var(name=name):
             kind = relation.numbers.get(name)
@@ -101,16 +103,18 @@ def fast(expression: Expression, relation: Relation) -> Typed | None:
 def _binary(operator: str, left: Expression, right: Expression, relation: Relation) -> Typed | None:
     if operator in ("&&", "||"):
         return _logical(operator, fast(left, relation), fast(right, relation))
-    if operator not in _COMPARISONS and operator not in _REAL_ARITHMETIC:
+    if operator not in _COMPARISONS and operator not in _ARITHMETIC:
         return None
     pair = _promoted(left, right, relation)
     if pair is None:
         return None
-    one, other, kind, alike = pair
+    one, other = pair
     if operator in _COMPARISONS:
-        return Typed(_compared(operator, one, other, kind, alike), "boolean")
-    arithmetic = _WHOLE_ARITHMETIC if kind == "integer" else _REAL_ARITHMETIC
-    return Typed(arithmetic[operator](one, other), kind)
+        return Typed(_compared(operator, one, other), "boolean")
+    bits = one.bits + other.bits if operator == "*" else max(one.bits, other.bits) + 1
+    if one.kind == "integer" and bits > _MOST_BITS:
+        return None
+    return Typed(_ARITHMETIC[operator](one.column, other.column), one.kind, bits)
 
 
 def _logical(operator: str, left: Typed | None, right: Typed | None) -> Typed | None:
@@ -120,11 +124,8 @@ def _logical(operator: str, left: Typed | None, right: Typed | None) -> Typed | 
     return Typed(both, "boolean")
 
 
-def _promoted(left: Expression, right: Expression, relation: Relation) -> tuple[Column, Column, str, bool] | None:
-    """Both numbers in the wider of their kinds (SPARQL 1.1, 17.3), and whether these were equal.
-
-    ``None`` unless both are known numbers.
-    """
+def _promoted(left: Expression, right: Expression, relation: Relation) -> tuple[Typed, Typed] | None:
+    """Both numbers in the wider of their kinds (SPARQL 1.1, 17.3); ``None`` unless both are known numbers."""
     sides = [fast(side, relation) for side in (left, right)]
     kinds = [typed.kind for typed in sides if typed is not None]
     if not kinds or "boolean" in kinds:
@@ -134,41 +135,49 @@ def _promoted(left: Expression, right: Expression, relation: Relation) -> tuple[
         return None
     kinds += [kind for side in constants if (kind := kind_of(str(side))) in RANK]
     kind = max(kinds, key=RANK.__getitem__)
-    columns = [
-        _constant(str(side), kind) if typed is None else typed.column.cast(_spark(kind))
+    found = [
+        _constant(str(side), kind) if typed is None else Typed(typed.column.cast(_spark(kind)), kind, typed.bits)
         for side, typed in zip((left, right), sides, strict=True)
     ]
-    one, other = columns
-    return None if one is None or other is None else (one, other, kind, len(set(kinds)) == 1)
+    one, other = found
+    return None if one is None or other is None else (one, other)
 
 
 def _spark(kind: str) -> str:
     return "bigint" if kind == "integer" else kind
 
 
-def _constant(term: Term, kind: str) -> Column | None:
-    """A numeric constant promoted by pyoxigraph; a decimal beside an integer stays with pyoxigraph."""
+def _constant(term: Term, kind: str) -> Typed | None:
+    """A numeric constant promoted; ``None`` for a decimal beside an integer, and for an integer beyond 62 bits."""
     if kind_of(term) == "decimal" and kind == "integer":
         return None
-    promoted = expressions.evaluate(Call(f"<{XSD}{kind}>", (term,)), (), [()])[0]
-    return None if promoted is None else literal(promoted, kind)
+    promoted = row_expression(Call(f"<{XSD}{kind}>", (term,)), ())(())
+    if promoted is None:
+        return None
+    number = read(promoted)
+    bits = number.value.bit_length() if number.kind == INTEGER else DATA_BITS
+    return None if bits > _MOST_BITS else Typed(literal(promoted, kind), kind, bits)
 
 
-def _compared(operator: str, left: Column, right: Column, kind: str, alike: bool) -> Column:
-    """A comparison where NaN equals nothing and has no order; pyoxigraph orders it with a NaN of the same kind."""
-    plain = _COMPARISONS[operator](left, right)
-    if kind == "integer":
+def _compared(operator: str, left: Typed, right: Typed) -> Column:
+    """A comparison as XPath has it: NaN equals nothing and has no order (F&O 3.1, 4.3); Spark's own ranks it."""
+    plain = _COMPARISONS[operator](left.column, right.column)
+    if left.kind == "integer":
         return plain
-    either, both = fn.isnan(left) | fn.isnan(right), fn.isnan(left) & fn.isnan(right)
-    present = left.isNotNull() & right.isNotNull()
-    if operator in ("=", "!="):
-        return fn.when(present & either, fn.lit(operator == "!=")).otherwise(plain)
-    if not alike:
-        return fn.when(~either, plain)
-    return fn.when(present & both, fn.lit(operator in ("<=", ">="))).when(~either, plain)
+    either = fn.isnan(left.column) | fn.isnan(right.column)
+    present = left.column.isNotNull() & right.column.isNotNull()
+    return fn.when(present & either, fn.lit(operator == "!=")).otherwise(plain)
 
 
-Evaluate = Callable[[Expression, Sequence[str], Sequence[tuple[str | None, ...]]], list[str | None] | list[bool]]
+def _terms(expression: Expression, names: Sequence[str], rows: Sequence[Row]) -> list[Term | None]:
+    return list(map(row_expression(expression, names), rows))
+
+
+def _conditions(expression: Expression, names: Sequence[str], rows: Sequence[Row]) -> list[bool]:
+    return list(map(row_condition(expression, names), rows))
+
+
+Evaluate = Callable[[Expression, Sequence[str], Sequence[Row]], list[Term | None] | list[bool]]
 
 
 def _batched(expression: Expression, relation: Relation, evaluate: Evaluate, result: str) -> Column:

@@ -14,12 +14,11 @@ One = tuple[Term | None, Any]
 """What one solution brings to an aggregate: a term and its number, either ``None`` when it has none."""
 
 _UNIT = 1 << 1074  # every finite double is a whole multiple of 2^-1074
-_WHOLE = 1 << 63
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What an aggregate does with its solutions; ``whole`` sums are of integers."""
+    """What an aggregate does with its solutions; ``whole`` sums are of integers, in digits of any length."""
 
     function: Literal["count", "sum", "least", "greatest"]
     distinct: bool = False
@@ -30,7 +29,7 @@ class Kind:
         if self.function == "count":
             return {f"a{index}_count": "bigint"}
         if self.function == "sum":
-            number = "bigint" if self.whole else "double"
+            number = "string" if self.whole else "double"
             return {f"a{index}_sum": number, f"a{index}_count": "bigint", f"a{index}_rows": "bigint"}
         return {f"a{index}_term": "string"}
 
@@ -100,9 +99,9 @@ class _Sum:
         whole = self.count if not self.errors else -1
         return self._sum(), self.count, whole if self.count or self.errors else None
 
-    def _sum(self) -> int | float | None:
+    def _sum(self) -> str | float:
         if self.scale == 1:
-            return self.total if -_WHOLE <= self.total < _WHOLE else None
+            return str(self.total)
         if self.special["nan"] or (self.special["inf"] and self.special["-inf"]):
             return math.nan
         if self.special["inf"] or self.special["-inf"]:
@@ -136,7 +135,7 @@ class _Distinct:
 
 
 class _Extreme:
-    """The term of the least number (times ``sign``) that is there; NaN is the greatest, as in pyoxigraph."""
+    """The term of the least number (times ``sign``) that is there; NaN is the greatest."""
 
     def __init__(self, sign: int) -> None:
         self.sign, self.errors = sign, 0

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from streamgauge.compute.changes import Bag, refuse
 from streamgauge.compute.changes.bags import add_all, difference
 from streamgauge.compute.changes.shaping import columns, shape, wanted
-from streamgauge.compute.expressions import evaluate
 from streamgauge.compute.spark.ordering import places
 from streamgauge.model import algebra as al
 from streamgauge.model.answer import AnswerKind
@@ -13,6 +12,7 @@ from streamgauge.model.terms import Row, Term
 from streamgauge.query import parse_sparql
 from streamgauge.query.rebuild import every_expression, every_pattern
 from streamgauge.query.stamps import uses_timestamp
+from streamgauge.sparql.expression import row_expression
 
 
 class RefusedQueryError(ValueError):
@@ -30,7 +30,7 @@ class Order:
 
     def sorted(self, rows: list[Row], names: tuple[str, ...]) -> list[Row]:
         """Rows over ``names`` in order; what SPARQL leaves open is decided by the rows' texts."""
-        cells = [evaluate(key, names, rows) for key, _ in self.keys]
+        cells = [map(row_expression(key, names), rows) for key, _ in self.keys]
         keys: list[Row] = list(zip(*cells, strict=True)) if cells else [()] * len(rows)
         stand = places(keys, [down for _, down in self.keys])
         return [rows[at] for at in sorted(range(len(rows)), key=lambda at: (stand[at], repr(rows[at])))]

@@ -1,4 +1,4 @@
-"""SPARQL expressions over batches of rows, exactly, by pyoxigraph: one query for a whole batch."""
+"""pyoxigraph's answer to an expression over rows, for comparison: one query for a whole batch."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
