@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from streamgauge.sparql import values
 from streamgauge.compute.changes import conditions
 from streamgauge.engines import load
 from streamgauge.model.element import StreamElement
@@ -14,6 +13,7 @@ from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import R2S
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.profiles import PROFILES
+from streamgauge.sparql import values
 from tests.notation import STREAM
 
 CLOSE, CHANGE = PROFILES["rspql"], replace(PROFILES["cqels"], t0=0)

@@ -132,7 +132,7 @@ def ordered(left: Term | None, right: Term | None) -> int | None:
     if one.kind in (BLANK, TRIPLE):
         return None
     if one.kind == IRI:
-        return -1 if left < right else 1
+        return -1 if left[1:-1] < right[1:-1] else 1
     return _ordered_literals(one, other)
 
 
@@ -156,13 +156,13 @@ def order_key(term: Term | None) -> tuple[Any, ...]:
         return (0,)
     value = read(term)
     place = _place(value)
-    return (place, *_literal_key(value), term) if place == 4 else (place, term)
+    return (place, *_literal_key(value), term) if place == 4 else (place, term[1:-1] if place == 2 else term)
 
 
 def value_key(value: Value) -> tuple[Any, ...]:
     """``order_key`` without the term: equal for equal values."""
     place = _place(value)
-    return (place, *_literal_key(value)) if place == 4 else (place, written(value))
+    return (place, *_literal_key(value)) if place == 4 else (place, written(value)[1:-1])
 
 
 def _literal_key(value: Value) -> tuple[Any, ...]:

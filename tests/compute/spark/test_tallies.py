@@ -75,7 +75,7 @@ def test_whole_sums(found):
     cells = said(found, Kind("sum", whole=True), False)
     for report in range(REPORTS):
         total = sum(number for _, number in inside(found, report) if number is not None)
-        assert cells[report][0] == (total if -(1 << 63) <= total < 1 << 63 else None)
+        assert cells[report][0] == str(total)
 
 
 @given(rows(REALS), st.sampled_from(["least", "greatest"]))

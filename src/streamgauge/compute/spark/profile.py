@@ -30,7 +30,8 @@ class Profile:
     """``kinds`` has the datatypes (IRIs, some after BEYOND; NOT_LITERAL) of each predicate's objects.
 
     ``counts`` has the number of each predicate's triples. ``repeated`` says whether some triple may be there twice,
-    ``None`` when nobody has looked. Unless the kinds are ``sure`` they are those of other triples of the stream: a job that meets another kind fails with OTHER_KIND.
+    ``None`` when nobody has looked. Unless the kinds are ``sure`` they are those of other triples of the stream: a job
+    that meets another kind fails with OTHER_KIND.
     """
 
     kinds: Mapping[Term, frozenset[str]] = field(default_factory=dict)

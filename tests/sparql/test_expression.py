@@ -1,0 +1,149 @@
+"""SPARQL's expressions by tables of cases, written from the specification, and what the tables cannot say."""
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgauge.model.algebra import BGP, Call, Exists, Extend, Var
+from streamgauge.model.terms import XSD
+from streamgauge.query import parse_sparql
+from streamgauge.sparql import values
+from streamgauge.sparql.expression import (
+    UnsupportedFunctionError,
+    compiled,
+    condition,
+    evaluate,
+    holds,
+    row_condition,
+    row_expression,
+)
+from streamgauge.wire.canonical import parse_term
+
+TABLES = Path(__file__).parent / "expressions"
+CASE = re.compile(r"(?P<expression>.+?) => (?P<value>.+?)(?: ; (?P<bindings>\w+ = .+))?")
+TRUE, ONE = f'"true"^^<{XSD}boolean>', f'"1"^^<{XSD}integer>'
+
+
+def term(text):
+    """A term as the tables write it: xsd:name for a datatype, and numbers and booleans bare."""
+    if re.fullmatch(r"-?[0-9]+", text):
+        return f'"{text}"^^<{XSD}integer>'
+    if re.fullmatch(r"-?[0-9]+\.[0-9]+", text):
+        return f'"{text}"^^<{XSD}decimal>'
+    if text in ("true", "false"):
+        return f'"{text}"^^<{XSD}boolean>'
+    text = re.sub(r"\^\^xsd:(\w+)$", rf"^^<{XSD}\1>", text.replace("<xsd:", f"<{XSD}"))
+    return re.sub(r"\\u([0-9A-F]{4})|\\U([0-9A-F]{8})", lambda found: chr(int(found[1] or found[2], 16)), text)
+
+
+def cases(name):
+    """The cases of a table: expression text, the value (``None`` for an error), the solution."""
+    for line in (TABLES / f"{name}.txt").read_text(encoding="utf-8").splitlines():
+        if line and line[0] != "#":
+            case = CASE.fullmatch(line)
+            assert case, line
+            bindings = (each.split(" = ", 1) for each in (case["bindings"] or "").split(" ; ") if each)
+            value = None if case["value"] == "error" else term(case["value"])
+            yield case["expression"], value, {name: term(text) for name, text in bindings}
+
+
+@cache
+def expressions(name):
+    """The expressions of a table by their texts, parsed as one query."""
+    texts = list(dict.fromkeys(text for text, _, _ in cases(name)))
+    columns = " ".join(f"({text} AS ?r{place})" for place, text in enumerate(texts))
+    pattern = parse_sparql(f"PREFIX xsd: <{XSD}> SELECT {columns} {{}}").pattern.pattern
+    found = {}
+    while isinstance(pattern, Extend):
+        found[pattern.variable.name] = pattern.expression
+        pattern = pattern.pattern
+    return {text: found[f"r{place}"] for place, text in enumerate(texts)}
+
+
+NAMES = sorted(path.stem for path in TABLES.glob("*.txt"))
+
+
+def test_the_tables_are_there():
+    assert sum(1 for name in NAMES for _ in cases(name)) > 500
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_expressions_have_the_value_of_the_table(name):
+    parsed = expressions(name)
+    wrong = []
+    for text, expected, solution in cases(name):
+        expression = parsed[text]
+        names = tuple(solution)
+        found = {
+            evaluate(expression, solution),
+            compiled(expression)(solution, None),
+            row_expression(expression, names)(tuple(solution.values())),
+        }
+        if found != {expected}:
+            wrong.append(f"{text} with {solution}: expected {expected}, got {found}")
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("name", ["logic", "comparison"])
+def test_conditions_keep_where_the_table_says_true(name):
+    """FILTER keeps where the value is true: an error and false do not differ."""
+    for text, expected, solution in cases(name):
+        parsed = expressions(name)[text]
+        if expected in (None, TRUE, TRUE.replace("true", "false")):
+            row = row_condition(parsed, tuple(solution))(tuple(solution.values()))
+            assert holds(parsed, solution) == condition(parsed)(solution, None) == row == (expected == TRUE), text
+
+
+def test_a_variable_may_be_absent_or_unbound():
+    for solution in ({}, {"x": None}):
+        assert evaluate(Var("x"), solution) is None
+        assert evaluate(Call("BOUND", (Var("x"),)), solution) == TRUE.replace("true", "false")
+
+
+def test_exists_is_asked_with_the_solution_around_it():
+    asked = []
+
+    def exists(node, solution):
+        asked.append((node, dict(solution)))
+        return solution["x"] == ONE
+
+    node = Exists(BGP(()))
+    expression = Call("&&", (TRUE, Call("!", (node,))))
+    assert not holds(expression, {"x": ONE}, exists)
+    assert holds(expression, {"x": '"2"'}, exists)
+    assert asked == [(node, {"x": ONE}), (node, {"x": '"2"'})]
+    with pytest.raises(ValueError, match="EXISTS"):
+        holds(node, {})
+
+
+@pytest.mark.parametrize("name", ["RAND", "NOW", "UUID", "STRUUID", "BNODE", "<urn:f>", "NO_SUCH"])
+def test_what_is_not_evaluated_is_refused_by_name(name):
+    with pytest.raises(UnsupportedFunctionError, match=re.escape(name)):
+        compiled(Call(name, ()))
+
+
+@given(st.text())
+def test_strings_are_written_as_they_are_parsed(text):
+    written = values.quoted(text)
+    assert values.lexical(written) == text
+    assert parse_term(written).value == text
+    assert str(parse_term(written)) == written
+
+
+@given(st.floats(allow_nan=False))
+def test_computed_doubles_read_back(number):
+    value = values.Value(values.DOUBLE, number)
+    assert values.read(values.written(value)).value == number
+    single = values.single(number)
+    again = values.Value(values.FLOAT, single)
+    assert values.read(values.written(again)).value == single
+
+
+@given(st.integers() | st.integers(0, 10**5000))
+def test_integers_of_any_size_read_back(number):
+    value = values.Value(values.INTEGER, number)
+    assert values.read(values.written(value)).value == number
