@@ -147,3 +147,28 @@ def test_computed_doubles_read_back(number):
 def test_integers_of_any_size_read_back(number):
     value = values.Value(values.INTEGER, number)
     assert values.read(values.written(value)).value == number
+
+
+@pytest.mark.parametrize("text", ["9" * 9000, f"{'9' * 4500}.{'9' * 4500}"])
+def test_a_chain_of_squares_ends_in_an_error(text):
+    number = f'"{text}"^^<{XSD}{"decimal" if "." in text else "integer"}>'
+    squared = Call("*", (Var("x"), Var("x")))
+    for _ in range(6):
+        number = evaluate(squared, {"x": number}) if number and len(number) < values.LONGEST else None
+    nested = Var("x")
+    for _ in range(6):
+        nested = Call("*", (nested, nested))
+    assert number is None
+    assert evaluate(nested, {"x": f'"{text}"^^<{XSD}{"decimal" if "." in text else "integer"}>'}) is None
+
+
+def test_a_number_too_long_to_be_read_has_no_value():
+    assert values.read(f'"{"1" * 10_001}"^^<{XSD}integer>').kind == values.ILL
+    assert values.read(f'"{"1" * 9_000}"^^<{XSD}integer>').kind == values.INTEGER
+
+
+def test_a_pattern_that_takes_too_long_is_an_error_from_then_on():
+    slow = Call("REGEX", (Var("x"), '"^(a|aa)+(a|aa)+(b)\\\\3$"'))
+    assert evaluate(slow, {"x": '"aabb"'}) == TRUE
+    assert evaluate(slow, {"x": f'"{"a" * 200}c"'}) is None
+    assert evaluate(slow, {"x": '"aabb"'}) is None

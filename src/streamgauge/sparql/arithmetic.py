@@ -1,12 +1,13 @@
 """The operators + - * / on numbers, dates and durations (SPARQL 1.1, 17.3; F&O 3.1, 4.2, 8.4 and 9.7).
 
-Integers and decimals are exact, quotients of them have at least 18 digits, xsd:float and xsd:double are rounded once.
+Integers and decimals are exact, quotients of them have at least 18 digits, xsd:float and xsd:double are rounded once. A
+product of more than 60,000 digits is an error: a chain of squares would take for ever.
 Sums with dates and durations are F&O's; SPARQL 1.1 names none, and leaves them to implementations.
 """
 
 import math
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact, InvalidOperation
 from operator import add, mul, sub
 from typing import Any, Final
 
@@ -29,6 +30,9 @@ from streamgauge.sparql.values import (
 
 Operation = Callable[[Value, Value], Value | None]
 _DIGITS: Final = 18
+_BITS: Final = 200_000
+_FAR: Final = Decimal("1e1000")
+_BOUNDED: Final = Context(prec=60_000, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[Inexact, InvalidOperation])
 _DURATIONS: Final = frozenset({DURATION, MONTHS, SECONDS})
 _DATE_TIME, _DATE, _TIME = MOMENTS["dateTime"], MOMENTS["date"], MOMENTS["time"]
 _DATED: Final = frozenset({_DATE_TIME, _DATE, _TIME, MOMENTS["dateTimeStamp"]})
@@ -42,9 +46,14 @@ def _operation(plain: Callable[[Any, Any], Any], exact: Callable[[Any, Any], Dec
         if kind > DOUBLE:
             return other(left, right)
         if kind == INTEGER:
+            if plain is mul and left.value.bit_length() + right.value.bit_length() > _BITS:
+                return None
             return Value(INTEGER, plain(left.value, right.value))
         if kind == DECIMAL:
-            return Value(DECIMAL, exact(left.value, right.value))
+            try:
+                return Value(DECIMAL, exact(left.value, right.value))
+            except Inexact:
+                return None
         first, second = promoted(left, right)
         found = plain(first, second)
         return Value(kind, single(found) if kind == FLOAT else found)
@@ -74,7 +83,7 @@ def _sum(left: Value, right: Value, sign: int) -> Value | None:
     """Two durations; an xsd:duration whose months and seconds would be of opposite signs is an error."""
     months = left.value.months + sign * right.value.months
     seconds = EXACT.add(left.value.seconds, EXACT.multiply(right.value.seconds, Decimal(sign)))
-    if (months > 0 > seconds) or (months < 0 < seconds):
+    if (months > 0 > seconds) or (months < 0 < seconds) or max(abs(months), abs(seconds)) > _FAR:
         return None
     return Value(left.kind if left.kind == right.kind else DURATION, Duration(months, seconds))
 
@@ -84,6 +93,8 @@ def _moved(at: Value, by: Value, sign: int) -> Value | None:
     if at.kind not in _DATED or by.kind not in _DURATIONS or (at.kind == _TIME and by.kind != SECONDS):
         return None
     step = Duration(sign * by.value.months, EXACT.multiply(by.value.seconds, Decimal(sign)))
+    if max(abs(at.value.local), abs(step.seconds), abs(step.months)) > _FAR:
+        return None
     found = moments.later(at.value, step)
     if at.kind == _TIME:
         found = moments.on_the_clock(found)
@@ -119,9 +130,11 @@ def _amount(value: Value) -> int | Decimal:
     return amount
 
 
-def _scaled(value: Value, by: Decimal, over: Decimal) -> Value:
-    """A duration times a number over another: months are rounded half up."""
+def _scaled(value: Value, by: Decimal, over: Decimal) -> Value | None:
+    """A duration times a number over another: months are rounded half up; what is too long is an error (FODT0002)."""
     amount = EXACT.multiply(Decimal(_amount(value)), by)
+    if abs(amount) > _FAR or abs(over) < 1 / _FAR:
+        return None
     if value.kind == SECONDS:
         return Value(SECONDS, Duration(0, quotient(amount, over)))
     twice = EXACT.add(EXACT.multiply(amount, Decimal(2)), over)
@@ -171,9 +184,9 @@ def real_quotient(left: float, right: float) -> float:
     return math.copysign(math.inf, left) * math.copysign(1.0, right)
 
 
-plus: Final = _operation(add, EXACT.add, _added)
-minus: Final = _operation(sub, EXACT.subtract, _subtracted)
-times: Final = _operation(mul, EXACT.multiply, _multiplied)
+plus: Final = _operation(add, _BOUNDED.add, _added)
+minus: Final = _operation(sub, _BOUNDED.subtract, _subtracted)
+times: Final = _operation(mul, _BOUNDED.multiply, _multiplied)
 
 OPERATORS: Final[dict[str, Operation]] = {"+": plus, "-": minus, "*": times, "/": divide}
 

@@ -47,8 +47,8 @@ _DURATION: Final = re.compile(
     r"(?P<sign>-)?P(?=[0-9T])(?:(?P<years>[0-9]+)Y)?(?:(?P<months>[0-9]+)M)?(?:(?P<days>[0-9]+)D)?"
     r"(?:T(?=[0-9])(?:(?P<hours>[0-9]+)H)?(?:(?P<minutes>[0-9]+)M)?(?:(?P<seconds>[0-9]+(?:\.[0-9]+)?)S)?)?"
 )
-_LONGEST: Final = 4000
-"""Digits of one number in a date or a duration; a longer one has no value here."""
+_LONGEST: Final = 900
+"""Characters of a date or a duration; a longer one has no value here."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,12 @@
 
 RE2 matches: it needs time in proportion to the text, whatever the pattern. Simple patterns on short texts go to
 Python's own module, which is faster there. Patterns with back-references, which RE2 has not, go to the module ``regex``
-with a limit of time. One detail is RE2's: with the flag m, ``^`` matches after a newline at the very end too.
+for 0.05 s at most; one that took longer once is not tried again. One detail is RE2's: with the flag m, ``^`` matches
+after a newline at the very end too.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, Final
 
@@ -21,7 +22,7 @@ _CALM: Final = re.compile(
 )
 """Patterns that mean the same in XPath and Python, with one group, class or dot and one quantifier at most."""
 _SHORT: Final = 1000
-_SECONDS: Final = 0.1
+_SECONDS: Final = 0.05
 _REPLACEMENT: Final = re.compile(r"\\[\\$]|\$[0-9]+|[^\\$]+")
 _SPACE: Final = frozenset(" \t\n\r")
 
@@ -121,17 +122,27 @@ def _compiled(text: str, flags: str) -> Any:
 
 
 class _Limited:
-    """A pattern of the module ``regex``; TimeoutError when it takes longer than 0.1 s."""
+    """A pattern of the module ``regex``; TimeoutError when it took longer than 0.05 s once."""
 
     def __init__(self, compiled: Any) -> None:
         self._compiled = compiled
         self.groups: int = compiled.groups
+        self.slow = False
 
     def search(self, text: str) -> Any:
-        return self._compiled.search(text, timeout=_SECONDS)
+        return self._timed(self._compiled.search, text)
 
     def finditer(self, text: str) -> Any:
-        return self._compiled.finditer(text, timeout=_SECONDS)
+        return iter(self._timed(lambda *given, **limits: list(self._compiled.finditer(*given, **limits)), text))
+
+    def _timed(self, match: Callable[..., Any], text: str) -> Any:
+        if self.slow:
+            raise TimeoutError("the pattern took too long on another text")
+        try:
+            return match(text, timeout=_SECONDS)
+        except TimeoutError:
+            self.slow = True
+            raise
 
 
 def _translated(text: str, flags: str) -> str:

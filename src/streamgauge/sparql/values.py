@@ -1,7 +1,8 @@
 """Terms as values and values as terms (RDF 1.1 Concepts 5; XML Schema 1.1 Datatypes 3.3; SPARQL 1.1, 17.1).
 
-A term keeps its lexical form: reading ``"01"^^xsd:integer`` gives the integer 1 beside that very term. Integers have no
-bound and decimals are exact. A literal whose lexical form its datatype does not allow has no value (``ILL``).
+A term keeps its lexical form: reading ``"01"^^xsd:integer`` gives the integer 1 beside that very term. Integers and
+decimals are exact. A literal whose lexical form its datatype does not allow has no value (``ILL``), and neither has a
+number of more than 10,000 characters: reading it would take too long (XML Schema 1.1, 5.4 asks for 16 digits).
 """
 
 import math
@@ -34,6 +35,8 @@ EXACT: Final = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 """Sums and products of decimals without rounding."""
 
 LANG_STRING: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString"
+LONGEST: Final = 10_000
+"""Characters of a number; a longer one has no value here."""
 _LIMIT: Final = 200_000
 _DURATIONS: Final = {"duration": DURATION, "yearMonthDuration": MONTHS, "dayTimeDuration": SECONDS}
 _NAMES: Final = {
@@ -63,6 +66,7 @@ _WHOLE: Final = re.compile(r"[+-]?[0-9]+")
 _POINT: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
 _REAL: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _SPECIAL: Final = {"INF": math.inf, "+INF": math.inf, "-INF": -math.inf, "NaN": math.nan}
+_NUMERIC: Final = frozenset(XSD + name for name in (*_RANGES, "decimal", "float", "double"))
 _BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
 _LETTERS: Final = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
@@ -119,7 +123,7 @@ def _literal(term: Term) -> Value:
     reader = _READERS.get(name)
     if reader is None:
         return Value(OTHER, term, term)
-    found = reader(unescaped(term[1:close]))
+    found = reader(unescaped(term[1:close])) if close <= LONGEST or name not in _NUMERIC else None
     if found is None:
         return Value(ILL, term, term)
     found.term = term
@@ -217,7 +221,7 @@ _READERS: Final[dict[str, Callable[[str], Value | None]]] = {
 
 def from_text(text: str, name: str) -> Value | None:
     """The value of a lexical form in the XSD datatype with this local name, with no term of its own yet."""
-    return _READERS[XSD + name](text)
+    return _READERS[XSD + name](text) if len(text) <= LONGEST or XSD + name not in _NUMERIC else None
 
 
 def single(value: float) -> float:
