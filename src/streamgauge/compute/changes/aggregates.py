@@ -85,7 +85,8 @@ class Sum:
         if kind == INTEGER:
             self._whole += amount * copies
         elif kind == DECIMAL:
-            self._point = EXACT.add(self._point, EXACT.multiply(amount, Decimal(copies)))
+            change = amount if copies == 1 else EXACT.multiply(amount, Decimal(copies))
+            self._point = EXACT.add(self._point, change)
         elif math.isfinite(amount):
             self._units += _units(amount) * copies
         else:
