@@ -1,0 +1,267 @@
+"""The SPARQL 1.1 algebra (18.2 to 18.6) evaluated over a dataset: plain, exact, by hash joins and indexes.
+
+Each operator is evaluated bottom-up as 18.6 defines it. GRAPH with a variable evaluates its pattern graph by graph and
+joins the graph's name to what it finds, so the variable is unbound inside. EXISTS substitutes: the terms of the solution
+outside stand for its variables everywhere in the pattern (``fixed``), and are terms there, not bindings: they are not in
+the domain that MINUS compares, and a path of length zero starts from them.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain, islice
+from typing import Final, TypeAlias
+
+from streamgauge.model import algebra as al
+from streamgauge.model.terms import XSD, Row, Term, Triple, is_blank, is_iri
+from streamgauge.query.rebuild import written_variables
+from streamgauge.sparql.bgp import Block
+from streamgauge.sparql.comparison import order_key
+from streamgauge.sparql.dataset import Dataset, IndexedGraph
+from streamgauge.sparql.expression import Solution as Bindings
+from streamgauge.sparql.expression import compiled, condition
+from streamgauge.sparql.grouping import Valuation, grouped
+from streamgauge.sparql.joins import Extensions, Partners, joined, left_joined, merges, subtracted
+
+Solution: TypeAlias = dict[str, Term]
+Fixed: TypeAlias = Mapping[str, Term]
+
+TRUE: Final = f'"true"^^<{XSD}boolean>'
+FALSE: Final = f'"false"^^<{XSD}boolean>'
+_NOTHING: Final[Fixed] = {}
+
+
+class UndefinedError(ValueError):
+    """A query that SPARQL 1.1 gives no meaning; the sentence names the part."""
+
+
+def answer(form: al.QueryForm, dataset: Dataset) -> tuple[Row, ...]:
+    """The rows of a query form: solutions over its variables, distinct triples, or one boolean.
+
+    UndefinedError says which part of the query has no defined answer.
+    """
+    found = solutions(form.pattern, dataset)
+    match form:
+        case al.Select(variables=names):
+            return tuple(tuple(map(solution.get, names)) for solution in found)
+        case al.Ask():
+            return ((TRUE if next(found, None) is not None else FALSE,),)
+        case al.Construct(template=template):
+            return tuple(dict.fromkeys(_constructed(template, found, dataset)))
+
+
+def solutions(pattern: al.Pattern, dataset: Dataset) -> Iterator[Solution]:
+    """The solutions of a pattern over the default graph, as a bag, in an order that the pattern and data determine."""
+    return _Evaluation(dataset, dataset.default, _NOTHING).solutions(pattern)
+
+
+class _Evaluation:
+    """One active graph, and the terms that EXISTS has put for variables."""
+
+    def __init__(self, dataset: Dataset, graph: IndexedGraph, fixed: Fixed) -> None:
+        self._dataset, self._graph, self._fixed = dataset, graph, fixed
+        self._tested: dict[tuple[int, tuple[Term | None, ...]], bool] = {}
+        self._mentioned: dict[int, tuple[str, ...]] = {}
+
+    def solutions(self, pattern: al.Pattern) -> Iterator[Solution]:
+        match pattern:
+            case al.BGP():
+                return Block(pattern, self._graph, self._fixed).solutions({})
+            case al.Join(left=left, right=right):
+                return joined(self.solutions(left), self._extensions(left, right))
+            case al.LeftJoin(left=left, right=right, condition=wanted):
+                test = None if wanted is None else self._test(wanted)
+                return left_joined(self.solutions(left), self._extensions(left, right), test)
+            case al.Filter(condition=wanted, pattern=inner):
+                return filter(self._test(wanted), self.solutions(inner))
+            case al.Union(left=left, right=right):
+                return chain(self.solutions(left), self.solutions(right))
+            case al.Minus(left=left, right=right):
+                return subtracted(self.solutions(left), self._partners(left, right))
+            case al.Extend(pattern=inner, variable=variable, expression=value):
+                return self._extended(inner, variable, value)
+            case al.Values():
+                return self._inline(pattern)
+            case al.Graph():
+                return self._in_graph(pattern)
+            case al.Group(pattern=inner):
+                return self._grouped(pattern, inner)
+            case _:
+                return self._modified(pattern)
+
+    def _modified(self, pattern: al.Project | al.Distinct | al.Reduced | al.OrderBy | al.Slice) -> Iterator[Solution]:
+        """Solution modifiers (18.5): Project, Distinct, Reduced (no change), OrderBy, Slice."""
+        if isinstance(pattern, al.Project):
+            return self._projected(pattern)
+        found = self.solutions(pattern.pattern)
+        match pattern:
+            case al.Distinct():
+                return iter({frozenset(row.items()): row for row in found}.values())
+            case al.Reduced():
+                return found
+            case al.OrderBy(keys=keys):
+                return self._ordered(found, keys)
+            case al.Slice(offset=offset, limit=limit):
+                return islice(found, offset, None if limit is None else offset + limit)
+
+    def _projected(self, pattern: al.Project) -> Iterator[Solution]:
+        """Project; a variable that it does not show is another one than that of the same name outside (18.2.1)."""
+        names = [variable.name for variable in pattern.variables]
+        seen = {name: self._fixed[name] for name in names if name in self._fixed}
+        inside = self if len(seen) == len(self._fixed) else _Evaluation(self._dataset, self._graph, seen)
+        found = inside.solutions(pattern.pattern)
+        return ({name: row[name] for name in names if name in row} for row in found)
+
+    # Expressions
+
+    def _test(self, wanted: al.Expression) -> Callable[[Solution], bool]:
+        holds, fixed, exists = condition(wanted), self._fixed, self._exists
+        if fixed:
+            return lambda solution: holds({**fixed, **solution}, exists)
+        return lambda solution: holds(solution, exists)
+
+    def _valuation(self, value: al.Expression) -> Valuation:
+        compute, fixed, exists = compiled(value), self._fixed, self._exists
+        if fixed:
+            return lambda solution: compute({**fixed, **solution}, exists)
+        return lambda solution: compute(solution, exists)
+
+    def _exists(self, test: al.Exists, solution: Bindings) -> bool:
+        """Whether the pattern has a solution when the solution's terms are put for its variables (18.6)."""
+        names = self._mentioned.get(id(test))
+        if names is None:
+            written = {variable.name for variable in written_variables(test.pattern)}
+            names = self._mentioned[id(test)] = tuple(sorted(written))
+        key = id(test), tuple(map(solution.get, names))
+        found = self._tested.get(key)
+        if found is None:
+            fixed = {name: term for name in names if (term := solution.get(name)) is not None}
+            inside = _Evaluation(self._dataset, self._graph, fixed)
+            found = self._tested[key] = next(inside.solutions(test.pattern), None) is not None
+        return found
+
+    # Operators
+
+    def _extensions(self, left: al.Pattern, right: al.Pattern) -> Extensions:
+        """How Join and LeftJoin find the right solutions that are compatible with a left one.
+
+        A block without paths is matched from the left solution's terms: that is its join, and reads no more of the
+        graph than the solution needs.
+        """
+        if not isinstance(right, al.BGP) or not all(
+            isinstance(each.predicate, al.Var | str) for each in right.patterns
+        ):
+            return merges(self._partners(left, right))
+        names = self._shared(left, right)
+        blocks: dict[tuple[str, ...], Block] = {}
+
+        def extended(solution: Solution) -> Iterator[Solution]:
+            bound = tuple(name for name in names if name in solution)
+            block = blocks.get(bound)
+            if block is None:
+                block = blocks[bound] = Block(right, self._graph, self._fixed, bound)
+            return block.solutions(solution)
+
+        return extended
+
+    def _partners(self, left: al.Pattern, right: al.Pattern) -> Partners:
+        return Partners(self.solutions(right), self._shared(left, right))
+
+    def _shared(self, left: al.Pattern, right: al.Pattern) -> list[str]:
+        other = set(al.pattern_variables(right))
+        return [variable.name for variable in al.pattern_variables(left) if variable in other]
+
+    def _extended(self, inner: al.Pattern, variable: al.Var, value: al.Expression) -> Iterator[Solution]:
+        name = variable.name
+        self._refuse(name)
+        compute = self._valuation(value)
+        for solution in self.solutions(inner):
+            term = compute(solution)
+            yield solution if term is None else {**solution, name: term}
+
+    def _grouped(self, group: al.Group, inner: al.Pattern) -> Iterator[Solution]:
+        """Group; a key for which EXISTS puts a term is a constant, which no solution binds."""
+        for variable, key in group.keys:
+            if key != variable:
+                self._refuse(variable.name)
+        rows = grouped(group, self.solutions(inner), self._valuation)
+        if not any(variable.name in self._fixed for variable, _ in group.keys):
+            return rows
+        return ({name: term for name, term in row.items() if name not in self._fixed} for row in rows)
+
+    def _refuse(self, name: str) -> None:
+        if name in self._fixed:
+            raise UndefinedError(
+                f"EXISTS computes ?{name}, which the pattern around it binds: SPARQL 1.1 does not define it (18.6); "
+                "name the inner variable differently"
+            )
+
+    def _inline(self, data: al.Values) -> Iterator[Solution]:
+        """Inline data; where EXISTS puts a term for a variable, the rows that agree with it."""
+        names = [variable.name for variable in data.variables]
+        for row in data.rows:
+            solution = {name: term for name, term in zip(names, row, strict=True) if term is not None}
+            if all(self._fixed.get(name, term) == term for name, term in solution.items()):
+                yield {name: term for name, term in solution.items() if name not in self._fixed}
+
+    def _in_graph(self, pattern: al.Graph) -> Iterator[Solution]:
+        name, inner = pattern.name, pattern.pattern
+        known = self._fixed.get(name.name) if isinstance(name, al.Var) else name
+        if known is not None:
+            return self._over(known).solutions(inner) if known in self._dataset.named else iter(())
+        assert isinstance(name, al.Var)
+        return chain.from_iterable(self._with_name(name.name, graph, inner) for graph in self._dataset.named)
+
+    def _with_name(self, variable: str, graph: Term, inner: al.Pattern) -> Iterator[Solution]:
+        """The solutions over one graph that agree with its name."""
+        for solution in self._over(graph).solutions(inner):
+            if solution.get(variable, graph) == graph:
+                yield {**solution, variable: graph}
+
+    def _over(self, graph: Term) -> "_Evaluation":
+        return _Evaluation(self._dataset, self._dataset.named[graph], self._fixed)
+
+    def _ordered(self, found: Iterable[Solution], keys: tuple[tuple[al.Expression, bool], ...]) -> Iterator[Solution]:
+        """The solutions by their keys, the last key first; what they do not order keeps its order."""
+        rows = list(found)
+        for key, descending in reversed(keys):
+            value = self._valuation(key)
+            rows.sort(key=lambda row, value=value: order_key(value(row)), reverse=descending)  # type: ignore[misc]
+        return iter(rows)
+
+
+def _constructed(
+    template: tuple[al.TriplePattern, ...], found: Iterable[Solution], dataset: Dataset
+) -> Iterator[Triple]:
+    """The template's triples for each solution (16.2): blank nodes are new ones, what is no triple is left out."""
+    blank = [each for each in {node for triple in template for node in al.triple_variables(triple)} if _is_blank(each)]
+    prefix = _free_prefix(dataset) if blank else ""
+    for number, solution in enumerate(found):
+        bound = {**solution, **{each.name: f"_:{prefix}{number}x{each.name[2:]}" for each in blank}}
+        for triple in template:
+            subject, predicate, item = (_instance(node, bound) for node in _template_nodes(triple))
+            if subject is None or predicate is None or item is None:
+                continue
+            if (is_iri(subject) or is_blank(subject)) and is_iri(predicate):
+                yield subject, predicate, item
+
+
+def _is_blank(variable: al.Var) -> bool:
+    return variable.name.startswith("_:")
+
+
+def _template_nodes(triple: al.TriplePattern) -> tuple[al.Node, al.Node, al.Node]:
+    assert isinstance(triple.predicate, al.Var | str)
+    return triple.subject, triple.predicate, triple.object
+
+
+def _instance(node: al.Node, bound: Solution) -> Term | None:
+    return bound.get(node.name) if isinstance(node, al.Var) else node
+
+
+def _free_prefix(dataset: Dataset) -> str:
+    """The beginning of a blank node's label with which none of the dataset begins."""
+    graphs = (dataset.default, *dataset.named.values())
+    taken = {node for graph in graphs for node in graph.nodes if is_blank(node)}
+    prefix = "made"
+    while any(node.startswith(f"_:{prefix}") for node in taken):
+        prefix += "x"
+    return prefix
