@@ -9,10 +9,10 @@ from streamgauge.model.report import DueReport, ExpectedReport
 from streamgauge.model.semantics import R2S, Changes, Report, Semantics
 from streamgauge.model.terms import Triple
 from streamgauge.semantics.content import Contents, arrived_triples, content, triples
-from streamgauge.semantics.differing import refuse_form
 from streamgauge.semantics.due import candidates
 from streamgauge.semantics.evaluate import Snapshot
 from streamgauge.semantics.order import Head, admit, arrivals
+from streamgauge.semantics.pyoxigraph_gaps import undefined
 from streamgauge.semantics.refusal import RefusedError, meaningless
 from streamgauge.semantics.stream import columns, streamed
 
@@ -37,7 +37,7 @@ def expected(
 
 def refuse(query: ContinuousQuery, semantics: Semantics) -> None:
     """Raise RefusedError for what has no meaning, and for an operator that the semantics' engine does not have."""
-    if reason := meaningless(query, semantics) or refuse_form(query.form):
+    if reason := meaningless(query, semantics) or undefined(query.form):
         raise RefusedError(reason)
     r2s = operator(query, semantics)
     if r2s not in semantics.r2s_able:

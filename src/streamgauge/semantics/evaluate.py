@@ -1,6 +1,6 @@
-"""SPARQL over what the windows hold, answered by pyoxigraph."""
+"""SPARQL over what the windows hold, answered by pyoxigraph or by the algebra itself."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from itertools import chain, count
@@ -10,23 +10,26 @@ import pyoxigraph as ox
 from streamgauge.model import algebra as a
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Counting, EmptyAggregate
-from streamgauge.model.terms import Row, Triple
+from streamgauge.model.terms import Row, Term, Triple
 from streamgauge.query.printer import sparql
 from streamgauge.query.rebuild import variable_names
 from streamgauge.query.stamps import stamp, stamped, stamps_graph, time_fact, uses_timestamp
 from streamgauge.semantics.content import Contents, latest
-from streamgauge.semantics.differing import Doubts
+from streamgauge.semantics.pyoxigraph_gaps import ContentGaps, Forms, literals_of, shape_gap
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.semantics.restated import restated, without_blank_nodes
-from streamgauge.wire.canonical import Canonical
+from streamgauge.sparql.algebra import FALSE, TRUE, UndefinedError, answer
+from streamgauge.sparql.dataset import Dataset, IndexedGraph
 
-TRUE = '"true"^^<http://www.w3.org/2001/XMLSchema#boolean>'
-FALSE = '"false"^^<http://www.w3.org/2001/XMLSchema#boolean>'
 TRIPLE_COLUMNS = ("subject", "predicate", "object")
 
 
 class Snapshot:
-    """A query answered over contents: ``rows(contents)`` is the bag of solutions (triples, one boolean)."""
+    """A query answered over contents: ``rows(contents)`` is the bag of solutions (triples, one boolean).
+
+    pyoxigraph answers where it is proven to give SPARQL's answer, the algebra (``streamgauge.sparql``) everywhere else
+    (``pyoxigraph_gaps``). Terms in rows keep the lexical form that they have in the content.
+    """
 
     def __init__(
         self,
@@ -34,43 +37,90 @@ class Snapshot:
         counting: Counting = Counting.SET,
         empty_aggregate: EmptyAggregate = EmptyAggregate.SPARQL,
     ) -> None:
-        self._counting = counting
+        self._counting, self._empty = counting, empty_aggregate
         self._static = query.static
         self._names = [each.name for each in query.windows]
-        self._form = query.form
         self._timed = uses_timestamp(query.form)
-        form = restated(stamped(query.form))
-        self._text = sparql(form if counting is Counting.SET else occurrences(form))
-        self._doubts = Doubts(form)
-        self._empty = empty_aggregate
-        group = _global_group(form) if empty_aggregate is not EmptyAggregate.SPARQL else None
-        self._matches = sparql(a.Ask(group.pattern)) if group else None
-        self._canonical = Canonical()
+        self._exact = stamped(query.form)
+        self.gap = shape_gap(self._exact, self._graph_names(), counting is Counting.BAG)
+        """The part of the query for which pyoxigraph is never asked, ``None`` when it is the content that decides."""
+        self._contents = ContentGaps(self._exact)
+        self._static_literals = literals_of(query.static)
+        group = _global_group(self._exact) if empty_aggregate is not EmptyAggregate.SPARQL else None
+        self._matches = a.Ask(group.pattern) if group else None
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Write the texts for pyoxigraph; RefusedError for paths over a content that is a bag."""
+        form = restated(self._exact)
+        bag = self._counting is Counting.BAG
+        self._text = sparql(occurrences(form) if bag else form)
+        group = _global_group(form) if self._matches else None
+        self._matches_text = sparql(a.Ask(group.pattern)) if group else None
+
+    def _graph_names(self) -> set[Term]:
+        named = {f"<{name}>" for name in self._names if name is not None}
+        return named | ({stamps_graph(name) for name in self._names} if self._timed else set())
 
     @property
     def variables(self) -> tuple[str, ...]:
         """The columns of the rows."""
-        if isinstance(self._form, a.Select):
-            return self._form.variables
-        return TRIPLE_COLUMNS if isinstance(self._form, a.Construct) else ("ask",)
+        if isinstance(self._exact, a.Select):
+            return self._exact.variables
+        return TRIPLE_COLUMNS if isinstance(self._exact, a.Construct) else ("ask",)
 
     def rows(self, contents: Contents) -> tuple[Row, ...]:
-        """The answer over what the windows hold (and the static data), as canonical rows in pyoxigraph's order."""
-        return self.rows_of(self._store(contents))
+        """The answer over what the windows hold (and the static data).
+
+        RefusedError says which part of the query SPARQL does not define.
+        """
+        if self.gap is None:
+            forms = self._contents.forms(self._literals(contents))
+            if forms is not None:
+                return self._by_pyoxigraph(self._store(contents), forms)
+        return self._by_algebra(self._dataset(contents))
 
     def rows_of(self, store: ox.Store) -> tuple[Row, ...]:
         """The answer over a store that holds what the windows hold, as ``rows`` would put it there."""
-        self._doubts.refuse(store)
-        if self._matches is not None and not bool(store.query(self._matches)):
+        if self.gap is None:
+            forms = self._contents.forms({text for quad in store if (text := str(quad.object))[0] == '"'})
+            if forms is not None:
+                return self._by_pyoxigraph(store, forms)
+        return self._by_algebra(_dataset_of(store))
+
+    def _literals(self, contents: Contents) -> set[Term]:
+        return self._static_literals.union(
+            [
+                triple[2]
+                for inside in contents
+                for arrival in inside
+                for triple in arrival.triples
+                if triple[2][0] == '"'
+            ]
+        )
+
+    def _by_pyoxigraph(self, store: ox.Store, forms: Forms) -> tuple[Row, ...]:
+        if self._matches_text is not None and not bool(store.query(self._matches_text)):
             return self._over_nothing()
         found = store.query(self._text)
         if isinstance(found, ox.QueryBoolean):
             return ((TRUE if found else FALSE,),)
+        plain = self._contents.plain_columns
         if isinstance(found, ox.QueryTriples):
-            return tuple(dict.fromkeys(self._canonical.triple(triple) for triple in found))
-        width = range(len(self.variables))
-        term = self._canonical.term
-        return tuple(tuple(None if row[i] is None else term(row[i]) for i in width) for row in found)
+            parts = ((each.subject, each.predicate, each.object) for each in found)
+            return tuple(dict.fromkeys(_written(part, plain, forms) for part in parts))
+        width = range(len(plain))
+        if not forms:
+            return tuple(tuple(None if row[i] is None else str(row[i]) for i in width) for row in found)
+        return tuple(_written([row[i] for i in width], plain, forms) for row in found)
+
+    def _by_algebra(self, dataset: Dataset) -> tuple[Row, ...]:
+        try:
+            if self._matches is not None and answer(self._matches, dataset) == ((FALSE,),):
+                return self._over_nothing()
+            return answer(self._exact, dataset)
+        except UndefinedError as error:
+            raise RefusedError(str(error)) from error
 
     def _over_nothing(self) -> tuple[Row, ...]:
         match self._empty:
@@ -99,15 +149,48 @@ class Snapshot:
         for name, inside in zip(self._names, contents, strict=True):
             yield from (_quad(triple, name) for arrival in inside for triple in arrival.triples)
         if self._timed:
-            yield from self._stamps(contents)
+            yield from (_quad(fact, graph[1:-1]) for graph, fact in self._stamps(contents))
 
-    def _stamps(self, contents: Contents) -> Iterator[str]:
-        """When each triple of a graph arrived last; static data has no time."""
+    def _stamps(self, contents: Contents) -> Iterator[tuple[Term, Triple]]:
+        """When each triple of a graph arrived last, with the graph of these facts; static data has no time."""
         for name in dict.fromkeys(self._names):
             together = (inside for own, inside in zip(self._names, contents, strict=True) if own == name)
             for triple, time in latest(chain.from_iterable(together)).items():
                 for fact in (*stamp(triple), time_fact(triple, time)):
-                    yield _quad(fact, stamps_graph(name)[1:-1])
+                    yield stamps_graph(name), fact
+
+    def _dataset(self, contents: Contents) -> Dataset:
+        """The same graphs for the algebra; a content that is a bag has every occurrence in the default graph."""
+        bag = self._counting is Counting.BAG
+        graphs: dict[Term | None, list[Triple]] = {None: list(self._static)}
+        for name, inside in zip(self._names, contents, strict=True):
+            graph = graphs.setdefault(None if name is None or bag else f"<{name}>", [])
+            graph.extend(triple for arrival in inside for triple in arrival.triples)
+        if self._timed:
+            for own, fact in self._stamps(contents):
+                graphs.setdefault(own, []).append(fact)
+        default = IndexedGraph(graphs.pop(None), occurrences=bag)
+        return Dataset(default, {name: IndexedGraph(held) for name, held in graphs.items() if name is not None})
+
+
+def _written(
+    terms: Sequence[ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple | None], plain: Sequence[bool], forms: Forms
+) -> Row:
+    """A row of pyoxigraph's answer with the literals of the content for their stored forms, where they are plain."""
+    return tuple(
+        None if term is None else forms.get(text := str(term), text) if put_back else str(term)
+        for term, put_back in zip(terms, plain, strict=True)
+    )
+
+
+def _dataset_of(store: ox.Store) -> Dataset:
+    graphs: dict[str, list[Triple]] = {str(ox.DefaultGraph()): []}
+    for name in store.named_graphs():
+        graphs[str(name)] = []
+    for quad in store:
+        graphs[str(quad.graph_name)].append((str(quad.subject), str(quad.predicate), str(quad.object)))
+    default = IndexedGraph(graphs.pop(str(ox.DefaultGraph())))
+    return Dataset(default, {name: IndexedGraph(held) for name, held in graphs.items()})
 
 
 def _quad(triple: Triple, graph: str | None) -> str:

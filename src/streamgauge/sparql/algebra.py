@@ -1,9 +1,9 @@
 """The SPARQL 1.1 algebra (18.2 to 18.6) evaluated over a dataset: plain, exact, by hash joins and indexes.
 
 Each operator is evaluated bottom-up as 18.6 defines it. GRAPH with a variable evaluates its pattern graph by graph and
-joins the graph's name to what it finds, so the variable is unbound inside. EXISTS substitutes: the terms of the solution
-outside stand for its variables everywhere in the pattern (``fixed``), and are terms there, not bindings: they are not in
-the domain that MINUS compares, and a path of length zero starts from them.
+joins the graph's name to what it finds, so the variable is unbound inside. EXISTS substitutes: terms of the solution
+outside stand for its variables everywhere in the pattern (``fixed``). They are terms there, not bindings: not in the
+domain that MINUS compares, and ends of paths of length zero.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping

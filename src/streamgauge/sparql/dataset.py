@@ -34,7 +34,7 @@ class IndexedGraph:
 
     @property
     def nodes(self) -> frozenset[Term]:
-        """Every subject and object: what SPARQL 1.1, 18.4 calls nodes(G)."""
+        """Every subject and object: the nodes of the graph (SPARQL 1.1, 18.4)."""
         if self._nodes is None:
             self._nodes = frozenset(node for subject, _, item in self.triples for node in (subject, item))
         return self._nodes

@@ -1,7 +1,7 @@
 """Property paths (SPARQL 1.1, 18.4): the ends that a path reaches from a node, with their multiplicity.
 
 An end of a path is a term of the query (a constant, or a variable for which EXISTS puts a term) or a variable. A path
-of length zero joins a *term* with itself, also where the graph does not have it; between two variables it joins the nodes
+of length zero joins a *term* with itself, also where the graph does not have it; between two variables it joins nodes
 of the graph only. A sequence is a join through a variable that nothing else sees, so its middle is never such a term:
 over ``:a :p :b``, ``:x :q* ?y`` gives ``:x`` and ``:x :q*/:q* ?y`` gives nothing.
 """

@@ -22,7 +22,7 @@ from streamgauge.bench.importing.foreign import (
     read_text,
 )
 from streamgauge.model.answer import Answer
-from streamgauge.semantics.evaluate import FALSE, TRUE
+from streamgauge.sparql.algebra import FALSE, TRUE
 
 NAME = "sparql-json"
 ABOUT = "SPARQL results JSON with a timestamp each: a document, a list of them, or one a line"

@@ -1,0 +1,229 @@
+"""Traits of a query: whether it reads lexical forms or compares values, and how large the numbers are that it makes."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from streamgauge.model import algebra as al
+from streamgauge.model.terms import Term, is_literal
+from streamgauge.query.rebuild import every_expression, every_pattern, expressions
+
+COMPARING: Final = frozenset({"=", "!=", "<", ">", "<=", ">=", "IN", "!", "&&", "||", "IF", "+", "-", "*"})
+READING: Final = frozenset({"STR", "STRSTARTS", "STRENDS", "CONTAINS"})
+_ARITHMETIC: Final = frozenset({"+", "-", "*"})
+_ROWS_BITS: Final = 30
+"""SUM is taken to be over at most 2^30 solutions."""
+_PLAIN, _COMPUTED = "plain", "computed"
+
+
+@dataclass(frozen=True, slots=True)
+class NumberSize:
+    """A bound of what a query computes, linear in its operands: ``factor`` times their size, and ``more`` bits.
+
+    ``?x * ?x + 1`` over operands of b bits has at most 2 b + 1 of them, and twice as many digits after the point.
+    """
+
+    factor: int = 1
+    more: int = 0
+
+    def __or__(self, other: "NumberSize") -> "NumberSize":
+        return NumberSize(max(self.factor, other.factor), max(self.more, other.more))
+
+
+@dataclass(frozen=True, slots=True)
+class QueryTraits:
+    """The traits of a query form.
+
+    ``constants`` are its literals, ``computed_constants`` those that arithmetic reads. ``reads_forms`` says that an
+    answer may depend on a lexical form, ``compares`` on values, ``computes`` on arithmetic, ``averages`` on division.
+    ``inline`` are the literals of VALUES, ``sizes`` bound the numbers that the query computes, ``plain_columns`` are
+    those whose terms are not computed.
+    """
+
+    constants: frozenset[Term]
+    computed_constants: frozenset[Term]
+    reads_forms: bool
+    compares: bool
+    computes: bool
+    averages: bool
+    inline: frozenset[Term]
+    sizes: frozenset[NumberSize]
+    plain_columns: tuple[bool, ...]
+
+    def bits(self, operand: int) -> int:
+        """The bits of the largest result over operands of so many bits."""
+        return max(size.factor * operand + size.more for size in self.sizes)
+
+    def digits(self, operand: int) -> int:
+        """The digits after the point of the longest result over operands with so many."""
+        return max(size.factor * operand for size in self.sizes)
+
+
+def traits(form: al.QueryForm) -> QueryTraits:
+    """The traits of a form."""
+    patterns = list(every_pattern(form.pattern))
+    trees = [tree for pattern in patterns for tree in expressions(pattern)]
+    calls = [part for tree in trees for part in every_expression(tree) if isinstance(part, al.Call)]
+    operators = {call.operator.upper() for call in calls}
+    functions = {
+        each.function for pattern in patterns if isinstance(pattern, al.Group) for _, each in pattern.aggregates
+    }
+    origins = _origins(patterns)
+    mixed = any(len(kinds) > 1 for kinds in origins.values())
+    return QueryTraits(
+        constants=frozenset(_constants(form, patterns, trees)),
+        computed_constants=frozenset(_computed_constants(calls)),
+        reads_forms=bool(operators & READING) or mixed or _tests_computed(calls, origins),
+        compares=bool(operators & COMPARING or functions & {"SUM", "AVG", "MIN", "MAX"} or _orders(patterns)),
+        computes=bool(operators & _ARITHMETIC or functions & {"SUM", "AVG"}),
+        averages="AVG" in functions,
+        inline=frozenset(cell for cell in _inline(patterns) if is_literal(cell)),
+        sizes=frozenset(_sizes(patterns, trees)),
+        plain_columns=_plain_columns(form, origins),
+    )
+
+
+def _orders(patterns: list[al.Pattern]) -> bool:
+    """Whether ORDER BY compares, or a FILTER takes the effective boolean value of a variable."""
+    conditions = (each.condition for each in patterns if isinstance(each, al.Filter | al.LeftJoin))
+    return any(isinstance(each, al.OrderBy) for each in patterns) or any(
+        isinstance(each, al.Var) for each in conditions
+    )
+
+
+def _constants(form: al.QueryForm, patterns: list[al.Pattern], trees: list[al.Expression]) -> Iterator[Term]:
+    parts = (part for tree in trees for part in every_expression(tree))
+    triples = [triple for pattern in patterns if isinstance(pattern, al.BGP) for triple in pattern.patterns]
+    if isinstance(form, al.Construct):
+        triples += form.template
+    for node in (*parts, *(triple.object for triple in triples), *_inline(patterns)):
+        if isinstance(node, str) and is_literal(node):
+            yield node
+
+
+def _inline(patterns: list[al.Pattern]) -> Iterator[Term]:
+    cells = (cell for each in patterns if isinstance(each, al.Values) for row in each.rows for cell in row)
+    return (cell for cell in cells if cell is not None)
+
+
+def _computed_constants(calls: list[al.Call]) -> Iterator[Term]:
+    for call in calls:
+        if call.operator in _ARITHMETIC:
+            yield from (part for part in every_expression(call) if isinstance(part, str) and is_literal(part))
+
+
+# Where the terms of a variable come from
+
+
+def _origins(patterns: list[al.Pattern]) -> dict[al.Var, set[str]]:
+    """For each variable whether it is bound to terms of the data or query, to computed ones, or to both."""
+    found: dict[al.Var, set[str]] = {}
+    for pattern in patterns:
+        for variable in _binds(pattern):
+            found.setdefault(variable, set()).add(_PLAIN)
+    assignments = [pair for pattern in patterns for pair in _assigns(pattern)]
+    changed = True
+    while changed:
+        changed = False
+        for variable, value in assignments:
+            before = found.setdefault(variable, set())
+            after = before | _origin(value, found)
+            changed |= after != before
+            found[variable] = after
+    return found
+
+
+def _binds(pattern: al.Pattern) -> tuple[al.Var, ...]:
+    match pattern:
+        case al.BGP() | al.Values():
+            return al.pattern_variables(pattern)
+        case al.Graph(name=al.Var() as name):
+            return (name,)
+        case _:
+            return ()
+
+
+def _assigns(pattern: al.Pattern) -> Iterator[tuple[al.Var, al.Expression | al.Aggregate]]:
+    match pattern:
+        case al.Extend(variable=variable, expression=value):
+            yield variable, value
+        case al.Group(keys=keys, aggregates=aggregates):
+            yield from ((variable, key) for variable, key in keys if variable != key)
+            yield from aggregates
+
+
+def _origin(value: al.Expression | al.Aggregate, known: dict[al.Var, set[str]]) -> set[str]:
+    match value:
+        case al.Aggregate(function="MIN" | "MAX" | "SAMPLE", argument=argument) if argument is not None:
+            return _origin(argument, known)
+        case al.Var():
+            return known.get(value, set())
+        case al.Call(operator="COALESCE", arguments=arguments):
+            return set[str]().union(*(_origin(each, known) for each in arguments))
+        case al.Call(operator="IF", arguments=(_, *branches)):
+            return set[str]().union(*(_origin(each, known) for each in branches))
+        case str():
+            return {_PLAIN}
+        case _:
+            return {_COMPUTED}
+
+
+def _tests_computed(calls: list[al.Call], origins: dict[al.Var, set[str]]) -> bool:
+    """Whether sameTerm looks at a computed term."""
+    tested = (each for call in calls if call.operator.upper() == "SAMETERM" for each in call.arguments)
+    return any(_COMPUTED in _origin(each, origins) for each in tested)
+
+
+def _plain_columns(form: al.QueryForm, origins: dict[al.Var, set[str]]) -> tuple[bool, ...]:
+    match form:
+        case al.Select(variables=names):
+            return tuple(_COMPUTED not in origins.get(al.Var(name), ()) for name in names)
+        case al.Construct(template=template):
+            nodes = [triple.object for triple in template]
+            computed = any(isinstance(node, al.Var) and _COMPUTED in origins.get(node, ()) for node in nodes)
+            return (True, True, not computed)
+        case al.Ask():
+            return (False,)
+
+
+# How large computed numbers are
+
+
+def _sizes(patterns: list[al.Pattern], trees: list[al.Expression]) -> Iterator[NumberSize]:
+    """Bounds of every number that the query computes."""
+    known = {variable: NumberSize() for pattern in patterns for variable in _binds(pattern)}
+    assignments = [pair for pattern in patterns for pair in _assigns(pattern)]
+    for _ in range(len(assignments) + 1):
+        for variable, value in assignments:
+            known[variable] = known.get(variable, NumberSize(0)) | _size(value, known)
+    yield NumberSize()
+    yield from (_size(tree, known) for tree in trees)
+    yield from (_size(value, known) for _, value in assignments)
+
+
+def _size(value: al.Expression | al.Aggregate, known: dict[al.Var, NumberSize]) -> NumberSize:
+    match value:
+        case al.Aggregate(argument=None) | al.Aggregate(function="COUNT"):
+            return NumberSize(0, _ROWS_BITS)
+        case al.Aggregate(function="SUM" | "AVG", argument=argument) if argument is not None:
+            inner = _size(argument, known)
+            return NumberSize(inner.factor, inner.more + _ROWS_BITS)
+        case al.Aggregate(argument=argument) if argument is not None:
+            return _size(argument, known)
+        case al.Var():
+            return known.get(value, NumberSize())
+        case al.Call(operator="*", arguments=(left, right)):
+            one, two = _size(left, known), _size(right, known)
+            return NumberSize(one.factor + two.factor, one.more + two.more)
+        case al.Call(operator="+" | "-", arguments=arguments):
+            widest = NumberSize(0)
+            for each in arguments:
+                widest |= _size(each, known)
+            return NumberSize(widest.factor, widest.more + 1)
+        case al.Call(arguments=arguments):
+            widest = NumberSize()
+            for each in arguments:
+                widest |= _size(each, known)
+            return widest
+        case _:
+            return NumberSize()
