@@ -1,13 +1,16 @@
 """What pyoxigraph takes otherwise than SPARQL 1.1 defines it: restated, so that the definition answers as defined."""
 
+import pyoxigraph as ox
 import pytest
 
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import Counting
 from streamgauge.query import parse_sparql
+from streamgauge.query.printer import sparql
 from streamgauge.semantics.content import Arrival, Contents
-from streamgauge.semantics.differing import refuse_form
 from streamgauge.semantics.evaluate import Snapshot
+from streamgauge.semantics.restated import restated
+from streamgauge.wire.canonical import parse_term
 from tests.notation import triples
 
 
@@ -15,6 +18,16 @@ def answer(text: str, content: str) -> list[tuple[str | None, ...]]:
     query = ContinuousQuery(parse_sparql(f"PREFIX : <urn:> {text}"), (StreamWindow("urn:s", Window(1, 1)),))
     held: Contents = ((Arrival("urn:s", 0, None, triples(content)),),)
     return sorted(Snapshot(query).rows(held), key=str)
+
+
+def by_pyoxigraph(text: str, content: str) -> list[tuple[str | None, ...]]:
+    """pyoxigraph's answer to the query as it is restated."""
+    store = ox.Store()
+    store.extend(ox.Quad(*map(parse_term, triple)) for triple in triples(content))
+    found = store.query(sparql(restated(parse_sparql(f"PREFIX : <urn:> {text}"))))
+    if isinstance(found, ox.QueryBoolean):
+        return [(f'"{str(bool(found)).lower()}"^^<http://www.w3.org/2001/XMLSchema#boolean>',)]
+    return sorted((tuple(map(str, row)) for row in found), key=str)
 
 
 ONE = '"1"^^<http://www.w3.org/2001/XMLSchema#integer>'
@@ -51,11 +64,11 @@ ONE = '"1"^^<http://www.w3.org/2001/XMLSchema#integer>'
 def test_as_sparql_defines_it(text: str, content: str, rows: list[tuple[str, ...]] | None) -> None:
     found = answer(text, content)
     assert found == rows if rows is not None else found[0][0].startswith('"true"')
+    assert by_pyoxigraph(text, content) == found
 
 
-def test_minus_inside_exists_is_refused() -> None:
-    form = parse_sparql("SELECT * { ?s ?p ?o FILTER NOT EXISTS { ?x ?y ?z MINUS { ?s ?p ?o } } }")
-    assert "MINUS inside EXISTS" in str(refuse_form(form))
+def test_terms_that_exists_puts_for_variables_are_not_shared_by_the_sides_of_minus() -> None:
+    assert answer("SELECT * { ?s ?p ?o FILTER NOT EXISTS { ?x ?y ?z MINUS { ?s ?p ?o } } }", "a p b") == []
 
 
 def test_a_blank_node_joins_over_a_bag() -> None:

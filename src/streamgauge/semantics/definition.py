@@ -12,7 +12,7 @@ from streamgauge.semantics.content import Contents, arrived_triples, content, tr
 from streamgauge.semantics.due import candidates
 from streamgauge.semantics.evaluate import Snapshot
 from streamgauge.semantics.order import Head, admit, arrivals
-from streamgauge.semantics.pyoxigraph_gaps import undefined
+from streamgauge.semantics.pyoxigraph_gaps import undefined, volatile
 from streamgauge.semantics.refusal import RefusedError, meaningless
 from streamgauge.semantics.stream import columns, streamed
 
@@ -37,7 +37,7 @@ def expected(
 
 def refuse(query: ContinuousQuery, semantics: Semantics) -> None:
     """Raise RefusedError for what has no meaning, and for an operator that the semantics' engine does not have."""
-    if reason := meaningless(query, semantics) or undefined(query.form):
+    if reason := meaningless(query, semantics) or undefined(query.form) or volatile(query.form):
         raise RefusedError(reason)
     r2s = operator(query, semantics)
     if r2s not in semantics.r2s_able:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from itertools import chain, count
+from typing import Final
 
 import pyoxigraph as ox
 
@@ -15,13 +16,16 @@ from streamgauge.query.printer import sparql
 from streamgauge.query.rebuild import variable_names
 from streamgauge.query.stamps import stamp, stamped, stamps_graph, time_fact, uses_timestamp
 from streamgauge.semantics.content import Contents, latest
-from streamgauge.semantics.pyoxigraph_gaps import ContentGaps, Forms, literals_of, shape_gap
+from streamgauge.semantics.pyoxigraph_gaps import ContentGaps, Forms, literals_of, shape_gap, volatile
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.semantics.restated import restated, without_blank_nodes
 from streamgauge.sparql.algebra import FALSE, TRUE, UndefinedError, answer
 from streamgauge.sparql.dataset import Dataset, IndexedGraph
 
 TRIPLE_COLUMNS = ("subject", "predicate", "object")
+
+
+_AS_STORED: Final[Forms] = {}
 
 
 class Snapshot:
@@ -42,7 +46,9 @@ class Snapshot:
         self._names = [each.name for each in query.windows]
         self._timed = uses_timestamp(query.form)
         self._exact = stamped(query.form)
-        self.gap = shape_gap(self._exact, self._graph_names(), counting is Counting.BAG)
+        self._volatile = volatile(self._exact) is not None
+        bag = counting is Counting.BAG
+        self.gap = None if self._volatile else shape_gap(self._exact, self._graph_names(), bag)
         """The part of the query for which pyoxigraph is never asked, ``None`` when it is the content that decides."""
         self._contents = ContentGaps(self._exact)
         self._static_literals = literals_of(query.static)
@@ -75,7 +81,7 @@ class Snapshot:
         RefusedError says which part of the query SPARQL does not define.
         """
         if self.gap is None:
-            forms = self._contents.forms(self._literals(contents))
+            forms = _AS_STORED if self._volatile else self._contents.forms(self._literals(contents))
             if forms is not None:
                 return self._by_pyoxigraph(self._store(contents), forms)
         return self._by_algebra(self._dataset(contents))
@@ -83,7 +89,8 @@ class Snapshot:
     def rows_of(self, store: ox.Store) -> tuple[Row, ...]:
         """The answer over a store that holds what the windows hold, as ``rows`` would put it there."""
         if self.gap is None:
-            forms = self._contents.forms({text for quad in store if (text := str(quad.object))[0] == '"'})
+            literals = {text for quad in store if (text := str(quad.object))[0] == '"'}
+            forms = _AS_STORED if self._volatile else self._contents.forms(literals)
             if forms is not None:
                 return self._by_pyoxigraph(store, forms)
         return self._by_algebra(_dataset_of(store))

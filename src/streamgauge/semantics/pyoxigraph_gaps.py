@@ -39,6 +39,19 @@ _TRUSTED: Final = _COMPARING | _READING | {"BOUND", "COALESCE", "ISIRI", "ISURI"
 _AGGREGATES: Final = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX"})
 
 
+VOLATILE: Final = frozenset({"RAND", "NOW", "UUID", "STRUUID"})
+"""Functions whose value is another one each time; only pyoxigraph has them."""
+
+
+def volatile(form: al.QueryForm) -> str | None:
+    """The sentence that names a function of a query that gives another value each time, ``None`` without one."""
+    for pattern in every_pattern(form.pattern):
+        for part in (part for tree in expressions(pattern) for part in every_expression(tree)):
+            if isinstance(part, al.Call) and part.operator.upper() in VOLATILE:
+                return f"{part.operator}() gives another value each time, so no answer can be compared: bind a constant"
+    return None
+
+
 def shape_gap(form: al.QueryForm, graphs: Collection[Term], occurrences: bool = False) -> str | None:
     """The part of a query for which pyoxigraph is not asked, whatever the content; ``None`` when there is none.
 

@@ -14,12 +14,14 @@ from streamgauge.model import algebra as al
 from streamgauge.model.terms import XSD, Row, Term, Triple, is_blank, is_iri
 from streamgauge.query.rebuild import written_variables
 from streamgauge.sparql.bgp import Block
-from streamgauge.sparql.comparison import order_key
+from streamgauge.sparql.blank_nodes import BlankNodeCalls, BlankNodes, labels, makes_blank_nodes
+from streamgauge.sparql.comparison import value_key
 from streamgauge.sparql.dataset import Dataset, IndexedGraph
 from streamgauge.sparql.expression import Solution as Bindings
 from streamgauge.sparql.expression import compiled, condition
 from streamgauge.sparql.grouping import Valuation, grouped
 from streamgauge.sparql.joins import Extensions, Partners, joined, left_joined, merges, subtracted
+from streamgauge.sparql.values import read
 
 Solution: TypeAlias = dict[str, Term]
 Fixed: TypeAlias = Mapping[str, Term]
@@ -38,26 +40,22 @@ def answer(form: al.QueryForm, dataset: Dataset) -> tuple[Row, ...]:
 
     UndefinedError says which part of the query has no defined answer.
     """
-    found = solutions(form.pattern, dataset)
+    blank_nodes = BlankNodes(dataset)
+    found = _Evaluation(dataset, dataset.default, _NOTHING, blank_nodes).solutions(form.pattern)
     match form:
         case al.Select(variables=names):
             return tuple(tuple(map(solution.get, names)) for solution in found)
         case al.Ask():
             return ((TRUE if next(found, None) is not None else FALSE,),)
         case al.Construct(template=template):
-            return tuple(dict.fromkeys(_constructed(template, found, dataset)))
-
-
-def solutions(pattern: al.Pattern, dataset: Dataset) -> Iterator[Solution]:
-    """The solutions of a pattern over the default graph, as a bag, in an order that the pattern and data determine."""
-    return _Evaluation(dataset, dataset.default, _NOTHING).solutions(pattern)
+            return tuple(dict.fromkeys(_constructed(template, found, blank_nodes)))
 
 
 class _Evaluation:
     """One active graph, and the terms that EXISTS has put for variables."""
 
-    def __init__(self, dataset: Dataset, graph: IndexedGraph, fixed: Fixed) -> None:
-        self._dataset, self._graph, self._fixed = dataset, graph, fixed
+    def __init__(self, dataset: Dataset, graph: IndexedGraph, fixed: Fixed, blank_nodes: BlankNodes) -> None:
+        self._dataset, self._graph, self._fixed, self._blank_nodes = dataset, graph, fixed, blank_nodes
         self._tested: dict[tuple[int, tuple[Term | None, ...]], bool] = {}
         self._mentioned: dict[int, tuple[str, ...]] = {}
 
@@ -102,11 +100,14 @@ class _Evaluation:
             case al.Slice(offset=offset, limit=limit):
                 return islice(found, offset, None if limit is None else offset + limit)
 
+    def _evaluation(self, graph: IndexedGraph, fixed: Fixed) -> "_Evaluation":
+        return _Evaluation(self._dataset, graph, fixed, self._blank_nodes)
+
     def _projected(self, pattern: al.Project) -> Iterator[Solution]:
         """Project; a variable that it does not show is another one than that of the same name outside (18.2.1)."""
         names = [variable.name for variable in pattern.variables]
         seen = {name: self._fixed[name] for name in names if name in self._fixed}
-        inside = self if len(seen) == len(self._fixed) else _Evaluation(self._dataset, self._graph, seen)
+        inside = self if len(seen) == len(self._fixed) else self._evaluation(self._graph, seen)
         found = inside.solutions(pattern.pattern)
         return ({name: row[name] for name in names if name in row} for row in found)
 
@@ -134,7 +135,7 @@ class _Evaluation:
         found = self._tested.get(key)
         if found is None:
             fixed = {name: term for name in names if (term := solution.get(name)) is not None}
-            inside = _Evaluation(self._dataset, self._graph, fixed)
+            inside = self._evaluation(self._graph, fixed)
             found = self._tested[key] = next(inside.solutions(test.pattern), None) is not None
         return found
 
@@ -172,10 +173,23 @@ class _Evaluation:
     def _extended(self, inner: al.Pattern, variable: al.Var, value: al.Expression) -> Iterator[Solution]:
         name = variable.name
         self._refuse(name)
+        if makes_blank_nodes(value):
+            yield from self._labelled(inner, name, value)
+            return
         compute = self._valuation(value)
         for solution in self.solutions(inner):
             term = compute(solution)
             yield solution if term is None else {**solution, name: term}
+
+    def _labelled(self, inner: al.Pattern, name: str, value: al.Expression) -> Iterator[Solution]:
+        """Extend by an expression with BNODE; the solution remembers the nodes of its labels."""
+        calls = BlankNodeCalls(value, self._blank_nodes)
+        compute, fixed, exists = compiled(calls.expression), self._fixed, self._exists
+        for solution in self.solutions(inner):
+            seen = {**fixed, **solution}
+            made = calls.bound(solution, seen, exists)
+            term = compute({**seen, **made}, exists)
+            yield {**solution, **labels(made), **({} if term is None else {name: term})}
 
     def _grouped(self, group: al.Group, inner: al.Pattern) -> Iterator[Solution]:
         """Group; a key for which EXISTS puts a term is a constant, which no solution binds."""
@@ -217,25 +231,30 @@ class _Evaluation:
                 yield {**solution, variable: graph}
 
     def _over(self, graph: Term) -> "_Evaluation":
-        return _Evaluation(self._dataset, self._dataset.named[graph], self._fixed)
+        return self._evaluation(self._dataset.named[graph], self._fixed)
 
     def _ordered(self, found: Iterable[Solution], keys: tuple[tuple[al.Expression, bool], ...]) -> Iterator[Solution]:
         """The solutions by their keys, the last key first; what they do not order keeps its order."""
         rows = list(found)
         for key, descending in reversed(keys):
             value = self._valuation(key)
-            rows.sort(key=lambda row, value=value: order_key(value(row)), reverse=descending)  # type: ignore[misc]
+            rows.sort(key=lambda row, value=value: _order_key(value(row)), reverse=descending)  # type: ignore[misc]
         return iter(rows)
 
 
+def _order_key(term: Term | None) -> tuple[object, ...]:
+    """A key that is equal for equal values, so that the next key of ORDER BY decides between them."""
+    return (0,) if term is None else value_key(read(term))
+
+
 def _constructed(
-    template: tuple[al.TriplePattern, ...], found: Iterable[Solution], dataset: Dataset
+    template: tuple[al.TriplePattern, ...], found: Iterable[Solution], blank_nodes: BlankNodes
 ) -> Iterator[Triple]:
     """The template's triples for each solution (16.2): blank nodes are new ones, what is no triple is left out."""
-    blank = [each for each in {node for triple in template for node in al.triple_variables(triple)} if _is_blank(each)]
-    prefix = _free_prefix(dataset) if blank else ""
-    for number, solution in enumerate(found):
-        bound = {**solution, **{each.name: f"_:{prefix}{number}x{each.name[2:]}" for each in blank}}
+    nodes = dict.fromkeys(node for triple in template for node in al.triple_variables(triple))
+    blank = [node for node in nodes if _is_blank(node)]
+    for solution in found:
+        bound = {**solution, **{each.name: blank_nodes.new() for each in blank}}
         for triple in template:
             subject, predicate, item = (_instance(node, bound) for node in _template_nodes(triple))
             if subject is None or predicate is None or item is None:
@@ -255,13 +274,3 @@ def _template_nodes(triple: al.TriplePattern) -> tuple[al.Node, al.Node, al.Node
 
 def _instance(node: al.Node, bound: Solution) -> Term | None:
     return bound.get(node.name) if isinstance(node, al.Var) else node
-
-
-def _free_prefix(dataset: Dataset) -> str:
-    """The beginning of a blank node's label with which none of the dataset begins."""
-    graphs = (dataset.default, *dataset.named.values())
-    taken = {node for graph in graphs for node in graph.nodes if is_blank(node)}
-    prefix = "made"
-    while any(node.startswith(f"_:{prefix}") for node in taken):
-        prefix += "x"
-    return prefix

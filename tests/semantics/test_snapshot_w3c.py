@@ -1,0 +1,83 @@
+"""The definition on the W3C's SPARQL 1.1 evaluation tests: every answer is theirs, and what is refused is listed."""
+
+from pathlib import Path
+
+from streamgauge.model.algebra import Select
+from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
+from streamgauge.model.terms import Row, is_literal
+from streamgauge.query import parse_sparql
+from streamgauge.semantics.content import Arrival
+from streamgauge.semantics.evaluate import TRIPLE_COLUMNS, Snapshot
+from streamgauge.semantics.pyoxigraph_gaps import undefined, volatile
+from streamgauge.sparql.algebra import UndefinedError, answer
+from streamgauge.sparql.dataset import Dataset, IndexedGraph
+from streamgauge.sparql.expression import UnsupportedFunctionError
+from streamgauge.wire.canonical import Canonical, parse_term
+from tests.sparql.suite import Case, Result, cases, difference
+from tests.sparql.test_suite import FROM_IS_REFUSED
+
+ANY = Window(1, 1)
+CANONICAL = Canonical()
+REFUSED = {
+    "functions/now01",
+    "functions/rand01",
+    "functions/struuid01",
+    "functions/uuid01",
+    "functions/uuid02",
+}
+"""Functions that give another value each time: no recorded answer can be compared."""
+
+
+def snapshot_of(case: Case) -> tuple[Snapshot, tuple[tuple[Arrival, ...], ...]]:
+    """The definition's evaluator for a test, and the test's data as contents of windows."""
+    windows = [StreamWindow("urn:s", ANY), *(StreamWindow("urn:s", ANY, name[1:-1]) for name in case.graphs)]
+    contents = [(Arrival("urn:s", 0, None, triples),) for triples in (case.data, *case.graphs.values())]
+    return Snapshot(ContinuousQuery(parse_sparql(case.query), tuple(windows))), tuple(contents)
+
+
+def result(case: Case, variables: tuple[str, ...], rows: tuple[Row, ...]) -> Result:
+    form = parse_sparql(case.query)
+    kind = "solutions" if isinstance(form, Select) else "triples" if variables == TRIPLE_COLUMNS else "boolean"
+    return Result(kind, variables, tuple(tuple(map(_canonical, row)) for row in rows), case.expected.ordered)
+
+
+def _canonical(term: str | None) -> str | None:
+    """Literals as the suite writes the results that it expects."""
+    return CANONICAL.term(parse_term(term)) if term is not None and is_literal(term) else term
+
+
+def suite(root: Path) -> list[Case]:
+    return [case for case in cases(root / "w3c-sparql11") if case.name not in FROM_IS_REFUSED]
+
+
+def test_every_answer_of_the_definition_is_the_suites(shared_data: Path):
+    wrong = {}
+    for case in suite(shared_data):
+        snapshot, contents = snapshot_of(case)
+        told = difference(case.expected, result(case, snapshot.variables, snapshot.rows(contents)))
+        if told:
+            wrong[case.name] = told
+    assert wrong == {}
+
+
+def test_every_answer_of_the_algebra_is_the_suites(shared_data: Path):
+    wrong, refused = {}, set()
+    for case in suite(shared_data):
+        dataset = Dataset(
+            IndexedGraph(case.data), {name: IndexedGraph(triples) for name, triples in case.graphs.items()}
+        )
+        try:
+            rows = answer(parse_sparql(case.query), dataset)
+        except (UndefinedError, UnsupportedFunctionError):
+            refused.add(case.name)
+            continue
+        told = difference(case.expected, result(case, snapshot_of(case)[0].variables, rows))
+        if told:
+            wrong[case.name] = told
+    assert wrong == {}
+    assert refused == REFUSED
+
+
+def test_a_verdict_is_refused_for_values_that_differ_each_time_only(shared_data: Path):
+    forms = {case.name: parse_sparql(case.query) for case in suite(shared_data)}
+    assert {name for name, form in forms.items() if undefined(form) or volatile(form)} == REFUSED
