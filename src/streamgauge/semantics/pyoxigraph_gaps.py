@@ -99,6 +99,8 @@ def _expression_gap(tree: al.Expression, pattern: al.Pattern, occurrences: bool)
         match part:
             case al.Call(operator=operator) if operator.upper() not in _TRUSTED:
                 return operator
+            case al.Call(operator="<" | ">" | "<=" | ">=", arguments=arguments) if any(map(_is_choice, arguments)):
+                return "an order of values that IF or COALESCE chooses"
             case al.Exists(pattern=inner) if occurrences or not _is_plain_block(inner):
                 return "EXISTS with more than triple patterns"
             case al.Exists() if not isinstance(pattern, al.Filter):
@@ -106,6 +108,11 @@ def _expression_gap(tree: al.Expression, pattern: al.Pattern, occurrences: bool)
             case al.Var() if part not in visible:
                 return "an expression over a variable that its group does not bind"
     return None
+
+
+def _is_choice(tree: al.Expression) -> bool:
+    """A value that may be a resource, and is no variable: ``restated`` cannot test it."""
+    return isinstance(tree, al.Call) and tree.operator.upper() in ("IF", "COALESCE")
 
 
 def _is_plain_block(pattern: al.Pattern) -> bool:

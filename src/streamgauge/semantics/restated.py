@@ -2,7 +2,8 @@
 
 Alternative paths are unions (18.4; it gives each pair of ends once), COUNT leaves out errors (18.5.1.2; its result is
 an error), REDUCED changes nothing. Variables of EXISTS that its solutions do not have get names of their own (18.6:
-only a solution's variables are substituted; it takes those that are bound outside of the group too).
+only a solution's variables are substituted; it takes those that are bound outside of the group too). ``<`` and ``<=``
+of two variables are an error where these are no literals (17.3; it finds a resource equal to itself).
 """
 
 from collections.abc import Iterator
@@ -60,7 +61,12 @@ def _counting_values(group: al.Group, fresh: Iterator[al.Var]) -> al.Group:
 def _expression(tree: al.Expression, fresh: Iterator[al.Var], scope: Scope) -> al.Expression:
     """``scope`` are the variables of the solutions for which the expression is evaluated."""
     inside = partial(_exists, fresh=fresh, scope=scope)
-    return expression_parts(tree, inside, partial(_expression, fresh=fresh, scope=scope))
+    result = expression_parts(tree, inside, partial(_expression, fresh=fresh, scope=scope))
+    match result:
+        case al.Call(operator="<" | ">" | "<=" | ">=", arguments=(al.Var() as left, al.Var())):
+            return al.Call("IF", (al.Call("isLITERAL", (left,)), result, next(fresh)))
+        case _:
+            return result
 
 
 def _exists(pattern: al.Pattern, fresh: Iterator[al.Var], scope: Scope) -> al.Pattern:
