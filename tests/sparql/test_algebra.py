@@ -26,7 +26,6 @@ def rows(text: str, content: str = "", **named: str) -> list[Row]:
     return sorted(answer(form, Dataset(IndexedGraph(triples(content)), graphs)), key=str)
 
 
-THREE = ["3"]
 CASES: list[tuple[str, str, list[str]]] = [
     # basic graph patterns
     ("SELECT ?x ?z { ?x :p ?y . ?y :p ?z }", "a p b. b p c. b p d", ["a c", "a d"]),
@@ -84,7 +83,7 @@ CASES: list[tuple[str, str, list[str]]] = [
     ("SELECT (COUNT(DISTINCT *) AS ?n) { { ?x :p ?y } UNION { ?x :p ?y } }", "a p b. a p c", ["2"]),
     ("SELECT (COUNT(*) AS ?n) { ?x :p ?y } GROUP BY (?y + 1)", "a p b. a p 1. c p 1", ["1", "2"]),
     ("SELECT ?x { ?x :p ?y } GROUP BY ?x HAVING(SUM(?y) > 2)", "a p 1. a p 2. b p 1", ["a"]),
-    ("SELECT (SUM(?n) AS ?m) { { SELECT ?x (COUNT(*) AS ?n) { ?x :p ?y } GROUP BY ?x } }", "a p b. a p c. d p e", THREE),
+    ("SELECT (SUM(?n) AS ?m) { { SELECT (COUNT(*) AS ?n) { ?x :p ?y } GROUP BY ?x } }", "a p b. a p c. d p e", ["3"]),
     # modifiers
     ("SELECT DISTINCT ?x { ?x :p ?y }", "a p b. a p c", ["a"]),
     ("SELECT REDUCED ?x { ?x :p ?y }", "a p b. a p c", ["a", "a"]),
@@ -128,7 +127,7 @@ def test_named_graphs(text: str, expected: list[str]):
 def test_ask_and_construct():
     assert rows("ASK { ?x :p :b }", "a p b") == [(TRUE,)]
     assert rows("ASK { ?x :p :c }", "a p b") == [(FALSE,)]
-    made = rows("CONSTRUCT { ?y :q ?x . _:b :r ?x . ?y :s ?z . :c :t _:b } { ?x :p ?y }", 'a p b. a p "v"')
+    made = rows("CONSTRUCT { ?y :q ?x . _:b :r ?x . ?y :s ?z . :c :t _:b } { ?x :p ?y }", "a p b. a p 7")
     assert sorted(str(row[1]) for row in made) == ["<urn:q>", "<urn:r>", "<urn:r>", "<urn:t>", "<urn:t>"]
     blanks = {row[0] for row in made if row[1] == "<urn:r>"}
     assert len(blanks) == 2
