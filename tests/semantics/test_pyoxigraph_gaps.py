@@ -1,5 +1,6 @@
 """Which contents pyoxigraph is asked about, what is answered over the others, and that both agree where it is asked."""
 
+import pyoxigraph as ox
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,6 +15,7 @@ from streamgauge.semantics.content import Arrival, Contents
 from streamgauge.semantics.evaluate import Snapshot
 from streamgauge.semantics.pyoxigraph_gaps import undefined, volatile
 from streamgauge.semantics.refusal import RefusedError
+from streamgauge.wire.canonical import parse_term
 from tests.semantics.literals import COMMON, LITERALS, replaced, replacements
 from tests.sparql import draw, wide
 from tests.sparql.suite import Result, difference
@@ -177,6 +179,21 @@ def test_exists_that_computes_a_bound_variable_is_refused():
     form = parse_sparql("SELECT * { ?s ?p ?o FILTER EXISTS { ?s ?q ?x BIND(1 AS ?o) } }")
     with pytest.raises(RefusedError, match=r"computes \?o"):
         snapshot(form).rows(contents(held("1")))
+
+
+def test_a_function_that_nobody_has_is_refused():
+    form = parse_sparql("SELECT (<urn:unheard>(?o) AS ?x) { ?s ?p ?o }")
+    with pytest.raises(RefusedError, match="unheard"):
+        snapshot(form).rows(contents(held("1")))
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"), [("SELECT ?v { ?s <urn:p> ?v }", 2), ("SELECT ?v { ?s ?p ?v FILTER(?v > 5) }", 1)]
+)
+def test_a_store_is_answered_as_a_content(text: str, rows: int):
+    store = ox.Store()
+    store.extend(ox.Quad(*map(parse_term, triple)) for triple in held("9223372036854775808 1"))
+    assert len(snapshot(parse_sparql(text)).rows_of(store)) == rows
 
 
 def test_a_form_that_two_contents_write_differently_is_put_back_in_each():

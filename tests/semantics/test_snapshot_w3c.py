@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from streamgauge.model.algebra import Select
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.terms import Row, is_literal
@@ -46,13 +48,14 @@ def _canonical(term: str | None) -> str | None:
     return CANONICAL.term(parse_term(term)) if term is not None and is_literal(term) else term
 
 
-def suite(root: Path) -> list[Case]:
-    return [case for case in cases(root / "w3c-sparql11") if case.name not in FROM_IS_REFUSED]
+@pytest.fixture(scope="module")
+def suite(shared_data: Path) -> list[Case]:
+    return [case for case in cases(shared_data / "w3c-sparql11") if case.name not in FROM_IS_REFUSED]
 
 
-def test_every_answer_of_the_definition_is_the_suites(shared_data: Path):
+def test_every_answer_of_the_definition_is_the_suites(suite: list[Case]):
     wrong = {}
-    for case in suite(shared_data):
+    for case in suite:
         snapshot, contents = snapshot_of(case)
         told = difference(case.expected, result(case, snapshot.variables, snapshot.rows(contents)))
         if told:
@@ -60,9 +63,9 @@ def test_every_answer_of_the_definition_is_the_suites(shared_data: Path):
     assert wrong == {}
 
 
-def test_every_answer_of_the_algebra_is_the_suites(shared_data: Path):
+def test_every_answer_of_the_algebra_is_the_suites(suite: list[Case]):
     wrong, refused = {}, set()
-    for case in suite(shared_data):
+    for case in suite:
         dataset = Dataset(
             IndexedGraph(case.data), {name: IndexedGraph(triples) for name, triples in case.graphs.items()}
         )
@@ -78,6 +81,6 @@ def test_every_answer_of_the_algebra_is_the_suites(shared_data: Path):
     assert refused == REFUSED
 
 
-def test_a_verdict_is_refused_for_values_that_differ_each_time_only(shared_data: Path):
-    forms = {case.name: parse_sparql(case.query) for case in suite(shared_data)}
+def test_a_verdict_is_refused_for_values_that_differ_each_time_only(suite: list[Case]):
+    forms = {case.name: parse_sparql(case.query) for case in suite}
     assert {name for name, form in forms.items() if undefined(form) or volatile(form)} == REFUSED

@@ -1,6 +1,6 @@
 """SPARQL over what the windows hold, answered by pyoxigraph or by the algebra itself."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import replace
 from functools import reduce
 from itertools import chain, count
@@ -21,6 +21,7 @@ from streamgauge.semantics.refusal import RefusedError
 from streamgauge.semantics.restated import restated, without_blank_nodes
 from streamgauge.sparql.algebra import FALSE, TRUE, UndefinedError, answer
 from streamgauge.sparql.dataset import Dataset, IndexedGraph
+from streamgauge.sparql.expression import UnsupportedFunctionError
 
 TRIPLE_COLUMNS = ("subject", "predicate", "object")
 
@@ -87,24 +88,21 @@ class Snapshot:
         return self._by_algebra(self._dataset(contents))
 
     def rows_of(self, store: ox.Store) -> tuple[Row, ...]:
-        """The answer over a store that holds what the windows hold, as ``rows`` would put it there."""
+        """The answer over a store that holds what the windows hold, as ``rows`` would put it there.
+
+        A store has lost the lexical forms already, so its literals are looked at only where their values matter.
+        """
         if self.gap is None:
-            literals = {text for quad in store if (text := str(quad.object))[0] == '"'}
+            quads = store if self._contents.compares else ()
+            literals = {text for quad in quads if (text := str(quad.object))[0] == '"'}
             forms = _AS_STORED if self._volatile else self._contents.forms(literals)
             if forms is not None:
                 return self._by_pyoxigraph(store, forms)
         return self._by_algebra(_dataset_of(store))
 
-    def _literals(self, contents: Contents) -> set[Term]:
-        return self._static_literals.union(
-            [
-                triple[2]
-                for inside in contents
-                for arrival in inside
-                for triple in arrival.triples
-                if triple[2][0] == '"'
-            ]
-        )
+    def _literals(self, contents: Contents) -> Set[Term]:
+        found = {item for inside in contents for arrival in inside for _, _, item in arrival.triples if item[0] == '"'}
+        return found | self._static_literals if self._static_literals else found
 
     def _by_pyoxigraph(self, store: ox.Store, forms: Forms) -> tuple[Row, ...]:
         if self._matches_text is not None and not bool(store.query(self._matches_text)):
@@ -126,7 +124,7 @@ class Snapshot:
             if self._matches is not None and answer(self._matches, dataset) == ((FALSE,),):
                 return self._over_nothing()
             return answer(self._exact, dataset)
-        except UndefinedError as error:
+        except (UndefinedError, UnsupportedFunctionError) as error:
             raise RefusedError(str(error)) from error
 
     def _over_nothing(self) -> tuple[Row, ...]:

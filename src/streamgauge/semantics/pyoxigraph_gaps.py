@@ -201,6 +201,11 @@ class ContentGaps:
         """Which columns of the answer hold terms of the content or the query as they are, not computed ones."""
         return self._traits.plain_columns
 
+    @property
+    def compares(self) -> bool:
+        """Whether the answer depends on values."""
+        return self._traits.compares
+
     def forms(self, literals: Set[Term]) -> Forms | None:
         """What to put back in pyoxigraph's answer over a content with these literals; ``None``: do not ask it."""
         if len(self._seen.all) > LIMIT:
