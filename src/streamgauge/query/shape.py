@@ -4,7 +4,9 @@ Every IRI, string and number goes to rdflib as a place in our own table and come
 IRIs, escapes, lexical forms and the inverse members of ``!(...)``, which rdflib loses, stay ours.
 """
 
+import os
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +26,32 @@ _NAME: Final = "term:"
 _INVERSE: Final = "inverse:"
 _CALLS: Final = 10_000
 _RDF_TYPE_WORD: Final = "a"
+
+
+class _ParserLock:
+    """Lets one thread at a time into rdflib's parser, which all threads of a process share.
+
+    Pyparsing learns at each parse action's first call how many arguments it takes, simplifies its grammar at the first
+    parse, and the limit of recursion is the whole process's: two first parses at once leave a parser behind that
+    refuses right queries until the process ends. A forked child has a lock of its own: nobody would release the copy.
+    """
+
+    def __init__(self) -> None:
+        self.renew()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self.renew)
+
+    def renew(self) -> None:
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+_PARSER: Final = _ParserLock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +87,7 @@ def shape(text: str, found: Sequence[Token], prologue: Prologue) -> Shape:
     written = list(_rewrite(found[prologue.end :], prologue, table))
     plain = "".join(gap + piece for gap, piece, _ in written)
     try:
-        with _deep():
+        with _PARSER, _deep():
             return Shape(parseQuery(plain)[1], tuple(table), prologue)
     except (ParseBaseException, RecursionError) as error:
         where = _origin(written, getattr(error, "loc", 0))
