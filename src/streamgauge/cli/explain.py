@@ -13,6 +13,7 @@ from streamgauge.bench.diagnosis.diagnose import Explained, explained
 from streamgauge.bench.diagnosis.worked import worked
 from streamgauge.bench.judging.arrivals import by_arrival
 from streamgauge.bench.judging.judge import Means, judge_run
+from streamgauge.cli.defined import tell_notes
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.spark import spark
 from streamgauge.model.run import Run
@@ -36,6 +37,7 @@ def explain(
 ) -> None:
     """Find the nearest semantics, or named fault, under which the recorded answers come out exactly."""
     recorded = read_run(run, parse)
+    tell_notes(recorded.header.query)
     console = Console(stderr=as_json)
     found = _explained(recorded, stream_path(run), console)
     diagnosis, window = found.diagnosis, worked(found)

@@ -9,8 +9,8 @@ from rich.console import Console
 
 from streamgauge.bench.experiments.plan import read_text
 from streamgauge.bench.importing import Request, Times, import_runs
+from streamgauge.cli.defined import checked_duration, milliseconds, values
 from streamgauge.semantics.profiles import profile
-from streamgauge.workloads.parameters import duration
 
 
 def register(app: typer.Typer) -> None:
@@ -21,15 +21,6 @@ def register(app: typer.Typer) -> None:
 def _times(value: str | None) -> str | None:
     if value is not None and value not in list(Times):
         raise typer.BadParameter(f"{value!r}: choose from {', '.join(Times)}")
-    return value
-
-
-def _duration(value: str | None) -> str | None:
-    if value is not None:
-        try:
-            duration(value)
-        except ValueError as error:
-            raise typer.BadParameter(str(error)) from error
     return value
 
 
@@ -49,7 +40,7 @@ def import_(
         str | None, typer.Option(callback=_times, help="What the times are: count, received, instant.")
     ] = None,
     advance_to: Annotated[
-        str | None, typer.Option(callback=_duration, help="How far the stream's time came: 30s.")
+        str | None, typer.Option(callback=checked_duration, help="How far the stream's time came: 30s.")
     ] = None,
     test: Annotated[str | None, typer.Option(help="Only this test of a folder.")] = None,
     define: Annotated[list[str] | None, typer.Option("--define", "-D", help="A query parameter: -D TEMP=50.")] = None,
@@ -63,10 +54,10 @@ def import_(
         engine=engine,
         samples=samples,
         static=static,
-        advance_to=None if advance_to is None else duration(advance_to),
+        advance_to=milliseconds(advance_to),
         times=None if times is None else Times(times),
         test=test,
-        values=dict(pair.partition("=")[::2] for pair in define or ()),
+        values=values(define),
     )
     console = Console(stderr=True)
     written = []

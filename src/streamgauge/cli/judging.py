@@ -17,6 +17,7 @@ from streamgauge.bench.experiments.running import stream_facts
 from streamgauge.bench.judging.expecting import expected_reports
 from streamgauge.bench.judging.judge import Means, judge_run, with_query
 from streamgauge.bench.rules import Settings, judge_as, names
+from streamgauge.cli.defined import milliseconds, tell_notes, values
 from streamgauge.cli.exits import exit_code
 from streamgauge.cli.spark import spark
 from streamgauge.model.report import ExpectedReport
@@ -30,7 +31,6 @@ from streamgauge.wire.formats import read_stream
 from streamgauge.wire.run import RunError, read_run, stream_path
 from streamgauge.wire.stream import elements, write
 from streamgauge.wire.verdict import read_verdict, write_verdict
-from streamgauge.workloads.parameters import duration
 
 EVALUATORS = ("definition", "spark")
 
@@ -47,21 +47,10 @@ def _evaluator(value: str | None) -> Evaluator | None:
     return cast("Evaluator | None", value)
 
 
-def _ms(value: str | None) -> int | None:
-    try:
-        return None if value is None else duration(value)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
-
-
 def _rules(value: str | None) -> str | None:
     if value is not None and value not in names():
         raise typer.BadParameter(f"{value!r}: choose from {', '.join(names())}")
     return value
-
-
-def _defined(define: list[str] | None) -> dict[str, str]:
-    return dict(pair.partition("=")[::2] for pair in define or ())
 
 
 def check(
@@ -82,11 +71,12 @@ def check(
     """Judge a recorded run again and keep the verdict in its folder."""
     recorded = read_run(run, parse)
     if query is not None:
-        recorded = with_query(recorded, read_text(query), _defined(define))
+        recorded = with_query(recorded, read_text(query), values(define))
     elif define:
         raise typer.BadParameter("-D gives values to the parameters of --query FILE: name the file")
     if semantics is not None:
         recorded = replace(recorded, header=replace(recorded.header, semantics=profile(semantics)))
+    tell_notes(recorded.header.query)
     console = Console(stderr=as_json)
     with console.status("judging") as status:
 
@@ -95,7 +85,7 @@ def check(
                 f"judging: {tried} of {of} {'steps done' if rules or gracious else 'candidates for t0 tried'}"
             )
 
-        means = Means(lambda: spark(master), cast("Evaluator | None", evaluator), _ms(max_delay), tell, gracious)
+        means = Means(lambda: spark(master), cast("Evaluator | None", evaluator), milliseconds(max_delay), tell, gracious)
         verdict = _judged(recorded, stream_path(run), rules, means)
     own = semantics is None and query is None and rules is None
     if own:
@@ -149,7 +139,8 @@ def expect(
     master: Annotated[str | None, typer.Option(help="Spark master, local[*] unless given.")] = None,
 ) -> None:
     """Expected answers and sizes of a stream and a query, without a run."""
-    asked = beside(parse(fill(read_text(query), _defined(define))), static)
+    asked = beside(parse(fill(read_text(query), values(define))), static)
+    tell_notes(asked)
     wanted = profile(semantics)
     console = Console(stderr=True)
     with TemporaryDirectory() as scratch, console.status("computing the expected answers"):
@@ -157,7 +148,7 @@ def expect(
         facts = stream_facts(table)
         refuse_window(asked, facts.triples, facts.span, memory_limit_mb)
         means = Means(lambda: spark(master), cast("Evaluator | None", evaluator))
-        found = expected_reports(asked, wanted, table, means, windows=windows, advance_to=_ms(advance_to), t0=_ms(t0))
+        found = expected_reports(asked, wanted, table, means, windows=windows, advance_to=milliseconds(advance_to), t0=milliseconds(t0))
     if as_json or rows:
         typer.echo(json.dumps([_json(report, rows) for report in found], indent=2))
     else:

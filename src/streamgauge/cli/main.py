@@ -20,7 +20,7 @@ from streamgauge.cli.exits import Exit
 from streamgauge.cli.spark import SparkUnavailableError
 from streamgauge.compute.reasoning import OntologyError
 from streamgauge.engines import EngineError
-from streamgauge.query import QueryError
+from streamgauge.query import QueryError, TemplateError
 from streamgauge.semantics.profiles import UnknownProfileError
 from streamgauge.semantics.refusal import OutOfOrderError, RefusedError, StreamNameError
 from streamgauge.services.broker.calls import BrokerError
@@ -43,6 +43,7 @@ from streamgauge.workloads.parameters import ParameterError
 BAD_INPUT = (
     ExperimentError,
     QueryError,
+    TemplateError,
     RunError,
     StreamError,
     ParameterError,

@@ -12,10 +12,11 @@ from rich.console import Console
 
 from streamgauge.bench.experiments.plan import read_text
 from streamgauge.cli.answers import Shown, encoder
+from streamgauge.cli.defined import checked_duration, tell_notes, values
 from streamgauge.cli.exits import Exit
 from streamgauge.model.answer import Answer
 from streamgauge.query import QueryError, fill
-from streamgauge.query.prologue import read_prologue
+from streamgauge.query.prologue import DEFAULT_BASE, read_prologue
 from streamgauge.query.tokens import tokens
 from streamgauge.sources import Delivery, Sink, open_sink
 from streamgauge.watching import Options, Watch, WatchError, watch
@@ -37,15 +38,6 @@ def _form(value: str | None) -> str | None:
     return value
 
 
-def _ms(value: str | None) -> str | None:
-    if value is not None:
-        try:
-            duration(value)
-        except ValueError as error:
-            raise typer.BadParameter(f"{value!r}: {error}") from error
-    return value
-
-
 def query(
     file: Annotated[str, typer.Argument(metavar="QUERY", help="The query's file; - for standard input.")],
     stream: Annotated[list[str], typer.Option(help="A file, URL or - (standard input), or IRI=SOURCE.")],
@@ -56,10 +48,10 @@ def query(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
     to: Annotated[str | None, typer.Option(help="A file or URL to send the answers to.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many answers.")] = None,
-    lateness: Annotated[str | None, typer.Option(callback=_ms, help="How late elements may come: 2s.")] = None,
+    lateness: Annotated[str | None, typer.Option(callback=checked_duration, help="How late elements may come: 2s.")] = None,
     t0: Annotated[int | None, typer.Option(help="Start of the first window, ms.")] = None,
     advance_to: Annotated[
-        str | None, typer.Option(callback=_ms, help="Where time ends after the streams: 30s.")
+        str | None, typer.Option(callback=checked_duration, help="Where time ends after the streams: 30s.")
     ] = None,
     wall: Annotated[bool, typer.Option("--wall", help="Time passes by the wall clock although nothing comes.")] = False,
     define: Annotated[list[str] | None, typer.Option("--set", "--define", "-D", help="A query parameter.")] = None,
@@ -71,6 +63,7 @@ def query(
     options["end"] = duration(advance_to) if advance_to else "windows"
     chosen = form or ("jsonl" if as_json or to or not sys.stdout.isatty() else "table")
     with watch(text, *stream, **options) as answers, _teller(answers, text, chosen, to) as tell:
+        tell_notes(answers.asked[0].query)
         raise typer.Exit(_print(answers, tell, limit))
 
 
@@ -78,16 +71,9 @@ def filled(file: str, define: Sequence[str]) -> str:
     """The query of a file (``-`` for standard input), its parameters filled in from ``NAME=VALUE``."""
     template = sys.stdin.read() if file == "-" else read_text(Path(file))
     try:
-        return fill(template, dict(_pair(item) for item in define))
+        return fill(template, values(define))
     except ValueError as error:
         raise WatchError(f"{file}, {error}" if isinstance(error, QueryError) else f"{file}: {error}") from error
-
-
-def _pair(item: str) -> tuple[str, str]:
-    name, equals, value = item.partition("=")
-    if not equals or not name:
-        raise typer.BadParameter(f"{item!r}: write NAME=VALUE", param_hint="--set")
-    return name, value
 
 
 def _print(answers: Watch[Answer], tell: Tell, limit: int | None) -> Exit | int:
@@ -122,7 +108,7 @@ def _teller(answers: Watch[Answer], text: str, form: str, to: str | None) -> Ite
     """What is done with an answer: shown, written or sent; WatchError when the format cannot hold it."""
     asked = answers.asked[0]
     if form == "table" and to is None:
-        prefixes = read_prologue(text, tokens(text)).prefixes
+        prefixes = read_prologue(text, tokens(text), default=DEFAULT_BASE).prefixes
         yield Shown(Console(highlight=False), asked.query, asked.semantics, prefixes)
         return
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +11,7 @@ from rich.console import Console
 
 from streamgauge.bench.expected.background import beside
 from streamgauge.bench.experiments.plan import read_text
+from streamgauge.cli.defined import checked_duration, tell_notes, values
 from streamgauge.cli.spark import spark
 from streamgauge.model.semantics import Origin, Semantics
 from streamgauge.query import detect, fill, parse
@@ -38,8 +38,8 @@ def stream(
     t0: Annotated[
         int | None, typer.Option(help="Start of the first window, ms; the first element unless given.")
     ] = None,
-    watermark: Annotated[str, typer.Option(help="How late elements may come: 2s.")] = "0s",
-    batch: Annotated[str, typer.Option(help="Time between two batches: 5s.")] = "5s",
+    watermark: Annotated[str, typer.Option(callback=checked_duration, help="How late elements may come: 2s.")] = "0s",
+    batch: Annotated[str, typer.Option(callback=checked_duration, help="Time between two batches: 5s.")] = "5s",
     files: Annotated[int, typer.Option(min=1, help="Files that one batch takes at most.")] = 5,
     messages: Annotated[int, typer.Option(min=1, help="Messages of a Kafka topic that one batch takes.")] = 200_000,
     static: Annotated[Path | None, typer.Option(help="An RDF file with data beside the streams.")] = None,
@@ -50,8 +50,9 @@ def stream(
     from streamgauge.engines.spark.pipeline import Job, run
 
     console = Console(stderr=True, highlight=False)
-    text = fill(read_text(file), _values(define or ()))
+    text = fill(read_text(file), values(define))
     query = beside(parse(text), static)
+    tell_notes(query)
     chosen = _semantics(semantics, t0, duration(watermark))
     job = Job(query, text, detect(text), chosen, source, sink, checkpoint, duration(batch), files, drain, messages)
     state = run(spark(master), job, lambda done: console.print(batch_line(done)))
@@ -61,13 +62,6 @@ def stream(
 def _summary(job: Job, sent: int, rows: int, late: int) -> str:
     lost = f"; {late:,} elements came too late and were left out" if late else ""
     return f"{sent:,} reports on {rows:,} triples in {job.sink}{lost}"
-
-
-def _values(define: Sequence[str]) -> dict[str, str]:
-    for item in define:
-        if "=" not in item:
-            raise typer.BadParameter(f"{item!r}: write NAME=VALUE", param_hint="--define")
-    return dict(item.split("=", 1) for item in define)
 
 
 def _semantics(name: str, t0: int | None, lateness: int) -> Semantics:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from streamgauge.bench.experiments.plan import read_text
+from streamgauge.cli.defined import tell_notes, values
 from streamgauge.cli.exits import Exit
 from streamgauge.query import QueryError, detect, dialects, fill, parse, print_query
 
@@ -36,21 +37,16 @@ def translate(
     """Print a query in another dialect; what that dialect cannot say is refused by name."""
     template = sys.stdin.read() if query == "-" else read_text(Path(query))
     try:
-        text = fill(template, dict(_pair(item) for item in define or ()))
+        text = fill(template, values(define))
         given = source or detect(text)
-        printed = print_query(parse(text, given), to)
+        asked = parse(text, given)
+        printed = print_query(asked, to)
     except QueryError as error:
         raise _refused(f"{query}, {error}") from error
     except ValueError as error:
         raise _refused(f"{query}: {error}") from error
+    tell_notes(asked)
     typer.echo(json.dumps({"from": given, "to": to, "query": printed}, indent=2) if as_json else printed, nl=as_json)
-
-
-def _pair(item: str) -> tuple[str, str]:
-    name, equals, value = item.partition("=")
-    if not equals or not name:
-        raise typer.BadParameter(f"{item!r}: write NAME=VALUE", param_hint="-D")
-    return name, value
 
 
 def _refused(sentence: str) -> typer.Exit:

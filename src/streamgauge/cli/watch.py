@@ -20,7 +20,7 @@ from streamgauge.cli.exits import Exit
 from streamgauge.cli.query import filled
 from streamgauge.model.answer import Answer
 from streamgauge.model.terms import Row
-from streamgauge.query.prologue import read_prologue
+from streamgauge.query.prologue import DEFAULT_BASE, read_prologue
 from streamgauge.query.tokens import tokens
 from streamgauge.services.fragments.annotations import method
 from streamgauge.services.fragments.streaming.asked import asked
@@ -142,7 +142,7 @@ class _Shown:
     """The answer as it is now, on a terminal; new rows are marked until the next change."""
 
     def __init__(self, text: str, columns: tuple[str, ...]) -> None:
-        self._prefixes = longest_first(read_prologue(text, tokens(text)).prefixes)
+        self._prefixes = longest_first(read_prologue(text, tokens(text), default=DEFAULT_BASE).prefixes)
         self._columns = columns
         self._rows: tuple[Row, ...] = ()
         self._new: frozenset[Row] = frozenset()

@@ -48,7 +48,8 @@ class ContinuousQuery:
 
     ``form`` is the SPARQL algebra and decides equality; ``sparql`` is plain SPARQL 1.1 text without the
     stream clauses, what a SPARQL engine is given for one window's content. ``static`` is background data;
-    ``background`` are the IRIs of the static graphs that the text names, whose triples it holds.
+    ``background`` are the IRIs of the static graphs that the text names, whose triples it holds. ``notes`` say what was
+    taken for granted when the text was read.
     """
 
     form: QueryForm
@@ -58,6 +59,7 @@ class ContinuousQuery:
     name: str | None = None
     background: tuple[str, ...] = ()
     sparql: str = field(default="", compare=False)
+    notes: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def window(self) -> Window:

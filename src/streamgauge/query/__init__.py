@@ -5,9 +5,9 @@ from streamgauge.model.semantics import R2S
 from streamgauge.query.dialects import Dialect, load
 from streamgauge.query.errors import QueryError
 from streamgauge.query.parser import parse_sparql, refuse_sequences
-from streamgauge.query.template import fill, parameters
+from streamgauge.query.template import TemplateError, fill, parameters
 
-__all__ = ["QueryError", "detect", "dialects", "fill", "parameters", "parse", "parse_sparql", "print_query"]
+__all__ = ["QueryError", "TemplateError", "detect", "dialects", "fill", "parameters", "parse", "parse_sparql", "print_query"]
 
 
 def dialects() -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """What the dialects' stream clauses are made of: a cursor over tokens, operators, windows, blanking, composing."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Final, NoReturn
 
@@ -11,7 +11,7 @@ from streamgauge.model.semantics import CQL, R2S
 from streamgauge.query.errors import QueryError, refusal
 from streamgauge.query.parser import parse_sparql
 from streamgauge.query.printer import sparql
-from streamgauge.query.prologue import Prologue, read_prologue
+from streamgauge.query.prologue import DEFAULT_BASE, Prologue, read_prologue
 from streamgauge.query.stamps import FUNCTION, TIMESTAMP
 from streamgauge.query.tokens import Token, blank, tokens
 
@@ -125,7 +125,7 @@ class Clauses:
 def open_clauses(text: str) -> Clauses:
     """The clauses of a text, its prologue read: before REGISTER, after it, or both."""
     found = tokens(text)
-    prologue = read_prologue(text, found)
+    prologue = read_prologue(text, found, default=DEFAULT_BASE)
     if prologue.end < len(found) and found[prologue.end].says("REGISTER"):
         after = next((index for index, token in enumerate(found) if token.says("AS")), prologue.end)
         later = read_prologue(text, found, after + 1, prologue)
@@ -138,7 +138,7 @@ def registered_name(clauses: Clauses) -> str | None:
     token = clauses.token
     if token.kind == "iri":
         clauses.at += 1
-        return clauses.prologue.resolve(token.text[1:-1]) or token.text[1:-1]
+        return replace(clauses.prologue, default=None).resolve(token.text[1:-1]) or token.text[1:-1]
     if token.kind == "name":
         return clauses.iri("REGISTER")
     if token.kind == "word" and not token.says("AS", "COMPUTED"):
@@ -157,7 +157,7 @@ def end_registration(clauses: Clauses, first: Token) -> None:
 def form_of(clauses: Clauses) -> QueryForm:
     """The algebra of a text whose stream clauses are all read; errors show the text as it was written."""
     try:
-        return parse_sparql(clauses.plain)
+        return parse_sparql(clauses.plain, DEFAULT_BASE)
     except QueryError as error:
         raise error.within(clauses.text) from None
 
@@ -167,7 +167,21 @@ def compose(clauses: Clauses, form: QueryForm | None = None) -> ContinuousQuery:
     form = form_of(clauses) if form is None else form
     windows = tuple(window for window, _ in clauses.windows)
     background = tuple(dict.fromkeys(clauses.background))
-    return ContinuousQuery(form, windows, clauses.r2s, name=clauses.name, background=background, sparql=sparql(form))
+    return ContinuousQuery(
+        form, windows, clauses.r2s, (), clauses.name, background, sparql(form), _notes(clauses.prologue, clauses.plain)
+    )
+
+
+def _notes(prologue: Prologue, plain: str) -> tuple[str, ...]:
+    """Which IRIs of the text were relative to no BASE of its own, in the stream clauses or in the rest (``plain``)."""
+    if prologue.base is not None:
+        return ()
+    left = tokens(plain)
+    for token in left[read_prologue(plain, left, default=DEFAULT_BASE).end :]:
+        if token.kind == "iri":
+            prologue.iri(token)
+    shown = ", ".join(f"<{reference}>" for reference in prologue.relative)
+    return (f"no BASE: {shown} taken as relative to <{DEFAULT_BASE}>",) if shown else ()
 
 
 def dataset(query: ContinuousQuery, streams: str = "") -> str:

@@ -33,22 +33,23 @@ _NEAR: Final = "this does not belong here, or something just before it is missin
 _BELOW: Final = " or "
 
 
-def parse_sparql(text: str) -> QueryForm:
+def parse_sparql(text: str, base: str | None = None) -> QueryForm:
     """The algebra of a SPARQL 1.1 SELECT, ASK or CONSTRUCT; QueryError says where it is wrong or refused.
 
+    ``base`` is that of relative IRIs where the text declares none; without both they are refused.
     Beyond SPARQL it knows ``timestamp(?s, ?p, ?o)``, as C-SPARQL's function by IRI or by that word.
     """
     words = [first for first, second in pairwise(tokens(text)) if first.says(TIMESTAMP) and second.text == "("]
     plain = reduce(lambda before, word: blank(before, word.start, word.end, WORD), words, text)
     try:
-        return _parsed(plain)
+        return _parsed(plain, base)
     except QueryError as error:
         raise error.within(text) from None
 
 
-def _parsed(text: str) -> QueryForm:
+def _parsed(text: str, base: str | None) -> QueryForm:
     found = tokens(text)
-    prologue = read_prologue(text, found)
+    prologue = read_prologue(text, found, default=base)
     _refuse(text, found, prologue.end)
     for token in found[prologue.end :]:
         if token.kind in ("iri", "name"):
@@ -93,7 +94,8 @@ def refuse_sequences(text: str) -> None:
 
 def _validate(text: str, found: Sequence[Token], prologue: Prologue) -> None:
     try:
-        ox.Store().query(text, custom_functions={ox.NamedNode(name[1:-1]): _never for name in (FUNCTION, WORD)})
+        functions = {ox.NamedNode(name[1:-1]): _never for name in (FUNCTION, WORD)}
+        ox.Store().query(text, base_iri=prologue.default, custom_functions=functions)
     except SyntaxError as error:
         raise _located(text, str(error)) from None
     except (ValueError, OSError, RuntimeError) as error:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import pyoxigraph as ox
@@ -13,18 +13,25 @@ from streamgauge.query.tokens import Token
 from streamgauge.wire.canonical import Canonical
 
 CANONICAL: Final = Canonical()
+DEFAULT_BASE: Final = "http://example.org/"
+"""The base of relative IRIs in a continuous query that declares none (RFC 3986, 5.1.4: the application's choice)."""
 _ESCAPE: Final = re.compile(r"\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})|\\(.)", re.DOTALL)
 _CONTROL: Final = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f"}
 
 
 @dataclass(slots=True)
 class Prologue:
-    """What BASE and PREFIX declare, in the order of the text; ``end`` is the index of the first token after them."""
+    """What BASE and PREFIX declare, in the order of the text; ``end`` is the index of the first token after them.
+
+    ``default`` is the base of a text that declares none; ``relative`` are the references that were resolved by it.
+    """
 
     text: str
     base: str | None = None
     prefixes: dict[str, str] = field(default_factory=dict)
     end: int = 0
+    default: str | None = None
+    relative: dict[str, None] = field(default_factory=dict)
 
     def iri(self, token: Token) -> str:
         """The absolute IRI, without brackets, of an IRI or prefixed name; QueryError names an undeclared prefix."""
@@ -47,9 +54,12 @@ class Prologue:
         """The absolute IRI of a reference, ``None`` for a relative one without BASE."""
         if re.match(r"[A-Za-z][A-Za-z0-9+.\-]*:", iri):
             return iri
-        if self.base is None:
+        base = self.base if self.base is not None else self.default
+        if base is None:
             return None
-        quad = next(iter(ox.parse(f"<> <p:p> <{iri}> .", format=ox.RdfFormat.TURTLE, base_iri=self.base)))
+        if self.base is None:
+            self.relative[iri] = None
+        quad = next(iter(ox.parse(f"<> <p:p> <{iri}> .", format=ox.RdfFormat.TURTLE, base_iri=base)))
         return str(quad.object)[1:-1]
 
     def literal(self, parts: Sequence[Token]) -> Term:
@@ -66,9 +76,16 @@ class Prologue:
                 raise ValueError("a literal is a string with a language or a datatype")
 
 
-def read_prologue(text: str, found: Sequence[Token], skip: int = 0, before: Prologue | None = None) -> Prologue:
-    """The declarations that the tokens begin with, from the ``skip``-th token on, added to those ``before``."""
-    prologue = Prologue(text, before.base, dict(before.prefixes), skip) if before else Prologue(text, end=skip)
+def read_prologue(
+    text: str, found: Sequence[Token], skip: int = 0, before: Prologue | None = None, default: str | None = None
+) -> Prologue:
+    """The declarations that the tokens begin with, from the ``skip``-th token on, added to those ``before``.
+
+    ``default`` is the base of a text that declares none.
+    """
+    prologue = Prologue(text, end=skip, default=default)
+    if before is not None:
+        prologue = replace(before, prefixes=dict(before.prefixes), end=skip)
     while prologue.end + 1 < len(found):
         first, second = found[prologue.end], found[prologue.end + 1]
         if first.says("BASE") and second.kind == "iri":

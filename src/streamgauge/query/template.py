@@ -8,6 +8,11 @@ from streamgauge.query.errors import refusal
 
 _PARAMETER: Final = re.compile(r"\$\{([^}\s]*)\}")
 
+class TemplateError(ValueError):
+    """Values for parameters that a template does not have; the sentence names both."""
+
+
+
 
 def parameters(template: str) -> tuple[str, ...]:
     """The names of a template's parameters, in order of first appearance."""
@@ -15,7 +20,7 @@ def parameters(template: str) -> tuple[str, ...]:
 
 
 def fill(template: str, values: Mapping[str, object]) -> str:
-    """The text with every ``${NAME}`` replaced by its value; a missing (QueryError) or unused value is named."""
+    """The text with every ``${NAME}`` replaced by its value; QueryError names a missing value, TemplateError unused ones."""
     for match in _PARAMETER.finditer(template):
         if match.group(1) not in values:
             raise refusal(
@@ -24,5 +29,5 @@ def fill(template: str, values: Mapping[str, object]) -> str:
     unused = sorted(set(values) - set(parameters(template)))
     if unused:
         known = ", ".join(parameters(template)) or "none"
-        raise ValueError(f"the query has no parameter {', '.join(unused)}; its parameters: {known}")
+        raise TemplateError(f"the query has no parameter {', '.join(unused)}; its parameters: {known}")
     return _PARAMETER.sub(lambda match: str(values[match.group(1)]), template)

@@ -7,6 +7,7 @@
 
 import io
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from json.encoder import encode_basestring_ascii
@@ -24,6 +25,8 @@ _KINDS = get_args(AnswerKind)
 _CANONICAL = Canonical()
 _RESOURCE = frozenset("<_")
 _TERM = frozenset('<_"')
+_LITERAL = re.compile(r'"(?:[^"\\]|\\.)*"(?:@[A-Za-z0-9-]+|\^\^<[^<>" ]*>)?')
+"""One literal and nothing behind it: two triples on a line are not taken for one with a long object."""
 _DOTS = ["."]
 _ENDS = frozenset(("\n", "\r\n", ""))
 _raw = json.JSONDecoder().raw_decode
@@ -266,6 +269,8 @@ def _spaced(text: str) -> list[Triple] | None:
     if lines.pop() or text.count("\n") != len(lines):
         return None
     triples = [tuple(line.split(" ", 2)) for line in lines]
+    if any(" " in triple[-1] and not _LITERAL.fullmatch(triple[-1]) for triple in triples):
+        return None
     return triples if _laid_out(triples) else None
 
 

@@ -170,11 +170,28 @@ def _element(columns: list[list[Any]], begin: int, end: int, last: int, where: s
 
 def _record_batches(stream: Iterable[StreamElement]) -> Iterator[pa.RecordBatch]:
     iterator = iter(stream)
+    last = -1
     while chunk := list(islice(iterator, _CHUNK)):
+        last = _rising(chunk, last)
         rows = [row for element in chunk for row in _rows(element)]
         columns = zip(*rows, strict=True)
-        arrays = [pa.array(column, field.type) for column, field in zip(columns, _WITH_UNTIL, strict=True)]
+        try:
+            arrays = [pa.array(column, field.type) for column, field in zip(columns, _WITH_UNTIL, strict=True)]
+        except (OverflowError, ValueError, pa.ArrowException) as error:
+            where = f"sequences {chunk[0].sequence} to {chunk[-1].sequence}"
+            raise StreamError(f"{where}: a time or number is beyond 64 bits, or a text has half a character") from error
         yield pa.RecordBatch.from_arrays(arrays, schema=_WITH_UNTIL)
+
+
+def _rising(chunk: Sequence[StreamElement], last: int) -> int:
+    """The last sequence number of elements whose numbers rise, from ``last`` on; StreamError where one does not."""
+    for element in chunk:
+        if element.sequence <= last:
+            raise StreamError(
+                f"sequence {element.sequence} comes after {last}: number the elements of a stream in rising order"
+            )
+        last = element.sequence
+    return last
 
 
 def _rows(element: StreamElement) -> list[tuple[str, int, int, int, str, str, str, int | None]]:

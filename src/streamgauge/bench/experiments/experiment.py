@@ -113,6 +113,8 @@ def read(path: Path, overrides: Sequence[str] = ()) -> Experiment:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise ExperimentError(f"{path}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise ExperimentError(f"{path}: not UTF-8 text: {error.reason} at byte {error.start}") from error
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -137,10 +139,24 @@ def _set(data: dict[str, Any], override: str) -> None:
     *tables, last = key.split(".")
     at: Any = data
     for table in tables:
-        at = at[int(table)] if isinstance(at, list) and table.isdigit() else at.setdefault(table, {})
-        if not isinstance(at, dict | list):
-            raise ExperimentError(f"-D {override}: {table} is a value, not a table")
-    at[last] = parsed
+        at = _table(at, table, override)
+    if isinstance(at, list):
+        _table(at, last, override)
+        at[int(last)] = parsed
+    else:
+        at[last] = parsed
+
+
+def _table(at: Any, name: str, override: str) -> Any:
+    """The table or list of that name in a table, or the entry of that number (from 0) in a list."""
+    if isinstance(at, list):
+        if not name.isdecimal() or int(name) >= len(at):
+            raise ExperimentError(f"-D {override}: {name} is no entry of this list: they are 0 to {len(at) - 1}")
+        return at[int(name)]
+    found = at.setdefault(name, {})
+    if not isinstance(found, dict | list):
+        raise ExperimentError(f"-D {override}: {name} is a value, not a table")
+    return found
 
 
 def _near(data: dict[str, Any], folder: Path) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from streamgauge.bench.importing.foreign import ForeignError, Imported, Request,
 from streamgauge.model.element import StreamElement
 from streamgauge.wire.formats import read_stream
 from streamgauge.wire.run import write_run
-from streamgauge.wire.stream import write
+from streamgauge.wire.stream import StreamError, write
 
 __all__ = ["ForeignError", "Imported", "Request", "Times", "formats", "import_runs"]
 
@@ -85,7 +85,10 @@ def _write(target: Path, imported: Imported) -> None:
     try:
         last = _Last()
         elements = read_stream(imported.stream, stream=imported.iri)
-        write(last.of(elements), making / "stream" / "part-0.parquet")
+        try:
+            write(last.of(elements), making / "stream" / "part-0.parquet")
+        except StreamError as error:
+            raise ForeignError(f"{imported.stream}: {error}") from error
         write_run(making, imported.run(last.time))
         for name, text in imported.files.items():
             (making / name).write_text(text, encoding="utf-8")

@@ -13,7 +13,6 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import Run, RunHeader, Sample
 from streamgauge.model.semantics import Report, Semantics
 from streamgauge.query import detect, fill, parse
-from streamgauge.query import parameters as query_parameters
 
 NS = 1_000_000
 """Nanoseconds of a millisecond."""
@@ -95,7 +94,7 @@ def assemble(
         raise ForeignError(f"{source}: which stream was it asked on? Name it with --stream FILE")
     if request.semantics is None:
         raise ForeignError(f"{source}: under which semantics did the engine run? Name it with --semantics NAME")
-    text = fill(request.query, {name: request.values[name] for name in _used(request)})
+    text = fill(request.query, request.values)
     query = beside(parse(text), request.static)
 
     def run(last: int) -> Run:
@@ -104,13 +103,8 @@ def assemble(
             _header(source, form, recorded, request, (text, query, until)), recorded.answers, (), recorded.samples
         )
 
-    return Imported(_name(source), request.stream, query.windows[0].stream, run, notes=recorded.notes)
-
-
-def _used(request: Request) -> list[str]:
-    """The given parameters that the query has; a test's other variables are not the query's."""
-    known = query_parameters(request.query or "")
-    return [name for name in request.values if name in known]
+    notes = (*recorded.notes, *query.notes)
+    return Imported(_name(source), request.stream, query.windows[0].stream, run, notes=notes)
 
 
 def _header(

@@ -137,7 +137,9 @@ def _run(path: Path, answers: Path, request: Request, *, settled: Request, kept:
         files["engine.rq"] = _text(settled)
         notes.append("the run's query is oracle.query: engine.query has another window (kept as engine.rq)")
         settled = replace(settled, query=asked, values={})
-    imported = assemble(answers, NAME, recorded, settled, advance)
+    known = query_parameters(settled.query or "")
+    used = {name: value for name, value in settled.values.items() if name in known}
+    imported = assemble(answers, NAME, recorded, replace(settled, values=used), advance)
     return replace(imported, files=files, notes=(*imported.notes, *notes))
 
 

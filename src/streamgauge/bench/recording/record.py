@@ -35,8 +35,13 @@ def program(name: str) -> list[str]:
 
 
 def task_of(header: RunHeader, dialect: str | None = None) -> Task:
-    """What an engine is asked, its query printed in the dialect that it reads; ValueError when that cannot say it."""
+    """What an engine is asked, its query printed in the dialect that it reads; ValueError when that cannot say it.
+
+    A text whose IRIs are relative to no BASE is printed too: engines would take them each in its own way.
+    """
     text, own = header.query_text, header.dialect
+    if dialect is None and header.query.notes:
+        dialect = own
     if dialect is not None:
         text, own = print_query(header.query, dialect), dialect
     return Task(text, own, header.semantics, header.query.static, header.options)

@@ -12,7 +12,7 @@ import pyoxigraph as ox
 
 from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import Term, Triple
-from streamgauge.wire.canonical import Canonical
+from streamgauge.wire.canonical import Canonical, parse_term
 from streamgauge.wire.lines import Input
 
 STREAM = "http://ex.org/streams/test"
@@ -74,6 +74,39 @@ class Format:
     follow: Follow | None = None
     decoder: Callable[[Reading], Decode] | None = None
     encode: Encode | None = None
+
+
+_IRI = re.compile(
+    r"<(?:https?://[A-Za-z0-9.-]+(?::[0-9]{1,5})?(?=[/?#>])|urn:[A-Za-z0-9]+:)"
+    r"[A-Za-z0-9._~!$&'()*+,;=:@/?-]*(?:#[A-Za-z0-9._~!$&'()*+,;=:@/?-]*)?>"
+)
+"""IRIs that are surely right; others are looked at by the parser."""
+_KNOWN_LIMIT = 100_000
+
+
+class TermCheck:
+    """Refuses triples of a file that were taken as they are written and are none: the stream table would keep them."""
+
+    def __init__(self) -> None:
+        self._known: set[Term] = set()
+
+    def __call__(self, triples: Iterable[Triple]) -> None:
+        """Raise ValueError with the first term that is none, or stands where it may not."""
+        for subject, predicate, item in triples:
+            for term in (subject, predicate, item):
+                if term not in self._known and not _IRI.fullmatch(term):
+                    self._learn(term)
+            if subject[0] == '"' or predicate[0] != "<":
+                raise ValueError(f"no triple: {subject} {predicate} {item}"[:200])
+
+    def _learn(self, term: Term) -> None:
+        try:
+            parse_term(term)
+        except ValueError as error:
+            raise ValueError(f"{term[:120]} is no N-Triples term: {error}") from error
+        if len(self._known) >= _KNOWN_LIMIT:
+            self._known.clear()
+        self._known.add(term)
 
 
 class Numbering:

@@ -6,17 +6,22 @@ from typing import IO
 
 from streamgauge.model.element import StreamElement
 from streamgauge.wire import stream as table
-from streamgauge.wire.formats.format import Format, FormatError, Reading
+from streamgauge.wire.formats.format import Format, FormatError, Reading, TermCheck
 
 
 def read(path: Path, reading: Reading) -> Iterator[StreamElement]:
     """The elements of a stream table, under its own stream names and sequence numbers; times checked as everywhere."""
     last: int | None = None
+    check = TermCheck()
     for element in table.elements(path):
         if reading.lateness is None and last is not None and element.time < last:
             where = f"{path}, sequence {element.sequence}"
             raise FormatError(f"{where}: time goes back from {last} to {element.time} ms: declare a lateness bound")
         last = element.time
+        try:
+            check(element.added)
+        except ValueError as error:
+            raise FormatError(f"{path}, sequence {element.sequence}: {error}") from error
         yield element
 
 
