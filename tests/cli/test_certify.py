@@ -84,3 +84,39 @@ def test_a_program_that_is_not_there_is_bad_input(tmp_path):
 
     done = CliRunner().invoke(app, ["certify", "--program", str(tmp_path / "nothing"), *ONLY])
     assert isinstance(done.exception, (*BAD_INPUT, OSError))
+
+
+BROKEN = {
+    "a class is missing": "sys.exit('java.lang.NoClassDefFoundError: it/unimi/dsi/fastutil/ints/Int2IntMap')",
+    "a module is missing": "import a_module_that_is_not_there",
+    "a native crash": "import os, signal; signal.signal(signal.SIGSEGV, signal.SIG_DFL); os.kill(os.getpid(), 11)",
+    "killed for memory": "import os; os.kill(os.getpid(), 9)",
+}
+
+
+@pytest.mark.parametrize("does", BROKEN.values(), ids=BROKEN)
+@pytest.mark.parametrize("at", ["at the start", "in a task"])
+def test_an_engine_that_is_set_up_wrongly_is_not_certified_at_all(tmp_path, does, at):
+    counted = f"import sys\nwith open({str(tmp_path / 'starts')!r}, 'a') as starts: starts.write('.')\n"
+    task = "sys.stdin.readline()\nprint('{\"ready\":true}', flush=True)\n" if at == "in a task" else ""
+    done = certify(tmp_path, f"{counted}{task}{does}\n", "--deviations", str(tmp_path / "list.toml"), "--update")
+    assert done.exit_code == 3
+    assert "not set up rightly, so nothing is certified" in done.output
+    assert len((tmp_path / "starts").read_text()) == 1
+    assert not (tmp_path / "list.toml").exists()
+
+
+def test_a_failure_of_its_own_is_still_a_deviation(tmp_path):
+    done = certify(tmp_path, "import sys\nsys.stdin.readline()\nraise ValueError('not mine')\n")
+    assert done.exit_code == 1
+    assert "failing: " in done.stdout
+
+
+def test_builds_of_an_engine_have_lists_of_their_own(tmp_path, monkeypatch):
+    from streamgauge.engines import load
+
+    monkeypatch.setenv("STREAMGAUGE_CQELS_HOME", str(tmp_path))
+    (tmp_path / "cqels-1.0.0.jar").write_text("")
+    assert load("cqels").deviations() == "deviations.toml"
+    (tmp_path / "fastutil-6.4.2.jar").write_text("")
+    assert load("cqels").deviations() == "deviations-citybench.toml"

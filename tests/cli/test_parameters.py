@@ -4,9 +4,7 @@ import json
 
 import pytest
 
-from streamgauge.wire.stream import write
 from tests.cli.test_bad_input import EXPERIMENT, QUERY, here  # noqa: F401
-from tests.notation import stream
 
 COMMANDS = {
     "expect": ("expect", "query.rq", "--stream", "table", "--as", "rspql"),
@@ -36,7 +34,7 @@ def called(name):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_an_unused_parameter_is_a_sentence(there, command, name):  # noqa: ARG001
+def test_an_unused_parameter_is_a_sentence(there, command, name):
     code, _, err = command(*called(name), "-D", "TEMP=50")
     assert code == 2
     assert "Traceback" not in err
@@ -44,7 +42,7 @@ def test_an_unused_parameter_is_a_sentence(there, command, name):  # noqa: ARG00
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_parameter_without_a_value_is_a_sentence(there, command, name):  # noqa: ARG001
+def test_a_parameter_without_a_value_is_a_sentence(there, command, name):
     code, _, err = command(*called(name), "-D", "TEMP")
     assert code == 2
     assert "write NAME=VALUE" in err
@@ -75,7 +73,7 @@ def test_a_field_that_is_not_there_is_a_sentence(there, command, define):
 
 
 @pytest.mark.parametrize("option", [("--watermark", "soon"), ("--batch", "soon")])
-def test_durations_of_the_command_stream_are_refused(there, command, option):  # noqa: ARG001
+def test_durations_of_the_command_stream_are_refused(there, command, option):
     code, _, err = command(*COMMANDS["stream"], *option)
     assert code == 2
     assert "expected a duration" in err

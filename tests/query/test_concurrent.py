@@ -52,5 +52,5 @@ def test_first_parses_may_be_concurrent() -> None:
 
 @pytest.mark.prove
 @pytest.mark.parametrize("repetition", range(25))
-def test_first_parses_may_be_concurrent_every_time(repetition: int) -> None:  # noqa: ARG001
+def test_first_parses_may_be_concurrent_every_time(repetition: int) -> None:
     assert fresh(4) == []

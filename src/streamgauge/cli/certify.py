@@ -16,7 +16,7 @@ from streamgauge.bench.certifying.asking import Asked, asked
 from streamgauge.bench.certifying.cases import OWN, Case, load
 from streamgauge.bench.certifying.certificate import certificate
 from streamgauge.bench.certifying.finding import contradicted, findings
-from streamgauge.bench.certifying.running import Kind, Outcome, Subject, certify, engine
+from streamgauge.bench.certifying.running import Kind, Outcome, SetUpError, Subject, certify, engine
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.spark import spark
 from streamgauge.report.certified import certified_json, certified_lines
@@ -48,7 +48,11 @@ def certify_command(
         raise typer.BadParameter("--update needs a list to write: --deviations FILE")
     console = Console(stderr=True)
     tasks = _asked(subject, case, profile)
-    outcomes = _outcomes(subject, tasks, jobs, console)
+    try:
+        outcomes = _outcomes(subject, tasks, jobs, console)
+    except SetUpError as error:
+        typer.echo(f"streamgauge: {error}", err=True)
+        raise typer.Exit(Exit.ENGINE_FAILURE) from error
     known = deviations.read(subject.deviations)
     if update and subject.deviations is not None:
         known = _updated(known, outcomes, case is None and profile is None, console)

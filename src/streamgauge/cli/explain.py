@@ -41,11 +41,12 @@ def explain(
     console = Console(stderr=as_json)
     found = _explained(recorded, stream_path(run), console)
     diagnosis, window = found.diagnosis, worked(found)
-    write_verdict(run, replace(_verdict(recorded, run), diagnosis=diagnosis))
+    verdict = replace(_verdict(recorded, run), diagnosis=diagnosis)
+    write_verdict(run, verdict)
     if as_json:
-        typer.echo(json.dumps(explained_json(recorded.header, diagnosis, window), indent=2))
+        typer.echo(json.dumps(explained_json(recorded.header, verdict, window), indent=2))
     else:
-        console.print(explained_lines(recorded.header, diagnosis, window))
+        console.print(explained_lines(recorded.header, verdict, window))
     raise typer.Exit(_exit(diagnosis))
 
 

@@ -15,7 +15,7 @@ from streamgauge.bench.expected.background import beside
 from streamgauge.bench.experiments.plan import read_text, refuse_window
 from streamgauge.bench.experiments.running import stream_facts
 from streamgauge.bench.judging.expecting import expected_reports
-from streamgauge.bench.judging.judge import Means, judge_run, with_query
+from streamgauge.bench.judging.judge import Means, judge_run, with_cautions, with_query
 from streamgauge.bench.rules import Settings, judge_as, names
 from streamgauge.cli.defined import milliseconds, tell_notes, values
 from streamgauge.cli.exits import exit_code
@@ -76,7 +76,6 @@ def check(
         raise typer.BadParameter("-D gives values to the parameters of --query FILE: name the file")
     if semantics is not None:
         recorded = replace(recorded, header=replace(recorded.header, semantics=profile(semantics)))
-    tell_notes(recorded.header.query)
     console = Console(stderr=as_json)
     with console.status("judging") as status:
 
@@ -85,7 +84,9 @@ def check(
                 f"judging: {tried} of {of} {'steps done' if rules or gracious else 'candidates for t0 tried'}"
             )
 
-        means = Means(lambda: spark(master), cast("Evaluator | None", evaluator), milliseconds(max_delay), tell, gracious)
+        means = Means(
+            lambda: spark(master), cast("Evaluator | None", evaluator), milliseconds(max_delay), tell, gracious
+        )
         verdict = _judged(recorded, stream_path(run), rules, means)
     own = semantics is None and query is None and rules is None
     if own:
@@ -116,7 +117,7 @@ def _judged(run: Run, stream: Path, rules: str | None, means: Means) -> Verdict:
     if any(answer.kind != "solutions" for answer in run.answers):
         raise RefusedError(f"{rules}'s rules compare solutions of a SELECT: this run has other answers")
     settings = Settings(gracious=means.gracious, progress=means.progress)
-    return judge_as(rules, run, tuple(elements(stream)), settings)
+    return with_cautions(run, judge_as(rules, run, tuple(elements(stream)), settings), stream)
 
 
 def expect(
@@ -144,23 +145,36 @@ def expect(
     wanted = profile(semantics)
     console = Console(stderr=True)
     with TemporaryDirectory() as scratch, console.status("computing the expected answers"):
-        table = _stream_table(stream, Path(scratch), wanted.lateness)
+        table, told = _stream_table(stream, Path(scratch), wanted.lateness)
         facts = stream_facts(table)
         refuse_window(asked, facts.triples, facts.span, memory_limit_mb)
         means = Means(lambda: spark(master), cast("Evaluator | None", evaluator))
-        found = expected_reports(asked, wanted, table, means, windows=windows, advance_to=milliseconds(advance_to), t0=milliseconds(t0))
+        horizon: list[int] = []
+        found = expected_reports(
+            asked,
+            wanted,
+            table,
+            means,
+            windows=windows,
+            told=told,
+            advance_to=milliseconds(advance_to),
+            t0=milliseconds(t0),
+            name=horizon.append,
+        )
+    typer.echo(f"time came to {horizon[0]:,} ms: no report was due after it", err=True)
     if as_json or rows:
         typer.echo(json.dumps([_json(report, rows) for report in found], indent=2))
     else:
         Console().print(_table(found))
 
 
-def _stream_table(path: Path, scratch: Path, lateness: int | None) -> Path:
-    """The stream as a table on disk: the folder itself, or a file read into one."""
+def _stream_table(path: Path, scratch: Path, lateness: int | None) -> tuple[Path, int | None]:
+    """The stream as a table on disk, the folder itself or a file read into one; how far (ms) the file says it came."""
     if path.is_dir() and any(path.glob("*.parquet")):
-        return path
-    write(read_stream(path, lateness=lateness), scratch / "part-0.parquet")
-    return scratch
+        return path, None
+    told: list[int] = []
+    write(read_stream(path, lateness=lateness, told=told.append), scratch / "part-0.parquet")
+    return scratch, max(told, default=None)
 
 
 def _json(report: ExpectedReport, rows: bool) -> dict[str, object]:

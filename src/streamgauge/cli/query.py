@@ -20,10 +20,12 @@ from streamgauge.query.prologue import DEFAULT_BASE, read_prologue
 from streamgauge.query.tokens import tokens
 from streamgauge.sources import Delivery, Sink, open_sink
 from streamgauge.watching import Options, Watch, WatchError, watch
+from streamgauge.watching.watch import End
 from streamgauge.wire.pipe import PipeError
 from streamgauge.workloads.parameters import duration
 
 FORMATS = ("table", "jsonl", "nquads", "csv")
+WINDOWS = "windows"
 Tell = Callable[[Answer], None]
 
 
@@ -38,6 +40,17 @@ def _form(value: str | None) -> str | None:
     return value
 
 
+def _horizon(value: str | None) -> str | None:
+    return value if value == WINDOWS else checked_duration(value)
+
+
+def _end(advance_to: str | None) -> End:
+    """Where time goes at the end of the streams: nowhere, unless something else was asked (docs/semantics.md)."""
+    if advance_to is None:
+        return "stream"
+    return "windows" if advance_to == WINDOWS else duration(advance_to)
+
+
 def query(
     file: Annotated[str, typer.Argument(metavar="QUERY", help="The query's file; - for standard input.")],
     stream: Annotated[list[str], typer.Option(help="A file, URL or - (standard input), or IRI=SOURCE.")],
@@ -48,10 +61,17 @@ def query(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
     to: Annotated[str | None, typer.Option(help="A file or URL to send the answers to.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many answers.")] = None,
-    lateness: Annotated[str | None, typer.Option(callback=checked_duration, help="How late elements may come: 2s.")] = None,
+    lateness: Annotated[
+        str | None, typer.Option(callback=checked_duration, help="How late elements may come: 2s.")
+    ] = None,
     t0: Annotated[int | None, typer.Option(help="Start of the first window, ms.")] = None,
     advance_to: Annotated[
-        str | None, typer.Option(callback=checked_duration, help="Where time ends after the streams: 30s.")
+        str | None,
+        typer.Option(
+            callback=_horizon,
+            help="How far time comes: 30s, or windows: until all windows that hold something have closed. The last "
+            "element unless given.",
+        ),
     ] = None,
     wall: Annotated[bool, typer.Option("--wall", help="Time passes by the wall clock although nothing comes.")] = False,
     define: Annotated[list[str] | None, typer.Option("--set", "--define", "-D", help="A query parameter.")] = None,
@@ -60,7 +80,7 @@ def query(
     text = filled(file, define or ())
     options: Options = {"semantics": semantics, "static": static, "engine": engine, "lateness": lateness, "t0": t0}
     options["advance"] = "wall" if wall else None
-    options["end"] = duration(advance_to) if advance_to else "windows"
+    options["end"] = _end(advance_to)
     chosen = form or ("jsonl" if as_json or to or not sys.stdout.isatty() else "table")
     with watch(text, *stream, **options) as answers, _teller(answers, text, chosen, to) as tell:
         tell_notes(answers.asked[0].query)
@@ -100,7 +120,8 @@ def _conclude(answers: Watch[Answer], told: int) -> None:
     for reason in answers.refused:
         typer.echo(f"streamgauge: passed over: {reason}", err=True)
     late = f", {answers.late} of them too late" if answers.late else ""
-    typer.echo(f"{answers.elements} elements{late}; {told} answers", err=True)
+    horizon = "" if answers.horizon is None else f"; time came to {answers.horizon:,} ms"
+    typer.echo(f"{answers.elements} elements{late}; {told} answers{horizon}", err=True)
 
 
 @contextmanager

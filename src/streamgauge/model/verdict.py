@@ -27,7 +27,7 @@ class WindowVerdict:
     missed; ``missing`` and ``surplus`` are witnesses, at most as many as the oracle was asked to keep. ``due`` is
     false for a surplus report. ``undecided`` counts rows so near a FILTER or HAVING bound that they count for neither
     side, and ``doubtful`` keeps some of them. ``borders`` are those (ms) that gracious mode found to fit best,
-    ``fitted`` precision and recall under them.
+    ``fitted`` precision and recall under them. ``late`` says that its delay is beyond the bound that was given.
     """
 
     index: int
@@ -49,6 +49,7 @@ class WindowVerdict:
     borders: tuple[int, int] | None = None
     fitted: tuple[float, float] | None = None
     doubtful: tuple[Row, ...] = ()
+    late: bool = False
 
     @property
     def right(self) -> bool:
@@ -91,7 +92,9 @@ class Verdict:
     ``t0`` in ms, ``None`` when unknown; ``reason`` explains ``unknown``; ``other_clock`` holds (clock,
     precision, recall) of the same run judged under its other clock, when there is one; ``last_answer`` is the
     arrival of the last answer after the stream's start, and ``max_delay`` the greatest delay, both in ms. ``rules``
-    names whose rules judged (``streamgauge``, ``csrbench``, ``yabench``).
+    names whose rules judged (``streamgauge``, ``csrbench``, ``yabench``). ``delay_bound`` (ms) is the longest delay
+    that was allowed; ``horizon`` (ms) how far the recording's time came: later reports were not due.
+    ``cautions`` say in sentences what makes the whole verdict doubtful, such as a stream's name that nothing has.
     """
 
     judgement: Judgement
@@ -112,3 +115,6 @@ class Verdict:
     rules: str = "streamgauge"
     undecided: int = 0
     diagnosis: Diagnosis | None = None
+    delay_bound: float | None = None
+    horizon: int | None = None
+    cautions: tuple[str, ...] = ()

@@ -7,7 +7,17 @@ from streamgauge.query.errors import QueryError
 from streamgauge.query.parser import parse_sparql, refuse_sequences
 from streamgauge.query.template import TemplateError, fill, parameters
 
-__all__ = ["QueryError", "TemplateError", "detect", "dialects", "fill", "parameters", "parse", "parse_sparql", "print_query"]
+__all__ = [
+    "QueryError",
+    "TemplateError",
+    "detect",
+    "dialects",
+    "fill",
+    "parameters",
+    "parse",
+    "parse_sparql",
+    "print_query",
+]
 
 
 def dialects() -> tuple[str, ...]:

@@ -94,8 +94,11 @@ def refuse_sequences(text: str) -> None:
 
 def _validate(text: str, found: Sequence[Token], prologue: Prologue) -> None:
     try:
-        functions = {ox.NamedNode(name[1:-1]): _never for name in (FUNCTION, WORD)}
-        ox.Store().query(text, base_iri=prologue.default, custom_functions=functions)
+        ox.Store().query(
+            text,
+            base_iri=prologue.default,
+            custom_functions={ox.NamedNode(name[1:-1]): _never for name in (FUNCTION, WORD)},
+        )
     except SyntaxError as error:
         raise _located(text, str(error)) from None
     except (ValueError, OSError, RuntimeError) as error:

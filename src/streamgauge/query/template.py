@@ -8,10 +8,9 @@ from streamgauge.query.errors import refusal
 
 _PARAMETER: Final = re.compile(r"\$\{([^}\s]*)\}")
 
+
 class TemplateError(ValueError):
     """Values for parameters that a template does not have; the sentence names both."""
-
-
 
 
 def parameters(template: str) -> tuple[str, ...]:
@@ -20,7 +19,7 @@ def parameters(template: str) -> tuple[str, ...]:
 
 
 def fill(template: str, values: Mapping[str, object]) -> str:
-    """The text with every ``${NAME}`` replaced by its value; QueryError names a missing value, TemplateError unused ones."""
+    """The text with every ``${NAME}`` replaced by its value; a missing value is a QueryError, others TemplateError."""
     for match in _PARAMETER.finditer(template):
         if match.group(1) not in values:
             raise refusal(

@@ -27,7 +27,7 @@ def border_strips(drawing: Drawing, series: Sequence[Series]) -> Iterator[Figure
 
 
 def _strip(drawing: Drawing, one: Series, placed: list[WindowVerdict]) -> Figure:
-    odd = next((place for place, window in enumerate(placed) if not window.right), 0)
+    odd = next((place for place, window in enumerate(placed) if state(window) != "right"), 0)
     begin = max(0, min(odd - 5, len(placed) - STRIP))
     shown = placed[begin : begin + STRIP]
     if max(bar.lane for bar in _bars(one, shown)) >= LANES:

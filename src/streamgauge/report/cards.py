@@ -52,7 +52,8 @@ def _card(one: Series) -> Card:
         words += f" in {count:,} of {len(one.runs):,} repetitions"
     sentences = _sentences(one, worst)
     failures = dict.fromkeys(run.header.failure for run, _ in one.runs if run.header.failure)
-    shown = tuple(sentences[:3])
+    cautions = tuple(dict.fromkeys(sentence for _, verdict in one.runs for sentence in verdict.cautions))
+    shown = (*cautions[:5], *sentences[:3])
     if len(sentences) > 3:
         shown += (f"And {counted(len(sentences) - 3, 'other outcome')}: see the table.",)
     shown += tuple(dict.fromkeys(found for _, verdict in one.runs for found in findings(one.unit, verdict)))[:5]
@@ -78,7 +79,7 @@ def explanation(unit: str, verdict: Verdict) -> str:
     if verdict.judgement is Judgement.RIGHT:
         return f"Every one of {total} was answered exactly as expected."
     if verdict.judgement is Judgement.LATE:
-        late = f"{verdict.late:,} of them later than allowed (at most {duration(verdict.max_delay)})"
+        late = f"{verdict.late:,} of them later than {_allowed(verdict)} (at most {duration(verdict.max_delay)})"
         return f"Every one of {total} was answered as expected, {late}."
     bad = sum(not window.right for window in verdict.windows)
     text = (
@@ -87,7 +88,12 @@ def explanation(unit: str, verdict: Verdict) -> str:
     counts = [f"{verdict.missed:,} missed"] * bool(verdict.missed) + [f"{verdict.surplus:,} surplus"] * bool(
         verdict.surplus
     )
+    counts += [f"{verdict.late:,} later than {_allowed(verdict)}"] * bool(verdict.late)
     return ", ".join([text, *counts]) + "." + (f" {verdict.reason}" if verdict.reason else "")
+
+
+def _allowed(verdict: Verdict) -> str:
+    return "allowed" if verdict.delay_bound is None else f"the {duration(verdict.delay_bound)} allowed"
 
 
 def _facts(one: Series) -> tuple[tuple[str, str], ...]:
@@ -102,6 +108,7 @@ def facts_of(header: RunHeader, verdicts: Sequence[Verdict]) -> tuple[tuple[str,
         ("Judged by", either(EVALUATORS[verdict.evaluator] for verdict in verdicts)),
         ("Rules", either(RULES.get(verdict.rules, f"as {verdict.rules} judged") for verdict in verdicts)),
         ("t0", either(NOTHING if verdict.t0 is None else f"{seconds(verdict.t0)} s" for verdict in verdicts)),
+        ("Horizon", either(_horizon(header, verdict) for verdict in verdicts)),
         ("Tolerance", either(verdict.tolerance or "none: terms are compared exactly" for verdict in verdicts)),
         ("Pace", pace(header.factor)),
     ]
@@ -109,6 +116,12 @@ def facts_of(header: RunHeader, verdicts: Sequence[Verdict]) -> tuple[tuple[str,
     for clock, precision, recall in clocks:
         found.append((f"By {clock} time", f"precision {percent(precision)}, recall {percent(recall)}"))
     return tuple(found)
+
+
+def _horizon(header: RunHeader, verdict: Verdict) -> str:
+    """How far the recording's time came; reports of later instants were not due."""
+    end = header.advanced_to if verdict.horizon is None else verdict.horizon
+    return f"{seconds(end)} s: no report was due after it"
 
 
 def either(values: Iterable[str]) -> str:

@@ -107,7 +107,7 @@ class Bar(NamedTuple):
     tip: str
 
 
-SYMBOLS = {"right": "✓", "wrong": "✗", "missed": "?", "surplus": "+"}
+SYMBOLS = {"right": "✓", "late": "◷", "wrong": "✗", "missed": "?", "surplus": "+"}
 
 
 def borders(content: Sequence[Bar], x: Axis, size: Size) -> alt.LayerChart:

@@ -9,16 +9,21 @@ from rich.text import Text
 from streamgauge.bench.diagnosis.worked import Worked
 from streamgauge.model.run import RunHeader
 from streamgauge.model.terms import Row
-from streamgauge.model.verdict import Diagnosis, Part
+from streamgauge.model.verdict import Diagnosis, Part, Verdict
+from streamgauge.report.findings import late_ones
 from streamgauge.report.numbers import counted
+from streamgauge.report.series import unit_of
 
 LISTED = 8
 """How many models and rows are printed; the JSON has all."""
 
 
-def explained_lines(header: RunHeader, diagnosis: Diagnosis, window: Worked | None) -> RenderableType:
-    """What is wrong in a sentence a part, the proof, the models that fit as well, and one window."""
-    parts: list[RenderableType] = [Text(headline(header, diagnosis), style="bold")]
+def explained_lines(header: RunHeader, verdict: Verdict, window: Worked | None) -> RenderableType:
+    """What is wrong in a sentence a part, the proof, the models that fit as well, what was late, and one window."""
+    diagnosis = verdict.diagnosis
+    assert diagnosis is not None
+    parts: list[RenderableType] = [Text(sentence, style="yellow") for sentence in verdict.cautions]
+    parts.append(Text(headline(header, verdict), style="bold"))
     if diagnosis.models:
         parts += [Text(f"  - {part.sentence}") for part in diagnosis.models[0]]
     parts.append(Text("  " + proof(diagnosis)))
@@ -27,13 +32,20 @@ def explained_lines(header: RunHeader, diagnosis: Diagnosis, window: Worked | No
         parts += [Text(f"  - {_named(model)}") for model in diagnosis.models[1 : LISTED + 1]]
         if len(diagnosis.models) > LISTED + 1:
             parts.append(Text(f"  - and {len(diagnosis.models) - LISTED - 1:,} more"))
+    parts.append(Text(f"  The recording's time came to {header.advanced_to:,} ms: no report was due after it."))
+    parts += [Text("  " + sentence) for sentence in late_ones(unit_of(header.semantics), verdict)]
     if window is not None:
         parts += ["", Text(_place(window)), _rows(window, bool(diagnosis.models))]
     return Group(*parts)
 
 
-def headline(header: RunHeader, diagnosis: Diagnosis) -> str:
+def headline(header: RunHeader, verdict: Verdict) -> str:
     """Whether there is anything to explain, and whether a model explains it."""
+    diagnosis = verdict.diagnosis
+    assert diagnosis is not None
+    if not diagnosis.differs and verdict.late:
+        late = counted(verdict.late, unit_of(header.semantics))
+        return f"{header.engine} answered as {header.semantics.name} should, {late} later than allowed."
     if not diagnosis.differs:
         return f"{header.engine} answered as {header.semantics.name} should: there is nothing to explain."
     if diagnosis.exact:
@@ -97,8 +109,11 @@ def _times(side: Sequence[Row] | None, row: Row) -> str:
     return "-" if times == 0 else ("yes" if times == 1 else f"{times:,} times")
 
 
-def explained_json(header: RunHeader, diagnosis: Diagnosis, window: Worked | None) -> dict[str, object]:
+def explained_json(header: RunHeader, verdict: Verdict, window: Worked | None) -> dict[str, object]:
     """The diagnosis as JSON values: models as lists of parts, rows as lists of N-Triples terms, times in ms."""
+    diagnosis = verdict.diagnosis
+    assert diagnosis is not None
+    late = [each for each in verdict.windows if each.late]
     return {
         "engine": header.engine,
         "semantics": header.semantics.name,
@@ -109,6 +124,10 @@ def explained_json(header: RunHeader, diagnosis: Diagnosis, window: Worked | Non
         "t0": diagnosis.t0,
         "models": [[{"name": part.name, "sentence": part.sentence} for part in model] for model in diagnosis.models],
         "window": window and _window_json(window),
+        "horizon": header.advanced_to,
+        "cautions": list(verdict.cautions),
+        "delay_bound": verdict.delay_bound,
+        "late": [{"index": each.index, "instant": each.instant, "delay": each.delay} for each in late],
     }
 
 

@@ -4,15 +4,33 @@ from collections.abc import Iterator, Sequence
 
 from streamgauge.model.semantics import Borders
 from streamgauge.model.verdict import Diagnosis, Part, Verdict, WindowVerdict
-from streamgauge.report.numbers import NOTHING, counted, interval, percent, seconds
+from streamgauge.report.numbers import NOTHING, counted, duration, interval, percent, seconds
 
+NAMED = 5
+"""How many late reports are named."""
 OTHERS = 2
 """How many models that give the same answers are named beside the first."""
 
 
 def findings(unit: str, verdict: Verdict) -> tuple[str, ...]:
     """The sentences about one verdict, none when there is nothing to say; ``unit`` is ``window`` or ``report``."""
-    return (*_undecided(verdict), *_fitting(unit, verdict), *diagnosed(verdict.diagnosis))
+    return (
+        *late_ones(unit, verdict),
+        *_undecided(verdict),
+        *_fitting(unit, verdict),
+        *diagnosed(verdict.diagnosis),
+    )
+
+
+def late_ones(unit: str, verdict: Verdict) -> Iterator[str]:
+    """Which reports came later than allowed, the first of them by number, with their delays."""
+    late = [window for window in verdict.windows if window.late]
+    if not late:
+        return
+    shown = ", ".join(f"{unit} {window.index:,} ({duration(window.delay)})" for window in late[:NAMED])
+    more = f" and {len(late) - NAMED:,} more" if len(late) > NAMED else ""
+    bound = "" if verdict.delay_bound is None else f" than {duration(verdict.delay_bound)}"
+    yield f"Later{bound}: {shown}{more}."
 
 
 def _undecided(verdict: Verdict) -> Iterator[str]:

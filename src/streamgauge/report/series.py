@@ -8,6 +8,7 @@ from typing import TypeAlias
 from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import Report, Semantics
 from streamgauge.model.verdict import Judgement, Verdict, WindowVerdict
+from streamgauge.report.numbers import duration
 
 Judged: TypeAlias = tuple[Run, Verdict]
 
@@ -87,15 +88,20 @@ def median_delay(windows: Sequence[WindowVerdict]) -> float | None:
     return median(delays) if delays else None
 
 
+def delay_of(window: WindowVerdict) -> str:
+    """The delay of a report in words, marked where it is beyond the bound."""
+    return f"{duration(window.delay)}, late" if window.late else duration(window.delay)
+
+
 def place(window: WindowVerdict) -> int | None:
     """Where a report stands in stream time (ms): its instant, else its end; ``None`` when it names neither."""
     return window.instant if window.instant is not None else window.end
 
 
 def state(window: WindowVerdict) -> str:
-    """One word for a judged report: right, missed, surplus or wrong."""
+    """One word for a judged report: right, late (right but too late), missed, surplus or wrong."""
     if window.right:
-        return "right"
+        return "late" if window.late else "right"
     if window.report is None:
         return "missed"
-    return "surplus" if window.delay is None and window.expected == 0 and window.content == 0 else "wrong"
+    return "wrong" if window.due else "surplus"

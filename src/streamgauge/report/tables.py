@@ -10,7 +10,7 @@ from streamgauge.model.terms import XSD, Row, Term
 from streamgauge.model.verdict import Judgement, WindowVerdict
 from streamgauge.report.findings import fitted
 from streamgauge.report.numbers import NOTHING, counted, duration, interval, percent, seconds
-from streamgauge.report.series import Judged, Series, median_delay, state
+from streamgauge.report.series import Judged, Series, delay_of, median_delay, state
 
 LISTED = 1500  # judged reports in all tables together
 WITNESSES = 20  # missing rows, and as many surplus rows, of one report
@@ -138,7 +138,7 @@ def window_tables(series: Sequence[Series]) -> list[WindowTable]:
     """A table per run that has judged reports; long runs show those that are not right first."""
     runs = [(one, judged) for one in series for judged in one.runs if judged[1].windows]
     limit = max(10, min(200, LISTED // max(1, len(runs))))
-    wrong = sum(min(limit, sum(not window.right for window in judged[1].windows)) for _, judged in runs)
+    wrong = sum(min(limit, sum(state(window) != "right" for window in judged[1].windows)) for _, judged in runs)
     shown = _shown(series)
     tables = [_table(one, judged, limit, wrong) for one, judged in runs]
     return [replace(table, lines=tuple(_in_columns(line, shown) for line in table.lines)) for table in tables]
@@ -150,8 +150,8 @@ def _in_columns(line: Line, shown: Sequence[bool]) -> Line:
 
 def _table(one: Series, judged: Judged, limit: int, wrong: int) -> WindowTable:
     run, verdict = judged
-    bad = [window for window in verdict.windows if not window.right]
-    good = [window for window in verdict.windows if window.right]
+    bad = [window for window in verdict.windows if state(window) != "right"]
+    good = [window for window in verdict.windows if state(window) == "right"]
     chosen = sorted([*bad[:limit], *good[: max(0, limit - len(bad))]], key=lambda window: window.index)
     rows = max(1, min(WITNESSES, CELLS // max(1, wrong * len(verdict.variables))))
     short = shortener(run.header.query_text)
@@ -159,10 +159,12 @@ def _table(one: Series, judged: Judged, limit: int, wrong: int) -> WindowTable:
     if len(chosen) < len(verdict.windows):
         note = (
             f"{len(chosen):,} of {counted(len(verdict.windows), one.unit)} listed: "
-            f"{min(limit, len(bad)):,} of the {len(bad):,} that are not right, then the earliest of the others."
+            f"{min(limit, len(bad)):,} of the {len(bad):,} that are not right or late, then the earliest of the others."
         )
     name = named(one, run.header)
-    text = f"{counted(len(verdict.windows), one.unit)}, " + (f"{len(bad):,} not right" if bad else "all right")
+    late = sum(state(window) == "late" for window in bad)
+    words = [f"{len(bad) - late:,} not right"] * (len(bad) > late) + [f"{late:,} late"] * bool(late)
+    text = ", ".join([counted(len(verdict.windows), one.unit), *(words or ["all right"])])
     lines = tuple(_line(window, run.header, one.unit, rows, short) for window in chosen)
     return WindowTable(name, text, note, verdict.variables, lines)
 
@@ -176,7 +178,7 @@ def _line(window: WindowVerdict, header: RunHeader, unit: str, rows: int, short:
         f"{window.expected:,}",
         f"{window.actual:,}",
         f"{window.content:,}",
-        duration(window.delay),
+        delay_of(window),
         f"{window.undecided:,}",
         fitted(window, header.semantics.borders),
     )

@@ -12,7 +12,7 @@ from streamgauge.model.verdict import Diagnosis, Judgement, Verdict, WindowVerdi
 from streamgauge.report.cards import explanation, facts_of
 from streamgauge.report.findings import findings, fitted
 from streamgauge.report.numbers import counted, duration, interval, percent
-from streamgauge.report.series import median_delay, state, unit_of
+from streamgauge.report.series import delay_of, median_delay, state, unit_of
 
 LISTED = 10
 _STYLE = {Judgement.RIGHT: "green", Judgement.LATE: "yellow", Judgement.WRONG: "red", Judgement.UNKNOWN: "bold"}
@@ -24,12 +24,15 @@ _WORDS = ("state", "borders", "fits best")
 def verdict_lines(header: RunHeader, verdict: Verdict) -> RenderableType:
     """The verdict as rich prints it: the word, the reason, the figures, and the first reports that are not right."""
     unit = unit_of(header.semantics)
-    parts: list[RenderableType] = [_word(header, verdict), Text("  " + explanation(unit, verdict))]
+    parts: list[RenderableType] = [_word(header, verdict)]
+    parts.extend(Text("  " + sentence, style="yellow") for sentence in verdict.cautions)
+    parts.append(Text("  " + explanation(unit, verdict)))
+    parts.extend(Text(f"  Note: {note}") for note in header.query.notes)
     if header.failure:
         parts.append(Text(f"  The engine failed. {header.failure}", style="red"))
     parts.extend(Text("  " + sentence) for sentence in findings(unit, verdict))
     parts.append(_figures([*(_scores(verdict) if verdict.windows else ()), *facts_of(header, [verdict])[2:]]))
-    bad = [window for window in verdict.windows if not window.right]
+    bad = [window for window in verdict.windows if state(window) != "right"]
     if bad:
         parts.append(_table(bad[:LISTED], unit, header.semantics.borders))
     if len(bad) > LISTED:
@@ -76,7 +79,7 @@ def _table(windows: list[WindowVerdict], unit: str, borders: Borders) -> Table:
             "expected": f"{window.expected:,}",
             "received": f"{window.actual:,}",
             "undecided": f"{window.undecided:,}",
-            "delay": duration(window.delay),
+            "delay": delay_of(window),
             "fits best": fitted(window, borders),
         }
         table.add_row(f"{window.index:,}", *(Text(cells[name]) for name in shown))
@@ -111,6 +114,10 @@ def verdict_json(header: RunHeader, verdict: Verdict) -> dict[str, object]:
         "missed": verdict.missed,
         "surplus": verdict.surplus,
         "late": verdict.late,
+        "delay_bound": verdict.delay_bound,
+        "horizon": verdict.horizon,
+        "cautions": list(verdict.cautions),
+        "notes": list(header.query.notes),
         "undecided": verdict.undecided,
         "median_delay": median_delay(verdict.windows),
         "max_delay": verdict.max_delay,
@@ -137,6 +144,7 @@ def _window_json(window: WindowVerdict) -> dict[str, object]:
         "actual": window.actual,
         "content": window.content,
         "delay": window.delay,
+        "late": window.late,
         "missing": [list(row) for row in window.missing],
         "surplus": [list(row) for row in window.surplus],
         "due": window.due,

@@ -52,6 +52,7 @@ class Watch(Generic[Said]):
         self.asked, self._asking, self._ready, self._items = asked, asking, ready, iter(items)
         self._passing, self._feeds, self._leave = passing, feeds, leave
         self._last: int | None = None
+        self._told: int | None = None
         self._over = False
         self.elements = self.answers = 0
 
@@ -59,6 +60,11 @@ class Watch(Generic[Said]):
     def late(self) -> int:
         """How many elements have come too late to count."""
         return self._asking.late
+
+    @property
+    def horizon(self) -> int | None:
+        """How far time has come (ms), by the elements, by the streams' advances and by ``end``; ``None`` before."""
+        return max((time for time in (self._last, self._told) if time is not None), default=None)
 
     @property
     def refused(self) -> tuple[str, ...]:
@@ -122,9 +128,9 @@ class Watch(Generic[Said]):
             return False
         if item is None:
             if self._passing.wall is not None:
-                self._asking.advance(self._passing.wall() - self._margin() - 1)
+                self._advance(self._passing.wall() - self._margin() - 1)
         elif isinstance(item, Advance):
-            self._asking.advance(item.time)
+            self._advance(item.time)
         else:
             self.elements += 1
             self._last = item.time if self._last is None else max(self._last, item.time)
@@ -137,9 +143,15 @@ class Watch(Generic[Said]):
             timed = [
                 each.window.size for one in self.asked for each in one.query.windows if each.window.kind != "count"
             ]
-            self._asking.advance(self._last + max(timed, default=0))
+            self._advance(self._last + max(timed, default=0))
         elif isinstance(end, int):
-            self._asking.advance(end)
+            self._advance(end)
+        elif self._last is not None:
+            self._advance(self._last)
+
+    def _advance(self, time: int) -> None:
+        self._told = time if self._told is None else max(self._told, time)
+        self._asking.advance(time)
 
     def _margin(self) -> int:
         return max(each.semantics.lateness or 0 for each in self.asked)

@@ -11,6 +11,7 @@ from typing import IO
 
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
+from streamgauge.wire.endings import START_LIMIT, advice, in_words, kernel_kills, start_limit
 from streamgauge.wire.lines import Late, LineError, decode_output, encode_advance, encode_element
 from streamgauge.wire.task import Task, TaskRefusedError, encode_task, word
 
@@ -45,6 +46,7 @@ class PipedSession:
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._words, bufsize=0
         )
+        self._kills = kernel_kills()
         self._ready = threading.Event()
         self._noticing = threading.Lock()
         self._closing, self._ended = False, ""
@@ -52,13 +54,15 @@ class PipedSession:
         self._reader = threading.Thread(target=self._read, name="engine-answers", daemon=True)
         self._reader.start()
         self._write(encode_task(task))
-        ready = self._ready.wait(START_LIMIT_S)
+        limit = start_limit(START_LIMIT_S)
+        ready = self._ready.wait(limit)
         if self._refused:
             self._end()
             raise TaskRefusedError(self._refused)
         if not ready or self._failure:
+            why = self._why()
             self._end()
-            raise PipeError(f"the engine did not get ready within {START_LIMIT_S:.0f} s: {self._why()}")
+            raise PipeError(f"the engine {self._unready(limit)}: {why}")
 
     def push(self, element: StreamElement) -> None:
         """An element has come."""
@@ -93,7 +97,7 @@ class PipedSession:
         if code is None:
             raise PipeError(f"the engine was still running {END_LIMIT_S:.0f} s after the end of its input; ended")
         if code != 0 or self._failure:
-            raise PipeError(f"the engine ended with exit code {code}: {why}")
+            raise PipeError(f"the engine ended with {self._how(code)}: {why}")
 
     def _write(self, line: bytes) -> None:
         assert self._process.stdin is not None
@@ -124,7 +128,7 @@ class PipedSession:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(EXIT_LIMIT_S)
         code = self._process.returncode
-        how = "ended its output" if code is None else f"ended with exit code {code}"
+        how = "ended its output" if code is None else f"ended with {self._how(code)}"
         with self._noticing:
             self._ended = f"the engine {how} before its input did: {self._why()}"
             tell = self._tell
@@ -144,12 +148,21 @@ class PipedSession:
             self._emit(said)
         return True
 
+    def _how(self, code: int) -> str:
+        return in_words(code, self._kills, kernel_kills())
+
+    def _unready(self, limit: float) -> str:
+        """How it did not get ready."""
+        if self._failure:
+            return "failed before it was ready"
+        return f"did not get ready within {limit:g} s ({START_LIMIT} allows more)"
+
     def _why(self) -> str:
         if self._failure:
             return self._failure
         words = self._words.fileno()
         text = os.pread(words, 2000, max(0, os.fstat(words).st_size - 2000)).decode(errors="replace").strip()
-        return f"its last words: {text}" if text else "it said nothing on standard error"
+        return f"its last words: {text}{advice(text)}" if text else "it said nothing on standard error"
 
     def _end(self) -> None:
         """Leave no process and no pipe behind."""

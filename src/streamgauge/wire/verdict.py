@@ -20,6 +20,8 @@ _BAGS = ("missing", "surplus", "doubtful")
 _OPTIONAL = ("start", "end", "instant", "report", "delay", "borders", "fitted")
 _PAIRS = {"borders": pa.int64(), "fitted": pa.float64()}
 _SHARES = ("precision", "recall", "delay")
+_LATER = ("late",)
+"""Columns that folders of earlier versions do not have: their windows were not late."""
 
 
 def _column(name: str) -> pa.Field:
@@ -27,8 +29,8 @@ def _column(name: str) -> pa.Field:
         return pa.field(name, pa.list_(pa.list_(pa.string())), nullable=False)
     if name in _PAIRS:
         return pa.field(name, pa.list_(_PAIRS[name], 2))
-    kind = pa.bool_() if name == "due" else pa.float64() if name in _SHARES else pa.int64()
-    return pa.field(name, kind, nullable=name in _OPTIONAL)
+    kind = pa.bool_() if name in ("due", "late") else pa.float64() if name in _SHARES else pa.int64()
+    return pa.field(name, kind, nullable=name in _OPTIONAL or name in _LATER)
 
 
 WINDOWS = pa.schema([_column(field.name) for field in fields(WindowVerdict)])
@@ -63,7 +65,7 @@ def read_verdict(path: str | Path) -> Verdict:
 
 
 def _windows(root: Path) -> tuple[WindowVerdict, ...]:
-    found = tables.read(root / "windows.parquet", WINDOWS)
+    found = tables.read(root / "windows.parquet", WINDOWS, _LATER)
     columns = [_values(name, found[name]) for name in WINDOWS.names]
     return tuple(WindowVerdict(*values) for values in zip(*columns, strict=True))
 
@@ -72,6 +74,8 @@ def _values(name: str, column: pa.ChunkedArray) -> Sequence[Any]:
     if name in _BAGS:
         return _bags(column)
     values: list[Any] = column.to_pylist()
+    if name in _LATER:
+        return [bool(value) for value in values]
     return [pair and tuple(pair) for pair in values] if name in _PAIRS else values
 
 

@@ -10,7 +10,6 @@ import psutil
 import pytest
 
 from streamgauge.bench.judging.judge import Means, judge_run
-from streamgauge.bench.recording import record as recording
 from streamgauge.bench.recording.record import Limits, record
 from streamgauge.bench.recording.tasks import Tasks
 from streamgauge.model.verdict import Judgement
@@ -162,7 +161,7 @@ def left_behind(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_the_run_says_how_it_failed_and_keeps_what_came(name: str, right, tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(recording, "START_LIMIT_S", 3.0)
+    monkeypatch.setenv("STREAMGAUGE_START_LIMIT_S", "3")
     whole, lines = right
     fault = FAULTS[name]
     header = replace(whole.header, factor=fault.factor)
@@ -206,9 +205,7 @@ TASKS = ["hangs in the middle", "floods", "dies in the middle", "babbles", "is n
 
 @pytest.mark.parametrize("name", TASKS)
 def test_a_program_that_does_many_tasks_may_fail_in_one(name: str, right, tmp_path: Path, monkeypatch):
-    from streamgauge.bench.recording import tasks
-
-    monkeypatch.setattr(tasks, "START_LIMIT_S", 3.0)
+    monkeypatch.setenv("STREAMGAUGE_START_LIMIT_S", "3")
     whole, lines = right
     fault = FAULTS[name]
     asked = Task(QUERY, "rspql", RSPQL)

@@ -23,6 +23,7 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import Clock, Semantics
 from streamgauge.model.verdict import Judgement, Verdict
+from streamgauge.wire.endings import set_up_wrongly
 from streamgauge.wire.stream import write
 from streamgauge.wire.task import TaskRefusedError
 
@@ -57,7 +58,7 @@ def engine(name: str) -> Subject:
     module = load(name)
     home = folder(module)
     unit, pace = getattr(module, "TIME_UNIT_MS", 1), getattr(module, "PACE_MS_PER_UNIT", Scale().pace)
-    listed = None if home is None else home / "deviations.toml"
+    listed = None if home is None else home / getattr(module, "deviations", lambda: "deviations.toml")()
     return Subject(
         name,
         tuple(program(name)),
@@ -68,6 +69,10 @@ def engine(name: str) -> Subject:
         Scale(unit, pace),
         listed,
     )
+
+
+class SetUpError(RuntimeError):
+    """An engine that cannot work here: a class, a library or memory is missing; the sentence says what to do."""
 
 
 class Kind(StrEnum):
@@ -96,7 +101,10 @@ class Outcome:
 def certify(
     subject: Subject, asked: Sequence[Asked], jobs: int, spark: "Callable[[], SparkSession]"
 ) -> Iterator[Outcome]:
-    """The outcome of every task, in order; ``jobs`` programs run at a time, each given task after task."""
+    """The outcome of every task, in order; ``jobs`` programs run at a time, each given task after task.
+
+    SetUpError at the first task that fails for lack of a class, a library or memory: that is no deviation.
+    """
     free: SimpleQueue[Tasks] = SimpleQueue()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory()))
@@ -111,7 +119,11 @@ def certify(
                 free.put(tasks)
 
         with ThreadPoolExecutor(jobs) as pool:
-            yield from pool.map(one, asked)
+            try:
+                yield from pool.map(one, asked)
+            except SetUpError:
+                pool.shutdown(cancel_futures=True)
+                raise
 
 
 @dataclass(frozen=True)
@@ -152,6 +164,11 @@ def _outcome(subject: Subject, asked: Asked, tasks: Tasks, judge: _Judge) -> Out
         run = in_time(tasks, header, asked)
     except TaskRefusedError as error:
         return Outcome(asked, Kind.REFUSED, str(error))
+    if run.header.failure and (reason := set_up_wrongly(run.header.failure)):
+        raise SetUpError(
+            f"{subject.name} is not set up rightly, so nothing is certified: {reason}. In the task {asked.name}: "
+            f"{run.header.failure}"
+        )
     verdict = judge.verdict(run, asked)
     if verdict.judgement is Judgement.RIGHT:
         return Outcome(asked, Kind.PASSED, run=run)

@@ -5,6 +5,7 @@ Each run becomes a run folder that ``check`` judges.
 
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -60,8 +61,9 @@ def import_runs(
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
             raise ForeignError(f"{target} is there already: remove it or name another place with --out")
     for target, imported in zip(targets, found, strict=True):
-        _write(target, imported)
-        yield target, imported
+        until = _write(target, imported)
+        note = f"time came to {until:,} ms: no report was due after it (--advance-to says otherwise)"
+        yield target, replace(imported, notes=(*imported.notes, note))
 
 
 def _importer(source: Path, form: str | None) -> Importer:
@@ -77,34 +79,39 @@ def _importer(source: Path, form: str | None) -> Importer:
     raise ForeignError(f"{source}: what format is it? Name it with --format {', '.join(formats())}")
 
 
-def _write(target: Path, imported: Imported) -> None:
-    """The folder whole or not at all: made beside its place, then moved."""
+def _write(target: Path, imported: Imported) -> int:
+    """The folder whole or not at all: made beside its place, then moved; how far time came (ms)."""
     making = target.with_name(f".{target.name}.importing")
     shutil.rmtree(making, ignore_errors=True)
     (making / "stream").mkdir(parents=True)
     try:
         last = _Last()
-        elements = read_stream(imported.stream, stream=imported.iri)
+        elements = read_stream(imported.stream, stream=imported.iri, told=last.hear)
         try:
             write(last.of(elements), making / "stream" / "part-0.parquet")
         except StreamError as error:
             raise ForeignError(f"{imported.stream}: {error}") from error
-        write_run(making, imported.run(last.time))
+        run = imported.run(last.time)
+        write_run(making, run)
         for name, text in imported.files.items():
             (making / name).write_text(text, encoding="utf-8")
         if target.exists():
             target.rmdir()
         making.replace(target)
+        return run.header.advanced_to
     finally:
         shutil.rmtree(making, ignore_errors=True)
 
 
 class _Last:
-    """The last time (ms) of the elements that went by."""
+    """How far (ms) the elements that went by, and what their file said of time, have come."""
 
     time = 0
 
+    def hear(self, time: int) -> None:
+        self.time = max(self.time, time)
+
     def of(self, elements: Iterable[StreamElement]) -> Iterator[StreamElement]:
         for element in elements:
-            self.time = max(self.time, element.time)
+            self.hear(element.time)
             yield element

@@ -1,5 +1,6 @@
 """Expected answers of a stream and a query without a run."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from streamgauge.bench.judging.judge import Means, choose, expectation, other_stream
@@ -20,10 +21,13 @@ def expected_reports(
     windows: int | None = None,
     advance_to: int | None = None,
     t0: int | None = None,
+    told: int | None = None,
+    name: Callable[[int], None] = lambda _horizon: None,
 ) -> tuple[ExpectedReport, ...]:
     """The reports that are due on a stream table; ``windows`` closes as many windows, ``advance_to`` and ``t0`` in ms.
 
-    Without either time comes as far as the last element; without ``t0`` the semantics' first candidate counts.
+    Without either time comes as far as the last element, or as the stream's file ``told`` (ms); without ``t0`` the
+    semantics' first candidate counts. ``name`` hears how far that was (ms).
     """
     refuse(query, semantics)
     if reason := other_stream(stream, query):
@@ -31,9 +35,10 @@ def expected_reports(
     evaluator = means.evaluator or choose(stream, query, semantics, None)
     expect, first, last = expectation(evaluator, stream, means)
     origin = t0 if t0 is not None else origins(semantics, query.windows, first)[0]
-    until = advance_to if advance_to is not None else last
+    until = advance_to if advance_to is not None else last if told is None else max(last, told)
     if windows is not None:
         until = origin + _closes(query, semantics, windows)
+    name(until)
     return expect(query, semantics, until, origin)
 
 

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from streamgauge.bench.expected.reports import Expect, definition, refuse_spark
 from streamgauge.bench.judging.arrivals import arrival_times, by_arrival
+from streamgauge.bench.judging.cautions import cautions
 from streamgauge.bench.judging.deltas import by_changes, countable
 from streamgauge.bench.judging.gracious import gracious
 from streamgauge.bench.judging.oracle import Progress, Rules, check, decide, unknown
@@ -19,7 +20,7 @@ from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery, Window
 from streamgauge.model.run import Run
 from streamgauge.model.semantics import Clock, Origin, Report, Semantics, Tick
-from streamgauge.model.verdict import Evaluator, Verdict
+from streamgauge.model.verdict import Evaluator, Judgement, Verdict
 from streamgauge.query import QueryError, fill, parse, parse_sparql
 from streamgauge.query.dialects import load
 from streamgauge.query.rebuild import every_pattern
@@ -58,10 +59,19 @@ def judge_run(run: Run, stream: Path, means: Means) -> Verdict:
         return unknown(run, reason)
     try:
         if run.header.semantics.clock is not Clock.APPLICATION:
-            return _under_both_clocks(run, stream, means)
-        return _judge(run, run.header.semantics, stream, means)
+            verdict = _under_both_clocks(run, stream, means)
+        else:
+            verdict = _judge(run, run.header.semantics, stream, means)
+        return with_cautions(run, verdict, stream)
     except SyntaxError as error:  # pyoxigraph's, about a term in the wrong place
         raise StreamError(f"{stream}: a row is no triple: {error.msg}") from error
+
+
+def with_cautions(run: Run, verdict: Verdict, stream: Path) -> Verdict:
+    """The verdict with what makes the whole of it doubtful (``cautions.py``), unless it is unknown anyway."""
+    if verdict.judgement is Judgement.UNKNOWN:
+        return verdict
+    return replace(verdict, cautions=cautions(run, verdict, stream))
 
 
 def _judge(run: Run, semantics: Semantics, stream: Path, means: Means) -> Verdict:

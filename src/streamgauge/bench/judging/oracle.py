@@ -105,9 +105,9 @@ def _score(verdict: Verdict) -> tuple[bool, float, int]:
 
 
 def _verdict(run: Run, scored: Scored, t0: int, rules: Rules) -> Verdict:
-    header, windows = run.header, scored.windows
+    header, windows = run.header, _timed(scored.windows, rules.max_delay)
     delays = [window.delay for window in windows if window.delay is not None]
-    late = sum(delay > rules.max_delay for delay in delays) if rules.max_delay is not None else 0
+    late = sum(window.late for window in windows)
     right = all(window.right for window in windows) and header.failure is None
     precision, recall = totals(windows)
     return Verdict(
@@ -126,6 +126,18 @@ def _verdict(run: Run, scored: Scored, t0: int, rules: Rules) -> Verdict:
         reason=header.failure or "",
         last_answer=last_answer(run),
         undecided=sum(window.undecided for window in windows),
+        delay_bound=rules.max_delay,
+        horizon=header.advanced_to,
+    )
+
+
+def _timed(windows: tuple[WindowVerdict, ...], bound: float | None) -> tuple[WindowVerdict, ...]:
+    """The windows, those that are later than the bound (ms) marked so."""
+    if bound is None:
+        return windows
+    return tuple(
+        replace(window, late=True) if window.delay is not None and window.delay > bound else window
+        for window in windows
     )
 
 

@@ -16,6 +16,7 @@ import psutil
 
 from streamgauge.model.answer import Answer
 from streamgauge.model.run import Sample
+from streamgauge.wire.endings import advice, in_words, kernel_kills
 from streamgauge.wire.lines import Late, LineError, decode_output
 from streamgauge.wire.task import word
 
@@ -102,9 +103,15 @@ class Program(subprocess.Popen[bytes]):
 
     def __init__(self, command: Sequence[str], words: IO[bytes]) -> None:
         """What it says on standard error goes to ``words``."""
+        self._kills = kernel_kills()
         self._mark = f"STREAMGAUGE_PROGRAM_{uuid4().hex}"
         marked = {**os.environ, self._mark: "1"}
         super().__init__(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=words, bufsize=0, env=marked)
+
+    def how(self) -> str:
+        """Its exit code in words, as far as it has one, with the kernel's reason where that can be read."""
+        code = self.poll()
+        return "no exit code yet" if code is None else in_words(code, self._kills, kernel_kills())
 
     def started(self) -> list[psutil.Process]:
         """What it has started, directly or not, and still runs."""
@@ -170,10 +177,9 @@ def last_words(words: IO[bytes]) -> str:
     words.seek(0, os.SEEK_END)
     words.seek(max(0, words.tell() - 2000))
     text = words.read().decode(errors="replace").strip()
-    return f"its last words: {text}" if text else "it said nothing on standard error"
+    return f"its last words: {text}{advice(text)}" if text else "it said nothing on standard error"
 
 
-def how_it_ended(process: "subprocess.Popen[bytes]") -> str:
+def how_it_ended(process: Program) -> str:
     """Its exit code, as far as it has one."""
-    code = process.poll()
-    return "it is still running" if code is None else f"it ended with exit code {code}"
+    return "it is still running" if process.poll() is None else f"it ended with {process.how()}"

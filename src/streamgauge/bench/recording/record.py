@@ -19,6 +19,7 @@ from streamgauge.engines import load
 from streamgauge.model.element import StreamElement
 from streamgauge.model.run import Fed, Run, RunHeader
 from streamgauge.query import print_query
+from streamgauge.wire.endings import START_LIMIT, start_limit
 from streamgauge.wire.task import GO, Task, encode_task
 from streamgauge.wire.written import Written
 
@@ -101,8 +102,8 @@ def _observe(
 
 def _fail(process: Program, seen: Observed, words: IO[bytes]) -> None:
     """Say how a program failed that has ended, if nothing was said before."""
-    if code := process.returncode:
-        seen.fail(f"the engine ended with exit code {code} after {len(seen.lines)} answers; {last_words(words)}")
+    if process.returncode:
+        seen.fail(f"the engine ended with {process.how()} after {len(seen.lines)} answers; {last_words(words)}")
     if seen.early:
         seen.fail(f"the engine closed its output before the end of its input, after {len(seen.lines)} answers")
     if seen.left:
@@ -128,7 +129,7 @@ def _feed(
     started, fed = clock(), list[Fed]()
     try:
         write(encode_task(task))
-        if not _await(process, seen, START_LIMIT_S):
+        if not _await(process, seen, start_limit(START_LIMIT_S)):
             return started, fed
         seen.spent = spent(process.pid)
         started = clock()
@@ -182,7 +183,7 @@ def feed(
 def _await(process: Program, seen: Observed, seconds: float) -> bool:
     """Wait until the engine is ready; one that does not say so is ended, one that refuses is not fed."""
     if not seen.ready.acquire(timeout=seconds) and process.poll() is None:
-        seen.fail(f"the engine did not say that it is ready within {seconds:.0f} s")
+        seen.fail(f"the engine did not say that it is ready within {seconds:g} s ({START_LIMIT} allows more)")
         process.kill()
     if seen.refused:
         seen.fail(f"the engine refuses the task: {seen.refused}")

@@ -11,10 +11,11 @@ from types import TracebackType
 from typing import IO, Self
 
 from streamgauge.bench.recording.feed import StoppedError
-from streamgauge.bench.recording.observed import Clock, Limits, Observed, how_it_ended, last_words, read, start
+from streamgauge.bench.recording.observed import Clock, Limits, Observed, Program, how_it_ended, last_words, read, start
 from streamgauge.bench.recording.record import START_LIMIT_S, feed
 from streamgauge.model.element import StreamElement
 from streamgauge.model.run import Fed, Run, RunHeader
+from streamgauge.wire.endings import START_LIMIT, start_limit
 from streamgauge.wire.task import CLOSE, Task, TaskRefusedError, encode_task
 
 
@@ -26,7 +27,7 @@ class Tasks:
 
     def __init__(self, command: Sequence[str], limits: Limits, clock: Clock = time.monotonic_ns) -> None:
         self._command, self._limits, self._clock = command, limits, clock
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Program | None = None
         self._reader: threading.Thread | None = None
         self._words: IO[bytes] | None = None
         self._seen = Observed()
@@ -65,15 +66,15 @@ class Tasks:
         return Run(replace(header, started=started, failure=seen.failure, late=late), answers, tuple(fed))
 
     def _feed(
-        self, header: RunHeader, stream: Iterable[StreamElement], task: Task, process: "subprocess.Popen[bytes]"
+        self, header: RunHeader, stream: Iterable[StreamElement], task: Task, process: Program
     ) -> tuple[int, list[Fed]]:
         """Give the program its task and, when it is ready, the stream: when that began (ns) and what was fed."""
         seen, started, fed, ready = self._seen, self._clock(), list[Fed](), False
         assert process.stdin is not None
         try:
             process.stdin.write(encode_task(task))
-            if not seen.ready.acquire(timeout=START_LIMIT_S):
-                seen.fail(f"the engine did not say that it is ready within {START_LIMIT_S:.0f} s")
+            if not seen.ready.acquire(timeout=(limit := start_limit(START_LIMIT_S))):
+                seen.fail(f"the engine did not say that it is ready within {limit:g} s ({START_LIMIT} allows more)")
                 process.kill()
             if seen.refused:
                 raise TaskRefusedError(seen.refused)
@@ -87,7 +88,7 @@ class Tasks:
                 seen.fail(f"the engine stopped reading its input; {how_it_ended(process)}; {self._last_words()}")
         return started, fed
 
-    def _started(self) -> "subprocess.Popen[bytes]":
+    def _started(self) -> Program:
         """The program, started when it does not run."""
         if self._process is None:
             self._words = tempfile.TemporaryFile()  # noqa: SIM115
@@ -97,18 +98,18 @@ class Tasks:
             self._reader.start()
         return self._process
 
-    def _too_long(self, process: "subprocess.Popen[bytes]", seen: Observed) -> None:
+    def _too_long(self, process: Program, seen: Observed) -> None:
         seen.fail(f"the engine was still running after its time limit of {self._limits.seconds:g} s, so it was ended")
         process.kill()
 
-    def _settle(self, process: "subprocess.Popen[bytes]", seen: Observed) -> None:
+    def _settle(self, process: Program, seen: Observed) -> None:
         """Forget a program that has ended, and how if it was badly; end one that failed."""
         assert self._reader is not None
         if seen.failure is None and not seen.over:
             return
         with contextlib.suppress(subprocess.TimeoutExpired):
             if process.wait(1) != 0:
-                seen.fail(f"the engine ended with exit code {process.returncode}; {self._last_words()}")
+                seen.fail(f"the engine ended with {process.how()}; {self._last_words()}")
         self.end()
 
     def _last_words(self) -> str:

@@ -3,7 +3,7 @@
 Every module here with a ``FORMATS`` tuple adds its formats; adding one edits no other file.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -61,23 +61,31 @@ def read_stream(
     stream: str = STREAM,
     interval: int = 1000,
     lateness: int | None = None,
+    told: Callable[[int], None] = lambda _time: None,
 ) -> Iterator[StreamElement]:
     """The elements of a file or folder; ``form`` names the format, else the file's ending does; ``.gz`` is unpacked.
 
-    ``interval`` is the ms between numbered files or frames; ``lateness`` (ms) allows time to go back. FormatError
-    names the file and line of what is wrong.
+    ``interval`` is the ms between numbered files or frames; ``lateness`` (ms) allows time to go back; ``told`` hears
+    how far the file says that time has come (ms). FormatError names the file and line of what is wrong.
     """
     source = Path(path)
     if not source.exists():
         raise FormatError(f"{source}: there is no such file or folder")
-    return read_elements(source, stream_format(source, form), Reading(stream, interval, lateness))
+    return read_elements(source, stream_format(source, form), Reading(stream, interval, lateness), told)
 
 
-def read_elements(path: Path, form: Format, reading: Reading) -> Iterator[StreamElement]:
-    """The elements of a file or folder in a format; where it is read line by line, advances are left out."""
+def read_elements(
+    path: Path, form: Format, reading: Reading, told: Callable[[int], None] = lambda _time: None
+) -> Iterator[StreamElement]:
+    """The elements of a file or folder in a format; ``told`` hears the advances of one that is read line by line."""
     if form.read is not None:
-        return form.read(path, reading)
-    return (item for item in read_inputs(path, form, reading, refused) if isinstance(item, StreamElement))
+        yield from form.read(path, reading)
+        return
+    for item in read_inputs(path, form, reading, refused):
+        if isinstance(item, StreamElement):
+            yield item
+        else:
+            told(item.time)
 
 
 def read_inputs(path: Path, form: Format, reading: Reading, refuse: Refuse) -> Iterator[Input]:

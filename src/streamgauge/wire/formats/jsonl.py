@@ -37,7 +37,9 @@ def decoder(reading: Reading) -> Decode:
         if len(lines) == 1:
             return _input(lines[0], place, numbering, check)
         places = (f"{place}, line {count}" for count in range(1, len(lines) + 1))
-        return [item for line, where in zip(lines, places, strict=True) for item in _input(line, where, numbering, check)]
+        return [
+            item for line, where in zip(lines, places, strict=True) for item in _input(line, where, numbering, check)
+        ]
 
     return decode
 

@@ -8,6 +8,7 @@ import pytest
 
 from streamgauge.bench.diagnosis.diagnose import explained
 from streamgauge.bench.diagnosis.worked import worked
+from streamgauge.bench.importing.foreign import after_last
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.run import Run, RunHeader
@@ -45,7 +46,8 @@ def recorded(data: Path, engine: str, query: int) -> Run:
         names = tuple(one["head"]["vars"])
         rows = (each["binding"] for each in one["results"]["bindings"])
         answers.append(Answer(names, tuple(tuple(term(row[name]) for name in names) for row in rows)))
-    header = RunHeader(engine, parse(text), text, "rspql", PROFILES[engine], 33_000, 0)
+    query = parse(text)
+    header = RunHeader(engine, query, text, "rspql", PROFILES[engine], after_last(query, 33_000), 0)
     return Run(header, tuple(answers), ())
 
 
