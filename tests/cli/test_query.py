@@ -53,14 +53,14 @@ def ask(here, monkeypatch, capfdbinary):
 
 
 def test_json_lines_where_nobody_looks(ask, here):
-    out, err = ask("select.rq", "--stream", here / "in.jsonl")
+    out, err = ask("select.rq", "--stream", here / "in.jsonl", "--advance-to", "windows")
     answers = [decode_answer(line) for line in out.splitlines()]
     assert [(each.instant, len(each.added)) for each in answers] == [(5000, 2), (10_000, 1)]
-    assert err == "4 elements; 2 answers\n"
+    assert err == "4 elements; 2 answers; time came to 12,000 ms\n"
 
 
 def test_csv_has_plain_values(ask, here):
-    out, _ = ask("select.rq", "--stream", here / "in.jsonl", "--format", "csv")
+    out, _ = ask("select.rq", "--stream", here / "in.jsonl", "--format", "csv", "--advance-to", "windows")
     rows = list(csv.reader(io.StringIO(out)))
     assert rows[0] == ["instant", "start", "end", "change", "s", "o"]
     assert sorted(rows[1:3]) == [["5000", "0", "5000", "+", "urn:a", "1"], ["5000", "0", "5000", "+", "urn:b", "x"]]
@@ -68,7 +68,7 @@ def test_csv_has_plain_values(ask, here):
 
 
 def test_graphs_are_a_stream_again(ask, here):
-    out, _ = ask("construct.rq", "--stream", here / "in.jsonl", "--format", "nquads")
+    out, _ = ask("construct.rq", "--stream", here / "in.jsonl", "--format", "nquads", "--advance-to", "10s")
     (here / "out.nq").write_text(out)
     found = list(read_stream(here / "out.nq", stream=STREAM))
     assert [(each.time, len(each.added)) for each in found] == [(5000, 2), (10_000, 1)]
@@ -76,14 +76,14 @@ def test_graphs_are_a_stream_again(ask, here):
 
 
 def test_answers_go_to_a_sink(ask, here):
-    out, _ = ask("select.rq", "--stream", here / "in.jsonl", "--to", here / "out.jsonl")
+    out, _ = ask("select.rq", "--stream", here / "in.jsonl", "--to", here / "out.jsonl", "--advance-to", "10s")
     assert out == ""
     assert [json.loads(line)["instant"] for line in (here / "out.jsonl").read_text().splitlines()] == [5000, 10_000]
 
 
 def test_limit_and_where_time_ends(ask, here):
     out, err = ask("select.rq", "--stream", here / "in.jsonl", "--limit", 1)
-    assert (len(out.splitlines()), err) == (1, "3 elements; 1 answers\n")
+    assert (len(out.splitlines()), err) == (1, "3 elements; 1 answers; time came to 6,000 ms\n")
     out, _ = ask("select.rq", "--stream", here / "in.jsonl", "--advance-to", "20s")
     assert [json.loads(line)["instant"] for line in out.splitlines()] == [5000, 10_000, 15_000, 20_000]
 
@@ -91,8 +91,8 @@ def test_limit_and_where_time_ends(ask, here):
 def test_late_elements_are_said(ask, here):
     with (here / "in.jsonl").open("ab") as file:
         file.write(encode_element(stream("1000: late p late.")[0]))
-    _, err = ask("select.rq", "--stream", here / "in.jsonl", "--lateness", "1s")
-    assert err == "5 elements, 1 of them too late; 2 answers\n"
+    _, err = ask("select.rq", "--stream", here / "in.jsonl", "--lateness", "1s", "--advance-to", "windows")
+    assert err == "5 elements, 1 of them too late; 2 answers; time came to 12,000 ms\n"
 
 
 def test_a_table_for_people():
@@ -167,7 +167,7 @@ def test_standard_input_and_control_c(here):
     os.kill(running.pid, signal.SIGINT)
     out, err = running.communicate(timeout=300)
     assert (out, running.returncode) == (b"", 130)
-    assert err == b"4 elements; 1 answers\n"
+    assert err == b"4 elements; 1 answers; time came to 7,000 ms\n"
 
 
 def test_a_reader_that_leaves_ends_it(here):

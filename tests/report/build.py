@@ -176,7 +176,7 @@ def wrong(engine: str = "csparql", **changes: object) -> Judged:
     windows[3], windows[7], windows[12] = spoilt(windows[3], 4, 2), spoilt(windows[7], 11, 0), spoilt(windows[12], 0, 5)
     windows[15] = missed(windows[15])
     windows.append(
-        WindowVerdict(20, None, None, None, 20, 0.0, 0.0, 0, 0, 3, 0, None, surplus=(row(1), row(2), row(3)))
+        WindowVerdict(20, None, None, None, 20, 0.0, 0.0, 0, 0, 3, 0, None, surplus=(row(1), row(2), row(3)), due=False)
     )
     judged = verdict(windows, Judgement.WRONG, surplus=1, other_clock=("arrival", 0.98, 0.97))
     return observed(header(engine, **changes), windows, draw, 420), judged

@@ -156,7 +156,7 @@ def test_an_oracle_query_that_is_no_sparql_is_left_out_with_a_note(tmp_path):
     folder = files.folder(tmp_path / "test")
     (folder / "oracle.query").write_text("SELECT (<http://yabench/avg>(?v) AS ?avg) {")
     found = [one for _, one in import_runs([folder], Request(), tmp_path / "runs")]
-    assert all("oracle.query is left out" in one.notes[-1] for one in found)
+    assert all("oracle.query is left out" in one.notes[-2] for one in found)
 
 
 def test_an_engine_s_own_window_gives_way_to_the_config_s(tmp_path):
@@ -166,7 +166,7 @@ def test_an_engine_s_own_window_gives_way_to_the_config_s(tmp_path):
     (path, one), _ = import_runs([folder], Request(), tmp_path / "a")
     assert read_run(path, parse).header.query.window.slide == 5000
     assert "STEP 1s" in (path / "engine.rq").read_text()
-    assert "engine.query has another window" in one.notes[-1]
+    assert "engine.query has another window" in one.notes[-2]
     (path, _), _ = import_runs([folder], Request(semantics=CSPARQL), tmp_path / "b")
     assert read_run(path, parse).header.query.window.slide == 1000
 

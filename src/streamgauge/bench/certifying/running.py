@@ -8,6 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from queue import SimpleQueue
 from tempfile import TemporaryDirectory
+from threading import Event
 from typing import TYPE_CHECKING
 
 from streamgauge.bench.certifying.asking import Asked, Scale, text
@@ -106,6 +107,7 @@ def certify(
     SetUpError at the first task that fails for lack of a class, a library or memory: that is no deviation.
     """
     free: SimpleQueue[Tasks] = SimpleQueue()
+    stopped = Event()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory()))
         for _ in range(jobs):
@@ -114,7 +116,12 @@ def certify(
         def one(each: Asked) -> Outcome:
             tasks = free.get()
             try:
+                if stopped.is_set():
+                    raise SetUpError(f"{subject.name}: not done, as a task before it showed a fault of the set-up")
                 return _outcome(subject, each, tasks, _Judge(folder, spark))
+            except SetUpError:
+                stopped.set()
+                raise
             finally:
                 free.put(tasks)
 

@@ -107,7 +107,7 @@ def _lacks_static(query: ContinuousQuery) -> bool:
 
 
 def _local(iri: str) -> str:
-    return iri[1:-1].replace("#", "/").rpartition("/")[2].casefold()
+    return iri[1:-1].replace("#", "/").replace(":", "/").rpartition("/")[2].casefold()
 
 
 def _constants(pattern: al.Pattern) -> Iterator[str]:
