@@ -71,7 +71,7 @@ def read_stream(
     source = Path(path)
     if not source.exists():
         raise FormatError(f"{source}: there is no such file or folder")
-    return read_elements(source, stream_format(source, form), Reading(stream, interval, lateness), told)
+    return read_elements(source, stream_format(source, form), Reading(stream, interval, lateness, checked=True), told)
 
 
 def read_elements(

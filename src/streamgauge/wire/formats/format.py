@@ -29,7 +29,8 @@ class Reading:
 
     Without ``lateness`` a time that goes back is refused. ``stamped`` is the IRI of the property that states the time
     of an RDF message (xsd:dateTime, or whole ms); ``limit`` the bytes that one line or message may have. ``once``: the
-    numbers that elements carry rise in each stream, and one that does not is a repetition and left out.
+    numbers that elements carry rise in each stream, and one that does not is a repetition and left out. ``checked``:
+    every term is looked at, also where a format takes it as it is written.
     """
 
     stream: str = STREAM
@@ -38,6 +39,7 @@ class Reading:
     stamped: str | None = None
     limit: int = 16 * 2**20
     once: bool = False
+    checked: bool = False
 
 
 Item: TypeAlias = tuple[str, int, tuple[Triple, ...]]
@@ -87,12 +89,13 @@ _KNOWN_LIMIT = 100_000
 class TermCheck:
     """Refuses triples of a file that were taken as they are written and are none: the stream table would keep them."""
 
-    def __init__(self) -> None:
+    def __init__(self, reading: Reading) -> None:
         self._known: set[Term] = set()
+        self._checked = reading.checked
 
     def __call__(self, triples: Iterable[Triple]) -> None:
         """Raise ValueError with the first term that is none, or stands where it may not."""
-        for subject, predicate, item in triples:
+        for subject, predicate, item in triples if self._checked else ():
             for term in (subject, predicate, item):
                 if term not in self._known and not _IRI.fullmatch(term):
                     self._learn(term)

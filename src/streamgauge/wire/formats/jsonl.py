@@ -19,7 +19,7 @@ from streamgauge.wire.lines import Advance, Input, LineError, decode_input, enco
 
 def follow(file: IO[bytes], place: str, reading: Reading, refuse: Refuse) -> Iterator[Input]:
     """The elements and advances of an open file, under their own streams and numbers; empty lines are passed over."""
-    numbering, check = Numbering(reading), TermCheck()
+    numbering, check = Numbering(reading), TermCheck(reading)
     for count, line in bounded_lines(file, place, reading.limit, refuse):
         try:
             if not line.isspace():
@@ -30,7 +30,7 @@ def follow(file: IO[bytes], place: str, reading: Reading, refuse: Refuse) -> Ite
 
 def decoder(reading: Reading) -> Decode:
     """The reader of messages of one line or more; their times are their own, never that of arrival."""
-    numbering, check = Numbering(reading), TermCheck()
+    numbering, check = Numbering(reading), TermCheck(reading)
 
     def decode(payload: bytes, place: str, _arrived: int | None) -> Sequence[Input]:
         lines = [line for line in payload.splitlines() if line and not line.isspace()]

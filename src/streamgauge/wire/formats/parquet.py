@@ -12,7 +12,7 @@ from streamgauge.wire.formats.format import Format, FormatError, Reading, TermCh
 def read(path: Path, reading: Reading) -> Iterator[StreamElement]:
     """The elements of a stream table, under its own stream names and sequence numbers; times checked as everywhere."""
     last: int | None = None
-    check = TermCheck()
+    check = TermCheck(reading)
     for element in table.elements(path):
         if reading.lateness is None and last is not None and element.time < last:
             where = f"{path}, sequence {element.sequence}"
