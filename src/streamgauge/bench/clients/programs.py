@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
+from streamgauge.wire.endings import in_words, kernel_kills, start_limit
+
 READY_S = 60.0
 END_S = 20.0
 
@@ -22,6 +24,7 @@ class Program:
 
     def __init__(self, module: str, task: Mapping[str, Any], words: Sequence[str] = ()) -> None:
         self._name = module
+        self._kills = kernel_kills()
         self._process = subprocess.Popen(
             [sys.executable, "-m", module, *words],
             stdin=subprocess.PIPE,
@@ -45,8 +48,12 @@ class Program:
         """Its process."""
         return self._process.pid
 
-    def wait_for(self, word: str, within: float = READY_S) -> dict[str, Any]:
-        """The next line that has this field; ProgramError when it ends or says nothing for so long (s)."""
+    def wait_for(self, word: str, within: float | None = None) -> dict[str, Any]:
+        """The next line that has this field; ProgramError when it ends or says nothing for so long (s).
+
+        Without ``within`` it has READY_S, more on a busy machine.
+        """
+        within = start_limit(READY_S) if within is None else within
         while True:
             try:
                 line = self._waiting.get(timeout=within)
@@ -76,7 +83,8 @@ class Program:
         for thread in self._threads:
             thread.join(END_S)
         if code != 0:
-            raise ProgramError(f"{self._name} ended with {code}{self._last_words()}")
+            ended = in_words(code, self._kills, kernel_kills())
+            raise ProgramError(f"{self._name} ended with {ended}{self._last_words()}")
 
     def __enter__(self) -> "Program":
         """Itself."""

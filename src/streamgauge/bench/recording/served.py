@@ -10,8 +10,12 @@ from collections import deque
 from contextlib import suppress
 from typing import Final
 
+from streamgauge.wire.endings import START_LIMIT, in_words, kernel_kills, start_limit
+
 _START: Final = "from streamgauge.cli.main import main; main()"
 _ADDRESS: Final = re.compile(r" at (http://\S+)")
+_START_S: Final = 60.0
+_LEAVE_S: Final = 5.0
 _END_S: Final = 20.0
 _LAST_LINES: Final = 20
 
@@ -25,6 +29,7 @@ class Service:
 
     def __init__(self, *words: str) -> None:
         self._name = " ".join(words[:2])
+        self._kills = kernel_kills()
         self._process = subprocess.Popen(
             [sys.executable, "-c", _START, *words, "--port", "0"],
             stdin=subprocess.DEVNULL,
@@ -40,10 +45,21 @@ class Service:
 
     def wait(self) -> str:
         """Its address, once it serves; ServiceError when it ends before."""
-        self._found.wait()
+        limit = start_limit(_START_S)
+        if not self._found.wait(limit):
+            self.end()
+            raise ServiceError(
+                f"{self._name} did not serve within {limit:g} s ({START_LIMIT} allows more){self.last_words()}"
+            )
         if not self.address:
-            raise ServiceError(f"{self._name} did not start{self.last_words()}")
+            raise ServiceError(f"{self._name} did not start{self._how()}{self.last_words()}")
         return self.address
+
+    def _how(self) -> str:
+        """Its exit code in words, once it has ended."""
+        with suppress(subprocess.TimeoutExpired):
+            return f", {in_words(self._process.wait(_LEAVE_S), self._kills, kernel_kills())}"
+        return ""
 
     def _listen(self) -> None:
         assert self._process.stderr is not None
