@@ -75,7 +75,10 @@ FAULTS = {
     ),
     "dies before it is ready": Fault("sys.exit(3)", "exit code 3", 0),
     "dies in the middle": Fault(READY + "elements(9); answer(1); os._exit(9)", "exit code 9", 1),
-    "is killed": Fault(READY + "elements(9); answer(1); os.kill(os.getpid(), 9)", "exit code -9", 1),
+    "is killed": Fault(READY + "elements(9); answer(1); os.kill(os.getpid(), 9)", "exit code -9: killed", 1),
+    "has no more memory": Fault(
+        READY + "elements(9); answer(1); raise MemoryError", "memory ran out: raise the heap", 1
+    ),
     "throws": Fault(READY + "answer(2); raise OSError('no more room')", "its last words: Traceback", 2),
     "dies at the end": Fault(READY + WHOLE + "sys.exit(5)", "exit code 5 after 4 answers", 4),
     "ends quietly": Fault(
