@@ -4,7 +4,7 @@ What ``timestamp`` is depends on who recorded: C-SPARQL's is the report's number
 registration, SPARQLstream's whole seconds since it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from streamgauge.bench.importing.foreign import (
     read_json,
 )
 from streamgauge.model.answer import Answer
+from streamgauge.model.query import ContinuousQuery
 
 NAME = "csrbench"
 ABOUT = "CSRBench's answer JSON: a list of relations with timestamps"
@@ -46,7 +47,7 @@ def read(path: Path, request: Request) -> Iterator[Imported]:
     times = request.times or ENGINES.get(engine)
     if times is None:
         raise ForeignError(f"{path}: what are its timestamps? Name it with --times {', '.join(Times)}")
-    yield assemble(path, NAME, recorded(path, engine, times), request, after_last)
+    yield assemble(path, NAME, recorded(path, engine, times), request, horizon(path))
 
 
 def recorded(path: Path, engine: str, times: Times) -> Recorded:
@@ -61,6 +62,15 @@ def recorded(path: Path, engine: str, times: Times) -> Recorded:
     }[times]
     factor = 1.0 if times is Times.RECEIVED else None
     return Recorded(answers, engine, factor=factor, notes=(notes,) if notes else ())
+
+
+def horizon(path: Path) -> Callable[[ContinuousQuery, int], int]:
+    """Time came a window's size past the last element, or as far as the latest timestamp of the recording; ms."""
+    fields = Fields(str(path))
+    relations = fields.member(read_json(path), "", "relations", list)
+    stamps = (fields.member(relation, f"relations[{i}]", "timestamp", int) for i, relation in enumerate(relations))
+    latest = max(stamps, default=0)
+    return lambda query, last: max(after_last(query, last), latest)
 
 
 def _engine(path: Path, request: Request) -> str:

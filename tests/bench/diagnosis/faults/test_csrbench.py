@@ -8,7 +8,7 @@ import pytest
 
 from streamgauge.bench.diagnosis.diagnose import explained
 from streamgauge.bench.diagnosis.worked import worked
-from streamgauge.bench.importing.foreign import after_last
+from streamgauge.bench.importing.csrbench import horizon
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.run import Run, RunHeader
@@ -42,12 +42,13 @@ def term(value):
 def recorded(data: Path, engine: str, query: int) -> Run:
     text = (QUERIES / f"q{query}.rq").read_text()
     answers = []
-    for one in json.loads((data / f"csrbench/answers/2013-head/{engine}-answer-{query}.json").read_text())["relations"]:
+    file = data / f"csrbench/answers/2013-head/{engine}-answer-{query}.json"
+    for one in json.loads(file.read_text())["relations"]:
         names = tuple(one["head"]["vars"])
         rows = (each["binding"] for each in one["results"]["bindings"])
         answers.append(Answer(names, tuple(tuple(term(row[name]) for name in names) for row in rows)))
-    query = parse(text)
-    header = RunHeader(engine, query, text, "rspql", PROFILES[engine], after_last(query, 33_000), 0)
+    asked = parse(text)
+    header = RunHeader(engine, asked, text, "rspql", PROFILES[engine], horizon(file)(asked, 33_000), 0)
     return Run(header, tuple(answers), ())
 
 
