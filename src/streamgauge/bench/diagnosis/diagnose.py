@@ -31,9 +31,20 @@ class Explained:
 
 
 def explained(run: Run, elements: Sequence[StreamElement], progress: Progress = lambda _done, _of: None) -> Explained:
-    """The diagnosis of a run, with the models themselves."""
+    """The diagnosis of a run, with the models themselves.
+
+    The horizon is the verdict's (``advanced_to``). Where no model fits under it and the recording does not say what was
+    fed, so that its end is known by its answers alone, models under which they end elsewhere are tried too.
+    """
     refuse(run, Stream(elements))
-    search = Search(run, elements)
+    found = _explained(Search(run, elements), progress)
+    if run.fed or found.diagnosis.exact or not found.diagnosis.differs:
+        return found
+    elsewhere = _explained(Search(run, elements, open_ended=True), progress)
+    return elsewhere if elsewhere.diagnosis.exact else found
+
+
+def _explained(search: Search, progress: Progress) -> Explained:
     tried = _Tried(search, progress)
     declared, differs = tried.declared()
     found: list[Found] = []

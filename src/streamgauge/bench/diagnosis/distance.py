@@ -21,16 +21,19 @@ def reports(told: Sequence[Said], recorded: Recorded, variables: tuple[str, ...]
     return merged(recorded.answers, expected, recorded.grain, recorded.computed)
 
 
-def distance(told: Sequence[Said], recorded: Recorded, variables: tuple[str, ...]) -> int:
-    """The fewest reports to change, leave out or add."""
+def distance(told: Sequence[Said], recorded: Recorded, variables: tuple[str, ...], open_end: int | None) -> int:
+    """The fewest reports to change, leave out or add; those after ``open_end`` (ms) may be missing at the end."""
     answers = reports(told, recorded, variables)
     far = len(told) + len(answers)
     band = BAND + abs(len(told) - len(answers))
     row = {j: j for j in range(min(len(answers), band) + 1)}
+    best = far
     for i in range(len(told) + 1):
         if i:
             row = _next(told[i - 1], i, row, answers, recorded, band)
-    return row.get(len(answers), far)
+        if all(open_end is not None and said.instant > open_end for said in told[i:]) or i == len(told):
+            best = min(best, row.get(len(answers), far))
+    return best
 
 
 def _next(

@@ -22,11 +22,15 @@ class Fit:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What to explain: reports told, answers recorded, and which slips may happen."""
+    """What to explain: reports told, answers recorded, and which slips may happen.
+
+    Reports later than ``open_end`` (ms) may be missing at the end: the recording does not say how far time came.
+    """
 
     told: Sequence[Said]
     recorded: Taking
     slips: Sequence[Slip] = ()
+    open_end: int | None = None
     emissions: Emissions | None = None
     start: Carry = None
 
@@ -56,12 +60,19 @@ def fit(task: Task) -> Fit | None:
         (step.cost, (i, j, carry))
         for i, layer in enumerate(layers)
         for (j, carry), step in layer.items()
-        if j == task.recorded.count and i == len(task.told)
+        if j == task.recorded.count and _may_end(task, i)
     ]
     if not ends:
         return None
     _, state = min(ends, key=lambda end: (end[0], -end[1][0]))
     return _claimed(task, _walk(state, layers), layers[state[0]][state[1], state[2]].cost)
+
+
+def _may_end(task: Task, i: int) -> bool:
+    if i == len(task.told):
+        return True
+    end = task.open_end
+    return end is not None and all(said.instant > end for said in task.told[i:])
 
 
 def _advance(task: Task, i: int, layers: list[dict[tuple[int, Carry], _Step]], most: int) -> None:

@@ -57,15 +57,22 @@ class Found:
 class Search:
     """The models of one run, and what they say."""
 
-    def __init__(self, run: Run, elements: Iterable[StreamElement]) -> None:
+    def __init__(self, run: Run, elements: Iterable[StreamElement], open_ended: bool = False) -> None:
+        """``open_ended``: reports after the last element may be missing, and more may come than the horizon allows."""
         header = run.header
         stream = Stream(elements)
         first = min(stream.elements, key=lambda element: element.sequence).time if stream.elements else None
         query, semantics = header.query, header.semantics
         self.variables = Snapshot(query).variables
         self.recorded = Recorded(run, self.variables, semantics.grain)
+        self.open_end = max(stream.last, 0) if open_ended else None
+        until = header.advanced_to
+        if self.open_end is not None:
+            longest = max((each.window.size for each in query.windows if each.window.kind != "count"), default=0)
+            step = max((each.window.slide for each in query.windows if each.window.kind != "count"), default=1)
+            until = max(until, stream.last + longest) + step * min(self.recorded.count, 50)
         candidates = origins(semantics, query.windows, first)
-        self.base = Case(query, semantics, stream, header.advanced_to, candidates[0])
+        self.base = Case(query, semantics, stream, until, candidates[0])
         self.simulator = Simulator(query, stream)
         self._told: dict[object, tuple[Said, ...]] = {}
         self.origins = self._distinct(candidates)
@@ -135,14 +142,14 @@ class Search:
         for said in self.simulator.telling(case):
             after = recorded.take(said, at)
             if after is None:
-                return False
+                return at == recorded.count and self.open_end is not None and said.instant > self.open_end
             at = after
         return at == recorded.count
 
     def fit(self, case: Case, told: Sequence[Said], slips: Sequence[Slip]) -> Fit | None:
         """How the recorded answers come out of what was told, with these slips."""
         recorded = self.recorded.under(case.semantics.grain)
-        return fit(Task(told, recorded, slips))
+        return fit(Task(told, recorded, slips, self.open_end))
 
     def swayed(self, case: Case, sway: Sway, slips: Sequence[Slip] = ()) -> tuple[Fit, int] | None:
         """How the recorded answers come out when reports may sway, with the number of reports said."""
@@ -150,13 +157,13 @@ class Search:
         if swaying is None:
             return None
         recorded = self.recorded.under(case.semantics.grain)
-        task = Task(swaying.told, recorded, slips, swaying.emissions, swaying.start)
+        task = Task(swaying.told, recorded, slips, self.open_end, swaying.emissions, swaying.start)
         found = fit(task)
         return None if found is None or not found.swayed else (found, found.path[-1][0])
 
     def distance(self, case: Case, told: Sequence[Said]) -> int:
         """How many reports differ from the recorded ones."""
-        return distance(told, self.recorded.under(case.semantics.grain), self.variables)
+        return distance(told, self.recorded.under(case.semantics.grain), self.variables, self.open_end)
 
 
 def refuse(run: Run, stream: Stream) -> None:
