@@ -1,0 +1,152 @@
+"""Drawn queries: every evaluator's answer is one that SPARQL 1.1 allows, by the simple evaluator.
+
+``cases.toml`` holds what was found once, with the legal answers by hand; it always runs. A refusal by name is no
+answer and counts for nobody.
+"""
+
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from streamgauge.model import algebra as al
+from streamgauge.query.parser import parse_sparql
+from streamgauge.query.printer import sparql
+from tests.sparql.simple.agreement import EVALUATORS, agrees, legal_answers, shrunk
+from tests.sparql.simple.choices import OpenError
+from tests.sparql.simple.drawn import Case, drawn
+from tests.sparql.simple.excuses import EXCUSES, PENDING
+from tests.sparql.simple.patterns import Dataset, Row
+from tests.sparql.simple.written import PREFIXES, rows, triples
+
+FOUND: dict[str, Mapping[str, Any]] = {
+    case["name"]: case for case in tomllib.loads((Path(__file__).parent / "cases.toml").read_text("utf-8"))["case"]
+}
+IN_SUITE, TO_PROVE, PART = 500, 20_000, 100
+
+
+def case_of(found: Mapping[str, Any]) -> Case:
+    """A case of the data file."""
+    named = {f"<urn:{name}>": triples(found[name]) for name in ("w1", "w2") if name in found}
+    return Case(parse_sparql(PREFIXES + found["query"]), Dataset(triples(found.get("data", "")), named))
+
+
+def by_hand(found: Mapping[str, Any]) -> list[tuple[Row, ...]]:
+    """Its legal answers as the file has them."""
+    return [rows(text) for text in (found["legal"] if "legal" in found else [found["rows"]])]
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_the_simple_evaluator_gives_exactly_the_legal_answers(name: str) -> None:
+    if "parser" in PENDING.get(name, ()):
+        return
+    case = case_of(FOUND[name])
+    wanted, found = by_hand(FOUND[name]), legal_answers(case)
+    assert [each.rows for each in found if not any(agrees([each], one) for one in wanted)] == []
+    assert [one for one in wanted if not agrees(found, one)] == []
+
+
+@pytest.mark.parametrize("evaluator", EVALUATORS)
+@pytest.mark.parametrize("name", FOUND)
+def test_every_evaluator_gives_a_legal_answer(name: str, evaluator: str) -> None:
+    if {evaluator, "parser"} & set(PENDING.get(name, ())):
+        return
+    case = case_of(FOUND[name])
+    given = EVALUATORS[evaluator](case)
+    assert given is None or agrees(legal_answers(case), given), given
+
+
+def disagreement(case: Case, evaluate: Callable[[Case], Any]) -> str:
+    """Empty when the answer is legal, refused by name, or open; else what differs."""
+    try:
+        legal = legal_answers(case)
+    except OpenError:
+        return "open"
+    given = evaluate(case)
+    if given is None:
+        return "refused"
+    return "" if agrees(legal, given) else f"legal {[each.rows for each in legal[:3]]}, given {given}"
+
+
+def check(seeds: range, evaluator: str, tame: bool = False) -> Counter[str]:
+    """Cases by seed; how many were refused, open, excused, compared."""
+    evaluate, tally = EVALUATORS[evaluator], Counter[str]()
+    for seed in seeds:
+        case = drawn(Random(seed), tame)
+        if any(excuse(case) for excuse in EXCUSES):
+            tally["excused"] += 1
+            continue
+        told = disagreement(case, evaluate)
+        tally[told if told in ("open", "refused") else "compared"] += 1
+        if told not in ("", "open", "refused"):
+            small = shrunk(case, lambda each: _wrong(each, evaluate))
+            raise AssertionError(
+                f"seed {seed}: {disagreement(small, evaluate)}\n{sparql(small.form)}\nover {small.dataset}"
+            )
+    return tally
+
+
+def _wrong(case: Case, evaluate: Callable[[Case], Any]) -> bool:
+    try:
+        return disagreement(case, evaluate) not in ("", "open", "refused")
+    except Exception:  # noqa: BLE001  # a smaller case that is no legal query
+        return False
+
+
+@pytest.mark.parametrize("evaluator", EVALUATORS)
+@pytest.mark.parametrize("first", range(0, IN_SUITE, PART))
+def test_drawn(first: int, evaluator: str) -> None:
+    tally = check(range(first, first + PART), evaluator)
+    assert tally["open"] < PART / 10
+    assert tally["compared"] > 0
+
+
+@pytest.mark.parametrize("evaluator", EVALUATORS)
+def test_drawn_in_canonical_form(evaluator: str) -> None:
+    tally = check(range(PART), evaluator, tame=True)
+    assert tally["compared"] > PART / 3
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("evaluator", EVALUATORS)
+@pytest.mark.parametrize("first", range(IN_SUITE, TO_PROVE, 1500))
+def test_many_drawn(first: int, evaluator: str) -> None:
+    check(range(first, min(first + 1500, TO_PROVE)), evaluator)
+
+
+def test_a_disagreement_is_seen_and_shrunk() -> None:
+    def loses_a_row(case: Case) -> tuple[tuple[str | None, ...], ...]:
+        return legal_answers(case)[0].rows[1:]
+
+    case = next(each for seed in range(99) if disagreement(each := drawn(Random(seed), True), loses_a_row))
+    small = shrunk(case, lambda each: _wrong(each, loses_a_row))
+    assert _wrong(small, loses_a_row)
+    assert len(str(small.form)) <= len(str(case.form))
+
+
+def test_every_drawn_query_is_legal_text() -> None:
+    for seed in range(60):
+        form = parse_sparql(sparql(drawn(Random(seed), True).form))
+        assert parse_sparql(sparql(form)) == form, sparql(form)
+
+
+def test_every_operator_is_drawn_inside_every_other() -> None:
+    kinds = {"BGP", "Join", "LeftJoin", "Filter", "Union", "Minus", "Extend", "Values", "Graph", "Project"}
+    pairs = set()
+    for seed in range(3000):
+        pairs |= set(_nested(drawn(Random(seed)).form.pattern))
+    outer = kinds - {"BGP", "Values"}
+    assert {(one, other) for one in outer for other in kinds} <= pairs
+
+
+def _nested(pattern: al.Pattern, above: tuple[str, ...] = ()) -> list[tuple[str, str]]:
+    name = type(pattern).__name__
+    found = [(each, name) for each in above[-2:]]
+    for part in ("left", "right", "pattern"):
+        if hasattr(pattern, part):
+            found += _nested(getattr(pattern, part), (*above, name))
+    return found
