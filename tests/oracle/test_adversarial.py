@@ -6,7 +6,7 @@ reason]. "undecided" is right with an undecided row. Answers are written as in `
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import permutations
@@ -84,32 +84,40 @@ def run_of(case: Mapping[str, Any], said: str) -> Run:
     return Run(header, tuple(answers), ())
 
 
-def by_changes(stream: tuple[StreamElement, ...]) -> Expect:
+class ByChanges:
     """The definition's reports, with the rows that the incremental evaluator gives at their instants."""
 
-    def expect(query: ContinuousQuery, semantics: Semantics, until: int, t0: int) -> tuple[ExpectedReport, ...]:
-        own, said = replace(semantics, t0=t0), []
+    def __init__(self, stream: tuple[StreamElement, ...]) -> None:
+        self._stream, self._definition = stream, definition(stream)
+
+    def __call__(self, query: ContinuousQuery, semantics: Semantics, until: int, t0: int) -> tuple[ExpectedReport, ...]:
+        own, said = replace(semantics, t0=t0), list[Answer]()
         if reason := live.refuse(query, own):
             raise RefusedError(reason)
         session = live.start(query, own, said.append)
-        for element in stream:
+        for element in self._stream:
             session.push(element)
         session.advance(until)
         session.close()
-        due = definition(stream)(query, semantics, until, t0)
+        due = self._definition(query, semantics, until, t0)
         assert [each.instant for each in said] == [each.due.instant for each in due]
         return tuple(replace(one, rows=other.added) for one, other in zip(due, said, strict=True))
 
-    return expect
+    def __getattr__(self, name: str) -> Any:
+        """Whatever else the definition offers about the stream."""
+        return getattr(self._definition, name)
 
 
-EVALUATORS = {"definition": definition, "changes": by_changes}
+EVALUATORS: dict[str, Callable[[tuple[StreamElement, ...]], Expect]] = {
+    "definition": definition,
+    "changes": ByChanges,
+}
 
 
 @cache
 def expected(name: str, evaluator: str) -> Expect:
-    """The expected reports of a case's stream, each asked for once."""
-    return cache(EVALUATORS[evaluator](elements(CASES[name]["stream"])))
+    """The expected reports of a case's stream."""
+    return EVALUATORS[evaluator](elements(CASES[name]["stream"]))
 
 
 def verdict_of(name: str, said: str, expect: Expect) -> str:

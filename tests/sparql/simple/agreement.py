@@ -16,8 +16,9 @@ from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.terms import Row, Triple
 from streamgauge.query.rebuild import children, expressions
 from streamgauge.semantics.content import Arrival
-from streamgauge.semantics.differing import refuse_form
+from streamgauge.semantics.definition import refuse
 from streamgauge.semantics.evaluate import Snapshot
+from streamgauge.semantics.profiles import RSPQL
 from streamgauge.semantics.refusal import RefusedError
 from tests.sparql.simple.choices import ExpressionError
 from tests.sparql.simple.drawn import Case
@@ -39,10 +40,10 @@ def by_definition(case: Case) -> tuple[Row, ...] | None:
     over = windows(case.dataset)
     held = (case.dataset.default, *case.dataset.named.values())
     contents = tuple((Arrival(each.stream, 0, None, tuple(one)),) for each, one in zip(over, held, strict=True))
-    if refuse_form(case.form):
-        return None
+    query = ContinuousQuery(case.form, over)
     try:
-        return Snapshot(ContinuousQuery(case.form, over)).rows(contents)
+        refuse(query, RSPQL)
+        return Snapshot(query).rows(contents)
     except RefusedError:
         return None
 

@@ -1,0 +1,66 @@
+"""The adversarial recordings judged by Spark: a stream table for each case, one job for all that is expected of it."""
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from streamgauge.bench.expected.on_spark import read_header, spark
+from streamgauge.bench.expected.reports import Expect
+from streamgauge.wire.stream import write
+from tests.compute.spark.conftest import tiny
+from tests.oracle.pending import PENDING
+from tests.oracle.test_adversarial import CASES, RECORDINGS, verdict_of
+from tests.sparql.simple.written import elements
+
+__all__ = ["tiny"]
+SAMPLE = (
+    "terms: stored terms",
+    "numbers: a sum beyond 2^63",
+    "numbers: a difference of equal floats",
+    "ties: first of a tie",
+    "dates: less than, with and without a zone",
+    "graphs: the graph's variable as an object",
+    "patterns: minus inside exists",
+    "borders: sliding",
+)
+
+
+class BySpark:
+    """What Spark expects, each question asked once."""
+
+    def __init__(self, session: SparkSession, stream: Path) -> None:
+        self._expect = spark(session, stream, read_header(session.read.parquet(str(stream))))
+        self._once = cache(self._expect)
+
+    def __call__(self, *asked: object) -> object:
+        return self._once(*asked)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._expect, name)
+
+
+def judged(name: str, session: SparkSession, folder: Path) -> dict[str, str]:
+    """The recordings of a case that are judged otherwise than by hand, with the verdict."""
+    stream = folder / "stream.parquet"
+    write(elements(CASES[name]["stream"]), stream)
+    expect: Expect = BySpark(session, stream)  # type: ignore[assignment]
+    told = {}
+    for recording, (case, wanted, said, _) in RECORDINGS.items():
+        if case == name and "spark" not in PENDING.get(recording, ()):
+            found = verdict_of(name, said, expect)
+            if found != wanted:
+                told[recording] = found
+    return told
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_spark_judges_a_sample_as_by_hand(tiny: SparkSession, tmp_path: Path, name: str) -> None:
+    assert judged(name, tiny, tmp_path) == {}
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("name", CASES)
+def test_spark_judges_every_recording_as_by_hand(tiny: SparkSession, tmp_path: Path, name: str) -> None:
+    assert judged(name, tiny, tmp_path) == {}

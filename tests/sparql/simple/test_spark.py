@@ -1,0 +1,52 @@
+"""Drawn queries on Spark, each over several contents in one job, against the simple evaluator."""
+
+from collections import Counter
+from random import Random
+
+import pytest
+from pyspark.sql import SparkSession
+
+from streamgauge.query.printer import sparql
+from tests.compute.spark.conftest import tiny
+from tests.sparql.simple.agreement import agrees, legal_answers
+from tests.sparql.simple.choices import OpenError
+from tests.sparql.simple.drawn import drawn_contents
+from tests.sparql.simple.excuses import EXCUSES
+from tests.sparql.simple.on_spark import by_spark
+
+__all__ = ["tiny"]
+CONTENTS = 8
+
+
+def check(spark: SparkSession, seeds: range) -> Counter[str]:
+    """Queries by seed, all contents of one in one job; how many answers were refused, open, compared."""
+    tally = Counter[str]()
+    for seed in seeds:
+        cases = drawn_contents(Random(seed), CONTENTS)
+        if any(excuse(case) for excuse in EXCUSES for case in cases):
+            tally["excused"] += 1
+            continue
+        found = by_spark(spark, cases)
+        if found is None:
+            tally["refused"] += 1
+            continue
+        for case, given in zip(cases, found, strict=True):
+            try:
+                legal = legal_answers(case)
+            except OpenError:
+                tally["open"] += 1
+                continue
+            tally["compared"] += 1
+            assert agrees(legal, given), f"seed {seed}: {sparql(case.form)}\nover {case.dataset}\ngiven {given}"
+    return tally
+
+
+@pytest.mark.parametrize("first", range(0, 30, 3))
+def test_drawn_on_spark(tiny: SparkSession, first: int) -> None:
+    check(tiny, range(first, first + 3))
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("first", range(30, 430, 20))
+def test_many_drawn_on_spark(tiny: SparkSession, first: int) -> None:
+    assert check(tiny, range(first, first + 20))["compared"] > 0
