@@ -6,7 +6,8 @@ from itertools import permutations
 
 from streamgauge.model import algebra as al
 from tests.sparql.simple.choices import Choices, ExpressionError, OpenError
-from tests.sparql.simple.expressions import Expressions, combined, numeric, written
+from tests.sparql.simple.expressions import Expressions
+from tests.sparql.simple.functions import combined, numeric, written
 from tests.sparql.simple.ordering import least
 from tests.sparql.simple.values import LANG_STRING, XSD, Number, is_literal, literal, same, split, term
 

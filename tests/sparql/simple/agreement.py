@@ -93,7 +93,7 @@ EVALUATORS: dict[str, Evaluate] = {"definition": by_definition, "changes": by_ch
 
 def legal_answers(case: Case) -> list[Legal]:
     """Every legal answer; OpenError where the specification leaves it open."""
-    return list(answers(case.form, case.dataset))
+    return list(answers(case.form, case.dataset, 60))
 
 
 def agrees(legal: Sequence[Legal], rows: tuple[Row, ...]) -> bool:

@@ -1,4 +1,4 @@
-"""Queries and contents drawn from a seed: every operator inside every other, over few terms that are hard to tell apart.
+"""Queries and contents drawn from a seed: every operator inside every other, over few terms, hard to tell apart.
 
     case = drawn(random.Random(7))              # Case(form, Dataset(default, named))
     case = drawn(random.Random(7), tame=True)   # only terms in canonical form, exact numbers
@@ -119,10 +119,11 @@ class Drawing:
     def dataset(self) -> Dataset:
         """0 to 8 triples in all graphs."""
         named = {name: self._triples(3) for name in NAMES} if self._graphs else {}
-        return Dataset(self._triples(5), named)
+        return Dataset(self._triples(5 if named else 8), named)
 
     def _triples(self, most: int) -> tuple[Triple, ...]:
-        found = [self._triple() for _ in range(self._random.randint(0, most))]
+        count = self._random.randint(most // 2, most) if self._random.random() < 0.85 else self._random.randint(0, 1)
+        found = [self._triple() for _ in range(count)]
         return tuple(dict.fromkeys(found))
 
     def _triple(self) -> Triple:
@@ -152,7 +153,10 @@ class Drawing:
         """Any operator over any others, at most so deep."""
         if depth <= 0 or self._random.random() < 0.2:
             return self._block() if self._random.random() < 0.85 else self._values()
-        return self._kinds[self._one(list(self._kinds))](depth - 1)
+        kind = self._one(list(self._kinds))
+        if kind == "Graph" and not self._graphs and self._random.random() < 0.7:
+            kind = "Filter"
+        return self._kinds[kind](depth - 1)
 
     def _block(self) -> al.Pattern:
         count = self._random.choice((0, 1, 1, 1, 1, 2, 2))
@@ -161,8 +165,8 @@ class Drawing:
         return al.BGP(tuple(self._pattern_triple(blank) for _ in range(count)))
 
     def _pattern_triple(self, blank: al.Var) -> al.TriplePattern:
-        ends: list[al.Node] = [*VARIABLES[:2], *VARIABLES[:2], self._one(RESOURCES[:2]), blank]
-        items: list[al.Node] = [*VARIABLES[:4], *VARIABLES[1:3], self._one(self._literals), *ends[-2:]]
+        ends: list[al.Node] = [*VARIABLES[:2] * 4, self._one(RESOURCES[:2]), blank]
+        items: list[al.Node] = [*VARIABLES[:4] * 2, *VARIABLES[1:3], self._one(self._literals), *ends[-2:]]
         predicate: al.Node | al.Path = self._one(PREDICATES)
         if self._random.random() < 0.25:
             predicate = self._path(2) if self._random.random() < 0.7 else VARIABLES[3]
@@ -187,8 +191,10 @@ class Drawing:
 
     def _values(self) -> al.Values:
         names = tuple(self._random.sample(VARIABLES[:4], self._random.randint(1, 2)))
-        cells = (*self._literals, *RESOURCES[:2], None)
-        rows = tuple(tuple(self._random.choice(cells) for _ in names) for _ in range(self._random.choice((0, 1, 2, 2))))
+        cells = (*self._literals, *RESOURCES[:2], None, None)
+        rows = tuple(
+            tuple(self._random.choice(cells) for _ in names) for _ in range(self._random.choice((0, 1, 2, 2, 3, 3)))
+        )
         return al.Values(names, rows)
 
     def _optional(self, depth: int) -> al.Pattern:
@@ -232,7 +238,11 @@ class Drawing:
         pattern = al.Project(pattern, names)
         if self._random.random() < 0.3:
             pattern = al.Distinct(pattern) if self._random.random() < 0.85 else al.Reduced(pattern)
-        return al.Slice(pattern, self._random.choice((0, 0, 1)), self._random.choice((1, 1, 2, 0))) if cut else pattern
+        return (
+            al.Slice(pattern, self._random.choice((0, 0, 1)), self._random.choice((1, 1, 2, 2, 3, 0)))
+            if cut
+            else pattern
+        )
 
     def _key(self, names: tuple[al.Var, ...]) -> al.Expression:
         return self._random.choice(names or VARIABLES[:1])

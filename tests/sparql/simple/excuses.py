@@ -35,7 +35,7 @@ def literals(case: Case) -> list[str]:
 def not_canonical(case: Case) -> bool:
     """Item 3: lexical forms, derived integer types."""
     for each in literals(case):
-        if split(each)[1].removeprefix(XSD) in INTEGERS.keys() - {"integer"} or '"@' in each and each.lower() != each:
+        if split(each)[1].removeprefix(XSD) in INTEGERS.keys() - {"integer"} or ('"@' in each and each.lower() != each):
             return True
         if _CANONICAL.term(parse_term(each)) != each:
             return True

@@ -73,33 +73,37 @@ class Evaluation:
                 return _joined(self.solutions(left, graph), self.solutions(right, graph))
             case al.LeftJoin():
                 return self._left_joined(pattern, graph)
-            case al.Filter(condition=condition, pattern=inner):
-                expressions = self._expressions(graph)
-                return [each for each in self.solutions(inner, graph) if expressions.holds(condition, each)]
             case al.Union(left=left, right=right):
                 return self.solutions(left, graph) + self.solutions(right, graph)
             case al.Minus(left=left, right=right):
                 others = self.solutions(right, graph)
                 return [each for each in self.solutions(left, graph) if not any(_removes(each, o) for o in others)]
-            case al.Extend(pattern=inner, variable=var, expression=tree):
-                return [self._extended(each, var.name, tree, graph) for each in self.solutions(inner, graph)]
             case al.Values(variables=variables, rows=rows):
                 return [_mapping(variables, row) for row in rows]
             case al.Graph(name=name, pattern=inner):
                 return self._graphs(name, inner)
             case al.Group():
                 return self._grouped(pattern, graph)
-            case al.Project(pattern=inner, variables=variables):
-                names = {var.name for var in variables}
-                return [_only(each, names) for each in self.solutions(inner, graph)]
-            case al.Distinct(pattern=inner):
-                return _distinct(self.solutions(inner, graph))
-            case al.Reduced(pattern=inner):
-                return self._reduced(self.solutions(inner, graph))
-            case al.OrderBy(pattern=inner):
-                return self.solutions(inner, graph)
             case al.Slice():
                 return self._sliced(pattern, graph)
+            case _:
+                return self._changed(pattern, self.solutions(pattern.pattern, graph), graph)
+
+    def _changed(self, pattern: al.Pattern, solutions: list[Solution], graph: list[Triple]) -> list[Solution]:
+        """An operator that goes through the solutions of the one pattern below it."""
+        match pattern:
+            case al.Filter(condition=condition):
+                expressions = self._expressions(graph)
+                return [each for each in solutions if expressions.holds(condition, each)]
+            case al.Extend(variable=var, expression=tree):
+                return [self._extended(each, var.name, tree, graph) for each in solutions]
+            case al.Project(variables=variables):
+                return [_only(each, {var.name for var in variables}) for each in solutions]
+            case al.Distinct():
+                return _distinct(solutions)
+            case al.Reduced():
+                return self._reduced(solutions)
+        return solutions
 
     def _expressions(self, graph: list[Triple]) -> Expressions:
         def exists(pattern: al.Pattern, solution: Mapping[str, str]) -> bool:

@@ -221,7 +221,7 @@ def _days(year: int, month: int, day: int) -> int:
 
 
 def compared(left: Moment, right: Moment) -> int:
-    """-1, 0 or 1; an error where a zone is missing on one side and the two are at most 14 hours apart (XSD, 3.2.7.4)."""
+    """-1, 0 or 1; an error where one has no zone and the two are at most 14 hours apart (XSD 1.0, 3.2.7.4)."""
     if (left.zone is None) == (right.zone is None):
         return (left.seconds > right.seconds) - (left.seconds < right.seconds)
     apart = left.seconds - right.seconds
@@ -292,7 +292,12 @@ def same(left: str | None, right: str | None) -> bool:
             one, other = value(left), value(right)
         except ExpressionError:
             return False
-        if isinstance(one, Number) and isinstance(other, Number) and split(left)[1] == split(right)[1]:
-            if one.number == other.number or (one.number != one.number and other.number != other.number):
-                raise OpenError("the lexical form of a computed number")
+        if split(left)[1] == split(right)[1] and _same_number(one, other):
+            raise OpenError("the lexical form of a computed number")
     return False
+
+
+def _same_number(one: Value, other: Value) -> bool:
+    if not isinstance(one, Number) or not isinstance(other, Number):
+        return False
+    return one.number == other.number or (one.number != one.number and other.number != other.number)

@@ -1,0 +1,385 @@
+"""The functions and casts of SPARQL 1.1 (17.4, 17.5), arithmetic of numbers, and the effective boolean value."""
+
+import hashlib
+import math
+import re
+from collections.abc import Callable
+from fractions import Fraction
+from urllib.parse import quote
+
+from tests.sparql.simple.choices import ExpressionError, OpenError
+from tests.sparql.simple.values import (
+    INTEGERS,
+    XSD,
+    Computed,
+    Moment,
+    Number,
+    as_kind,
+    boolean,
+    fields,
+    float32,
+    is_literal,
+    lexical,
+    literal,
+    promoted,
+    same,
+    split,
+    term,
+    value,
+)
+
+STRING = XSD + "string"
+
+
+def truth(found: str) -> bool:
+    """The effective boolean value (17.2.2)."""
+    text, kind, language = split(found)
+    if language or kind == STRING:
+        return text != ""
+    name = kind.removeprefix(XSD)
+    try:
+        known = value(found)
+    except ExpressionError:
+        if name == "boolean" or name in NUMERIC:
+            return False
+        raise
+    if isinstance(known, bool):
+        return known
+    if isinstance(known, Number):
+        return known.number == known.number and known.number != 0
+    raise ExpressionError("no effective boolean value")
+
+
+NUMERIC = frozenset(INTEGERS) | {"decimal", "float", "double"}
+
+
+def numeric(found: str) -> Number:
+    """The number of a term."""
+    known = value(found)
+    if not isinstance(known, Number):
+        raise ExpressionError("not a number")
+    return known
+
+
+def negated(found: Number) -> Number:
+    """The number with the other sign; -0.0 for 0.0."""
+    return Number(found.kind, -found.number)
+
+
+def arithmetic(sign: str, left: str, right: str) -> str:
+    """``+``, ``-``, ``*``, ``/`` of numbers: integers and decimals exact, float32 and double rounded once."""
+    return term(combined(sign, numeric(left), numeric(right)))
+
+
+def combined(sign: str, left: Number, right: Number) -> Number:
+    """Two numbers combined (XPath F&O 6.2)."""
+    kind, one, other = promoted(left, right)
+    if isinstance(one, Fraction) and isinstance(other, Fraction):
+        if sign == "/":
+            if other == 0:
+                raise ExpressionError("division by zero")
+            return Number("decimal", one / other)
+        return Number(kind, {"+": one + other, "-": one - other, "*": one * other}[sign])
+    return Number(kind, _rounded(kind, sign, float(one), float(other)))
+
+
+def _rounded(kind: str, sign: str, one: float, other: float) -> float:
+    try:
+        found = {"+": lambda: one + other, "-": lambda: one - other, "*": lambda: one * other}.get(
+            sign, lambda: _divided(one, other)
+        )()
+    except OverflowError:
+        found = math.inf
+    return float32(found) if kind == "float" else found
+
+
+def _divided(one: float, other: float) -> float:
+    if other != 0:
+        return one / other
+    if one == 0 or one != one:
+        return math.nan
+    return math.copysign(math.inf, one) * math.copysign(1, other)
+
+
+def rounding(name: str, found: Number) -> Number:
+    """ABS, CEIL, FLOOR, ROUND (17.4.4), of the argument's type; ROUND takes halves up."""
+    exact = found.number
+    if name == "ABS":
+        return Number(found.kind, abs(exact))
+    if isinstance(exact, float) and not math.isfinite(exact):
+        return found
+    steps: dict[str, Callable[[Fraction], int]] = {
+        "CEIL": math.ceil,
+        "FLOOR": math.floor,
+        "ROUND": lambda each: math.floor(each + Fraction(1, 2)),
+    }
+    whole = steps[name](Fraction(exact))
+    if isinstance(exact, float):
+        return Number(found.kind, math.copysign(float(whole), exact) if whole == 0 else float(whole))
+    return Number(found.kind, Fraction(whole))
+
+
+def text_of(found: str) -> tuple[str, str]:
+    """The text and language of a string literal."""
+    text, kind, language = split(found)
+    if not language and kind != STRING:
+        raise ExpressionError("not a string")
+    return text, language
+
+
+def both(left: str, right: str) -> tuple[str, str, str]:
+    """The texts of compatible arguments (17.4.3.1.2), and the first one's language."""
+    (one, language), (other, second) = text_of(left), text_of(right)
+    if second and second.lower() != language.lower():
+        raise ExpressionError("incompatible strings")
+    return one, other, language
+
+
+def written(found: str) -> str:
+    """STR: the lexical form of a literal, the IRI itself."""
+    if isinstance(found, Computed):
+        raise OpenError("the lexical form of a computed number")
+    if is_literal(found):
+        return split(found)[0]
+    if found.startswith("<"):
+        return found[1:-1]
+    raise ExpressionError("STR of a blank node")
+
+
+def substring(source: str, start: str, length: str | None = None) -> str:
+    """SUBSTR: positions from 1, rounded as F&O 7.4.3 has it."""
+    text, language = text_of(source)
+    first = rounding("ROUND", numeric(start)).number
+    last = math.inf if length is None else first + rounding("ROUND", numeric(length)).number
+    return literal("".join(char for at, char in enumerate(text, 1) if first <= at < last), STRING, language)
+
+
+def matcher(pattern: str, flags: str = "") -> re.Pattern[str]:
+    """A regular expression; only what XPath and Python mean alike is used."""
+    known = {"i": re.IGNORECASE, "s": re.DOTALL, "m": re.MULTILINE, "x": re.VERBOSE}
+    if set(flags) - set(known):
+        raise ExpressionError("unknown flag")
+    try:
+        return re.compile(pattern, sum(known[flag] for flag in flags))
+    except re.error:
+        raise ExpressionError("not a regular expression") from None
+
+
+def regex(found: str, pattern: str, flags: str = '""') -> str:
+    """REGEX (17.4.3.14)."""
+    return boolean(matcher(plain(pattern), plain(flags)).search(text_of(found)[0]) is not None)
+
+
+def replaced(found: str, pattern: str, replacement: str, flags: str = '""') -> str:
+    """REPLACE (17.4.3.15)."""
+    text, language = text_of(found)
+    expression = matcher(plain(pattern), plain(flags))
+    if expression.search(""):
+        raise ExpressionError("REPLACE with a pattern that matches nothing")
+    return literal(expression.sub(re.sub(r"\$(\d)", r"\\\1", plain(replacement)), text), STRING, language)
+
+
+def plain(found: str) -> str:
+    """The text of a simple literal."""
+    text, language = text_of(found)
+    if language:
+        raise ExpressionError("a simple literal is needed")
+    return text
+
+
+def joined(*found: str) -> str:
+    """CONCAT: in the one language that all have, if they have (17.4.3.12)."""
+    texts = [text_of(each) for each in found]
+    languages = {language for _, language in texts}
+    return literal("".join(text for text, _ in texts), STRING, languages.pop() if len(languages) == 1 else "")
+
+
+def before(left: str, right: str) -> str:
+    """STRBEFORE (17.4.3.9): a simple literal where there is none."""
+    one, other, language = both(left, right)
+    return literal(one.partition(other)[0] if other else "", STRING, language) if other in one else '""'
+
+
+def after(left: str, right: str) -> str:
+    """STRAFTER (17.4.3.10)."""
+    one, other, language = both(left, right)
+    return literal(one.partition(other)[2] if other else one, STRING, language) if other in one else '""'
+
+
+def matches(tag: str, span: str) -> str:
+    """LANGMATCHES: basic filtering of RFC 4647."""
+    one, other = plain(tag).lower(), plain(span).lower()
+    return boolean(one != "" if other == "*" else one == other or one.startswith(other + "-"))
+
+
+def date_part(name: str, found: str) -> str:
+    """YEAR to SECONDS of an xsd:dateTime, as they are written."""
+    text, kind, _ = split(found)
+    if kind != XSD + "dateTime":
+        raise ExpressionError("not an xsd:dateTime")
+    parts, zone = fields(text, "dateTime")
+    if name == "TZ":
+        return literal(zone or "")
+    if name == "TIMEZONE":
+        return _duration(zone)
+    if parts[6]:
+        raise OpenError("the fields of 24:00:00")
+    part = parts[("YEAR", "MONTH", "DAY", "HOURS", "MINUTES", "SECONDS").index(name)]
+    assert part is not None
+    return term(Number("decimal", Fraction(part))) if name == "SECONDS" else literal(str(int(part)), XSD + "integer")
+
+
+def _duration(zone: str | None) -> str:
+    if zone is None:
+        raise ExpressionError("no time zone")
+    hours, minutes = (0, 0) if zone == "Z" else (int(zone[1:3]), int(zone[4:6]))
+    body = f"{hours}H" * bool(hours) + f"{minutes}M" * bool(minutes) or "0S"
+    return literal(f"{'-' if zone[0] == '-' and body != '0S' else ''}PT{body}", XSD + "dayTimeDuration")
+
+
+def cast(name: str, *found: str) -> str:
+    """The constructor functions of 17.5; those that no literal is known for are not done."""
+    if len(found) != 1 or name not in {"boolean", "double", "float", "decimal", "integer", "dateTime", "string"}:
+        raise OpenError(f"the function {name} is not done")
+    source = found[0]
+    if name == "string":
+        return _as_string(source)
+    text, kind, language = split(source)
+    if language:
+        raise ExpressionError("no cast from a language-tagged string")
+    if kind == STRING:
+        return _parsed(text.strip(" \t\n\r"), name)
+    known = value(source)
+    if name == "dateTime":
+        if isinstance(known, Moment) and known.kind == "dateTime":
+            return source
+        raise ExpressionError("no cast")
+    if isinstance(known, bool):
+        return boolean(known) if name == "boolean" else term(_to(Number("integer", Fraction(known)), name))
+    if not isinstance(known, Number):
+        raise ExpressionError("no cast")
+    if name == "boolean":
+        return boolean(known.number == known.number and known.number != 0)
+    return term(_to(known, name))
+
+
+def _as_string(source: str) -> str:
+    if source.startswith("_:"):
+        raise ExpressionError("no string of a blank node")
+    if source.startswith("<"):
+        return literal(source[1:-1])
+    try:
+        known = value(source)
+    except ExpressionError:
+        return literal(split(source)[0])
+    if isinstance(known, Number):
+        if isinstance(known.number, float) and math.isfinite(known.number) and not _short(known.number):
+            raise OpenError("the digits of a floating number")
+        return literal(lexical(known))
+    if isinstance(known, bool):
+        return literal("true" if known else "false")
+    if isinstance(known, Moment):
+        raise OpenError("the canonical form of a date")
+    return literal(split(source)[0])
+
+
+def _short(found: float) -> bool:
+    """Whether F&O 17.1.2 writes the number without an exponent."""
+    return found == 0 or 1e-6 <= abs(found) < 1e6
+
+
+def _parsed(text: str, name: str) -> str:
+    """A string as another type, where it is in its lexical space."""
+    known = value(literal(text, XSD + name))
+    if isinstance(known, Number):
+        return term(known)
+    return boolean(known) if isinstance(known, bool) else literal(text, XSD + name)
+
+
+def _to(found: Number, name: str) -> Number:
+    """A number as another numeric type (F&O 17.1.3)."""
+    exact = found.number
+    if name in ("float", "double"):
+        if isinstance(exact, float):
+            return Number(name, float32(exact) if name == "float" else exact)
+        return Number(name, as_kind(found, name))
+    if isinstance(exact, float) and not math.isfinite(exact):
+        raise ExpressionError("no finite value")
+    whole = Fraction(exact)
+    return Number(name, Fraction(math.trunc(whole)) if name == "integer" else whole)
+
+
+def checked_datatype(found: str) -> str:
+    """DATATYPE as an IRI."""
+    return f"<{split(found)[1]}>"
+
+
+def _is_numeric(found: str) -> bool:
+    try:
+        return isinstance(value(found), Number)
+    except ExpressionError:
+        return False
+
+
+def _iri(found: str) -> str:
+    return found if found.startswith("<") else f"<{plain(found)}>"
+
+
+def _strdt(text: str, kind: str) -> str:
+    if not kind.startswith("<"):
+        raise ExpressionError("STRDT needs an IRI")
+    return literal(plain(text), kind[1:-1])
+
+
+def _case(text: str, change: Callable[[str], str]) -> str:
+    body, language = text_of(text)
+    return literal(change(body), STRING, language)
+
+
+def _hash(name: str) -> Callable[[str], str]:
+    return lambda found: literal(hashlib.new(name, plain(found).encode()).hexdigest())
+
+
+def _whole(found: int) -> str:
+    return literal(str(found), XSD + "integer")
+
+
+def _dated(name: str) -> Callable[[str], str]:
+    return lambda found: date_part(name, found)
+
+
+def _number_function(name: str) -> Callable[[str], str]:
+    return lambda found: term(rounding(name, numeric(found)))
+
+
+FUNCTIONS: dict[str, Callable[..., str]] = {
+    "STR": lambda found: literal(written(found)),
+    "LANG": lambda found: literal(split(found)[2]),
+    "LANGMATCHES": matches,
+    "DATATYPE": checked_datatype,
+    "IRI": _iri,
+    "URI": _iri,
+    "ISIRI": lambda found: boolean(found.startswith("<")),
+    "ISBLANK": lambda found: boolean(found.startswith("_:")),
+    "ISLITERAL": lambda found: boolean(is_literal(found)),
+    "ISNUMERIC": lambda found: boolean(is_literal(found) and _is_numeric(found)),
+    "SAMETERM": lambda left, right: boolean(same(left, right)),
+    "STRLEN": lambda found: _whole(len(text_of(found)[0])),
+    "SUBSTR": substring,
+    "UCASE": lambda found: _case(found, str.upper),
+    "LCASE": lambda found: _case(found, str.lower),
+    "STRSTARTS": lambda left, right: boolean(both(left, right)[0].startswith(both(left, right)[1])),
+    "STRENDS": lambda left, right: boolean(both(left, right)[0].endswith(both(left, right)[1])),
+    "CONTAINS": lambda left, right: boolean(both(left, right)[1] in both(left, right)[0]),
+    "STRBEFORE": before,
+    "STRAFTER": after,
+    "CONCAT": joined,
+    "REPLACE": replaced,
+    "REGEX": regex,
+    "ENCODE_FOR_URI": lambda found: literal(quote(text_of(found)[0], safe="-_.~")),
+    "STRDT": _strdt,
+    "STRLANG": lambda text, tag: literal(plain(text), STRING, plain(tag)),
+    **{name: _number_function(name) for name in ("ABS", "CEIL", "FLOOR", "ROUND")},
+    **{name: _dated(name) for name in ("YEAR", "MONTH", "DAY", "HOURS", "MINUTES", "SECONDS", "TIMEZONE", "TZ")},
+    **{name: _hash(name) for name in ("MD5", "SHA1", "SHA256", "SHA384", "SHA512")},
+}
