@@ -68,7 +68,13 @@ def negated(found: Number) -> Number:
 
 def arithmetic(sign: str, left: str, right: str) -> str:
     """``+``, ``-``, ``*``, ``/`` of numbers: integers and decimals exact, float32 and double rounded once."""
+    if all(_is_dated(each) for each in (left, right)):
+        raise OpenError("arithmetic of dates, which 17.3.1 allows as an extension")
     return term(combined(sign, numeric(left), numeric(right)))
+
+
+def _is_dated(found: str) -> bool:
+    return is_literal(found) and split(found)[1].removeprefix(XSD) in ("date", "dateTime", "time", "dayTimeDuration")
 
 
 def combined(sign: str, left: Number, right: Number) -> Number:
