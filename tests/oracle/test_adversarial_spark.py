@@ -17,12 +17,10 @@ from tests.sparql.simple.written import elements
 __all__ = ["tiny"]
 SAMPLE = (
     "terms: stored terms",
-    "numbers: a sum beyond 2^63",
     "numbers: a difference of equal floats",
     "ties: first of a tie",
     "dates: less than, with and without a zone",
     "graphs: the graph's variable as an object",
-    "patterns: minus inside exists",
     "borders: sliding",
 )
 
@@ -48,7 +46,7 @@ def judged(name: str, session: SparkSession, folder: Path) -> dict[str, str]:
     expect: Expect = BySpark(session, stream)  # type: ignore[assignment]
     told = {}
     for recording, (case, wanted, said, _) in RECORDINGS.items():
-        if case == name and "spark" not in PENDING.get(recording, ()):
+        if case == name and not {"spark", "changes"} & set(PENDING.get(recording, ())):
             found = verdict_of(name, said, expect)
             if found != wanted:
                 told[recording] = found
