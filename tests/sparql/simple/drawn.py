@@ -167,6 +167,8 @@ class Drawing:
     def _pattern_triple(self, blank: al.Var) -> al.TriplePattern:
         ends: list[al.Node] = [*VARIABLES[:2] * 4, self._one(RESOURCES[:2]), blank]
         items: list[al.Node] = [*VARIABLES[:4] * 2, *VARIABLES[1:3], self._one(self._literals), *ends[-2:]]
+        if self._graphs:
+            ends, items = [*ends, *VARIABLES[4:]], [*items, *VARIABLES[4:] * 2]
         predicate: al.Node | al.Path = self._one(PREDICATES)
         if self._random.random() < 0.25:
             predicate = self._path(2) if self._random.random() < 0.7 else VARIABLES[3]
@@ -298,7 +300,8 @@ class Drawing:
         return al.Call(sign, (self._value(names, depth), self._value(names, depth)))
 
     def _variable(self, names: Sequence[al.Var]) -> al.Var:
-        return self._random.choice((*names, *names, *VARIABLES[:4]) if names else VARIABLES)
+        others = VARIABLES if self._graphs else VARIABLES[:4]
+        return self._random.choice((*names, *names, *others))
 
     def _literal(self) -> str:
         return self._one((*self._literals, '"1"^^<http://www.w3.org/2001/XMLSchema#integer>'))

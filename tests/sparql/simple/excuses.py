@@ -96,6 +96,15 @@ PENDING: dict[str, tuple[str, ...]] = {
         "changes",
         "snapshots",
     ),  # item 7
+    "graph variable read by BIND inside": (
+        "definition",
+        "changes",
+        "snapshots",
+    ),  # item 7
+    "graph variable as both ends of a path": (
+        "changes",
+        "snapshots",
+    ),  # item 7
     "the name of a group key given to a variable": ("parser",),  # item 7
     "truth of a language-tagged string": (
         "definition",

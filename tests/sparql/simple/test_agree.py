@@ -62,6 +62,11 @@ def test_every_evaluator_gives_a_legal_answer(name: str, evaluator: str) -> None
     assert given is None or agrees(legal_answers(case), given), given
 
 
+def test_what_is_pending_is_there() -> None:
+    assert set(PENDING) <= set(FOUND)
+    assert {each for names in PENDING.values() for each in names} <= {*EVALUATORS, "parser"}
+
+
 def disagreement(case: Case, evaluate: Callable[[Case], Any]) -> str:
     """Empty when the answer is legal, ``refused`` by name, or ``open``; else what differs."""
     given = evaluate(case)
