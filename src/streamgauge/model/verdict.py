@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from streamgauge.model.terms import Row
 
@@ -65,12 +65,17 @@ class Part:
     sentence: str
 
 
+EQUAL_BITS: Final = 2.0
+"""A difference between two descriptions that decides nothing: odds of 4 to 1."""
+
+
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """Why answers are wrong: the models with fewest parts that fit them best, and the proof.
+    """Why answers are wrong: the models that fit them best, the one with the shortest description first, and the proof.
 
     ``models`` give the same answers on this run. ``distance`` is how many reports differ from the recorded ones under
     them (0: exact), ``differs`` how many do under the declared semantics, of ``reports`` recorded ones. ``t0`` in ms.
+    ``bits`` are the lengths of the models' descriptions; models less than EQUAL_BITS longer than the first are as good.
     """
 
     models: tuple[tuple[Part, ...], ...]
@@ -78,11 +83,19 @@ class Diagnosis:
     differs: int
     reports: int
     t0: int | None = None
+    bits: tuple[float, ...] = ()
 
     @property
     def exact(self) -> bool:
         """Whether the models reproduce the recorded answers; otherwise none fits and they are only the closest."""
         return bool(self.models) and self.distance == 0
+
+    @property
+    def equal(self) -> int:
+        """How many models, the first included, are equally good; all of them where no lengths are known."""
+        if not self.bits:
+            return len(self.models)
+        return sum(each < self.bits[0] + EQUAL_BITS for each in self.bits)
 
 
 @dataclass(frozen=True, slots=True)

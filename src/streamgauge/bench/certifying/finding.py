@@ -60,7 +60,7 @@ def _denied(run: Run, stream: Sequence[StreamElement], findings: Set[str]) -> se
     except (RefusedError, OutOfOrderError):
         return set()
     denied: dict[str, bool] = {}
-    for fault in search.faults:
+    for fault in (*search.faults, *search.fine):
         part = _general(fault.part.name)
         if denied.get(part, True) and any(_has(finding, part) for finding in findings):
             denied[part] = not any(map(search.comes_out, search.cases((fault,))))

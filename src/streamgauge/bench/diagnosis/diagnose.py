@@ -3,17 +3,24 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from math import inf
 
 from streamgauge.bench.diagnosis.distance import reports as recorded_reports
+from streamgauge.bench.diagnosis.fitting import Fit
 from streamgauge.bench.diagnosis.models import Case, Fault, Model, Said, Slip, Stream, Sway
 from streamgauge.bench.diagnosis.search import CLOSEST, Found, Progress, Search, refuse
 from streamgauge.model.element import StreamElement
 from streamgauge.model.run import Run
-from streamgauge.model.verdict import Diagnosis, Part
+from streamgauge.model.verdict import EQUAL_BITS, Diagnosis, Part
+
+FINE_PAIRS = 5_000
+"""How many pairs with one of many values of a parameter are tried at most."""
+NEAREST_ORIGINS = 3
+"""At how many t0 such pairs are tried: those at which the declared semantics comes nearest."""
 
 
 def diagnose(run: Run, elements: Sequence[StreamElement], progress: Progress = lambda _done, _of: None) -> Diagnosis:
-    """The models with fewest parts that give exactly the recorded answers, or the closest ones.
+    """The models with the shortest descriptions that give exactly the recorded answers, or the closest one.
 
     Raises RefusedError when the run is too large, or its query has no meaning under the declared semantics.
     """
@@ -49,25 +56,28 @@ def _explained(search: Search, progress: Progress) -> Explained:
     declared, differs = tried.declared()
     found: list[Found] = []
     if differs:
-        found = tried.one() or tried.two() or tried.closest()
+        found = tried.exact() or tried.closest()
     best = min((each.distance for each in found), default=differs)
     if best >= differs:
         found = []
     found = _simplest(found)
-    models = tuple(dict.fromkeys(each.parts for each in found))
+    bits: dict[tuple[Part, ...], float] = {}
+    for each in found:
+        bits.setdefault(each.parts, round(each.bits, 1))
     t0 = found[0].case.t0 if found else declared.t0
     told = search.told(declared)
     reports = max(len(recorded_reports(told, search.recorded, search.variables)), differs)
-    return Explained(Diagnosis(models, best, differs, reports, t0), search, declared, tuple(found))
+    diagnosis = Diagnosis(tuple(bits), best, differs, reports, t0, tuple(bits.values()))
+    return Explained(diagnosis, search, declared, tuple(found))
 
 
 def _simplest(found: Sequence[Found]) -> list[Found]:
-    """Each model once, as it slips least; what holds for the whole run before what slips now and then."""
+    """Each model once, as it is described most shortly; the shortest description first."""
     least: dict[Model, Found] = {}
     for each in found:
-        if each.model not in least or each.slips < least[each.model].slips:
+        if each.model not in least or each.bits < least[each.model].bits:
             least[each.model] = each
-    return sorted(least.values(), key=lambda each: (each.slipping, each.slips))
+    return sorted(least.values(), key=lambda each: each.bits)
 
 
 class _Tried:
@@ -78,34 +88,46 @@ class _Tried:
         self._distances: dict[object, tuple[int, Case, tuple[Fault, ...]]] = {}
         self._effects: dict[Fault, bool] = {}
         self._plain: set[object] = set()
+        self._nearest_origins: tuple[int, ...] = ()
         self._done = 0
         self._of = 2 * len(search.faults)
 
     def declared(self) -> tuple[Case, int]:
         """The declared case at its best t0, and how many reports differ from it; 0 when the answers come out."""
-        best: tuple[int, Case] | None = None
+        tried: list[tuple[int, Case]] = []
         self.search.simulator.told(self.search.base)
         for case in self.search.cases(()):
             if self.search.comes_out(case):
                 return case, 0
             told = self.search.told(case)
             self._plain.add(self.search.key(case, told))
-            far = self.search.distance(case, told)
-            if best is None or far < best[0]:
-                best = far, case
-        assert best is not None
-        return best[1], max(best[0], 1)
+            tried.append((self.search.distance(case, told), case))
+        tried.sort(key=lambda each: each[0])
+        self._nearest_origins = tuple(case.t0 for _, case in tried[:NEAREST_ORIGINS])
+        return tried[0][1], max(tried[0][0], 1)
 
-    def one(self) -> list[Found]:
-        """Models of one part under which the answers come out."""
-        found = [*self._slipped((), 1)]
-        for fault in self.search.faults:
+    def exact(self) -> list[Found]:
+        """Models under which the answers come out: of one part, and of two where these may be described more shortly.
+
+        Parts that are one of many values are tried only where the others need a longer description.
+        """
+        found, length = self._one(self.search.faults), self.search.length
+        if _shortest(found) + EQUAL_BITS > length.shortest(self.search.fine):
+            found += self._one(self.search.fine)
+        if _shortest(found) > 2 * length.longest(self.search.faults):
+            found += self._two(bool(found))
+        return found
+
+    def _one(self, faults: Sequence[Fault]) -> list[Found]:
+        """Models of one part, or of one slip, under which the answers come out."""
+        found = [*self._slipped((), 1)] if faults is self.search.faults else []
+        for fault in faults:
             self._tick()
             found += self._whole((fault,))
         return found
 
-    def two(self) -> list[Found]:
-        """Models of two parts under which the answers come out."""
+    def _two(self, explained: bool) -> list[Found]:
+        """Models of two parts; unlikely ones only when nothing is explained yet."""
         active = [fault for fault in self.search.faults if self._acts(fault)]
         self._of += len(active) ** 2 // 2
         found = [*self._slipped((), 2)]
@@ -116,7 +138,21 @@ class _Tried:
             self._tick()
             if pair[0].family != pair[1].family:
                 found += self._whole(pair)
-        return found or [*self._enabled(active)]
+        if explained:
+            return found
+        return found or [*self._refined(active)] or [*self._enabled(active)]
+
+    def _refined(self, active: Sequence[Fault]) -> Iterator[Found]:
+        """One of many values with a slip, or with a fault that acts; a bounded number of pairs, evenly drawn."""
+        fine = self.search.fine
+        self._of += len(fine)
+        every = -(-len(fine) * len(active) // FINE_PAIRS)
+        for at, fault in enumerate(fine):
+            self._tick()
+            yield from self._slipped((fault,), 1, self._nearest_origins)
+            for other in active[at % every :: every] if every else ():
+                if fault.family != other.family:
+                    yield from self._whole((fault, other), self._nearest_origins)
 
     def _enabled(self, active: Sequence[Fault]) -> Iterator[Found]:
         """Pairs with a fault that does nothing alone."""
@@ -146,13 +182,13 @@ class _Tried:
         for case in self.search.cases(faults):
             far = self.search.distance(case, self.search.told(case))
             if best is None or far < best.distance:
-                best = Found(faults, case, _parts(faults), None, far)
+                best = Found(faults, case, _parts(faults), None, far, self.search.length.of(faults, None))
         return best
 
-    def _whole(self, faults: tuple[Fault, ...]) -> Iterator[Found]:
-        for case in self.search.cases(faults):
+    def _whole(self, faults: tuple[Fault, ...], origins: Sequence[int] | None = None) -> Iterator[Found]:
+        for case in self.search.cases(faults, origins):
             if self.search.comes_out(case):
-                yield Found(faults, case, _parts(faults), None, 0)
+                yield Found(faults, case, _parts(faults), None, 0, self.search.length.of(faults, None))
                 return
 
     def _acts(self, fault: Fault) -> bool:
@@ -162,16 +198,20 @@ class _Tried:
             self._effects[fault] = any(key not in self._plain for key in keys)
         return self._effects[fault]
 
-    def _slipped(self, faults: tuple[Fault, ...], most: int) -> Iterator[Found]:
+    def _slipped(
+        self, faults: tuple[Fault, ...], most: int, origins: Sequence[int] | None = None
+    ) -> Iterator[Found]:
         """Models of these faults and at most ``most`` slips, fewest slips first."""
-        for case in self.search.cases(faults):
+        for case in self.search.cases(faults, origins):
             told = self.search.told(case)
+            if faults and not self.search.similar(case, told):
+                continue
             for slips in combinations(self.search.slips, most):
                 if len({slip.family for slip in slips}) == most:
                     fit = self.search.fit(case, told, slips)
                     if fit is not None and len(fit.slipped) == most:
                         parts = tuple(slip.tell(places) for slip, places in fit.slipped.items())
-                        yield Found((*faults, *slips), case, (*_parts(faults), *parts), fit, 0)
+                        yield self._found((*faults, *slips), case, (*_parts(faults), *parts), fit)
             for slips in combinations(self.search.slips, most - 1):
                 yield from self._swaying(faults, case, slips)
 
@@ -182,11 +222,18 @@ class _Tried:
                 fit, reports = found
                 parts = tuple(slip.tell(places) for slip, places in fit.slipped.items())
                 told = (*_parts(faults), sway.tell(fit.swayed, reports), *parts)
-                yield Found((*faults, sway, *slips), case, told, fit, 0)
+                yield self._found((*faults, sway, *slips), case, told, fit)
+
+    def _found(self, model: Model, case: Case, parts: tuple[Part, ...], fit: Fit) -> Found:
+        return Found(model, case, parts, fit, 0, self.search.length.of(model, fit))
 
     def _tick(self) -> None:
         self._done += 1
         self._progress(min(self._done, self._of), self._of)
+
+
+def _shortest(found: Iterable[Found]) -> float:
+    return min((each.bits for each in found), default=inf)
 
 
 def _parts(faults: Iterable[Fault]) -> tuple[Part, ...]:

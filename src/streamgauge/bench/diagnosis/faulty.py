@@ -63,6 +63,7 @@ class Simulator:
         self._arrived: dict[object, Arrived] = {}
         self._numbers: dict[object, int] = {}
         self._due: dict[object, DueReports] = {}
+        self._declared: dict[object, tuple[DueReport, ...]] = {}
         self._solvers: dict[object, tuple[int, Snapshot]] = {}
         self._rows: dict[tuple[int, tuple[int, ...]], Rows] = {}
         self._content_numbers: dict[int, int] = {}
@@ -130,24 +131,37 @@ class Simulator:
             case.t0,
             case.advanced_to,
             tuple(map(id, case.scopings)),
+            tuple(map(id, case.content_rules)),
         )
         if key not in self._due:
-            self._held += [case.stream, case.scopings]
+            self._held += [case.stream, case.scopings, case.content_rules]
             self._due[key] = DueReports(self._reports(case))
         return self._due[key]
 
     def candidates(self, case: Case) -> tuple[DueReport, ...]:
         """The reports that may be due, whatever their content."""
-        heads = self._arrivals(case).heads
-        found = candidates(heads, case.query.windows, case.semantics, case.t0, case.advanced_to)
-        for scoping in case.scopings:
-            found = tuple(scoping(case, due) for due in found)
-        return found
+        return tuple(self._scoped(case))
+
+    def _scoped(self, case: Case) -> Iterator[DueReport]:
+        """The candidates with the borders that the case gives them."""
+        for due in self._candidates(case):
+            for scoping in case.scopings:
+                due = scoping(case, due)  # noqa: PLW2901
+            yield due
+
+    def _candidates(self, case: Case) -> tuple[DueReport, ...]:
+        """The reports that may be due before any border is moved; the same for all cases that only move borders."""
+        key = (id(case.stream), case.query.windows, case.semantics, case.t0, case.advanced_to)
+        if key not in self._declared:
+            self._held.append(case.stream)
+            heads = self._arrivals(case).heads
+            self._declared[key] = candidates(heads, case.query.windows, case.semantics, case.t0, case.advanced_to)
+        return self._declared[key]
 
     def _reports(self, case: Case) -> Iterator[tuple[DueReport, Contents]]:
         before: Contents | None = None
         windows = len(case.query.windows)
-        for due in self.candidates(case):
+        for due in self._scoped(case):
             now = self.contents(case, due)
             if _reports(before, now[:windows], case.semantics):
                 yield due, now
@@ -174,7 +188,11 @@ class Simulator:
         return bisect_right(self._arrivals(case).heads.times, last)
 
     def _hold(self, case: Case, window: StreamWindow, view: View) -> Held:
-        return self._arrivals(case).held(window.stream, view)
+        arrived = self._arrivals(case)
+        held = arrived.held(window.stream, view)
+        for rule in case.content_rules if window is not case.keeps else ():
+            held = arrived.ruled(held, rule)
+        return held
 
     def _arrivals(self, case: Case) -> Arrived:
         windows = case.query.windows

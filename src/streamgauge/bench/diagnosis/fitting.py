@@ -1,7 +1,7 @@
 """Fitting slips: which reports a faulty engine said right, and where it slipped, so that every answer is explained."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from streamgauge.bench.diagnosis.models import Carry, Emissions, Place, Said, Slip, Taking
@@ -12,12 +12,16 @@ State: TypeAlias = tuple[int, int, Carry]
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """An explanation: the reports told, the places of each slip, how often something swayed, the states passed."""
+    """An explanation: the reports told, the places of each slip, how often something swayed, the states passed.
+
+    ``choices`` counts the ways in which something might have swayed, over all reports.
+    """
 
     told: Sequence[Said]
     slipped: dict[Slip, list[Place]]
     swayed: int
     path: tuple[State, ...]
+    choices: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,7 @@ class Task:
     open_end: int | None = None
     emissions: Emissions | None = None
     start: Carry = None
+    choices: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,12 +139,13 @@ def _walk(state: State, layers: list[dict[tuple[int, Carry], _Step]]) -> list[tu
 def _claimed(task: Task, path: list[tuple[State, _Step]], cost: int) -> Fit | None:
     """The fit, unless something that happens now and then would have happened in half of the reports or more."""
     slipped: dict[Slip, list[Place]] = {}
-    for _, step in path:
+    for (i, j, _), step in path:
         if step.slip is not None and step.place is not None:
-            slipped.setdefault(step.slip, []).append(step.place)
+            place = replace(step.place, move=(i - step.place.i, j - step.place.j))
+            slipped.setdefault(step.slip, []).append(place)
     swayed = cost - sum(map(len, slipped.values()))
     reports = max(path[-1][0][0], 1)
     often = any(slip.half and 2 * len(places) >= reports for slip, places in slipped.items())
     if often or 2 * swayed >= reports:
         return None
-    return Fit(task.told, slipped, swayed, tuple(state for state, _ in path))
+    return Fit(task.told, slipped, swayed, tuple(state for state, _ in path), task.choices)

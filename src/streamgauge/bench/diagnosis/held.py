@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate
 
+from streamgauge.bench.diagnosis.models import ContentRule
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import StreamWindow
 from streamgauge.model.report import View
@@ -59,6 +60,7 @@ class Arrived:
         self._plain = len({e.stream for e in admitted}) <= 1 and all(e.until is None for e in admitted)
         self._views: dict[tuple[str, int, int, int, int], Held] = {}
         self._known: dict[tuple[int, int], Held] = {}
+        self._ruled: dict[tuple[int, int], tuple[Held, ContentRule, Held]] = {}
 
     def held(self, stream: str, view: View) -> Held:
         """What a window over a stream holds in this view."""
@@ -66,6 +68,24 @@ class Arrived:
         if key not in self._views:
             self._views[key] = self._range(view) if self._plain else self._picked(stream, view)
         return self._views[key]
+
+    def ruled(self, held: Held, rule: ContentRule) -> Held:
+        """The content that a rule leaves of a content."""
+        key = (id(held), id(rule))
+        if key not in self._ruled:
+            inside = tuple(rule(held.inside, self._element))
+            reduced = (self._reduced(arrival) for arrival in inside)
+            left = Held(inside, tuple(arrival for arrival in reduced if arrival is not None))
+            self._ruled[key] = (held, rule, left)  # both stay alive, so that no other object gets their identity
+        return self._ruled[key][2]
+
+    @cached_property
+    def _numbers(self) -> dict[int, int]:
+        """Elements' sequence numbers by the identity of their arrivals."""
+        return {id(arrival): number for arrival, number in zip(self._arrived, self.heads.sequences, strict=True)}
+
+    def _element(self, arrival: Arrival) -> int:
+        return self._numbers[id(arrival)]
 
     def _range(self, view: View) -> Held:
         """One stream without own validities: a stretch of ranks."""

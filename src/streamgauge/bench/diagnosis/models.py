@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from math import log2
 from typing import Protocol, TypeAlias
 
 from streamgauge.model.element import StreamElement
@@ -10,6 +11,7 @@ from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import Semantics
 from streamgauge.model.terms import Row
 from streamgauge.model.verdict import Part
+from streamgauge.semantics.content import Arrival
 
 Rows: TypeAlias = tuple[Row, ...]
 
@@ -43,6 +45,9 @@ class Stream:
 Scoping: TypeAlias = Callable[["Case", DueReport], DueReport]
 """What the windows of a due report hold instead."""
 
+ContentRule: TypeAlias = Callable[[Sequence[Arrival], Callable[[Arrival], int]], Iterable[Arrival]]
+"""The part of a window's arrivals (by rank) that a faulty engine keeps; told each arrival's element by a number."""
+
 Gate: TypeAlias = Callable[[Sequence[Rows]], bool]
 """Whether an instant is evaluated, told the matches of the WHERE part at all instants so far, the last one included."""
 
@@ -53,8 +58,9 @@ Telling: TypeAlias = Callable[[tuple[Said, ...]], tuple[Said, ...]]
 class Case:
     """A faulty engine: what it answers, under which semantics, on which stream, from t0 on, up to a time (ms).
 
-    ``scopings`` change what windows hold, ``keeps`` adds a window KEPT that evicts nothing, ``gate`` skips instants,
-    ``row_rules`` change answers before R2S, ``tellings`` the sequence of reports after it.
+    ``scopings`` move the borders of windows, ``content_rules`` leave out some of what lies between them, ``keeps`` adds
+    a window KEPT that evicts nothing, ``gate`` skips instants, ``row_rules`` change answers before R2S, ``tellings``
+    the sequence of reports after it.
     """
 
     query: ContinuousQuery
@@ -63,6 +69,7 @@ class Case:
     advanced_to: int
     t0: int
     scopings: tuple[Scoping, ...] = ()
+    content_rules: tuple[ContentRule, ...] = ()
     keeps: StreamWindow | None = None
     gate: Gate | None = None
     row_rules: tuple[Callable[[Rows], Rows], ...] = ()
@@ -82,12 +89,14 @@ class Fault:
     """One thing that a whole run may do differently; two of one ``family`` do not combine.
 
     ``t0`` (ms) is set by a fault that fixes where the windows start, so that no candidate needs to be searched.
+    A ``fine`` fault is one of many values of a parameter: it is tried when the others need more free choices.
     """
 
     part: Part
     family: str
     change: Callable[[Case], Case]
     t0: int | None = None
+    fine: bool = False
 
 
 class Taking(Protocol):
@@ -114,32 +123,43 @@ class Taking(Protocol):
         """The instant (ms) that an answer names."""
 
 
+Move: TypeAlias = tuple[int, int]
+"""(reports said, answers explained) by one slip."""
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an explanation stands: report ``i`` of ``told`` is next to be said, answer ``j`` next to be explained."""
+    """Where an explanation stands: report ``i`` of ``told`` is next to be said, answer ``j`` next to be explained.
+
+    ``move`` is the move made from here, once it is known.
+    """
 
     i: int
     j: int
     said: Said
     told: Sequence[Said]
     recorded: Taking
+    move: Move = (0, 0)
 
 
-Move: TypeAlias = tuple[int, int]
-"""(reports said, answers explained) by one slip."""
+def scattered(places: Sequence[Place]) -> float:
+    """The bits that name the reports at which a slip happened, each by itself."""
+    return sum(log2(max(2, len(place.told))) for place in places)
 
 
 @dataclass(frozen=True, eq=False)
 class Slip:
     """Something that goes wrong now and then: ``moves`` from a place, told to people by the positions of its reports.
 
-    It is claimed only while it happens in fewer than half of the reports, unless it is ``bounded`` otherwise.
+    It is claimed only while it happens in fewer than half of the reports, where ``half`` says so. ``bits`` is the
+    length of a description of the places and of the choices made there.
     """
 
     family: str
     moves: Callable[[Place], Iterable[Move]]
     tell: Callable[[Sequence[Place]], Part]
     half: bool = True
+    bits: Callable[[Sequence[Place]], float] = scattered
 
 
 Carry: TypeAlias = Hashable
@@ -150,11 +170,15 @@ Emissions: TypeAlias = Callable[[int, Carry], Iterable[tuple[int, Carry, Said | 
 
 @dataclass(frozen=True, slots=True)
 class Swaying:
-    """A case whose reports may each come out in several ways: as declared in ``told``, otherwise by ``emissions``."""
+    """A case whose reports may each come out in several ways: as declared in ``told``, otherwise by ``emissions``.
+
+    ``choices`` counts the ways that are not declared, over all reports.
+    """
 
     told: tuple[Said, ...]
     emissions: Emissions
     start: Carry
+    choices: int
 
 
 class Simulation(Protocol):

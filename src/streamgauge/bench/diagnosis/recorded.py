@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import cached_property
 
 from streamgauge.bench.diagnosis.models import Rows, Said
 from streamgauge.bench.judging.blanks import has_blanks
@@ -11,6 +12,7 @@ from streamgauge.bench.judging.oracle import in_columns
 from streamgauge.model.answer import Answer
 from streamgauge.model.run import Run
 from streamgauge.model.semantics import Grain
+from streamgauge.model.terms import Term
 
 
 class Recorded:
@@ -21,6 +23,7 @@ class Recorded:
         self.grain = grain
         self.computed = computed_columns(run.header.query.form)
         self._same: dict[tuple[Rows, Rows], bool] = {}
+        self._prints: dict[Rows, object] = {}
         self.bag = Counter(row for answer in self.answers for row in answer.added)
 
     @property
@@ -73,6 +76,21 @@ class Recorded:
         if key not in self._same:
             self._same[key] = self._equal(expected, actual)
         return self._same[key]
+
+    @cached_property
+    def fingerprints(self) -> Counter[object]:
+        """The fingerprints of all answers."""
+        return Counter(self.fingerprint(answer.added) for answer in self.answers)
+
+    def fingerprint(self, rows: Rows) -> object:
+        """A value that is the same for equal bags: computed numbers and blank nodes are left out."""
+        if rows not in self._prints:
+            bag = Counter(tuple(self._plain(at, term) for at, term in enumerate(row)) for row in rows)
+            self._prints[rows] = frozenset(bag.items())
+        return self._prints[rows]
+
+    def _plain(self, at: int, term: Term | None) -> Term | None:
+        return None if term is None or at in self.computed or term.startswith("_:") else term
 
     def _equal(self, expected: Rows, actual: Rows) -> bool:
         if Counter(expected) == Counter(actual):

@@ -68,6 +68,14 @@ def values(seen: Seen) -> Iterator[Fault]:
     yield from _other_origins(seen)
 
 
+def values_by_field(seen: Seen) -> dict[str, tuple[Fault, ...]]:
+    """The other values, by the field of the semantics that they are values of."""
+    found: dict[str, list[Fault]] = {}
+    for fault in values(seen):
+        found.setdefault(f"value of {fault.family}", []).append(fault)
+    return {kind: tuple(faults) for kind, faults in found.items()}
+
+
 def _field(name: str, value: object, sentence: str) -> Fault:
     return Fault(Part(f"{name} = {value}", sentence), name, partial(_under, name=name, value=value))
 

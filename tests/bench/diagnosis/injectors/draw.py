@@ -1,7 +1,9 @@
 """Drawing cases: a shape, a semantics, a stream; one fault or two; the run that they give."""
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from random import Random
 
 from streamgauge.model.query import Window
@@ -10,7 +12,7 @@ from streamgauge.model.semantics import Grain, Origin, Semantics
 from streamgauge.semantics.definition import expected
 from streamgauge.semantics.order import origins
 from streamgauge.semantics.profiles import CQELS, CSPARQL, CSPARQL_097, RSPJS, RSPQL, SPARQLSTREAM, YABENCH
-from tests.bench.diagnosis.injectors.injected import ENGINE, REPORTS
+from tests.bench.diagnosis.injectors.injected import ENGINE, REPORTS, Into, IntoReports
 from tests.bench.diagnosis.injectors.shapes import SHAPES, Shape
 from tests.bench.diagnosis.injectors.world import Told, World, observations, run, told
 
@@ -64,10 +66,21 @@ def same(world: World, left: Told, right: Told, named: bool) -> bool:
 
 def draw(seed: int, faults: int) -> Case | None:
     """The case of a seed; ``None`` when the faults do not apply, or change nothing that is recorded."""
-    rng = Random(seed)
+    return draw_with(Random(seed), lambda rng: rng.sample([*ENGINE, *REPORTS], faults))
+
+
+def draw_one(fault: str) -> Case:
+    """A case of one fault, by its injector's name: the first seed at which it applies."""
+    (inject,) = (each for each in (*ENGINE, *REPORTS) if each.__name__ == fault)
+    cases = (draw_with(Random(seed), lambda rng: [inject]) for seed in count())
+    return next(case for case in cases if case is not None)
+
+
+def draw_with(rng: Random, choose: Callable[[Random], Sequence[Into | IntoReports]]) -> Case | None:
+    """A case of chosen faults, at a drawn shape, semantics and stream."""
     shape, semantics = rng.choice(SHAPES), rng.choice(SEMANTICS)
     right = right_world(rng, shape, semantics)
-    names = rng.sample([*ENGINE, *REPORTS], faults)
+    names = choose(rng)
     world: World | None = right
     for inject in (each for each in names if each in ENGINE):
         world = inject(rng, world, shape) if world is not None else None
@@ -81,6 +94,6 @@ def draw(seed: int, faults: int) -> Case | None:
     if not reports or len(reports) < 4:
         return None
     named = semantics.origin is not Origin.SEARCH and rng.random() < 0.5
-    if faults and any(same(right, reports, each, named) for each in right_answers(right)):
+    if names and any(same(right, reports, each, named) for each in right_answers(right)):
         return None
     return Case(tuple(each.__name__ for each in names), shape.name, right, run(right, reports, named, rng))

@@ -1,9 +1,12 @@
 """The injectors: into the engine (a World becomes another), or into its reports; each draws its own place."""
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
+from fractions import Fraction
+from math import floor
 from random import Random
 
 from streamgauge.model.query import Window
@@ -176,6 +179,130 @@ def from_first_match(rng, world, shape):
     return replace(changed, gate=lambda seen: any(seen), matches=shape.matches)
 
 
+def goes_on(rng, world, shape):
+    return replace(world, advanced_to=world.advanced_to + rng.randint(1, 4) * world.window.slide)
+
+
+def no_minus(rng, world, shape):
+    return _text(world, shape.unnegated)
+
+
+def branch_lost(rng, world, shape):
+    return _text(world, rng.choice(shape.branches)) if shape.branches else None
+
+
+def comparison(rng, world, shape):
+    """One comparison of the text with another operator."""
+    places = list(re.finditer(r"(?<=\?value|value1) (<=|>=|!=|<|>|=) ", world.text))
+    if not places:
+        return None
+    place = rng.choice(places)
+    other = rng.choice([each for each in ("<", "<=", "=", "!=", ">=", ">") if each != place[1]])
+    return _text(world, f"{world.text[: place.start()]} {other} {world.text[place.end() :]}")
+
+
+def aggregate(rng, world, shape):
+    return _text(world, world.text.replace("AVG(", rng.choice(("MIN(", "MAX(", "SUM(", "COUNT("))))
+
+
+def other_window(rng, world, shape):
+    """Another size and another slide, in seconds."""
+    window = world.window
+    size = rng.randint(1, (window.size + window.slide) // 1000) * 1000
+    slide = rng.randint(1, 2 * window.slide // 1000 + 1) * 1000
+    return None if size == window.size or slide == window.slide else replace(world, window=Window(size, slide))
+
+
+def start_moves(rng, world, shape):
+    """The start moves on with each answer, as if t0 were a little later."""
+    window = world.window
+    slide = window.slide + rng.choice((1000, 2000, window.slide, 2 * window.slide))
+    return replace(world, window=Window(window.size, slide))
+
+
+def newest_per_sensor(rng, world, shape):
+    """Of the observations of a sensor that a window holds, only the newest, or only the oldest."""
+    last = rng.random() < 0.6
+
+    def kept(graph: Graph) -> Graph:
+        sensor = {triple[0]: triple[2] for _, triple in graph if triple[1].endswith("procedure>")}
+        chosen: dict[str, str] = {}
+        for obs, of in sensor.items():
+            if last or of not in chosen:
+                chosen[of] = obs
+        numbers = {obs.rpartition("_")[2] for obs in chosen.values()}
+        return [(time, triple) for time, triple in graph if triple[0].rpartition("_")[2] in numbers]
+
+    return _content(world, kept)
+
+
+def capped(rng, world, shape):
+    """At most n observations, of four triples each."""
+    most = rng.randint(1, 4)
+    return _content(world, lambda graph: graph[-4 * most :])
+
+
+def first_only(rng, world, shape):
+    most = rng.randint(1, 4)
+    return _content(world, lambda graph: graph[: 4 * most])
+
+
+def full(rng, world, shape):
+    """What comes while the last RANGE holds n elements is dropped."""
+    most, kept = rng.randint(1, 4), []
+    for each in world.elements:
+        if len([other for other in kept if each.time - other.time < world.window.size]) < most:
+            kept.append(each)
+    return replace(world, elements=tuple(kept))
+
+
+def drifting_clock(rng, world, shape):
+    """The engine's clock is fast or slow by some per cent."""
+    rate = Fraction(rng.choice((-1, 1)) * rng.choice((1, 2, 5, 8, 10, 15)), 100)
+    shown = world.t0 + int((world.advanced_to - world.t0) * (1 + rate))
+
+    def time(here: World, instant: int, at: int) -> int:
+        return here.t0 + floor((at - here.t0) * (1 + rate))
+
+    until = shown if rng.random() < 0.5 and world.advanced_to > world.t0 else world.advanced_to
+    return _moved(replace(world, advanced_to=until), time)
+
+
+def drifting_closes(rng, world, shape):
+    """The k-th window is k times some milliseconds late, or early."""
+    first = world.t0 + (world.window.slide if world.semantics.partial_head else world.window.size)
+    late = rng.choice((-1, 1)) * rng.choice((10, 50, 100, 200)) * world.window.slide // 1000
+
+    def time(here: World, instant: int, at: int) -> int:
+        return at - (instant - first) // here.window.slide * late
+
+    return _moved(world, time)
+
+
+def _content(world: World, kept: Callable[[Graph], Graph]) -> World | None:
+    """The world whose windows hold less, where reports follow no change of the content."""
+    if world.hold or Report.CONTENT_CHANGE in world.semantics.report:
+        return None
+    return replace(world, hold=lambda here, number, instant, graph: kept(graph))
+
+
+def _moved(world: World, time: Callable[[World, int, int], int]) -> World | None:
+    """The world in which a window sees other times than the stream has."""
+    if world.hold or Report.CONTENT_CHANGE in world.semantics.report:
+        return None
+
+    def hold(here: World, number: int, instant: int, graph: Graph) -> Graph:
+        low, high = instant - here.window.size, instant
+        if here.semantics.borders is Borders.OPEN_CLOSED:
+            low += 1
+        if here.semantics.borders is Borders.CLOSED_OPEN:
+            high -= 1
+        return [(at, triple) for at, triple in here.facts()
+                if at >= here.t0 and low <= time(here, instant, at) <= high]  # fmt: skip
+
+    return replace(world, hold=hold)
+
+
 def null_average(rng, world, shape):
     if not shape.aggregate:
         return None
@@ -296,7 +423,8 @@ ENGINE = (
     borders, partial_head, operator, empty_answers, empty_windows, strategy, pure_range, tumbling, short_range,
     size_off, slide_off, no_filter, no_distinct, distinct_rows, optional_join, no_static, kept_side, free_side,
     never_evicts, jitter, element_lost, coarse_times, shifted_times, on_match_only, from_first_match, null_average,
-    rounded, integers,
+    rounded, integers, goes_on, no_minus, branch_lost, comparison, aggregate, other_window, start_moves,
+    newest_per_sensor, capped, first_only, full, drifting_clock, drifting_closes,
 )  # fmt: skip
 REPORTS = (
     lost_head, lost_tail, lost_between, twice, stale, swapped, merged, delayed, rows_lost, rows_twice,

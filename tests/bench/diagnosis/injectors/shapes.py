@@ -28,6 +28,8 @@ class Shape:
     unconstrained: tuple[str, ...] = ()
     distinct: str | None = None
     joined: str | None = None
+    unnegated: str | None = None
+    branches: tuple[str, ...] = ()
     static: bool = False
 
 
@@ -49,6 +51,9 @@ def _filtered(name: str, columns: str, where: str, condition: str, size: int, sl
 
 _PAIR = "FILTER(?value1 > ?value) FILTER(?value > 75)"
 _DRY = _HOT.replace("_AirTemperature", "_RelativeHumidity")
+_HIGH = _HOT + _VALUE + "FILTER(?value > 80)"
+_LOW = _HOT + _VALUE + "FILTER(?value < 50)"
+_EITHER = "%s{ " + _HIGH + " }%s{ " + _LOW + " }%s"
 SHAPES = (
     _filtered("q1", "?sensor ?obs", _HOT + _VALUE, "?value > 80", 4000, 4000),
     _filtered("q2", "?sensor ?obs", _HOT + _VALUE, "?value > 80", 1000, 1000),
@@ -116,5 +121,20 @@ SHAPES = (
         joined=_select("?obs ?place", _HOT + _VALUE + "?sensor <urn:place> ?place"),
         static=True,
         matches=_select("*", _HOT + _VALUE),
+    ),
+    Shape(
+        "minus",
+        _select("?obs ?value", _HOT + _VALUE + "MINUS { ?obs om-owl:procedure sens-obs:System_C0 }"),
+        4000,
+        2000,
+        sensors=3,
+        unnegated=_select("?obs ?value", _HOT + _VALUE),
+    ),
+    Shape(
+        "union",
+        _select("?obs ?value", _EITHER % ("", " UNION ", "")),
+        3000,
+        3000,
+        branches=(_select("?obs ?value", _HIGH), _select("?obs ?value", _LOW)),
     ),
 )

@@ -17,6 +17,6 @@ def load() -> dict[str, Proposals]:
     return {name: import_module(f"{__name__}.{name}").proposals for name in names}
 
 
-def proposals(seen: Seen) -> tuple[Fault | Slip | Sway, ...]:
-    """Every fault worth trying on what was seen."""
-    return tuple(fault for propose in load().values() for fault in propose(seen))
+def by_kind(seen: Seen) -> dict[str, tuple[Fault | Slip | Sway, ...]]:
+    """Every fault worth trying on what was seen, by the file that proposes it."""
+    return {kind: tuple(propose(seen)) for kind, propose in load().items()}

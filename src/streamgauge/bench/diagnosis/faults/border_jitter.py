@@ -51,7 +51,13 @@ class _Jitter:
 
     def swaying(self) -> Swaying:
         told = tuple(Said(due.instant, self.rows_at(due) or (), due) for due in self.due)
-        return Swaying(told, self.emissions, (0, ()))
+        return Swaying(told, self.emissions, (0, ()), self._choices())
+
+    def _choices(self) -> int:
+        """How many single moves of a border past some element there are, over all reports."""
+        ends = sum(len(self._moves(due.views[0].last + 1)) - 1 for due in self.due)
+        starts = sum(len(self._moves(due.views[0].first)) - 1 for due in self.due[: 1 if self.shared else None])
+        return starts + ends
 
     def emissions(self, i: int, carry: Carry) -> Iterator[tuple[int, Carry, Said | None]]:
         """At every report: the start as the window before left it, or moved; the end, or moved."""

@@ -2,16 +2,21 @@
 
 from collections.abc import Iterator, Sequence
 
-from streamgauge.bench.diagnosis.models import Move, Place, Seen, Slip
+from streamgauge.bench.diagnosis.models import Move, Place, Seen, Slip, scattered
 from streamgauge.bench.diagnosis.positions import counted, listed
 from streamgauge.model.verdict import Part
 
 
 def proposals(_seen: Seen) -> Iterator[Slip]:
     """Three slips."""
-    yield Slip("lost head", _head, _tell_head, half=False)
-    yield Slip("lost tail", _tail, _tell_tail, half=False)
+    yield Slip("lost head", _head, _tell_head, half=False, bits=_together)
+    yield Slip("lost tail", _tail, _tell_tail, half=False, bits=_together)
     yield Slip("lost", _between, _tell_between)
+
+
+def _together(places: Sequence[Place]) -> float:
+    """The bits that say how many reports are lost."""
+    return scattered(places[:1])
 
 
 def _head(place: Place) -> Iterator[Move]:

@@ -2,16 +2,30 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from math import comb, log2
 
-from streamgauge.bench.diagnosis.models import Move, Place, Seen, Slip
+from streamgauge.bench.diagnosis.models import Move, Place, Seen, Slip, scattered
 from streamgauge.bench.diagnosis.positions import counted, listed
 from streamgauge.model.verdict import Part
 
 
 def proposals(_seen: Seen) -> Iterator[Slip]:
     """Two slips, claimed below half of the reports."""
-    yield Slip("rows lost", _lost, _tell_lost)
-    yield Slip("rows repeated", _repeated, _tell_repeated)
+    yield Slip("rows lost", _lost, _tell_lost, bits=_bits)
+    yield Slip("rows repeated", _repeated, _tell_repeated, bits=_bits)
+
+
+def _bits(places: Sequence[Place]) -> float:
+    """The bits that say at which reports how many rows, and which, are lost or repeated."""
+    return scattered(places) + sum(map(_choice, places))
+
+
+def _choice(place: Place) -> float:
+    due = len(place.said.rows)
+    got = sum(len(place.recorded.rows(at)) for at in range(place.j, place.j + place.move[1]))
+    if got < due:
+        return log2(due) + log2(comb(due, due - got))
+    return log2(due + got) + (got - due) * log2(due)  # each surplus row is one of the due ones
 
 
 def _lost(place: Place) -> Iterator[Move]:

@@ -17,7 +17,7 @@ def proposals(seen: Seen) -> Iterator[Fault]:
     window, unit = windows[0], seen.case.semantics.time_unit
     for other in dict.fromkeys(_others(window, unit)):
         if other != window:
-            yield Fault(_part(other), "window", partial(_change, window=window, other=other))
+            yield Fault(window_part(other), "window", partial(change, window=window, other=other))
 
 
 def _others(window: Window, unit: int) -> Iterator[Window]:
@@ -34,12 +34,14 @@ def _others(window: Window, unit: int) -> Iterator[Window]:
     yield Window(slide, size, kind)
 
 
-def _part(window: Window) -> Part:
+def window_part(window: Window) -> Part:
+    """The part that names a window which is not the declared one."""
     unit = "triples" if window.kind == "count" else "ms"
     text = f"RANGE {window.size:,} {unit}, SLIDE {window.slide:,} {unit}"
     return Part(f"window is {text}", f"The window is {text}, whatever the query asks for.")
 
 
-def _change(case: Case, window: Window, other: Window) -> Case:
+def change(case: Case, window: Window, other: Window) -> Case:
+    """The case with another window in place of one of the query's."""
     windows = tuple(replace(each, window=other) if each.window == window else each for each in case.query.windows)
     return case.asking(replace(case.query, windows=windows))
