@@ -93,7 +93,7 @@ def test_a_page_without_findings_has_no_columns_for_them(tmp_path: Path):
                 "4 of 9 reports differ otherwise.",
                 "The same answers: Every row is a report of its own.",
                 "The same answers: The first reports are lost. Every row is a report of its own.",
-                "2 more models with as few parts: streamgauge explain lists them.",
+                "2 more models of the same answers: streamgauge explain lists them.",
             ],
         ),
         (

@@ -1,6 +1,6 @@
 """The diagnosis of a run for the terminal (rich) and for programs (JSON), with one window worked through."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -27,16 +27,34 @@ def explained_lines(header: RunHeader, verdict: Verdict, window: Worked | None) 
     if diagnosis.models:
         parts += [Text(f"  - {part.sentence}") for part in diagnosis.models[0]]
     parts.append(Text("  " + proof(diagnosis)))
-    if len(diagnosis.models) > 1:
-        parts.append(Text(f"  On this run {counted(len(diagnosis.models) - 1, 'other model')} give the same answers:"))
-        parts += [Text(f"  - {_named(model)}") for model in diagnosis.models[1 : LISTED + 1]]
-        if len(diagnosis.models) > LISTED + 1:
-            parts.append(Text(f"  - and {len(diagnosis.models) - LISTED - 1:,} more"))
+    parts += map(Text, _others(diagnosis))
     parts.append(Text(f"  The recording's time came to {header.advanced_to:,} ms: no report was due after it."))
     parts += [Text("  " + sentence) for sentence in late_ones(unit_of(header.semantics), verdict)]
     if window is not None:
         parts += ["", Text(_place(window)), _rows(window, bool(diagnosis.models))]
     return Group(*parts)
+
+
+def _others(diagnosis: Diagnosis) -> Iterator[str]:
+    """The other models that give the same answers: those that are equally good, then those of more free choices."""
+    equal = diagnosis.models[1 : diagnosis.equal]
+    if equal:
+        models = counted(len(equal), "other model")
+        yield f"  {models} {'is' if len(equal) == 1 else 'are'} equally good: the recorded answers cannot tell them apart."
+        yield from _listed(diagnosis, 1, diagnosis.equal)
+    longer = len(diagnosis.models) - diagnosis.equal
+    if longer > 0:
+        yield f"  {counted(longer, 'model')} with more free choices {'gives' if longer == 1 else 'give'} the same answers:"
+        yield from _listed(diagnosis, diagnosis.equal, len(diagnosis.models))
+
+
+def _listed(diagnosis: Diagnosis, first: int, last: int) -> Iterator[str]:
+    """Some of the models by name, with the bits of their descriptions where they are known."""
+    for at in range(first, min(last, first + LISTED)):
+        length = f" ({diagnosis.bits[at]:.0f} bits, the first has {diagnosis.bits[0]:.0f})" if diagnosis.bits else ""
+        yield f"  - {_named(diagnosis.models[at])}{length}"
+    if last - first > LISTED:
+        yield f"  - and {last - first - LISTED:,} more"
 
 
 def headline(header: RunHeader, verdict: Verdict) -> str:
@@ -122,6 +140,8 @@ def explained_json(header: RunHeader, verdict: Verdict, window: Worked | None) -
         "distance": diagnosis.distance,
         "reports": diagnosis.reports,
         "t0": diagnosis.t0,
+        "bits": list(diagnosis.bits),
+        "equally_good": diagnosis.equal,
         "models": [[{"name": part.name, "sentence": part.sentence} for part in model] for model in diagnosis.models],
         "window": window and _window_json(window),
         "horizon": header.advanced_to,

@@ -75,10 +75,11 @@ def diagnosed(diagnosis: Diagnosis | None) -> Iterator[str]:
     if diagnosis.exact:
         first, *others = diagnosis.models
         yield f"Diagnosis: {model(first)} So every report comes out exactly as recorded; {said}."
-        for other in others[:OTHERS]:
-            yield f"The same answers: {model(other)}"
+        for at, other in enumerate(others[:OTHERS], 1):
+            how = "" if at < diagnosis.equal else ", with more free choices"
+            yield f"The same answers{how}: {model(other)}"
         if len(others) > OTHERS:
-            yield f"{counted(len(others) - OTHERS, 'more model')} with as few parts: streamgauge explain lists them."
+            yield f"{counted(len(others) - OTHERS, 'more model')} of the same answers: streamgauge explain lists them."
     elif diagnosis.models:
         yield (
             f"Diagnosis: none fits. The closest: {model(diagnosis.models[0])} It still differs in "

@@ -167,4 +167,6 @@ def diagnosis_json(diagnosis: Diagnosis | None) -> dict[str, object] | None:
         "differs": diagnosis.differs,
         "reports": diagnosis.reports,
         "t0": diagnosis.t0,
+        "bits": list(diagnosis.bits),
+        "equally_good": diagnosis.equal,
     }

@@ -18,7 +18,8 @@ from streamgauge.model.verdict import Judgement
 from streamgauge.semantics.definition import expected
 from streamgauge.semantics.profiles import CQELS, RSPQL
 from streamgauge.semantics.refusal import RefusedError
-from tests.bench.diagnosis.injectors.draw import SEMANTICS, draw, right_world
+from tests.bench.diagnosis.injectors.draw import SEMANTICS, draw, draw_one, right_world
+from tests.bench.diagnosis.injectors.injected import ENGINE, REPORTS
 from tests.bench.diagnosis.injectors.shapes import SHAPES
 from tests.bench.diagnosis.injectors.world import told
 from tests.bench.runs import TEXT, right_run
@@ -26,6 +27,7 @@ from tests.notation import stream
 
 ELEMENTS = stream(TEXT)
 CLOSE = replace(RSPQL, name="close")
+FAULTS = [each.__name__ for each in (*ENGINE, *REPORTS)]
 
 
 def names(diagnosis):
@@ -59,14 +61,25 @@ def rate(cases):
     return share
 
 
-def test_injected_faults_are_named():
-    assert rate(drawn(50)) >= 0.95
+@pytest.mark.parametrize("fault", FAULTS)
+def test_an_injected_fault_is_named(fault):
+    case = draw_one(fault)
+    assert explains(case), case
+
+
+@pytest.mark.parametrize("seed", [27, 81, 133, 235])
+def test_two_injected_faults_are_named(seed):
+    case = draw(seed, 2)
+    assert len(case.names) == 2
+    assert explains(case), case.names
 
 
 @pytest.mark.prove
 @pytest.mark.timeout(7200)
 def test_a_thousand_injected_faults_are_named():
-    assert rate(drawn(1000, first=100_000)) >= 0.95
+    cases = drawn(1000, first=100_000)
+    assert {name for case in cases for name in case.names} == set(FAULTS)
+    assert rate(cases) >= 0.99
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -166,5 +179,5 @@ def test_progress_is_told():
 
 
 def test_every_file_of_the_folder_proposes_faults():
-    assert len(load()) >= 25
+    assert len(load()) >= 31
     assert {"border_jitter", "side_never_purged", "side_unconstrained", "null_aggregate"} <= set(load())

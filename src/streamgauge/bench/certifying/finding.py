@@ -17,7 +17,7 @@ NONE_FITS = "no semantics, no named fault and no two of them give these answers"
 
 _AND = " and "
 _COUNTED = re.compile(r"\b[\d,]+ (report|border)s?\b")
-_NTH = re.compile(r"\b(?:first|last|\d+th)(?= element lost)")
+_NTH = re.compile(r"\b(?:first|last|\d+(?:st|nd|rd|th))(?= element lost)")
 _NUMBER = re.compile(r"-?\b\d[\d,.]*")
 
 

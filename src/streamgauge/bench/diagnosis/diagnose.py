@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, zip_longest
 from math import inf
 
 from streamgauge.bench.diagnosis.distance import reports as recorded_reports
@@ -13,8 +13,12 @@ from streamgauge.model.element import StreamElement
 from streamgauge.model.run import Run
 from streamgauge.model.verdict import EQUAL_BITS, Diagnosis, Part
 
-FINE_PAIRS = 5_000
-"""How many pairs with one of many values of a parameter are tried at most."""
+VERY_LONG = 3
+"""As long as how many parts of the whole run the description of one part is when models of two are tried beside it."""
+PER_FAMILY = 50
+"""How many of many values of a parameter are tried together with other faults."""
+FINE_EVALUATIONS = 8_000
+"""How many of these pairs are evaluated at most; those that report more or less often than recorded cost nothing."""
 NEAREST_ORIGINS = 3
 """At how many t0 such pairs are tried: those at which the declared semantics comes nearest."""
 
@@ -107,14 +111,14 @@ class _Tried:
         return tried[0][1], max(tried[0][0], 1)
 
     def exact(self) -> list[Found]:
-        """Models under which the answers come out: of one part, and of two where these may be described more shortly.
+        """Models under which the answers come out: of one part, and of two where one needs a very long description.
 
         Parts that are one of many values are tried only where the others need a longer description.
         """
         found, length = self._one(self.search.faults), self.search.length
         if _shortest(found) + EQUAL_BITS > length.shortest(self.search.fine):
             found += self._one(self.search.fine)
-        if _shortest(found) > 2 * length.longest(self.search.faults):
+        if _shortest(found) > VERY_LONG * length.longest(self.search.faults):
             found += self._two(bool(found))
         return found
 
@@ -143,16 +147,28 @@ class _Tried:
         return found or [*self._refined(active)] or [*self._enabled(active)]
 
     def _refined(self, active: Sequence[Fault]) -> Iterator[Found]:
-        """One of many values with a slip, or with a fault that acts; a bounded number of pairs, evenly drawn."""
-        fine = self.search.fine
+        """One of many values with a slip, with a fault that acts, or with another such value.
+
+        The first values of each family come first; a number of evaluations bounds the search.
+        """
+        fine, until = self._first_fine(), self.search.evaluated + FINE_EVALUATIONS
         self._of += len(fine)
-        every = -(-len(fine) * len(active) // FINE_PAIRS)
         for at, fault in enumerate(fine):
             self._tick()
             yield from self._slipped((fault,), 1, self._nearest_origins)
-            for other in active[at % every :: every] if every else ():
+            for other in (*active, *fine[:at]):
+                if self.search.evaluated > until:
+                    return
                 if fault.family != other.family:
                     yield from self._whole((fault, other), self._nearest_origins)
+
+    def _first_fine(self) -> list[Fault]:
+        """The first values of each family, in turn."""
+        families: dict[str, list[Fault]] = {}
+        for fault in self.search.fine:
+            families.setdefault(fault.family, []).append(fault)
+        turns = zip_longest(*(faults[:PER_FAMILY] for faults in families.values()))
+        return [fault for turn in turns for fault in turn if fault is not None]
 
     def _enabled(self, active: Sequence[Fault]) -> Iterator[Found]:
         """Pairs with a fault that does nothing alone."""

@@ -13,6 +13,12 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
+def ordinal(number: int) -> str:
+    """A number as a place in a row: ``2nd``, ``11th``, ``23rd``."""
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th") if number % 100 // 10 != 1 else "th"
+    return f"{number}{ending}"
+
+
 def listed(places: Sequence[Place], offset: int = 0) -> str:
     """The reports at some places, by their instants."""
     instants = [place.told[place.i + offset].instant for place in places[:LISTED] if place.i + offset < len(place.told)]

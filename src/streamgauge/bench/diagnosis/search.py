@@ -70,7 +70,7 @@ class Search:
         candidates = origins(semantics, query.windows, first)
         self.base = Case(query, semantics, stream, until, candidates[0])
         self.simulator = Simulator(query, stream)
-        self._told: dict[object, tuple[Said, ...]] = {}
+        self.evaluated = 0
         self.origins = self._distinct(candidates)
         seen = Seen(self.base, self.recorded, self.variables)
         kinds = values_by_field(seen) | by_kind(seen)
@@ -133,6 +133,7 @@ class Search:
         """Whether the case says exactly what was recorded; stops at the first answer that it does not say."""
         if self._reports(case) > REPORTS_LIMIT or not self._as_many(case):
             return False
+        self.evaluated += 1
         try:
             return self._comes_out(case)
         except NO_MEANING:

@@ -258,7 +258,7 @@ def full(rng, world, shape):
 
 def drifting_clock(rng, world, shape):
     """The engine's clock is fast or slow by some per cent."""
-    rate = Fraction(rng.choice((-1, 1)) * rng.choice((1, 2, 5, 8, 10, 15)), 100)
+    rate = Fraction(rng.choice((-1, 1)) * rng.choice((1, 2, 5, 10, 15, 20)), 100)
     shown = world.t0 + int((world.advanced_to - world.t0) * (1 + rate))
 
     def time(here: World, instant: int, at: int) -> int:

@@ -9,7 +9,7 @@ of each such stretch is tried, after the round ones. Example: with t0 = 0 and wi
 at 9 crosses the border at 10 at the rate 10/9 - 1.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -23,8 +23,8 @@ from streamgauge.model.semantics import Report
 from streamgauge.model.verdict import Part
 
 FASTEST = Fraction(1, 4)
-ROUND = tuple(Fraction(n, 1000) for n in (1, 2, 5, 10, 20, 25, 30, 40, 50, 75, 100, 125, 150, 200, 250))
-MOST = 40
+ROUND = tuple(sign * Fraction(n, 100) for n in (1, 2, 5, 10, 15, 20) for sign in (1, -1))
+MOST = 150
 """How many rates of each clock are tried beside the round ones, the slowest drifts."""
 SEEN = 2**62
 """A rank past every arrival: borders in time alone decide."""
@@ -36,17 +36,24 @@ def proposals(seen: Seen) -> Iterator[Fault]:
     if len(windows) != 1 or windows[0].window.kind != "time" or not _closes(seen.case):
         return
     window = windows[0].window
-    for rate in _rates(seen, partial(_running, window=window)):
+    first = _first(seen.case)
+    running = _rates(seen, partial(_running, window=window))
+    behind = _rates(seen, partial(_falling_behind, window=window, first=first))
+    yield from _faults(seen.case, ROUND, ROUND)
+    yield from _faults(seen.case, running, behind)
+
+
+def _faults(case: Case, running: Iterable[Fraction], behind: Iterable[Fraction]) -> Iterator[Fault]:
+    for rate in running:
         text = f"{abs(float(rate)):.2%} {'fast' if rate > 0 else 'slow'}"
         part = Part(f"clock {text}", f"The engine's clock runs {text} from t0 on.")
-        yield from _both(seen.case, part, partial(_at_rate, rate=rate), partial(_shown, rate=rate))
-    first = _first(seen.case)
-    for rate in _rates(seen, partial(_falling_behind, window=window, first=first)):
-        delay = float(rate * window.slide)
+        yield from _both(case, part, partial(_at_rate, rate=rate), partial(_shown, rate=rate))
+    for rate in behind:
+        delay = float(rate * case.query.windows[0].window.slide)
         text = f"{abs(delay):g} ms {'late' if delay > 0 else 'early'}"
         sentence = f"Every window starts and closes {text}, counted from the window before it."
         part = Part(f"each window {text}", sentence)
-        yield from _both(seen.case, part, partial(_delayed, rate=rate), partial(_last, rate=rate))
+        yield from _both(case, part, partial(_delayed, rate=rate), partial(_last, rate=rate))
 
 
 def _both(case: Case, part: Part, scoping: Scoping, end: Callable[[Case], int]) -> Iterator[Fault]:
@@ -70,14 +77,13 @@ def _first(case: Case) -> int:
 
 
 def _rates(seen: Seen, crossings: Callable[[int], Iterator[Fraction]]) -> list[Fraction]:
-    """Round rates of both signs, then one rate within each stretch between crossings, and the crossings."""
+    """One rate within each stretch between crossings, and the crossings; no round rates."""
     t0 = seen.case.t0
     offsets = [time - t0 for time in seen.case.stream.times if time > t0]
     found = {rate for offset in offsets for rate in crossings(offset) if abs(rate) <= FASTEST}
     ordered = sorted({*found, -FASTEST, Fraction(0), FASTEST})
     between = [(low + high) / 2 for low, high in pairwise(ordered)]
-    rates = sorted({*found, *between} - {Fraction(0)}, key=abs)[:MOST]
-    return list(dict.fromkeys((*(sign * rate for rate in ROUND for sign in (1, -1)), *rates)))
+    return sorted({*found, *between} - {Fraction(0), *ROUND}, key=abs)[:MOST]
 
 
 def _running(offset: int, window: Window) -> Iterator[Fraction]:

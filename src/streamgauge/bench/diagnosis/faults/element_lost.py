@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 from streamgauge.bench.diagnosis.models import Case, Fault, Seen, Stream
+from streamgauge.bench.diagnosis.positions import ordinal
 from streamgauge.model.verdict import Part
 
 MOST = 60
@@ -16,7 +17,7 @@ def proposals(seen: Seen) -> Iterator[Fault]:
     elements = seen.case.stream.elements
     count = len(elements)
     for at in range(count) if count <= MOST else sorted({0, count - 1}):
-        which = {0: "first", count - 1: "last"}.get(at, f"{at + 1}th")
+        which = {0: "first", count - 1: "last"}.get(at) or ordinal(at + 1)
         sentence = f"The {which} element of the stream (at {elements[at].time:,} ms) is lost."
         stream = Stream(elements[:at] + elements[at + 1 :])
         yield Fault(Part(f"{which} element lost", sentence), "stream", partial(_without, stream=stream))

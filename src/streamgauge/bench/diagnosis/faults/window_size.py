@@ -15,12 +15,13 @@ def proposals(seen: Seen) -> Iterator[Fault]:
     if not windows:
         return
     window, unit = windows[0], seen.case.semantics.time_unit
-    for other in dict.fromkeys(_others(window, unit)):
+    for other in dict.fromkeys(others(window, unit)):
         if other != window:
-            yield Fault(window_part(other), "window", partial(change, window=window, other=other))
+            yield Fault(window_part(window, other), "window", partial(change, window=window, other=other))
 
 
-def _others(window: Window, unit: int) -> Iterator[Window]:
+def others(window: Window, unit: int) -> Iterator[Window]:
+    """Windows with one number off by a unit, a slide or a factor of 2, or with the two numbers exchanged."""
     size, slide, kind = window.size, window.slide, window.kind
     step = unit if kind == "time" else 1
     sizes = (slide, size - step, size + step, size - slide, size + slide, 2 * size, size // 2)
@@ -34,11 +35,18 @@ def _others(window: Window, unit: int) -> Iterator[Window]:
     yield Window(slide, size, kind)
 
 
-def window_part(window: Window) -> Part:
-    """The part that names a window which is not the declared one."""
+def window_part(declared: Window, window: Window) -> Part:
+    """The part that names a window which is not the declared one.
+
+    Another slide alone gives the same answers as a start that moves with each answer, and the sentence says so.
+    """
     unit = "triples" if window.kind == "count" else "ms"
     text = f"RANGE {window.size:,} {unit}, SLIDE {window.slide:,} {unit}"
-    return Part(f"window is {text}", f"The window is {text}, whatever the query asks for.")
+    sentence, later = f"The window is {text}, whatever the query asks for.", window.slide - declared.slide
+    if later and window.size == declared.size and window.kind == "time":
+        moved = f"{abs(later):,} ms {'on' if later > 0 else 'back'}"
+        sentence += f" The same answers come from the declared SLIDE when t0 moves {moved} with each answer."
+    return Part(f"window is {text}", sentence)
 
 
 def change(case: Case, window: Window, other: Window) -> Case:

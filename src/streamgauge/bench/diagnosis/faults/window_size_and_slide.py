@@ -5,16 +5,15 @@ from functools import partial
 from itertools import pairwise, product
 from math import gcd
 
-from streamgauge.bench.diagnosis.faults.window_size import change, window_part
+from streamgauge.bench.diagnosis.faults.window_size import change, others, window_part
 from streamgauge.bench.diagnosis.models import Fault, Seen
 from streamgauge.model.query import Window
 from streamgauge.model.semantics import Report, Scope
-from streamgauge.model.verdict import Part
 
-MOST = 80
-"""How many windows are tried, those nearest to the declared one."""
-COARSEST = 40
-"""How many sizes a second's grid may give; otherwise the grid is the greatest common divisor of size and slide."""
+MOST = 120
+"""How many windows are tried: first those that close as often as was recorded, then those near the declared one."""
+LONGEST = 40
+"""How many sizes a grid may have; grids of more are not tried."""
 
 
 def proposals(seen: Seen) -> Iterator[Fault]:
@@ -24,29 +23,24 @@ def proposals(seen: Seen) -> Iterator[Fault]:
         return
     window, step = windows[0], _step(seen)
     found = [other for other in _grid(window) if _possible(seen, other, step)] + _read(seen, window, step)
-    nearest = sorted({*found} - {window}, key=lambda each: _apart(each, window))
+    simpler = {window, *others(window, seen.case.semantics.time_unit)}
+    nearest = sorted({*found} - simpler, key=lambda each: (not _as_many(seen, each), *_apart(each, window)))
     for other in nearest[:MOST]:
-        yield Fault(_part(window, other), "window", partial(change, window=window, other=other), fine=True)
-
-
-def _part(window: Window, other: Window) -> Part:
-    """The part; another slide alone is the same as a start that moves with each answer, and it says so."""
-    part, later = window_part(other), other.slide - window.slide
-    if other.size != window.size or window.kind == "count":
-        return part
-    moved = f" Windows of the declared SLIDE whose start moves {abs(later):,} ms {'on' if later > 0 else 'back'} "
-    return Part(part.name, part.sentence + moved + "with each answer are the same.")
+        part = window_part(window, other)
+        yield Fault(part, "window", partial(change, window=window, other=other), fine=True)
 
 
 def _grid(window: Window) -> Iterator[Window]:
-    """Windows whose size and slide are multiples of a step, up to two slides longer than declared, or twice as long."""
-    step = gcd(window.size, window.slide)
-    if window.kind == "time" and step % 1000 == 0 and (window.size + 2 * window.slide) // 1000 <= COARSEST:
-        step = 1000
-    sizes = range(step, max(2 * window.size, window.size + 2 * window.slide) + 1, step)
-    slides = range(step, max(3 * window.slide, 2 * window.size) + 1, step)
-    if len(sizes) * len(slides) <= 4 * COARSEST**2:
-        yield from (Window(size, slide, window.kind) for size, slide in product(sizes, slides))
+    """Windows whose size and slide are multiples of a step, up to two slides longer than declared, or twice as long.
+
+    Steps are the greatest common divisor of the declared size and slide, its half and a second.
+    """
+    largest = gcd(window.size, window.slide)
+    for step in {largest, largest // 2 or 1, 1000 if largest % 1000 == 0 else largest}:
+        sizes = range(step, max(2 * window.size, window.size + 2 * window.slide) + 1, step)
+        slides = range(step, max(3 * window.slide, 2 * window.size) + 1, step)
+        if len(sizes) <= LONGEST:
+            yield from (Window(size, slide, window.kind) for size, slide in product(sizes, slides))
 
 
 def _read(seen: Seen, window: Window, step: int) -> list[Window]:
@@ -72,12 +66,22 @@ def _possible(seen: Seen, other: Window, step: int) -> bool:
         return True
     if step % other.slide:
         return False
-    first = other.slide if case.semantics.partial_head else other.size
-    closes = max(0, (case.advanced_to - case.t0 - first) // other.slide + 1)
     if seen.recorded.by_row:
         return True
+    closes = _closes(seen, other)
     suppressed = Report.NON_EMPTY in case.semantics.report or not case.semantics.notify_empty
     return closes >= seen.recorded.count // 2 and (suppressed or closes <= 2 * seen.recorded.count + 1)
+
+
+def _closes(seen: Seen, other: Window) -> int:
+    """How often a window closes until the stream's time ends."""
+    first = other.slide if seen.case.semantics.partial_head else other.size
+    return max(0, (seen.case.advanced_to - seen.case.t0 - first) // other.slide + 1)
+
+
+def _as_many(seen: Seen, other: Window) -> bool:
+    """Whether a window closes exactly as often as there are answers."""
+    return other.kind == "time" and _closes(seen, other) == seen.recorded.count
 
 
 def _apart(other: Window, window: Window) -> tuple[int, int, int]:
