@@ -1,6 +1,7 @@
 """SPARQL text to algebra: what it means, and how it is refused."""
 
 import pickle
+from collections.abc import Iterator
 
 import pytest
 
@@ -88,14 +89,14 @@ def test_pattern(text: str, pattern: al.Pattern) -> None:
     ("text", "term"),
     [
         ("80", f'"80"^^<{XSD}integer>'),
-        ("007", f'"7"^^<{XSD}integer>'),
+        ("007", f'"007"^^<{XSD}integer>'),
         ("-5", f'"-5"^^<{XSD}integer>'),
-        ("+5", f'"5"^^<{XSD}integer>'),
-        ("50.0", f'"50"^^<{XSD}decimal>'),
-        ("-.50", f'"-0.5"^^<{XSD}decimal>'),
+        ("+5", f'"+5"^^<{XSD}integer>'),
+        ("50.0", f'"50.0"^^<{XSD}decimal>'),
+        ("-.50", f'"-.50"^^<{XSD}decimal>'),
         ("true", f'"true"^^<{XSD}boolean>'),
-        ('"76.0"^^xsd:float', f'"76"^^<{XSD}float>'),
-        ('"01"^^xsd:integer', f'"1"^^<{XSD}integer>'),
+        ('"76.0"^^xsd:float', f'"76.0"^^<{XSD}float>'),
+        ('"01"^^xsd:integer', f'"01"^^<{XSD}integer>'),
         ('"x"^^xsd:integer', f'"x"^^<{XSD}integer>'),
         ("'a\\tb'@en-GB", '"a\\tb"@en-gb'),
         ("<\\u0061:b>", "<a:b>"),
@@ -112,8 +113,60 @@ def test_constant(text: str, term: str | None) -> None:
         assert where(f"?s ?p {text}") == triple(S, P, term)
 
 
-def test_doubles_are_canonical() -> None:
-    assert where("?s ?p 1e3") == where("?s ?p 1000.0e0") == where('?s ?p "1E3"^^xsd:double')
+@pytest.mark.parametrize(
+    ("text", "lexical", "kind"),
+    [
+        ("1e3", "1e3", "double"),
+        ("1000.0e0", "1000.0e0", "double"),
+        ('"1E3"^^xsd:double', "1E3", "double"),
+        ('"001"^^xsd:integer', "001", "integer"),
+        ("042", "042", "integer"),
+        ("+5", "+5", "integer"),
+        ("-05", "-05", "integer"),
+        ("1.50", "1.50", "decimal"),
+        ("+1.50", "+1.50", "decimal"),
+        ('"1"^^xsd:boolean', "1", "boolean"),
+        ('"2020-01-01T00:00:00.000Z"^^xsd:dateTime', "2020-01-01T00:00:00.000Z", "dateTime"),
+    ],
+)
+def test_constants_keep_their_lexical_form(text: str, lexical: str, kind: str) -> None:
+    term = f'"{lexical}"^^<{XSD}{kind}>'
+    assert where(f"?s ?p {text}") == triple(S, P, term)
+    form = parse_sparql(f"PREFIX xsd: <{XSD}> SELECT * {{ BIND({text} AS ?x) }} VALUES ?y {{ {text} }}")
+    assert al.Values((al.Var("y"),), ((term,),)) in list(_parts(form.pattern))
+    assert [part.expression for part in _parts(form.pattern) if isinstance(part, al.Extend)] == [term]
+
+
+def _parts(pattern: al.Pattern) -> Iterator[al.Pattern]:
+    yield pattern
+    for name in ("pattern", "left", "right"):
+        if hasattr(pattern, name):
+            yield from _parts(getattr(pattern, name))
+
+
+@pytest.mark.parametrize(("text", "predicate"), [("<urn:p> +5", "<urn:p>"), ("<urn:p>+5", "<urn:p>")])
+def test_a_sign_before_a_number_is_no_path_modifier(text: str, predicate: str) -> None:
+    assert where(f"?s {text}") == triple(S, predicate, f'"+5"^^<{XSD}integer>')
+
+
+def test_a_path_modifier_before_a_number() -> None:
+    assert where("?s <urn:p>+ 5") == triple(S, al.Repeat("<urn:p>", "+"), f'"5"^^<{XSD}integer>')
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("?x+05", al.Call("+", (al.Var("x"), f'"05"^^<{XSD}integer>'))),
+        ("?x -05", al.Call("-", (al.Var("x"), f'"05"^^<{XSD}integer>'))),
+        ("?x - -05", al.Call("-", (al.Var("x"), f'"-05"^^<{XSD}integer>'))),
+        ("- 05", al.Call("-", (f'"05"^^<{XSD}integer>',))),
+        ("+ 05", al.Call("+", (f'"05"^^<{XSD}integer>',))),
+        ("+05", f'"+05"^^<{XSD}integer>'),
+    ],
+)
+def test_a_sign_is_a_part_of_a_number_or_an_operator(text: str, expected: al.Expression) -> None:
+    form = parse_sparql(f"SELECT ({text} AS ?y) {{}}")
+    assert [part.expression for part in _parts(form.pattern) if isinstance(part, al.Extend)] == [expected]
 
 
 def test_aggregates_are_named_in_order_and_shared() -> None:

@@ -10,7 +10,7 @@ from streamgauge.model.terms import XSD, Row, Triple
 from streamgauge.query import QueryError, parse_sparql
 from streamgauge.query.graphs import spread
 from streamgauge.query.printer import sparql
-from streamgauge.query.prologue import CANONICAL
+from streamgauge.wire.canonical import to_triple
 from streamgauge.query.rebuild import every_expression, every_pattern, expressions
 from streamgauge.query.stamps import FUNCTION, stamp, stamped, stamps_graph, time_fact, uses_timestamp
 from tests.query.drawn import with_timestamp
@@ -162,7 +162,7 @@ def test_a_stamp_is_what_a_function_would_say(
     times = dict(arrivals)
 
     def known(*parts: object) -> ox.Literal | None:
-        time = times.get(CANONICAL.triple(ox.Triple(*parts)))  # type: ignore[arg-type]
+        time = times.get(to_triple(ox.Triple(*parts)))  # type: ignore[arg-type]
         return None if time is None else ox.Literal(time)
 
     there = Case("drawn", "", "", (*data, *static), {stamps_graph(): facts(arrivals)}, NOTHING)

@@ -127,13 +127,36 @@ def test_the_layout_is_the_documented_one():
     "text",
     [
         '<http://a>  <http://b>   "076"^^<http://www.w3.org/2001/XMLSchema#integer>.\n',
-        '<http://a> <http://b> "76"^^<http://www.w3.org/2001/XMLSchema#integer> . # a comment\n',
-        '# first\n<http://a> <http://b> "\\u0037\\u0036"^^<http://www.w3.org/2001/XMLSchema#integer> .',
+        '<http://a> <http://b> "076"^^<http://www.w3.org/2001/XMLSchema#integer> . # a comment\n',
+        '# first\n<http://a> <http://b> "\\u0030\\u0037\\u0036"^^<http://www.w3.org/2001/XMLSchema#integer> .',
+        '<http://\\u0061> <http://b> "076"^^<http://www.w3.org/2001/XMLSchema#integer> .\n',
     ],
 )
-def test_n_triples_of_any_layout_are_taken_and_made_canonical(text):
+def test_n_triples_of_any_layout_are_taken_and_their_syntax_made_canonical(text):
     line = json.dumps({"t": 0, "n": 0, "stream": "s", "add": text})
-    assert decode_input(line).added == (("<http://a>", "<http://b>", f'"76"^^<{XSD}integer>'),)
+    wanted = (("<http://a>", "<http://b>", f'"076"^^<{XSD}integer>'),)
+    assert decode_input(line).added == wanted
+    (element,) = decode_inputs(f"{line}\n".encode())
+    assert element.added == wanted
+
+
+@pytest.mark.parametrize(
+    ("term", "wanted"),
+    [
+        (f'"x"^^<{XSD}string>', '"x"'),
+        ('"x"@EN-us', '"x"@en-us'),
+        ('"x y"@EN', '"x y"@en'),
+        ('"\\u0078"', '"x"'),
+        ('"a\\nb"', '"a\\nb"'),
+        ('"EN@EN"', '"EN@EN"'),
+    ],
+)
+def test_the_syntax_of_elements_and_answers_is_canonical(term, wanted):
+    line = json.dumps({"t": 0, "n": 0, "stream": "s", "add": f"<urn:a> <urn:b> {term} .\n"})
+    assert decode_input(line).added == (("<urn:a>", "<urn:b>", wanted),)
+    (element,) = decode_inputs(f"{line}\n".encode())
+    assert element.added == (("<urn:a>", "<urn:b>", wanted),)
+    assert decode_answer(json.dumps({"vars": ["x"], "add": [[term]]})).added == ((wanted,),)
 
 
 def test_two_triples_in_another_layout_are_not_taken_for_one():
@@ -141,9 +164,9 @@ def test_two_triples_in_another_layout_are_not_taken_for_one():
     assert decode_input(line).added == (("<urn:a>", "<urn:b>", "<urn:c>"), ("<urn:d>", "<urn:e>", "<urn:f>"))
 
 
-def test_terms_of_answers_become_canonical():
+def test_terms_of_answers_keep_their_lexical_form_in_canonical_syntax():
     line = json.dumps({"vars": ["x", "y"], "add": [[f'"076.0"^^<{XSD}float>', "<http://\\u0061>"]]})
-    assert decode_answer(line).added == ((f'"76"^^<{XSD}float>', "<http://a>"),)
+    assert decode_answer(line).added == ((f'"076.0"^^<{XSD}float>', "<http://a>"),)
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import pyoxigraph as ox
 from rdflib.term import BNode, Literal, URIRef, Variable
 
 from streamgauge.model.algebra import Aggregate, Call, Exists, Expression, Node, Pattern, Var
-from streamgauge.model.terms import XSD, Term, datatype, is_literal
-from streamgauge.query.prologue import CANONICAL
+from streamgauge.model.terms import XSD, Term, datatype
 from streamgauge.query.shape import Shape
 from streamgauge.query.stamps import FUNCTION, TIMESTAMP
 from streamgauge.wire.canonical import parse_term
@@ -33,7 +31,7 @@ class Nodes:
     scope: str = "query"
 
     def node(self, item: Any) -> Node:
-        """A variable or a canonical term."""
+        """A variable or a term."""
         if isinstance(item, Variable):
             return Var(str(item))
         if isinstance(item, BNode):
@@ -41,13 +39,21 @@ class Nodes:
         return self.term(item)
 
     def term(self, item: Any) -> Term:
-        """A canonical term."""
+        """A term."""
         if isinstance(item, URIRef):
             return self.shape.term(item)
         if str(item.datatype) == XSD + "boolean":
-            return CANONICAL.term(ox.Literal(str(item), datatype=ox.NamedNode(XSD + "boolean")))
+            return f'"{item}"^^<{XSD}boolean>'
         place = int(item)
-        return self.shape.number(place) if place > 0 else negated(self.shape.number(-place))
+        if place > 0:
+            return self.shape.signed_number("+" if place in self.shape.signed else "", place)
+        return self.shape.signed_number("-", -place)
+
+    def operand(self, item: Any) -> Expression:
+        """The same in an expression, where the sign before a number is an operator of the tree."""
+        if isinstance(item, Literal) and str(item.datatype) != XSD + "boolean":
+            return self.shape.signed_number("", int(item))
+        return self.node(item)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +67,14 @@ class Reader:
     def expression(self, tree: Any) -> Expression:
         """The algebra of an expression tree."""
         if isinstance(tree, Variable | URIRef | Literal):
-            return self.nodes.node(tree)
+            return self.nodes.operand(tree)
         name = str(tree.name)
         if name in _LEFT_TO_RIGHT:
             return self._chain(tree, [_LEFT_TO_RIGHT[name]] * len(tree.other or ()))
         if name in ("AdditiveExpression", "MultiplicativeExpression"):
             return self._chain(tree, tree.op or ())
         if name in _UNARY:
-            return signed(_UNARY[name], self.expression(tree.expr))
+            return self._signed(_UNARY[name], tree.expr)
         if name == "RelationalExpression":
             return self._relation(tree)
         if name.startswith("Aggregate_"):
@@ -82,6 +88,13 @@ class Reader:
         for operator, other in zip(operators, tree.other or (), strict=True):
             chain = Call(operator, (chain, self.expression(other)))
         return chain
+
+    def _signed(self, operator: str, tree: Any) -> Expression:
+        """``-5`` is a constant, its sign a part of it; ``- 5`` is an operation on one."""
+        shape = self.nodes.shape
+        if isinstance(tree, Literal) and str(tree.datatype) in _NUMERIC and int(tree) in shape.signed:
+            return shape.signed_number(operator, int(tree))
+        return Call(operator, (self.expression(tree),))
 
     def _relation(self, tree: Any) -> Expression:
         left = self.expression(tree.expr)
@@ -124,18 +137,3 @@ class Reader:
         separator = self.nodes.shape.separator(str(tree.separator)) if "separator" in tree else " "
         aggregate = Aggregate(function, argument, bool(tree.distinct), separator)
         return self.aggregates.setdefault(aggregate, Var(f".agg{len(self.aggregates)}"))
-
-
-def signed(operator: str, operand: Expression) -> Expression:
-    """``-5`` is a constant: a sign before a numeric constant is part of it."""
-    if operator == "!" or not isinstance(operand, str) or not is_literal(operand) or datatype(operand) not in _NUMERIC:
-        return Call(operator, (operand,))
-    if not operand[1].isdigit():
-        return Call(operator, (operand,))
-    return operand if operator == "+" else negated(operand)
-
-
-def negated(number: Term) -> Term:
-    """The numeric constant with a minus sign before it."""
-    value = number[1 : number.rfind('"')]
-    return CANONICAL.term(ox.Literal(f"-{value}", datatype=ox.NamedNode(str(datatype(number)))))

@@ -1,4 +1,4 @@
-"""The names of a query: BASE and PREFIX, IRIs and strings as canonical terms."""
+"""The names of a query: BASE and PREFIX, IRIs and strings as terms."""
 
 import re
 from collections.abc import Sequence
@@ -10,9 +10,8 @@ import pyoxigraph as ox
 from streamgauge.model.terms import Term
 from streamgauge.query.errors import refusal
 from streamgauge.query.tokens import Token
-from streamgauge.wire.canonical import Canonical
+from streamgauge.wire.canonical import to_term
 
-CANONICAL: Final = Canonical()
 DEFAULT_BASE: Final = "http://example.org/"
 """The base of relative IRIs in a continuous query that declares none (RFC 3986, 5.1.4: the application's choice)."""
 _ESCAPE: Final = re.compile(r"\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})|\\(.)", re.DOTALL)
@@ -63,15 +62,15 @@ class Prologue:
         return str(quad.object)[1:-1]
 
     def literal(self, parts: Sequence[Token]) -> Term:
-        """The canonical literal of a string token, with its language or ``^^`` and datatype tokens if any."""
+        """The literal of a string token, with its language or ``^^`` and datatype tokens if any."""
         value = string_value(parts[0].text)
         match parts[1:]:
             case []:
-                return CANONICAL.term(ox.Literal(value))
+                return to_term(ox.Literal(value))
             case [language]:
-                return CANONICAL.term(ox.Literal(value, language=language.text[1:]))
+                return to_term(ox.Literal(value, language=language.text[1:]))
             case [_, datatype]:
-                return CANONICAL.term(ox.Literal(value, datatype=ox.NamedNode(self.iri(datatype))))
+                return to_term(ox.Literal(value, datatype=ox.NamedNode(self.iri(datatype))))
             case _:
                 raise ValueError("a literal is a string with a language or a datatype")
 

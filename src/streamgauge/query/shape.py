@@ -19,7 +19,7 @@ from rdflib.term import URIRef
 
 from streamgauge.model.terms import XSD, Term
 from streamgauge.query.errors import refusal
-from streamgauge.query.prologue import CANONICAL, Prologue, string_value
+from streamgauge.query.prologue import Prologue, string_value
 from streamgauge.query.tokens import Token
 
 _NAME: Final = "term:"
@@ -61,15 +61,17 @@ class Shape:
     tree: Any
     table: tuple[str, ...]
     prologue: Prologue
+    signed: frozenset[int] = frozenset()
+    """The places of numbers whose sign is part of them: ``+5`` and ``-5``, not ``+ 5``."""
 
     def term(self, name: URIRef) -> Term:
         """The term behind a name of the tree; IRIs that rdflib made itself (rdf:first) stay as they are."""
         text = str(name)
         return self.table[int(text.partition(":")[2])] if text.startswith((_NAME, _INVERSE)) else f"<{text}>"
 
-    def number(self, place: int) -> Term:
-        """The unsigned numeric constant behind a number of the tree."""
-        return self.table[place]
+    def signed_number(self, sign: str, place: int) -> Term:
+        """The numeric constant behind a number of the tree, with a sign (or ``""``) before its digits."""
+        return f'"{sign}{self.table[place][1:]}'
 
     def separator(self, name: str) -> str:
         """The separator string behind a name of the tree."""
@@ -84,11 +86,12 @@ def is_inverse(name: URIRef) -> bool:
 def shape(text: str, found: Sequence[Token], prologue: Prologue) -> Shape:
     """The shape of a query that pyoxigraph accepts; QueryError when it goes beyond SPARQL 1.1."""
     table: list[str] = ["no term: a number of the tree is never 0, so that its sign shows"]
-    written = list(_rewrite(found[prologue.end :], prologue, table))
+    signed: set[int] = set()
+    written = list(_rewrite(found[prologue.end :], prologue, table, signed))
     plain = "".join(gap + piece for gap, piece, _ in written)
     try:
         with _PARSER, _deep():
-            return Shape(parseQuery(plain)[1], tuple(table), prologue)
+            return Shape(parseQuery(plain)[1], tuple(table), prologue, frozenset(signed))
     except (ParseBaseException, RecursionError) as error:
         where = _origin(written, getattr(error, "loc", 0))
         raise refusal(
@@ -116,19 +119,35 @@ def _origin(written: Sequence[tuple[str, str, int]], location: int) -> int:
     return written[-1][2] if written else 0
 
 
-def _rewrite(found: Sequence[Token], prologue: Prologue, table: list[str]) -> Iterator[tuple[str, str, int]]:
-    """(gap, text for rdflib, position in the query) of every piece; ``table`` is filled on the way."""
+def _rewrite(
+    found: Sequence[Token], prologue: Prologue, table: list[str], signed: set[int]
+) -> Iterator[tuple[str, str, int]]:
+    """(gap, text for rdflib, position in the query) of every piece; ``table``, ``signed`` are filled on the way."""
     index, end, negated = 0, 0, False
     while index < len(found):
         token = found[index]
         counts = index > 0 and found[index - 1].says("LIMIT", "OFFSET")
         piece, used = (token.text, 1) if counts else _piece(found[index:], prologue, table, negated)
         # A path modifier follows its path without a space, or rdflib does not see it.
-        gap = "" if token.start == end or token.text in ("*", "+", "?") else " "
+        near = token.start == end or token.text in ("*", "+", "?")
+        gap = "" if near and not _precedes_number(found, index) else " "
         yield gap, piece, token.start
+        if token.kind == "number" and not counts and index and _precedes_number(found, index - 1):
+            signed.add(len(table) - 1)
         negated = _still_negated(token, negated)
         index += used
         end = found[index - 1].end
+
+
+def _precedes_number(found: Sequence[Token], index: int) -> bool:
+    """Whether a token is a sign that is part of the number after it, as SPARQL's longest terminal is."""
+    following = found[index + 1 : index + 2]
+    return (
+        found[index].text in ("+", "-")
+        and bool(following)
+        and following[0].kind == "number"
+        and following[0].start == found[index].end
+    )
 
 
 def _still_negated(token: Token, negated: bool) -> bool:
@@ -157,7 +176,7 @@ def _piece(rest: Sequence[Token], prologue: Prologue, table: list[str], negated:
 
 def _number(text: str) -> Term:
     kind = "double" if "e" in text.lower() else "decimal" if "." in text else "integer"
-    return CANONICAL.term(ox.Literal(text, datatype=ox.NamedNode(XSD + kind)))
+    return f'"{text}"^^<{XSD}{kind}>'
 
 
 def _literal_length(rest: Sequence[Token]) -> int:

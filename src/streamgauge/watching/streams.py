@@ -14,7 +14,7 @@ from streamgauge.sources import Source, open_source
 from streamgauge.sources.address import Address, parse_address, read_options
 from streamgauge.sources.files import FileOptions
 from streamgauge.watching.asked import WatchError
-from streamgauge.wire.canonical import Canonical, parse_term
+from streamgauge.wire.canonical import parse_term, to_term, to_triple, to_triples
 from streamgauge.wire.formats import STREAM
 from streamgauge.wire.formats.format import Reading
 from streamgauge.wire.lines import Advance, Input
@@ -98,7 +98,7 @@ class _Making:
     """What an iterable gives as elements of a stream, numbered in the order in which it comes."""
 
     def __init__(self, stream: str) -> None:
-        self._stream, self._next, self._canonical = stream, 0, Canonical()
+        self._stream, self._next = stream, 0
 
     def __call__(self, given: Item) -> Input:
         """The element; WatchError says what was expected."""
@@ -116,14 +116,13 @@ class _Making:
     def _triples(self, triples: Triples) -> tuple[Triple, ...]:
         try:
             if isinstance(triples, str):
-                return self._canonical.triples(ox.parse(triples, format=ox.RdfFormat.N_TRIPLES))
+                return to_triples(ox.parse(triples, format=ox.RdfFormat.N_TRIPLES))
             return tuple([self._triple(triple) for triple in triples])
         except (SyntaxError, TypeError, ValueError) as error:
             raise WatchError(f"not triples: {error}: give N-Triples text or tuples of three N-Triples terms") from error
 
     def _triple(self, triple: Triple | ox.Triple) -> Triple:
         if isinstance(triple, ox.Triple | ox.Quad):
-            return self._canonical.triple(triple)
+            return to_triple(triple)
         subject, predicate, obj = triple
-        term = self._canonical.term
-        return term(parse_term(subject)), term(parse_term(predicate)), term(parse_term(obj))
+        return to_term(parse_term(subject)), to_term(parse_term(predicate)), to_term(parse_term(obj))

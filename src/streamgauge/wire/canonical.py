@@ -1,7 +1,7 @@
-"""Canonical terms: what every evaluator and the oracle see.
+"""Terms as canonical N-Triples text: what every evaluator and the oracle see.
 
-pyoxigraph stores XSD literals by value ("76.0"^^xsd:float comes back as "76"), so every literal that enters
-Streamgauge passes through a store once; what comes out is the canonical form.
+The syntax is canonical, the literal is not changed: ``"01"^^xsd:integer`` and ``"1"^^xsd:integer`` are two terms (RDF 1.1
+Concepts, section 3.3). pyoxigraph's parsers and ``ox.Literal`` keep a lexical form; its store does not.
 """
 
 import re
@@ -16,8 +16,30 @@ _BLANK = re.compile(r"_:[A-Za-z0-9]+")
 _SUBJECT = ox.NamedNode("urn:streamgauge:canonical")
 
 
+def to_term(term: ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple) -> Term:
+    """The N-Triples string of a pyoxigraph term.
+
+    Escapes are those of canonical N-Triples, xsd:string is not written, a language tag is in lower case (which
+    RDF 1.1, 3.3, allows); the lexical form stays as it is.
+    """
+    return f"<<( {' '.join(to_triple(term))} )>>" if isinstance(term, ox.Triple) else str(term)
+
+
+def to_triple(triple: ox.Triple | ox.Quad) -> Triple:
+    """The N-Triples strings of a pyoxigraph triple or quad (its graph is dropped)."""
+    return str(triple.subject), str(triple.predicate), to_term(triple.object)
+
+
+def to_triples(triples: Iterable[ox.Triple | ox.Quad]) -> tuple[Triple, ...]:
+    """The N-Triples strings of each, in order."""
+    return tuple(map(to_triple, triples))
+
+
 class Canonical:
-    """Canonicalises terms, remembering literals already seen (at most ``limit`` of them)."""
+    """The form in which pyoxigraph writes a literal's value, for what an evaluator has computed.
+
+    Not for terms that come in, which keep their lexical form. At most ``limit`` literals are remembered.
+    """
 
     def __init__(self, limit: int = 1_000_000) -> None:
         self._known: dict[str, Term] = {}

@@ -19,15 +19,17 @@ import pyoxigraph as ox
 from streamgauge.model.answer import Answer, AnswerKind
 from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import Row, Term, Triple
-from streamgauge.wire.canonical import Canonical, parse_term
+from streamgauge.wire.canonical import parse_term, to_term, to_triples
 
 _KINDS = get_args(AnswerKind)
-_CANONICAL = Canonical()
 _RESOURCE = frozenset("<_")
 _TERM = frozenset('<_"')
 _LITERAL = re.compile(r'"(?:[^"\\]|\\.)*"(?:@[A-Za-z0-9-]+|\^\^<[^<>" ]*>)?')
 """One literal and nothing behind it: two triples on a line are not taken for one with a long object."""
 _DOTS = ["."]
+_STRING = "^^<http://www.w3.org/2001/XMLSchema#string>"
+_ODD_ESCAPE = re.compile(r'\\[^"\\nrt]')
+_TAG = re.compile('"@[a-z0-9-]*[A-Z]')
 _ENDS = frozenset(("\n", "\r\n", ""))
 _raw = json.JSONDecoder().raw_decode
 
@@ -254,7 +256,9 @@ def _triples(text: Any, name: str) -> tuple[Triple, ...]:
 
 
 def _split(text: str) -> list[Triple] | None:
-    """The triples of text in canonical layout; ``None`` for other text."""
+    """The triples of text in canonical layout and syntax; ``None`` for other text."""
+    if _STRING in text or ('"@' in text and _TAG.search(text)) or ("\\" in text and _ODD_ESCAPE.search(text)):
+        return None
     count = text.count("\n")
     parts = text.replace(" .\n", " . ").split(" ")
     if len(parts) != 4 * count + 1 or parts[-1] or parts[3::4] != _DOTS * count:
@@ -287,7 +291,7 @@ def _laid_out(triples: Sequence[tuple[str, ...]]) -> TypeGuard[list[Triple]]:
 
 def _parsed(text: str, name: str) -> tuple[Triple, ...]:
     try:
-        return _CANONICAL.triples(ox.parse(text, format=ox.RdfFormat.N_TRIPLES))
+        return to_triples(ox.parse(text, format=ox.RdfFormat.N_TRIPLES))
     except (SyntaxError, ValueError) as error:
         raise LineError(f"field {name} is not N-Triples: {error}") from error
 
@@ -351,7 +355,7 @@ def _learn(item: object, where: str) -> Term:
     if not isinstance(item, str):
         raise LineError(f"field {where} holds {_short(item)}: expected an N-Triples term or null")
     try:
-        term = _CANONICAL.term(parse_term(item))
+        term = to_term(parse_term(item))
     except ValueError as error:
         raise LineError(f"field {where} holds {_short(item)}: expected an N-Triples term: {error}") from error
     if len(_known) >= _KNOWN_LIMIT:

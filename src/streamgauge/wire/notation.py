@@ -4,12 +4,11 @@ import re
 
 from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import XSD, Row, Term, Triple
-from streamgauge.wire.canonical import Canonical, parse_term
+from streamgauge.wire.canonical import parse_term, to_term
 
 STREAM = "http://ex.org/streams/test"
 """The stream of elements that name none; ``[other]`` is beside it."""
 
-_CANONICAL = Canonical()
 _NUMBERS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), datatype)
     for pattern, datatype in (
@@ -86,4 +85,4 @@ def _cell(text: str) -> Term | None:
 
 
 def _canonical(text: str) -> Term:
-    return _CANONICAL.term(parse_term(text))
+    return to_term(parse_term(text))

@@ -7,7 +7,7 @@ import pyoxigraph as ox
 
 from streamgauge.bench.importing.foreign import ForeignError
 from streamgauge.model.terms import Row, Term
-from streamgauge.wire.canonical import Canonical, parse_term
+from streamgauge.wire.canonical import parse_term, to_term
 
 
 class Fields:
@@ -15,7 +15,6 @@ class Fields:
 
     def __init__(self, file: str) -> None:
         self._file = file
-        self._canonical = Canonical()
 
     def fail(self, where: str, what: str) -> ForeignError:
         """The error for a field."""
@@ -55,7 +54,7 @@ class Fields:
         kind = self.member(value, where, "type", str)
         text = self.member(value, where, "value", str)
         try:
-            return self._canonical.term(_term(kind, text, value))
+            return to_term(_term(kind, text, value))
         except (ValueError, TypeError) as error:
             raise self.fail(where, f"is no RDF term: {error}") from error
 

@@ -24,7 +24,7 @@ from streamgauge.bench.importing.foreign import (
 from streamgauge.bench.importing.samples import read_samples
 from streamgauge.model.answer import Answer
 from streamgauge.model.terms import Row
-from streamgauge.wire.canonical import Canonical
+from streamgauge.wire.canonical import to_term
 
 NAME = "yabench"
 ABOUT = "YABench's QR_ file; SG_ (stream) and P_ (memory, CPU) beside it are found by their names"
@@ -84,7 +84,6 @@ class _Reading:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._canonical = Canonical()
         self._short = 0
 
     def answers(self, lines: list[tuple[int, str]]) -> tuple[tuple[Answer, ...], list[str]]:
@@ -113,7 +112,7 @@ class _Reading:
             raise ForeignError(f"{self._path}, line {number}: {len(values)} values for {width} variables")
         self._short += len(values) < width
         try:
-            terms = [self._canonical.term(_term(value)) for value in values]
+            terms = [to_term(_term(value)) for value in values]
         except ValueError as error:
             raise ForeignError(f"{self._path}, line {number}: {error}") from error
         return (*terms, *(None,) * (width - len(values)))

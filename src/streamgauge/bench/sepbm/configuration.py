@@ -17,7 +17,7 @@ from streamgauge.compute.reasoning import OntologyError, Rules, read_rules
 from streamgauge.model.terms import Row, Term, Triple
 from streamgauge.services.broker.contract import Publication
 from streamgauge.wire import tables
-from streamgauge.wire.canonical import Canonical
+from streamgauge.wire.canonical import to_triples
 from streamgauge.wire.formats import FormatError, read_triples
 from streamgauge.wire.lines import LineError
 from streamgauge.wire.static import StaticFile
@@ -85,10 +85,10 @@ class Stored:
 
     def sequence(self) -> Iterator[Publication]:
         """The publications in order; ConfigurationError names file and line."""
-        file, canonical = self.folder / SEQUENCE, Canonical()
+        file = self.folder / SEQUENCE
         for number, line in enumerate(_lines(file), 1):
             try:
-                yield _publication(json.loads(line), number, canonical)
+                yield _publication(json.loads(line), number)
             except (ValueError, SyntaxError, KeyError, TypeError, AttributeError) as error:
                 raise ConfigurationError(f"{file}:{number}: no publication with n, add, remove: {error}") from error
 
@@ -169,11 +169,11 @@ def _line(publication: Publication) -> str:
     return f'{{"n": {publication.number}, "add": {add}, "remove": {remove}}}\n'
 
 
-def _publication(said: dict[str, Any], number: int, canonical: Canonical) -> Publication:
+def _publication(said: dict[str, Any], number: int) -> Publication:
     if said["n"] != number:
         raise ValueError(f"its number is {said['n']}, publications are numbered from 1")
     added, removed = (
-        canonical.triples(ox.parse(said[name], format=ox.RdfFormat.N_TRIPLES)) for name in ("add", "remove")
+        to_triples(ox.parse(said[name], format=ox.RdfFormat.N_TRIPLES)) for name in ("add", "remove")
     )
     return Publication(number, added, removed)
 

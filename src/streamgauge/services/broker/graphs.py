@@ -1,4 +1,4 @@
-"""The graph of a request: RDF in one of several syntaxes, as canonical triples."""
+"""The graph of a request: RDF in one of several syntaxes, as triples."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -9,7 +9,7 @@ import pyoxigraph as ox
 from streamgauge.model.terms import Triple
 from streamgauge.query.updates import Change, read_update
 from streamgauge.services.broker.limits import LimitError
-from streamgauge.wire.canonical import Canonical
+from streamgauge.wire.canonical import to_triple
 from streamgauge.wire.nesting import NestingError, refuse_nested
 
 SYNTAXES: Final = {
@@ -32,7 +32,7 @@ class Graphs:
     """Reads graphs of at most ``most`` triples, whose terms have at most ``term`` characters."""
 
     def __init__(self, most: int, term: int) -> None:
-        self._most, self._term, self._canonical = most, term, Canonical()
+        self._most, self._term = most, term
 
     def published(self, body: bytes, kind: str) -> tuple[Triple, ...]:
         """The triples; blank nodes are new ones, of this graph alone. GraphError, MediaTypeError, LimitError."""
@@ -59,7 +59,7 @@ class Graphs:
                     raise GraphError(f"a named graph, {quad.graph_name}: facts have no graph of their own")
                 if count > self._most:
                     raise LimitError(f"a publication of more than {self._most} triples: publish it in parts")
-                triple = self._canonical.triple(quad)
+                triple = to_triple(quad)
                 if max(map(len, triple)) > self._term:
                     raise LimitError(f"a term of more than {self._term} characters: {max(triple, key=len)[:40]}...")
                 yield triple

@@ -13,7 +13,7 @@ from streamgauge.query import detect, dialects, parse
 from streamgauge.semantics.profiles import profile
 from streamgauge.services.queries.asking import fixed, profile_for
 from streamgauge.services.queries.limits import LimitError, Limits
-from streamgauge.wire.canonical import Canonical
+from streamgauge.wire.canonical import to_triple
 from streamgauge.wire.fields import FieldError, decode
 from streamgauge.wire.nesting import NestingError, refuse_nested
 from streamgauge.wire.semantics import from_json
@@ -66,11 +66,11 @@ def understand(wish: Wish, engine: Engine, limits: Limits) -> tuple[ContinuousQu
 
 def read_static(text: str, limit: int) -> tuple[Triple, ...]:
     """The triples of Turtle or N-Triples text; WishError names the line, LimitError when they are too many."""
-    canonical, found = Canonical(), list[Triple]()
+    found = list[Triple]()
     try:
         refuse_nested(text)
         for quad in ox.parse(text, format=ox.RdfFormat.TURTLE):
-            found.append(canonical.triple(quad))
+            found.append(to_triple(quad))
             if len(found) > limit:
                 raise LimitError(f"more than {limit} static triples: bring fewer")
     except NestingError as error:

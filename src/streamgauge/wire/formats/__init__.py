@@ -13,7 +13,6 @@ import pyoxigraph as ox
 
 from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import Triple
-from streamgauge.wire.canonical import Canonical
 from streamgauge.wire.formats.format import (
     STREAM,
     Format,
@@ -122,7 +121,7 @@ def read_triples(path: str | Path) -> Iterator[Triple]:
         raise FormatError(
             f"{source}: no RDF format has the ending {ending(source)!r}: use .nt, .ttl, .rdf (or .owl), .nq or .trig"
         )
-    relabel = Relabel("s", Canonical())
+    relabel = Relabel("s")
     return map(relabel.triple, parse(source, syntax))
 
 

@@ -16,7 +16,6 @@ import pyoxigraph as ox
 
 from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import XSD, Term, Triple
-from streamgauge.wire.canonical import Canonical
 from streamgauge.wire.formats.format import (
     Decode,
     FormatError,
@@ -101,10 +100,10 @@ def decoder(syntax: ox.RdfFormat) -> Callable[[Reading], Decode]:
     """The reader of messages of a syntax; blank nodes are named apart from one message to the next."""
 
     def start(reading: Reading) -> Decode:
-        numbering, canonical, numbers = Numbering(reading), Canonical(), count()
+        numbering, numbers = Numbering(reading), count()
 
         def decode(payload: bytes, place: str, arrived: int | None) -> Sequence[StreamElement]:
-            relabel = Relabel(f"m{next(numbers)}", canonical)
+            relabel = Relabel(f"m{next(numbers)}")
             parsed = parse_open(io.BytesIO(payload), place, syntax)
             quads = [(place, relabel.triple(quad), graph_name(quad)) for quad in parsed]
             return [numbering.element(*item) for item in message(quads, place, reading, arrived)]

@@ -12,7 +12,7 @@ import pyoxigraph as ox
 
 from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import Term, Triple
-from streamgauge.wire.canonical import Canonical, parse_term
+from streamgauge.wire.canonical import parse_term, to_term
 from streamgauge.wire.lines import Input
 
 STREAM = "http://ex.org/streams/test"
@@ -245,21 +245,20 @@ def reason(error: SyntaxError) -> str:
 
 
 class Relabel:
-    """Canonical triples of one file, blank nodes named in order of appearance, so that reading is repeatable."""
+    """Triples of one file, blank nodes named in order of appearance, so that reading is repeatable."""
 
-    def __init__(self, prefix: str, canonical: Canonical) -> None:
+    def __init__(self, prefix: str) -> None:
         self._prefix = prefix
-        self._canonical = canonical
         self._known: dict[str, str] = {}
 
     def triple(self, quad: ox.Triple | ox.Quad) -> Triple:
-        """The canonical triple of a quad."""
+        """The triple of a quad."""
         return self.term(quad.subject), str(quad.predicate), self.term(quad.object)
 
     def term(self, term: ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple) -> Term:
-        """The canonical term."""
+        """The N-Triples string of a term."""
         if isinstance(term, ox.BlankNode):
             return self._known.setdefault(str(term), f"_:{self._prefix}b{len(self._known)}")
         if isinstance(term, ox.Triple):
             return f"<<( {' '.join(self.triple(term))} )>>"
-        return self._canonical.term(term)
+        return to_term(term)

@@ -16,15 +16,15 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import XSD, Term, Triple
-from streamgauge.wire.canonical import Canonical, parse_term
+from streamgauge.wire.canonical import Canonical, parse_term, to_term
 from streamgauge.wire.formats.format import Decode, Format, FormatError, Numbering, Reading, files, open_bytes
 
+_CANONICAL: Final = Canonical()
 T: Final = "http://example.org/train#"
 TD: Final = "http://example.org/traindata#"
 TRIP_GONE: Final = ("CANCELED", "DELETED")
 STOP_GONE: Final = "SKIPPED"
 
-_CANONICAL = Canonical()
 
 
 def read(path: Path, reading: Reading) -> Iterator[StreamElement]:
@@ -104,7 +104,7 @@ def _said(trip: Any, stop: Any, event: Any, delay: int | None, cancelled: str) -
     if event.HasField("time"):
         yield departure, f"<{T}expected>", _literal(str(event.time), "integer")
     if trip.route_id:
-        yield departure, f"<{T}routeLabel>", _CANONICAL.term(ox.Literal(trip.route_id))
+        yield departure, f"<{T}routeLabel>", to_term(ox.Literal(trip.route_id))
     if stop.stop_id:
         yield departure, f"<{T}stop>", _iri("stop", stop.stop_id)
     if assigned := stop.stop_time_properties.assigned_stop_id:
@@ -122,6 +122,7 @@ def _iri(kind: str, name: str) -> Term:
 
 
 def _literal(text: str, datatype: str) -> Term:
+    """A literal in the form of its value: ``PT120S`` becomes ``PT2M``."""
     return _CANONICAL.term(parse_term(f'"{text}"^^<{XSD}{datatype}>'))
 
 

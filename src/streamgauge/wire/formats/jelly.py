@@ -20,7 +20,7 @@ from pyjelly.serialize.streams import SerializerOptions
 
 from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import Term, Triple, is_blank, is_iri
-from streamgauge.wire.canonical import Canonical, parse_term
+from streamgauge.wire.canonical import parse_term, to_term
 from streamgauge.wire.formats.dataset import Quad, gather, graph_of, message, stamp
 from streamgauge.wire.formats.format import (
     Decode,
@@ -168,10 +168,7 @@ class _Bounded:
 
 
 class _Terms:
-    """pyjelly's terms made canonical, literals remembered."""
-
-    def __init__(self) -> None:
-        self._canonical = Canonical()
+    """pyjelly's terms as N-Triples strings."""
 
     def triple(self, item: Any) -> Triple:
         return self._term(item.s), self._term(item.p), self._term(item.o)
@@ -185,7 +182,7 @@ class _Terms:
         if not isinstance(term, sink.Literal):
             return str(term)
         datatype = ox.NamedNode(term._datatype) if term._datatype else None
-        return self._canonical.term(ox.Literal(term._lex, datatype=datatype, language=term._langtag))
+        return to_term(ox.Literal(term._lex, datatype=datatype, language=term._langtag))
 
 
 def _frame(element: StreamElement) -> sink.GenericStatementSink:

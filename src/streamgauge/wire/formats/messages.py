@@ -14,7 +14,6 @@ from typing import IO
 import pyoxigraph as ox
 
 from streamgauge.model.element import StreamElement
-from streamgauge.wire.canonical import Canonical
 from streamgauge.wire.formats.dataset import message
 from streamgauge.wire.formats.delimited import Piece, Splitter
 from streamgauge.wire.formats.format import (
@@ -93,7 +92,6 @@ class _Log:
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
-        self._canonical = Canonical()
         self._count = -1
         self.restart()
 
@@ -105,7 +103,7 @@ class _Log:
     def items(self, piece: Piece, place: str, arrived: int | None) -> list[Item]:
         """The element of a message, none for an empty one; FormatError names the line."""
         self._count += 1
-        relabel = Relabel(f"m{self._count}", self._canonical)
+        relabel = Relabel(f"m{self._count}")
         where = f"{place}, message {self._count}"
         quads = [(where, relabel.triple(quad), "") for quad in self._quads(piece, place)]
         return message(quads, where, self._reading, arrived, self._count * self._reading.interval)

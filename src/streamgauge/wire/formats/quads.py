@@ -12,7 +12,7 @@ from typing import IO
 import pyoxigraph as ox
 
 from streamgauge.model.element import StreamElement
-from streamgauge.wire.canonical import Canonical
+from streamgauge.wire.canonical import to_triple
 from streamgauge.wire.formats.dataset import Quad, decoder, gather, graph_name, graph_of, passing, stamp
 from streamgauge.wire.formats.format import (
     Arriving,
@@ -51,7 +51,7 @@ def follow_nquads(file: IO[bytes], place: str, reading: Reading, refuse: Refuse)
 
 def follow_trig(file: IO[bytes], place: str, reading: Reading, refuse: Refuse) -> Iterator[StreamElement]:
     """The elements of an open TriG file as they end; wrong syntax is never passed over."""
-    quads = _trig(parse_open(Arriving(file), place, ox.RdfFormat.TRIG), place, Relabel("f0", Canonical()))
+    quads = _trig(parse_open(Arriving(file), place, ox.RdfFormat.TRIG), place, Relabel("f0"))
     return number(passing(quads, refuse), reading)
 
 
@@ -88,20 +88,18 @@ def _nquads_of_files(path: Path, reading: Reading) -> Iterator[Quad]:
 
 
 def _nquads(file: IO[bytes], place: str, limit: int, refuse: Refuse) -> Iterator[Quad]:
-    canonical = Canonical()
     for count, line in bounded_lines(file, place, limit, refuse):
         where = f"{place}, line {count}"
         try:
             for quad in ox.parse(line, format=ox.RdfFormat.N_QUADS):
-                yield where, canonical.triple(quad), graph_name(quad)
+                yield where, to_triple(quad), graph_name(quad)
         except SyntaxError as error:
             refuse(FormatError(f"{where}: not N-Quads: {reason(error)}"))
 
 
 def _trig_of_files(path: Path) -> Iterator[Quad]:
-    canonical = Canonical()
     for number_of_file, file in enumerate(files(path, (".trig",))):
-        yield from _trig(parse(file, ox.RdfFormat.TRIG), str(file), Relabel(f"f{number_of_file}", canonical))
+        yield from _trig(parse(file, ox.RdfFormat.TRIG), str(file), Relabel(f"f{number_of_file}"))
 
 
 def _trig(quads: Iterable[ox.Quad], place: str, relabel: Relabel) -> Iterator[Quad]:

@@ -10,7 +10,6 @@ from pathlib import Path
 import pyoxigraph as ox
 
 from streamgauge.model.element import StreamElement
-from streamgauge.wire.canonical import Canonical
 from streamgauge.wire.formats.dataset import decoder, stamp
 from streamgauge.wire.formats.format import Format, FormatError, Item, Reading, Relabel, ending, files, parse
 from streamgauge.wire.formats.format import number as number_elements
@@ -36,9 +35,8 @@ def _items(path: Path, reading: Reading) -> Iterator[Item]:
         if key in numbered:
             raise FormatError(f"{file}: has the number {key}, as {numbered[key].name} has: one file per time")
         numbered[key] = file
-    canonical = Canonical()
     for key, file in sorted(numbered.items()):
-        relabel = Relabel(f"f{key}", canonical)
+        relabel = Relabel(f"f{key}")
         triples = tuple(map(relabel.triple, parse(file, _SYNTAX[ending(file)])))
         if triples:
             yield str(file), key * reading.interval, triples

@@ -13,12 +13,11 @@ from typing import IO
 
 from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import XSD, Term, Triple, is_literal
-from streamgauge.wire.canonical import Canonical, parse_term
+from streamgauge.wire.canonical import parse_term, to_term
 from streamgauge.wire.formats.format import Format, FormatError, Item, Reading, files, lines, number
 
 _LINE = re.compile(r'\s*(\S+)\s+(\S+)\s+(.+?)\s+"(-?\d+)"\s*\.?\s*')
 _TYPED = re.compile(r"([^\"].*|)\^\^(?:<([^<>\s]+)>|([^<>\s]+))", re.DOTALL)
-_FLOAT = f"^^<{XSD}float>"
 _LIMIT = 1_000_000
 
 
@@ -28,7 +27,7 @@ def read(path: Path, reading: Reading) -> Iterator[StreamElement]:
 
 
 def write(stream: Iterable[StreamElement], file: IO[bytes]) -> None:
-    """Write elements as YABench's generator does: xsd:float with a decimal point, a final dot."""
+    """Write elements as YABench's generator does: typed literals without quotes, a final dot."""
     for element in stream:
         if element.removed or element.until is not None:
             raise FormatError(f"sequence {element.sequence}: YABench's format holds added triples only")
@@ -60,10 +59,9 @@ def _triples(file: Path) -> Iterator[tuple[int, int, Triple]]:
 
 
 class _Terms:
-    """Terms of the line format made canonical, remembered."""
+    """Terms of the line format as N-Triples strings, remembered."""
 
     def __init__(self) -> None:
-        self._canonical = Canonical()
         self._resources: dict[str, Term] = {}
         self._objects: dict[str, Term] = {}
 
@@ -83,7 +81,7 @@ class _Terms:
     def _learn(self, known: dict[str, Term], text: str, term: str) -> Term:
         if len(known) >= _LIMIT:
             known.clear()
-        known[text] = self._canonical.term(parse_term(term))
+        known[text] = to_term(parse_term(term))
         return known[text]
 
 
@@ -92,8 +90,7 @@ def _written(term: Term) -> str:
     end = term.rfind('"^^<')
     if not is_literal(term) or end < 1 or term[1:2] in ("<", "_", '"', " ", ""):
         return term
-    lexical, datatype = term[1:end], term[end + 1 :]
-    return f"{lexical}{'.0' if datatype == _FLOAT and lexical.lstrip('-').isdigit() else ''}{datatype}"
+    return f"{term[1:end]}{term[end + 1 :]}"
 
 
 FORMATS = (Format("yabench", "YABench's lines: a triple and its time in ms", (".yabench", ".n3t", ""), read, write),)

@@ -5,11 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyoxigraph as ox
-
 from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import XSD, Term
-from streamgauge.wire.canonical import Canonical
 from streamgauge.wire.formats import read_stream
 from streamgauge.workloads.parameters import Parameter, ParameterError, choice, duration, resolve
 
@@ -56,13 +53,11 @@ def elements(**given: object) -> tuple[StreamElement, ...]:
 
 def _as_integers(stream: Iterable[StreamElement]) -> Iterator[StreamElement]:
     """The elements with whole xsd:double values as xsd:integer, as CSRBench's driver gave them to C-SPARQL."""
-    canonical = Canonical()
-
     def cast(term: Term) -> Term:
         if not term.endswith(_DOUBLE):
             return term
         value = float(term[1 : term.rindex('"')])
-        return canonical.term(ox.Literal(int(value))) if value.is_integer() else term
+        return f'"{int(value)}"^^<{XSD}integer>' if value.is_integer() else term
 
     for element in stream:
         yield replace(element, added=tuple((s, p, cast(o)) for s, p, o in element.added))

@@ -9,7 +9,7 @@ from streamgauge.model.terms import Term
 from streamgauge.services.fragments.fetching.cache import Response
 from streamgauge.services.fragments.fetching.contract import SourceError
 from streamgauge.services.fragments.quads import DEFAULT, Quad
-from streamgauge.wire.canonical import Canonical
+from streamgauge.wire.canonical import to_term
 
 SYNTAXES: Final = {
     "application/trig": ox.RdfFormat.TRIG,
@@ -34,7 +34,6 @@ _ENDINGS: Final = {
     ".rdf": ox.RdfFormat.RDF_XML,
     ".owl": ox.RdfFormat.RDF_XML,
 }
-_CANONICAL = Canonical(200_000)
 
 
 def syntax(response: Response) -> ox.RdfFormat | None:
@@ -47,7 +46,7 @@ def syntax(response: Response) -> ox.RdfFormat | None:
 
 
 def quads(response: Response, limit: int) -> tuple[Quad, ...]:
-    """The quads of a body, canonical; SourceError when it is no RDF, wrong, or more than the limit.
+    """The quads of a body; SourceError when it is no RDF, wrong, or more than the limit.
 
     Blank nodes are named by the address that they came from and their order, so that no two documents share one.
     """
@@ -78,7 +77,7 @@ def _parsed(response: Response, limit: int) -> list[Quad]:
 
 
 class Naming:
-    """Canonical terms of one document."""
+    """Terms of one document."""
 
     def __init__(self, address: str) -> None:
         self._prefix = f"_:{sha1(address.encode(), usedforsecurity=False).hexdigest()[:12]}b"
@@ -98,4 +97,4 @@ class Naming:
         """A term of it."""
         if isinstance(term, ox.BlankNode):
             return self._known.setdefault(str(term), f"{self._prefix}{len(self._known)}")
-        return _CANONICAL.term(term)
+        return to_term(term)

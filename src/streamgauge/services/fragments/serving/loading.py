@@ -14,7 +14,6 @@ from streamgauge.services.fragments.labelling import labels, lasting, reserved
 from streamgauge.services.fragments.quads import DEFAULT, Lasting, Quad
 from streamgauge.services.fragments.storing.indexed import IndexedStore
 from streamgauge.services.fragments.style import Style
-from streamgauge.wire.canonical import Canonical
 from streamgauge.wire.formats.format import FormatError, Relabel, ending, open_bytes, parse
 
 BLOCK: Final = 2**20
@@ -33,13 +32,13 @@ def name_of(path: Path) -> str:
 
 
 def read_quads(path: Path) -> Iterator[Quad]:
-    """The quads of an RDF file by its ending, canonical; FormatError names file and line."""
+    """The quads of an RDF file by its ending; FormatError names file and line."""
     syntax = ox.RdfFormat.from_extension(ending(path).removeprefix(".").replace("owl", "rdf"))
     if syntax is None:
         raise FormatError(
             f"{path}: no RDF format has the ending {ending(path)!r}: use .nq, .trig, .nt, .ttl, .jsonld or .rdf"
         )
-    relabel = Relabel("s", Canonical())
+    relabel = Relabel("s")
     for quad in parse(path, syntax):
         graph = DEFAULT if isinstance(quad.graph_name, ox.DefaultGraph) else relabel.term(quad.graph_name)
         yield (*relabel.triple(quad), graph)

@@ -19,7 +19,6 @@ from streamgauge.services.fragments.serving.skolem import unnamed
 from streamgauge.services.fragments.serving.terms import read_node
 from streamgauge.services.fragments.serving.validity import NAMES, Validity, time, validity
 from streamgauge.services.fragments.style import VOCABULARIES, Border, Label, Style
-from streamgauge.wire.canonical import Canonical
 from streamgauge.wire.formats.format import Relabel
 from streamgauge.wire.nesting import refuse_nested
 
@@ -192,11 +191,11 @@ def _style(given: Mapping[str, str], own: Style) -> Style:
 
 
 def _quads(request: Request) -> Iterator[Quad]:
-    """The quads of an RDF body, canonical, with the server's own names of blank nodes read back."""
+    """The quads of an RDF body, with the server's own names of blank nodes read back."""
     syntax = ox.RdfFormat.from_media_type(request.media_type)
     if syntax not in _SYNTAXES:
         raise MediaTypeError(f"{request.media_type or 'no content type'}: facts come as one of {_RDF}")
-    relabel, base = Relabel(request.fresh, Canonical()), request.base
+    relabel, base = Relabel(request.fresh), request.base
     try:
         refuse_nested(request.body)
         for quad in ox.parse(request.body, format=syntax):

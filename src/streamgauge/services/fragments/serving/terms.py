@@ -8,7 +8,7 @@ import pyoxigraph as ox
 from streamgauge.model.algebra import Node, Var
 from streamgauge.model.terms import Term
 from streamgauge.services.fragments.quads import DEFAULT, DEFAULT_IRI
-from streamgauge.wire.canonical import Canonical, parse_term
+from streamgauge.wire.canonical import parse_term, to_term
 from streamgauge.wire.nesting import refuse_nested
 
 _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:[^\x00-\x20<>\"{}|^`\\]*")
@@ -19,7 +19,6 @@ _LITERAL = re.compile(
     re.DOTALL,
 )
 _WAYS: Final = {"ltr": ox.BaseDirection.LTR, "rtl": ox.BaseDirection.RTL, None: None}
-_CANONICAL = Canonical()
 
 SHORT: Final = 300
 """Characters up to which what was read is remembered."""
@@ -60,7 +59,7 @@ def canonical(text: Term) -> Term:
     """The canonical form of an N-Triples term; TermError for what is none."""
     try:
         refuse_nested(text)
-        return _CANONICAL.term(parse_term(text))
+        return to_term(parse_term(text))
     except ValueError as error:
         raise TermError(str(error)) from error
 
@@ -86,7 +85,7 @@ def _literal(text: str) -> Term:
     if found["type"] and not _ABSOLUTE.fullmatch(found["type"]):
         raise TermError(f"{found['type']:.80}: not an absolute IRI, as a datatype is")
     try:
-        return _CANONICAL.term(_made(found))
+        return to_term(_made(found))
     except ValueError as error:
         raise TermError(f"{text:.80}: {error}") from error
 
