@@ -28,7 +28,7 @@ _LITERAL = re.compile(r'"(?:[^"\\]|\\.)*"(?:@[A-Za-z0-9-]+|\^\^<[^<>" ]*>)?')
 """One literal and nothing behind it: two triples on a line are not taken for one with a long object."""
 _DOTS = ["."]
 _STRING = "^^<http://www.w3.org/2001/XMLSchema#string>"
-_ODD_ESCAPE = re.compile(r'\\[^"\\nrt]')
+_ODD_ESCAPE = re.compile(r'(?<!\\)(?:\\\\)*\\[^"\\nrt]')
 _TAG = re.compile('"@[a-z0-9-]*[A-Z]')
 _ENDS = frozenset(("\n", "\r\n", ""))
 _raw = json.JSONDecoder().raw_decode
