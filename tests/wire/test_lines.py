@@ -159,6 +159,12 @@ def test_the_syntax_of_elements_and_answers_is_canonical(term, wanted):
     assert decode_answer(json.dumps({"vars": ["x"], "add": [[term]]})).added == ((wanted,),)
 
 
+@pytest.mark.parametrize("end", ["  .\n", " . # a comment .\n", ' . # a "comment" .\n'])
+def test_what_stands_around_a_term_is_no_part_of_it(end):
+    line = json.dumps({"t": 0, "n": 0, "stream": "s", "add": f'<urn:a> <urn:b> "c d"{end}<urn:a> <urn:b> <urn:c>{end}'})
+    assert decode_input(line).added == (("<urn:a>", "<urn:b>", '"c d"'), ("<urn:a>", "<urn:b>", "<urn:c>"))
+
+
 def test_two_triples_in_another_layout_are_not_taken_for_one():
     line = json.dumps({"t": 0, "n": 0, "stream": "s", "add": "<urn:a> <urn:b> <urn:c>.\n<urn:d> <urn:e> <urn:f> .\n"})
     assert decode_input(line).added == (("<urn:a>", "<urn:b>", "<urn:c>"), ("<urn:d>", "<urn:e>", "<urn:f>"))

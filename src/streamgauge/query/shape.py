@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-import pyoxigraph as ox
 from pyparsing import ParseBaseException
 from rdflib.plugins.sparql.parser import parseQuery
 from rdflib.term import URIRef

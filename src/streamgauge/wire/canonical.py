@@ -1,7 +1,7 @@
 """Terms as canonical N-Triples text: what every evaluator and the oracle see.
 
-The syntax is canonical, the literal is not changed: ``"01"^^xsd:integer`` and ``"1"^^xsd:integer`` are two terms (RDF 1.1
-Concepts, section 3.3). pyoxigraph's parsers and ``ox.Literal`` keep a lexical form; its store does not.
+The syntax is canonical, the literal is not changed: ``"01"^^xsd:integer`` and ``"1"^^xsd:integer`` are two terms (RDF
+1.1 Concepts, section 3.3). pyoxigraph's parsers and ``ox.Literal`` keep a lexical form; its store does not.
 """
 
 import re
@@ -71,6 +71,21 @@ class Canonical:
     def triples(self, triples: Iterable[ox.Triple | ox.Quad]) -> tuple[Triple, ...]:
         """The canonical forms, in order."""
         return tuple(map(self.triple, triples))
+
+
+_VALUES = Canonical(100_000)
+
+
+def value_text(term: Term) -> str:
+    """The lexical form, without quotes, in which pyoxigraph writes the value of a literal: ``75`` for ``"+075"``.
+
+    For readers of a number or a time in whatever form it came; the form itself where the literal has no value. Escapes
+    stay. ValueError for what is no literal.
+    """
+    value = _VALUES.term(parse_term(term))
+    if value[:1] != '"':
+        raise ValueError(f"no literal: {term[:120]}")
+    return value[1 : value.rindex('"')]
 
 
 def parse_term(text: str) -> ox.NamedNode | ox.BlankNode | ox.Literal:

@@ -29,6 +29,8 @@ _LITERAL = re.compile(r'"(?:[^"\\]|\\.)*"(?:@[A-Za-z0-9-]+|\^\^<[^<>" ]*>)?')
 _DOTS = ["."]
 _STRING = "^^<http://www.w3.org/2001/XMLSchema#string>"
 _ODD_ESCAPE = re.compile(r'(?<!\\)(?:\\\\)*\\[^"\\nrt]')
+_OBJECT = re.compile(r'"(?:[^"\\]|\\.)*"(?:@[a-z0-9-]+|\^\^<[^<> ]*>)?|<[^<>" ]*>|_:[^ ]+')
+"""An object in canonical syntax, blanks in its text allowed."""
 _TAG = re.compile('"@[a-z0-9-]*[A-Z]')
 _ENDS = frozenset(("\n", "\r\n", ""))
 _raw = json.JSONDecoder().raw_decode
@@ -273,9 +275,7 @@ def _spaced(text: str) -> list[Triple] | None:
     if lines.pop() or text.count("\n") != len(lines):
         return None
     triples = [tuple(line.split(" ", 2)) for line in lines]
-    if any(" " in triple[-1] and not _LITERAL.fullmatch(triple[-1]) for triple in triples):
-        return None
-    return triples if _laid_out(triples) else None
+    return triples if _laid_out(triples) and all(_OBJECT.fullmatch(each[2]) for each in triples) else None
 
 
 def _laid_out(triples: Sequence[tuple[str, ...]]) -> TypeGuard[list[Triple]]:

@@ -11,6 +11,7 @@ from streamgauge.model.fact import Fact
 from streamgauge.model.terms import XSD, Term, datatype
 from streamgauge.services.fragments.quads import DEFAULT, Lasting, Quad, QuadPattern
 from streamgauge.services.fragments.style import Border, Label, Style, Vocabulary
+from streamgauge.wire.canonical import value_text
 
 Bounds: TypeAlias = tuple[int | None, int | None]
 """[initial, final) of a fact, ms; ``None`` is no bound."""
@@ -43,12 +44,20 @@ def instant(term: Term) -> int:
         raise LabelError(f"{term:.80} is no time: expected an xsd:dateTime or xsd:dateTimeStamp")
     text = term[1 : term.rindex('"')]
     try:
-        read = datetime.fromisoformat(text)
+        read = _read(text, term)
     except ValueError:
         raise LabelError(f"{term:.80} is no time of the years 1 to 9999") from None
     if read.tzinfo is None or "T" not in text:
         raise LabelError(f"{term:.80} is no instant: it needs a date, a time and a time zone")
     return (read - _EPOCH) // _MS
+
+
+def _read(text: str, term: Term) -> datetime:
+    """The time that a lexical form says; one that Python does not know (24:00:00) by its value."""
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return datetime.fromisoformat(value_text(term))
 
 
 def said(fact: Fact, label: Label) -> Fact:

@@ -15,7 +15,8 @@ from typing import TypeAlias
 import pyoxigraph as ox
 
 from streamgauge.model.element import StreamElement
-from streamgauge.model.terms import XSD, Term, Triple
+from streamgauge.model.terms import XSD, Term, Triple, is_literal
+from streamgauge.wire.canonical import value_text
 from streamgauge.wire.formats.format import (
     Decode,
     FormatError,
@@ -193,7 +194,7 @@ def _outside(place: str, triple: Triple) -> FormatError:
 
 
 def _stated(place: str, term: Term) -> int:
-    found = _NUMBER.match(term)
+    found = _NUMBER.match(term) or (_NUMBER.fullmatch(f'"{value_text(term)}"') if is_literal(term) else None)
     if found is None:
         raise FormatError(f"{place}: {term[:80]} is no time: hasTimestamp needs a whole number of ms")
     return int(found[1])
@@ -220,7 +221,7 @@ def _instant(place: str, term: Term) -> int:
     if found is None:
         return _stated(place, term)
     try:
-        value = datetime.fromisoformat(found[1])
+        value = datetime.fromisoformat(value_text(term))
     except ValueError as error:
         raise FormatError(f"{place}: {term[:80]} is no time: {error}") from error
     return round(((value if value.tzinfo else value.replace(tzinfo=UTC)) - _EPOCH).total_seconds() * 1000)

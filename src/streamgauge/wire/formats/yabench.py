@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from streamgauge.model.element import StreamElement
-from streamgauge.model.terms import XSD, Term, Triple, is_literal
+from streamgauge.model.terms import Term, Triple, is_literal
 from streamgauge.wire.canonical import parse_term, to_term
 from streamgauge.wire.formats.format import Format, FormatError, Item, Reading, files, lines, number
 

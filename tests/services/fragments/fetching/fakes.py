@@ -14,7 +14,7 @@ import httpx
 from streamgauge.services.fragments.fetching.limits import Limits
 from streamgauge.services.fragments.fetching.web import Web
 from streamgauge.services.fragments.quads import DEFAULT, Quad
-from streamgauge.wire.canonical import Canonical, parse_term
+from streamgauge.wire.canonical import parse_term, to_term
 
 HOST = "http://data.example"
 HYDRA, VOID = "http://www.w3.org/ns/hydra/core#", "http://rdfs.org/ns/void#"
@@ -171,7 +171,7 @@ def read(text: str) -> str:
     value, _, rest = text[1:].rpartition('"')
     escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
     suffix = f"^^<{rest[2:]}>" if rest.startswith("^^") else rest
-    return Canonical().term(parse_term(f'"{escaped}"{suffix}'))
+    return to_term(parse_term(f'"{escaped}"{suffix}'))
 
 
 @cache

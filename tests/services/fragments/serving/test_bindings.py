@@ -18,7 +18,7 @@ A, B = "<http://a>", "<http://b>"
         ('($x){("a b\\n)"@en)}', [{X: '"a b\\n)"@en'}]),
         (
             '(?x) { ("05"^^<http://www.w3.org/2001/XMLSchema#integer>) }',
-            [{X: '"5"^^<http://www.w3.org/2001/XMLSchema#integer>'}],
+            [{X: '"05"^^<http://www.w3.org/2001/XMLSchema#integer>'}],
         ),
         ("(?x ?y) { (<http://a>) }", [{X: A}]),
         ("(?x) { }", []),

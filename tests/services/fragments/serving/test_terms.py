@@ -27,7 +27,7 @@ TERMS = [
     ('"a"@ar--rtl', '"a"@ar--rtl'),
     (f'"5"^^{XSD}integer', f'"5"^^<{XSD}integer>'),
     (f'"5"^^<{XSD}integer>', f'"5"^^<{XSD}integer>'),
-    (f'"05"^^{XSD}integer', f'"5"^^<{XSD}integer>'),
+    (f'"05"^^{XSD}integer', f'"05"^^<{XSD}integer>'),
     (f'"5"^^{XSD}string', '"5"'),
     ('"a^^b"', '"a^^b"'),
     ('"a@en"', '"a@en"'),

@@ -8,6 +8,7 @@ from typing import Final
 from streamgauge.model.terms import RDF_TYPE, Term, is_iri, is_literal
 from streamgauge.services.fragments.fetching.cache import Response
 from streamgauge.services.fragments.quads import CHANGES, DEFAULT, LIMIT, MOST_QUADS, MOST_VALUES, Quad
+from streamgauge.wire.canonical import value_text
 
 _HYDRA = "http://www.w3.org/ns/hydra/core#"
 _VOID = "http://rdfs.org/ns/void#"
@@ -186,5 +187,5 @@ def _unescaped(found: re.Match[str]) -> str:
 
 
 def _number(term: Term | None) -> int | None:
-    digits = text(term) if term is not None and is_literal(term) else ""
+    digits = value_text(term) if term is not None and is_literal(term) else ""
     return int(digits[:18]) if digits.isascii() and digits.isdigit() else None

@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode
 import pyoxigraph as ox
 
 from streamgauge.model.algebra import Node, Var
-from streamgauge.model.terms import Term, is_blank
+from streamgauge.model.terms import Term, is_blank, is_literal
 from streamgauge.services.fragments.fetching.cache import Response
 from streamgauge.services.fragments.fetching.contract import Binding, Fetched, Source, SourceError, UnavailableError
 from streamgauge.services.fragments.fetching.controls import text
@@ -20,6 +20,7 @@ from streamgauge.services.fragments.fetching.sources import First
 from streamgauge.services.fragments.fetching.together import together
 from streamgauge.services.fragments.fetching.web import Web
 from streamgauge.services.fragments.quads import ANYWHERE, DEFAULT, Quad, QuadPattern
+from streamgauge.wire.canonical import value_text
 
 RANK: Final = 40
 
@@ -111,7 +112,8 @@ class Endpoint:
     async def _counted(self, pattern: QuadPattern) -> tuple[int, Response]:
         response = await self.ask(f"SELECT (COUNT(*) AS ?n) WHERE {{ {_where(pattern)} }}")
         rows = _rows(response, 1)
-        number = text(rows[0].get("n", "")) if rows else ""
+        counted = rows[0].get("n", "") if rows else ""
+        number = value_text(counted) if is_literal(counted) else ""
         if not number.isdigit():
             raise SourceError(self.address, "answers a query for a count without a number")
         return int(number), response

@@ -21,6 +21,7 @@ from streamgauge.services.fragments.fetching.sources import First
 from streamgauge.services.fragments.fetching.together import together
 from streamgauge.services.fragments.fetching.web import Web
 from streamgauge.services.fragments.quads import DEFAULT, Quad, QuadPattern
+from streamgauge.wire.canonical import value_text
 
 RANK: Final = 30
 
@@ -125,11 +126,15 @@ def _superseded(said: Sequence[Quad], members: set[Term]) -> set[Term]:
     if of is None or since is None:
         return set()
     entity = {subject: object_ for subject, predicate, object_, _ in said if predicate == of and subject in members}
-    times = {subject: _instant(text(object_)) for subject, predicate, object_, _ in said if predicate == since}
+    times = {subject: _instant(_value(object_)) for subject, predicate, object_, _ in said if predicate == since}
     last: dict[Term, Term] = {}
     for member in sorted(entity, key=lambda member: (times.get(member, _NEVER), member)):
         last[entity[member]] = member
     return {member for member, whole in entity.items() if last[whole] != member}
+
+
+def _value(term: Term) -> str:
+    return value_text(term) if is_literal(term) else text(term)
 
 
 def _instant(value: str) -> tuple[float, str]:
@@ -144,7 +149,7 @@ def _instant(value: str) -> tuple[float, str]:
 def _interval(said: Iterable[Quad]) -> int | None:
     """How long (ms) the publisher asks to wait between polls: seconds, or a duration."""
     stated = [object_ for _, predicate, object_, _ in said if predicate == f"{_LDES}pollingInterval>"]
-    value = text(stated[0]) if stated and is_literal(stated[0]) else ""
+    value = value_text(stated[0]) if stated and is_literal(stated[0]) else ""
     if value.isascii() and value.isdigit():
         return int(value[:9]) * 1000
     found = _DURATION.fullmatch(value) if value else None
