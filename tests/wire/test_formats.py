@@ -25,7 +25,10 @@ TEXT = st.text(st.characters(codec="utf-8", min_codepoint=32), max_size=6)
 IRIS = st.sampled_from(["<http://a>", "<http://b#é>", "<urn:x:1>"])
 LITERALS = st.builds(
     lambda text, kind: str(ox.Literal(text, **kind)),
-    st.one_of(TEXT, st.sampled_from(["1", "01", "+1", "-7", "76", "76.0", "1e0", "2.5", "x^^y", '"', "<", "_", " a", "a^^<b>"])),
+    st.one_of(
+        TEXT,
+        st.sampled_from(["1", "01", "+1", "-7", "76", "76.0", "1e0", "2.5", "x^^y", '"', "<", "_", " a", "a^^<b>"]),
+    ),
     st.sampled_from(
         [{}, {"language": "en"}, *({"datatype": ox.NamedNode(XSD + t)} for t in ("float", "integer", "date"))]
     ),
@@ -143,7 +146,9 @@ def test_yabench_lines_of_all_kinds(tmp_path):
             "http://ex.org/streams/test",
             0,
             0,
-            tuple(("<urn:s>", "<urn:p>", o) for o in (f'"92"^^<{XSD}float>', f'"92.0"^^<{XSD}float>', '"warm and dry"')),
+            tuple(
+                ("<urn:s>", "<urn:p>", o) for o in (f'"92"^^<{XSD}float>', f'"92.0"^^<{XSD}float>', '"warm and dry"')
+            ),
         ),
         StreamElement(
             "http://ex.org/streams/test",
