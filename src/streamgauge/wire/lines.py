@@ -24,8 +24,6 @@ from streamgauge.wire.canonical import parse_term, to_term, to_triples
 _KINDS = get_args(AnswerKind)
 _RESOURCE = frozenset("<_")
 _TERM = frozenset('<_"')
-_LITERAL = re.compile(r'"(?:[^"\\]|\\.)*"(?:@[A-Za-z0-9-]+|\^\^<[^<>" ]*>)?')
-"""One literal and nothing behind it: two triples on a line are not taken for one with a long object."""
 _DOTS = ["."]
 _STRING = "^^<http://www.w3.org/2001/XMLSchema#string>"
 _ODD_ESCAPE = re.compile(r'(?<!\\)(?:\\\\)*\\[^"\\nrt]')
