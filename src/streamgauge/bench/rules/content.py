@@ -1,4 +1,4 @@
-"""The answers of a query over one content after another, by pyoxigraph; only differences enter or leave its store."""
+"""The answers of a query over one content after another; only differences enter or leave pyoxigraph's store."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -8,9 +8,12 @@ from streamgauge.model import algebra as a
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.terms import Row, Triple
-from streamgauge.query.printer import sparql
+from streamgauge.semantics.pyoxigraph_gaps import literals_of
 from streamgauge.semantics.refusal import RefusedError
-from streamgauge.wire.canonical import Canonical, parse_term
+from streamgauge.semantics.stored_query import StoredQuery
+from streamgauge.sparql.algebra import answer
+from streamgauge.sparql.dataset import Dataset, IndexedGraph
+from streamgauge.wire.canonical import parse_term
 
 
 class Answering:
@@ -19,9 +22,13 @@ class Answering:
     def __init__(self, query: ContinuousQuery, rules: str) -> None:
         """RefusedError for what the rule set of that name did not know."""
         _refuse(query, rules)
-        self._text = sparql(query.form)
-        self.variables = query.form.variables if isinstance(query.form, a.Select) else ()
+        assert isinstance(query.form, a.Select)
+        self.variables = query.form.variables
         named = query.windows[0].name
+        self._name = f"<{named}>" if named else None
+        self._query = StoredQuery(query.form, (self._name,) if self._name else ())
+        self._background = query.static
+        self._literals = literals_of(query.static)
         self._graphs: list[ox.NamedNode | ox.DefaultGraph] = [ox.DefaultGraph()]
         if named:
             self._graphs.append(ox.NamedNode(named))
@@ -30,23 +37,25 @@ class Answering:
         self._store.extend(self._static)
         self._held: frozenset[Triple] = frozenset()
         self._quads: dict[Triple, list[ox.Quad]] = {}
-        self._canonical = Canonical()
 
     def rows(self, content: Iterable[Triple]) -> tuple[Row, ...]:
-        """The solutions over these triples and the static data, as canonical rows."""
+        """The solutions over these triples and the static data, as rows of the terms that are there."""
         wanted = frozenset(content)
+        forms = self._query.forms(self._literals | literals_of(wanted))
+        if forms is None:
+            return answer(self._query.form, self._dataset(wanted))
         for quad in self._of(self._held - wanted):
             if quad not in self._static:
                 self._store.remove(quad)
         self._store.extend(self._of(wanted - self._held))
         self._held = wanted
-        found = self._store.query(self._text)
-        term = self._canonical.term
-        width = range(len(self.variables))
-        return tuple(
-            tuple(None if row[i] is None else term(row[i]) for i in width)
-            for row in found  # type: ignore[union-attr]
-        )
+        found = self._store.query(self._query.text)
+        return tuple(self._query.row(solution, forms) for solution in found)  # type: ignore[union-attr]
+
+    def _dataset(self, content: frozenset[Triple]) -> Dataset:
+        """The same graphs for the algebra."""
+        named = {self._name: IndexedGraph(sorted(content))} if self._name else {}
+        return Dataset(IndexedGraph((*self._background, *sorted(content))), named)
 
     def _of(self, triples: Iterable[Triple]) -> Iterator[ox.Quad]:
         """The quads of a content: in the default graph, and in the window's when it is named."""

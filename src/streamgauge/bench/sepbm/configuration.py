@@ -172,9 +172,7 @@ def _line(publication: Publication) -> str:
 def _publication(said: dict[str, Any], number: int) -> Publication:
     if said["n"] != number:
         raise ValueError(f"its number is {said['n']}, publications are numbered from 1")
-    added, removed = (
-        to_triples(ox.parse(said[name], format=ox.RdfFormat.N_TRIPLES)) for name in ("add", "remove")
-    )
+    added, removed = (to_triples(ox.parse(said[name], format=ox.RdfFormat.N_TRIPLES)) for name in ("add", "remove"))
     return Publication(number, added, removed)
 
 

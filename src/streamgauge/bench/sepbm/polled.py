@@ -10,9 +10,10 @@ import httpx
 
 from streamgauge.bench.sepbm.contract import Channel, Configuration, UnusableSystemError
 from streamgauge.compute.reasoning.closure import Closure
+from streamgauge.model import algebra as al
 from streamgauge.model.terms import Row, Triple
 from streamgauge.query import parse_sparql
-from streamgauge.query.printer import sparql
+from streamgauge.semantics.stored_query import StoredQuery
 from streamgauge.services.broker.calls import bearing
 from streamgauge.services.broker.evaluating import StoredClosure
 from streamgauge.wire.results import MEDIA_TYPE, ResultsError, rows
@@ -47,6 +48,7 @@ class InProcess:
 
     def __init__(self) -> None:
         self._lock = Lock()
+        self._queries: dict[str, StoredQuery] = {}
 
     def load(self, configuration: Configuration) -> None:
         """The base load and what follows."""
@@ -60,9 +62,11 @@ class InProcess:
 
     def rows(self, channel: Channel) -> set[Row]:
         """A channel's answer."""
-        text, variables = _prepared(channel)
         with self._lock:
-            return self._stored.rows(text, variables)
+            query = self._queries.get(channel.query)
+            if query is None:
+                query = self._queries[channel.query] = _stored_query(channel)
+            return self._stored.rows(query)
 
     def close(self) -> None:
         """Nothing is open."""
@@ -100,7 +104,7 @@ class Endpoint:
         found = self._post(self._query, channel.query, "application/sparql-query")
         try:
             names, listed = rows(found.json())
-            places = [names.index(name) for name in _prepared(channel)[1]]
+            places = [names.index(name) for name in _variables(channel)]
         except (ValueError, ResultsError) as error:
             raise UnusableSystemError(f"{self._query}: channel {channel.name}: {error}") from error
         return {tuple([row[place] for place in places]) for row in listed}
@@ -126,6 +130,12 @@ def _data(operation: str, facts: Iterable[Triple]) -> str:
 
 
 @lru_cache(maxsize=20_000)
-def _prepared(channel: Channel) -> tuple[str, tuple[str, ...]]:
-    """A channel's query as plain SPARQL, and its variables."""
-    return sparql(parse_sparql(channel.query)), channel.variables
+def _variables(channel: Channel) -> tuple[str, ...]:
+    return channel.variables
+
+
+def _stored_query(channel: Channel) -> StoredQuery:
+    form = parse_sparql(channel.query)
+    if not isinstance(form, al.Select):
+        raise ValueError(f"channel {channel.name}: only a SELECT can be polled")
+    return StoredQuery(form)

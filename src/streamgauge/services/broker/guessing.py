@@ -13,8 +13,8 @@ from typing import Final, Protocol
 from streamgauge.compute.reasoning.rules import Rules
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Row, Triple
-from streamgauge.query.printer import sparql
 from streamgauge.query.rebuild import every_pattern, with_names
+from streamgauge.semantics.stored_query import store_gap
 from streamgauge.services.broker.contract import Found, Publication
 from streamgauge.services.broker.evaluating import Asked, Evaluating
 
@@ -138,7 +138,12 @@ class Guessing(Evaluating):
 
 
 def _testable(form: al.QueryForm) -> al.Pattern | None:
-    """The pattern of a query in which the terms of a row can stand for its variables; ``None`` where they cannot."""
+    """The pattern of a query in which the terms of a row can stand for its variables; ``None`` where they cannot.
+
+    Nor where pyoxigraph is not known to answer as SPARQL does.
+    """
+    if store_gap(form) is not None:
+        return None
     if not all(isinstance(each, _TESTABLE) for each in every_pattern(form.pattern)):
         return None
     pattern = form.pattern
@@ -148,7 +153,7 @@ def _testable(form: al.QueryForm) -> al.Pattern | None:
     return None if inner else pattern
 
 
-def _question(pattern: al.Pattern, variables: Sequence[str], row: Row) -> str:
+def _question(pattern: al.Pattern, variables: Sequence[str], row: Row) -> al.Ask:
     """Whether a row is in the answer."""
     terms = {al.Var(name): term for name, term in zip(variables, row, strict=True) if term is not None}
-    return sparql(al.Ask(with_names(pattern, terms)))
+    return al.Ask(with_names(pattern, terms))

@@ -26,7 +26,6 @@ TRIP_GONE: Final = ("CANCELED", "DELETED")
 STOP_GONE: Final = "SKIPPED"
 
 
-
 def read(path: Path, reading: Reading) -> Iterator[StreamElement]:
     """The elements of a file with one FeedMessage, or of a folder's, in name order; FormatError names the file."""
     decode = _decoder(reading)

@@ -53,6 +53,7 @@ def elements(**given: object) -> tuple[StreamElement, ...]:
 
 def _as_integers(stream: Iterable[StreamElement]) -> Iterator[StreamElement]:
     """The elements with whole xsd:double values as xsd:integer, as CSRBench's driver gave them to C-SPARQL."""
+
     def cast(term: Term) -> Term:
         if not term.endswith(_DOUBLE):
             return term
