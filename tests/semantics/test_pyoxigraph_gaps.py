@@ -2,7 +2,7 @@
 
 import pyoxigraph as ox
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.model import algebra as al
@@ -16,6 +16,7 @@ from streamgauge.semantics.evaluate import Snapshot
 from streamgauge.semantics.pyoxigraph_gaps import undefined, volatile
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.wire.canonical import parse_term
+from tests.examples import examples
 from tests.semantics.literals import COMMON, LITERALS, replaced, replacements
 from tests.sparql import draw, wide
 from tests.sparql.suite import Result, difference
@@ -224,36 +225,25 @@ TRUSTED = draw.OPERATORS - {"EXISTS"}
 GRAPHS = st.tuples(draw.triples(), draw.triples(6), draw.triples(6))
 
 
-@settings(max_examples=30)
+@examples(suite=20, prove=5000)
 @given(draw.queries(TRUSTED), GRAPHS, replacements(COMMON))
 def test_pyoxigraph_and_the_algebra_agree_over_common_literals(form, graphs, terms):
     agree(*replaced((form, graphs), terms))
 
 
-@settings(max_examples=30)
+@examples(suite=20, prove=5000)
 @given(draw.queries(TRUSTED), GRAPHS, replacements(LITERALS))
 def test_pyoxigraph_and_the_algebra_agree_over_all_kinds_of_literals(form, graphs, terms):
     agree(*replaced((form, graphs), terms))
 
 
-@settings(max_examples=30)
+@examples(suite=20, prove=5000)
 @given(wide.widened(draw.queries(draw.OPERATORS)), GRAPHS, replacements(COMMON))
 def test_pyoxigraph_and_the_algebra_agree_with_paths_graphs_functions_and_exists(form, graphs, terms):
     agree(*replaced((form, graphs), terms))
 
 
-@settings(max_examples=20)
+@examples(suite=20, prove=5000)
 @given(wide.constructs(draw.queries(draw.DEFAULT)), GRAPHS, replacements(COMMON))
 def test_pyoxigraph_and_the_algebra_agree_on_constructed_triples(form, graphs, terms):
-    agree(*replaced((form, graphs), terms))
-
-
-@pytest.mark.prove
-@settings(max_examples=20_000)
-@given(
-    st.one_of(draw.queries(TRUSTED), wide.widened(draw.queries(draw.OPERATORS))),
-    GRAPHS,
-    st.one_of(replacements(COMMON), replacements(LITERALS)),
-)
-def test_pyoxigraph_and_the_algebra_agree_on_many(form, graphs, terms):
     agree(*replaced((form, graphs), terms))

@@ -1,5 +1,6 @@
 """The definition on the W3C's SPARQL 1.1 evaluation tests: every answer is theirs, and what is refused is listed."""
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -30,15 +31,18 @@ REFUSED = {
 """Functions that give another value each time: no recorded answer can be compared."""
 
 
+form_of = cache(parse_sparql)
+
+
 def snapshot_of(case: Case) -> tuple[Snapshot, tuple[tuple[Arrival, ...], ...]]:
     """The definition's evaluator for a test, and the test's data as contents of windows."""
     windows = [StreamWindow("urn:s", ANY), *(StreamWindow("urn:s", ANY, name[1:-1]) for name in case.graphs)]
     contents = [(Arrival("urn:s", 0, None, triples),) for triples in (case.data, *case.graphs.values())]
-    return Snapshot(ContinuousQuery(parse_sparql(case.query), tuple(windows))), tuple(contents)
+    return Snapshot(ContinuousQuery(form_of(case.query), tuple(windows))), tuple(contents)
 
 
 def result(case: Case, variables: tuple[str, ...], rows: tuple[Row, ...]) -> Result:
-    form = parse_sparql(case.query)
+    form = form_of(case.query)
     kind = "solutions" if isinstance(form, Select) else "triples" if variables == TRIPLE_COLUMNS else "boolean"
     return Result(kind, variables, tuple(tuple(map(_canonical, row)) for row in rows), case.expected.ordered)
 
@@ -70,7 +74,7 @@ def test_every_answer_of_the_algebra_is_the_suites(suite: list[Case]):
             IndexedGraph(case.data), {name: IndexedGraph(triples) for name, triples in case.graphs.items()}
         )
         try:
-            rows = answer(parse_sparql(case.query), dataset)
+            rows = answer(form_of(case.query), dataset)
         except (UndefinedError, UnsupportedFunctionError):
             refused.add(case.name)
             continue
@@ -82,5 +86,5 @@ def test_every_answer_of_the_algebra_is_the_suites(suite: list[Case]):
 
 
 def test_a_verdict_is_refused_for_values_that_differ_each_time_only(suite: list[Case]):
-    forms = {case.name: parse_sparql(case.query) for case in suite}
+    forms = {case.name: form_of(case.query) for case in suite}
     assert {name for name, form in forms.items() if undefined(form) or volatile(form)} == REFUSED
