@@ -54,10 +54,22 @@ class DueReport:
 
 
 @dataclass(frozen=True, slots=True)
+class Pool:
+    """Rows of which any ``take`` are legal: a tie that LIMIT or OFFSET cuts."""
+
+    rows: tuple[Row, ...]
+    take: int
+
+
+@dataclass(frozen=True, slots=True)
 class ExpectedReport:
-    """What one due report should stream: ``rows`` is a bag over ``variables``; ``content`` counts its triples."""
+    """What one due report should stream: ``rows`` is a bag over ``variables``; ``content`` counts its triples.
+
+    With ``pools`` the rows are one legal answer of several: those that came from a pool may be others of it.
+    """
 
     due: DueReport
     variables: tuple[str, ...]
     rows: tuple[Row, ...]
     content: int
+    pools: tuple[Pool, ...] = ()

@@ -108,6 +108,8 @@ class Verdict:
     names whose rules judged (``streamgauge``, ``csrbench``, ``yabench``). ``delay_bound`` (ms) is the longest delay
     that was allowed; ``horizon`` (ms) how far the recording's time came: later reports were not due.
     ``cautions`` say in sentences what makes the whole verdict doubtful, such as a stream's name that nothing has.
+    ``retyped`` are columns whose computed numbers were equal by value but of another datatype than expected, which was
+    left out of the comparison.
     """
 
     judgement: Judgement
@@ -131,3 +133,4 @@ class Verdict:
     delay_bound: float | None = None
     horizon: int | None = None
     cautions: tuple[str, ...] = ()
+    retyped: tuple[str, ...] = ()

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from streamgauge.bench.expected.reports import definition
+from streamgauge.bench.judging.bounds import bounded
 from streamgauge.bench.judging.oracle import Rules, check
-from streamgauge.bench.judging.undecided import bounded
 from streamgauge.model.verdict import Judgement
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.profiles import RSPQL
@@ -16,7 +16,7 @@ from tests.notation import stream
 FLOAT = "<http://www.w3.org/2001/XMLSchema#float>"
 HOT = "SELECT ?s (AVG(?v) AS ?mean) { ?s <urn:p> ?v } GROUP BY ?s HAVING(AVG(?v) > 75)"
 RISES = "SELECT ?s { ?s <urn:p> ?v ; <urn:q> ?w FILTER(?v - ?w > 1) }"
-AT, OVER, UNDER = "a p 75f.", "b p 76f.", "c p 74f."
+AT, OVER, UNDER = "a p 74.9f. a p 75.1f.", "b p 76f.", "c p 74f."
 
 
 def judged(run, text):
@@ -82,7 +82,7 @@ def test_terms_that_are_no_numbers_are_compared_as_before():
 
 def test_a_count_over_an_undecided_row_is_undecided_itself():
     sparql = "SELECT (COUNT(*) AS ?n) { ?s <urn:p> ?v ; <urn:q> ?w FILTER(?v - ?w > 1) }"
-    text = "1: a p 77f. a q 76f. b p 78f. b q 76f."
+    text = "1: a p 77.1f. a q 76.1f. b p 78f. b q 76f."
     run = right_run(RSPQL, text=text, sparql=sparql, advance=5)
     integer = '"{}"^^<http://www.w3.org/2001/XMLSchema#integer>'
     for count, judgement in ((1, Judgement.RIGHT), (2, Judgement.RIGHT), (3, Judgement.WRONG)):

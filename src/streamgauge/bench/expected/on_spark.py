@@ -1,5 +1,6 @@
 """The expected reports of a recorded stream, all windows in one Spark job."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -10,12 +11,13 @@ from pyspark.sql import functions as f
 
 from streamgauge.bench.expected.histories import Change, ExpectChanges, Net, as_sets
 from streamgauge.bench.expected.reports import (
-    Expect,
     Header,
+    Look,
     all_candidates,
     cuts,
     expected_reports,
     in_order,
+    inspected,
     refuse_spark,
     reports,
 )
@@ -26,23 +28,49 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport, ExpectedReport
 from streamgauge.model.semantics import R2S, Counting, Report, Semantics
 from streamgauge.model.terms import Row
+from streamgauge.semantics.content import Contents
 from streamgauge.semantics.definition import operator
-from streamgauge.semantics.order import Arrivals, Head, by_triple
+from streamgauge.semantics.order import Arrivals, Head, admit, arrivals, by_triple
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.semantics.stream import CAME, WENT, signed, told
+from streamgauge.wire.stream import elements
 
 
-def spark(session: SparkSession, stream: Path | DataFrame, header: Header) -> Expect:
+class SparkReports:
     """Expected reports by the Spark evaluator over a stream table (``wire/stream.py``), on disk or as a frame."""
-    table = _table(session, stream)
 
-    def expect(query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int) -> tuple[ExpectedReport, ...]:
-        wanted = _wanted(session, table, header, query, semantics, advanced_to, t0)
+    held = False
+
+    def __init__(self, session: SparkSession, stream: Path | DataFrame, header: Header) -> None:
+        self._session, self._table, self._header = session, _table(session, stream), header
+
+    def __call__(
+        self, query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int
+    ) -> tuple[ExpectedReport, ...]:
+        """The reports that are due up to ``advanced_to`` (ms)."""
+        wanted = _wanted(self._session, self._table, self._header, query, semantics, advanced_to, t0)
         if operator(query, semantics) is R2S.RSTREAM:
             return reports(wanted.due, wanted.bags(query, semantics), wanted.sizes, query, semantics)
         return _differences(wanted, query, semantics)
 
-    return expect
+    def look(self, query: ContinuousQuery, semantics: Semantics, t0: int) -> Look:
+        """The contents of the reports under one t0 (ms), each by a search of the table."""
+        admitted, late = admit(self._header.elements, semantics, query.windows, t0)
+        times = arrivals(admitted, query.windows, semantics.tick).times
+        seen = _seen(self._session, self._table, query, {head.sequence for head in late})
+
+        def look(due: DueReport) -> Contents:
+            first, last = min(view.first for view in due.views), due.last
+            inside = seen.filter(f.col("time").between(first, last)).orderBy("sequence", "position")
+            found = sorted(elements(inside.toArrow()), key=lambda element: (element.time, element.sequence))
+            return inspected(found, query, semantics, bisect_left(times, first))(due)
+
+        return look
+
+
+def spark(session: SparkSession, stream: Path | DataFrame, header: Header) -> SparkReports:
+    """Expected reports by the Spark evaluator over a stream table (``wire/stream.py``), on disk or as a frame."""
+    return SparkReports(session, stream, header)
 
 
 def spark_changes(session: SparkSession, stream: Path | DataFrame, header: Header) -> ExpectChanges:

@@ -2,7 +2,9 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from streamgauge.model.algebra import BGP, Exists, Graph, QueryForm, Select, Var
 from streamgauge.model.element import StreamElement
@@ -13,6 +15,7 @@ from streamgauge.model.terms import Row, Term
 from streamgauge.query.graphs import spread
 from streamgauge.query.rebuild import every_expression, every_pattern, expressions
 from streamgauge.query.stamps import stamped
+from streamgauge.semantics.content import Contents, arrived_triples, content
 from streamgauge.semantics.definition import expected as by_definition
 from streamgauge.semantics.definition import operator, refuse
 from streamgauge.semantics.due import candidates
@@ -24,11 +27,59 @@ from streamgauge.wire.stream import elements
 Expect = Callable[[ContinuousQuery, Semantics, int, int], tuple[ExpectedReport, ...]]
 """(query, semantics, advanced_to, t0) to the expected reports of one stream."""
 
+Look = Callable[[DueReport], Contents]
+"""A due report to what the query's windows hold at it."""
 
-def definition(stream: Path | Sequence[StreamElement]) -> Expect:
+
+@runtime_checkable
+class Inspection(Protocol):
+    """What an ``Expect`` may have beside: the contents themselves, for what is decided content by content.
+
+    ``held`` says that every content is at hand; otherwise each costs a search of the stream.
+    """
+
+    held: bool
+
+    def look(self, query: ContinuousQuery, semantics: Semantics, t0: int) -> Look:
+        """The contents of the reports under one t0 (ms)."""
+
+
+class Definition:
     """Expected reports straight from the definition; the stream is held in memory."""
-    held = tuple(elements(stream)) if isinstance(stream, Path) else stream
-    return lambda query, semantics, advanced_to, t0: by_definition(held, query, semantics, advanced_to, t0)
+
+    held = True
+
+    def __init__(self, stream: Sequence[StreamElement]) -> None:
+        self._stream = stream
+
+    def __call__(
+        self, query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int
+    ) -> tuple[ExpectedReport, ...]:
+        """The reports that are due up to ``advanced_to`` (ms)."""
+        return by_definition(self._stream, query, semantics, advanced_to, t0)
+
+    def look(self, query: ContinuousQuery, semantics: Semantics, t0: int) -> Look:
+        """The contents of the reports under one t0 (ms)."""
+        admitted, _late = admit(self._stream, semantics, query.windows, t0)
+        return inspected(admitted, query, semantics)
+
+
+def definition(stream: Path | Sequence[StreamElement]) -> Definition:
+    """Expected reports straight from the definition; the stream is held in memory."""
+    return Definition(tuple(elements(stream)) if isinstance(stream, Path) else stream)
+
+
+def inspected(admitted: Sequence[StreamElement], query: ContinuousQuery, semantics: Semantics, before: int = 0) -> Look:
+    """The contents of reports from admitted elements, by application time; ``before`` so many ranks come before."""
+    arrived = arrived_triples(admitted, query.windows, semantics)
+    times = [arrival.time for arrival in arrived]
+
+    def look(due: DueReport) -> Contents:
+        views = [replace(view, seen=view.seen - before, after=max(0, view.after - before)) for view in due.views]
+        pairs = zip(query.windows, views, strict=True)
+        return tuple(content(arrived, times, window.stream, view) for window, view in pairs)
+
+    return look
 
 
 def refuse_spark(query: ContinuousQuery, semantics: Semantics) -> str | None:

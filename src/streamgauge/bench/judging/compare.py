@@ -1,13 +1,15 @@
 """Comparing bags of rows: terms exactly, computed numbers by value (SEMANTICS, terms and numbers)."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 
+from streamgauge.bench.judging import choices, intervals
 from streamgauge.bench.judging.blanks import has_blanks, renamed
 from streamgauge.model import algebra as a
+from streamgauge.model.report import Pool
 from streamgauge.model.terms import XSD, Row, Term, datatype
 
 TOLERANCE = {XSD + "float": Decimal("1e-5"), XSD + "double": Decimal("1e-9")}
@@ -19,12 +21,25 @@ _COMPUTED = {XSD + name for name in ("float", "double", "decimal", "integer")}
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """Two bags compared: the size of the intersection, what either side has alone, how many received are undecided."""
+    """Two bags compared: the size of the intersection, what either side has alone, how many received are undecided.
+
+    ``retyped`` are the columns of which some number is equal but of another datatype.
+    """
 
     common: int
     missing: tuple[Row, ...]
     surplus: tuple[Row, ...]
     undecided: int = 0
+    retyped: frozenset[int] = frozenset()
+
+    @property
+    def differs(self) -> bool:
+        """Whether either side has rows alone."""
+        return bool(self.missing or self.surplus)
+
+
+Alike = Callable[[Row, Row], bool]
+"""Whether a received row is equal to an expected one, of which the terms that are not computed are equal."""
 
 
 def computed_columns(form: a.QueryForm) -> frozenset[int]:
@@ -64,33 +79,47 @@ def tolerance_sentence(form: a.QueryForm) -> str:
 
 
 def overlap(
-    expected: Sequence[Row], actual: Sequence[Row], computed: frozenset[int], doubtful: Sequence[Row] = ()
+    expected: Sequence[Row],
+    actual: Sequence[Row],
+    computed: frozenset[int],
+    doubtful: Sequence[Row] = (),
+    equal: Alike | None = None,
+    pools: Sequence[Pool] = (),
 ) -> Overlap:
     """The bag intersection of expected and actual rows, and the rows that only one side has.
 
     Blank nodes are equal by isomorphism. Received rows that are not expected but ``doubtful`` (so near a bound that
-    either is right) are counted as undecided and are on neither side.
+    either is right) are counted as undecided and are on neither side. ``equal`` says which rows are equal but for
+    computed numbers; within the tolerance of their datatypes unless given. A row of one of the ``pools`` may be sent
+    in place of an expected row that came from the same.
     """
-    if has_blanks(expected) or has_blanks(doubtful):
-        actual = renamed((*expected, *doubtful), actual, computed)
+    pooled = [row for pool in pools for row in pool.rows[pool.take :]]
+    if has_blanks(expected) or has_blanks(doubtful) or has_blanks(pooled):
+        actual = renamed((*expected, *doubtful, *pooled), actual, computed)
+    same = equal or (lambda row, other: alike(row, other, computed))
     wanted, given = Counter(expected), Counter(actual)
     common = (wanted & given).total()
     missing, surplus = wanted - given, given - wanted
+    retyped: set[int] = set()
     if computed and missing and surplus:
-        common += _match_by_value(missing, surplus, computed)
-    undecided = _take(Counter(doubtful), surplus, computed) if doubtful and surplus else 0
-    return Overlap(common, tuple(missing.elements()), tuple(surplus.elements()), undecided)
+        common += _match_by_value(missing, surplus, computed, same, retyped)
+    if missing and surplus:
+        common += sum(_swap(missing, surplus, pool, same) for pool in pools)
+    undecided = _take(Counter(doubtful), surplus, computed, same) if doubtful and surplus else 0
+    return Overlap(common, tuple(missing.elements()), tuple(surplus.elements()), undecided, frozenset(retyped))
 
 
-def _take(doubtful: Counter[Row], surplus: Counter[Row], computed: frozenset[int]) -> int:
+def _take(doubtful: Counter[Row], surplus: Counter[Row], computed: frozenset[int], same: Alike) -> int:
     """Take the doubtful rows out of the surplus; how many."""
     both = doubtful & surplus
     doubtful -= both
     surplus -= both
-    return both.total() + (_match_by_value(doubtful, surplus, computed) if computed else 0)
+    return both.total() + (_match_by_value(doubtful, surplus, computed, same, set()) if computed else 0)
 
 
-def _match_by_value(missing: Counter[Row], surplus: Counter[Row], computed: frozenset[int]) -> int:
+def _match_by_value(
+    missing: Counter[Row], surplus: Counter[Row], computed: frozenset[int], same: Alike, retyped: set[int]
+) -> int:
     """Pair rows that are equal but for numbers within tolerance; takes the pairs out of both bags."""
     candidates: dict[Row, list[Row]] = defaultdict(list)
     for row in surplus:
@@ -99,11 +128,36 @@ def _match_by_value(missing: Counter[Row], surplus: Counter[Row], computed: froz
     for row in list(missing):
         for other in candidates[_exact(row, computed)]:
             pairs = min(missing[row], surplus[other])
-            if pairs > 0 and alike(row, other, computed):
+            if pairs > 0 and len(row) == len(other) and same(row, other):
                 missing[row] -= pairs
                 surplus[other] -= pairs
                 found += pairs
+                retyped.update(
+                    place for place in computed if datatype(row[place] or "") != datatype(other[place] or "")
+                )
     return found
+
+
+def _swap(missing: Counter[Row], surplus: Counter[Row], pool: Pool, same: Alike) -> int:
+    """Take out of both what is legal: rows of a pool that were sent in place of those taken from it; how many."""
+    left = sum((missing & Counter(pool.rows[: pool.take])).values())
+    found = 0
+    for row, times in Counter(pool.rows[pool.take :]).items():
+        for other in (
+            [row] if surplus[row] else [other for other in surplus if len(other) == len(row) and same(row, other)]
+        ):
+            pairs = min(times, surplus[other], left)
+            times, left, found = times - pairs, left - pairs, found + pairs
+            surplus[other] -= pairs
+            _remove(missing, pool, pairs)
+    return found
+
+
+def _remove(missing: Counter[Row], pool: Pool, times: int) -> None:
+    for row in pool.rows[: pool.take]:
+        if times and missing[row] > 0:
+            missing[row] -= 1
+            times -= 1
 
 
 def alike(expected: Row, actual: Row, computed: frozenset[int]) -> bool:
@@ -112,6 +166,16 @@ def alike(expected: Row, actual: Row, computed: frozenset[int]) -> bool:
         close(left, right) if i in computed else left == right
         for i, (left, right) in enumerate(zip(expected, actual, strict=True))
     )
+
+
+def fits(possible: Term | None, actual: Term | None) -> bool:
+    """Whether a received term is the expected one, or one of the numbers that an interval literal allows."""
+    if possible == actual:
+        return True
+    if choices.is_open(possible):
+        return choices.allows(possible or "", actual)
+    wanted, given = intervals.read(possible or ""), intervals.read(actual or "")
+    return wanted is not None and given is not None and intervals.fits(wanted, given)
 
 
 class Bags:
@@ -123,8 +187,11 @@ class Bags:
         actual: Sequence[Sequence[Row]],
         computed: frozenset[int] = frozenset(),
         doubtful: Sequence[Sequence[Row]] = (),
+        equal: Callable[[int], Alike] | None = None,
+        pools: Sequence[Sequence[Pool]] = (),
     ) -> None:
         self._expected, self._actual, self._computed = expected, actual, computed
+        self._equal, self._pools = equal, pools
         self._doubtful = doubtful
         self._counts: tuple[dict[int, Counter[Row]], dict[int, Counter[Row]]] = {}, {}
         self.similarity = lru_cache(maxsize=1 << 18)(self._similarity)
@@ -132,18 +199,20 @@ class Bags:
 
     def overlap(self, i: int, j: int) -> Overlap:
         """Expected bag i beside received bag j."""
-        return overlap(self._expected[i], self._actual[j], self._computed, self._doubt(i))
+        equal = self._equal(i) if self._equal is not None else None
+        pools = self._pools[i] if self._pools else ()
+        return overlap(self._expected[i], self._actual[j], self._computed, self._doubt(i), equal, pools)
 
     def _doubt(self, i: int) -> Sequence[Row]:
         return self._doubtful[i] if self._doubtful else ()
 
     def _similarity(self, i: int, j: int) -> float:
         expected, actual = len(self._expected[i]), len(self._actual[j])
-        if not self._blank and not self._doubt(i):
+        if not self._blank and not self._doubt(i) and not (self._pools and self._pools[i]):
             if not self._computed:
                 return similarity(self._common(i, j), expected, actual)
-            if expected == actual == 1:
-                return float(alike(self._expected[i][0], self._actual[j][0], self._computed))
+            if expected == actual == 1 and self._expected[i][0] == self._actual[j][0]:
+                return 1.0
         both = self.overlap(i, j)
         return similarity(both.common, expected, actual - both.undecided)
 

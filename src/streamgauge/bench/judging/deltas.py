@@ -2,8 +2,8 @@
 
 ``by_changes`` gives the same units as the oracle's comparison of rows (``oracle.by_rows``), at the cost of what changes
 from report to report on either side. It applies where ``countable`` says so: answers of whole reports to a SELECT
-under Rstream whose reports follow changes or a clock; rows with blank nodes, which are compared by isomorphism within
-one answer, go to the comparison of rows.
+under Rstream whose reports follow changes or a clock. What needs more than equal terms goes to the comparison of rows:
+blank nodes, which are compared by isomorphism within one answer, undecided rows, and computed values that differ.
 """
 
 from collections import Counter, defaultdict
@@ -15,13 +15,13 @@ from streamgauge.bench.expected.histories import Agreed, Change, ExpectChanges, 
 from streamgauge.bench.expected.reports import Expect
 from streamgauge.bench.judging.align import align
 from streamgauge.bench.judging.blanks import has_blanks
+from streamgauge.bench.judging.bounds import bounded
 from streamgauge.bench.judging.clock import due_time
 from streamgauge.bench.judging.compare import Overlap, computed_columns, overlap, similarity
-from streamgauge.bench.judging.left_open import concatenations
+from streamgauge.bench.judging.equality import chooses
 from streamgauge.bench.judging.metrics import DueTime, Unit, judge, ratio
 from streamgauge.bench.judging.oracle import Rules, Score, Scored, by_rows, in_columns
-from streamgauge.bench.judging.undecided import bounded
-from streamgauge.model.algebra import Select
+from streamgauge.model.algebra import Select, Slice
 from streamgauge.model.answer import Answer
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import ExpectedReport
@@ -43,7 +43,8 @@ def countable(query: ContinuousQuery, semantics: Semantics) -> bool:
         and semantics.grain is Grain.REPORT
         and semantics.since is None
         and Report.WINDOW_CLOSE not in semantics.report
-        and not concatenations(query.form)
+        and not isinstance(query.form.pattern, Slice)
+        and not chooses(query.form)
     )
 
 
@@ -58,11 +59,12 @@ def by_changes(run: Run, changes: ExpectChanges, expect: Expect, rules: Rules) -
         reports = list(
             agreed(_versions(changes, header.query, header.semantics, header.advanced_to, t0), header.semantics)
         )
-        nets = (net for report in reports for net in (report.certain, report.doubtful))
-        if any(map(has_blanks, given)) or any(map(has_blanks, nets)):
+        nets = [net for report in reports for net in (report.certain, report.doubtful)]
+        if any(map(has_blanks, given)) or any(map(has_blanks, nets)) or any(report.doubtful for report in reports):
             return by_rows(run, expect, rules)(t0)
         beside = Beside(reports, given, computed_columns(form))
-        return Scored(names, tuple(_units(reports, answers, names, beside, due_time(run), rules.witnesses)))
+        windows = tuple(_units(reports, answers, names, beside, due_time(run), rules.witnesses))
+        return by_rows(run, expect, rules)(t0) if beside.by_value else Scored(names, windows)
 
     return score
 
@@ -97,6 +99,7 @@ class Beside:
         self._overlaps: dict[Row, Overlap] = {}
         self._changed: set[Row] = set()
         self._more = self._undecided = 0
+        self.by_value = False
 
     def move(self, i: int, j: int) -> None:
         """Put the bag of report i beside that of answer j."""
@@ -141,6 +144,7 @@ class Beside:
         missing = [row for row in rows for _ in range(wanted[row] - given[row])]
         surplus = [row for row in rows for _ in range(given[row] - wanted[row])]
         doubt = [row for row in rows for _ in range(doubtful[row])]
+        self.by_value |= bool(self._computed and missing and surplus)
         return overlap(missing, surplus, self._computed, doubt)
 
     def counts(self, i: int, j: int) -> tuple[int, int]:

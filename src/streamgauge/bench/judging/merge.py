@@ -1,19 +1,24 @@
 """Answers as whole reports: changes added up, answers of a row each merged by instant, else greedily in order."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
+from typing import TypeAlias
 
 from streamgauge.bench.judging.align import BAND
-from streamgauge.bench.judging.compare import alike
+from streamgauge.bench.judging.compare import Alike, alike
 from streamgauge.model.answer import Answer
 from streamgauge.model.report import ExpectedReport
 from streamgauge.model.semantics import Grain
-from streamgauge.model.terms import Row
+from streamgauge.model.terms import Row, Term
 
 AHEAD = 32
 """How many answers are looked at before one leads to a later report."""
+
+Numbered: TypeAlias = tuple[int, ExpectedReport]
+"""An expected report and its place."""
 
 Key = tuple[int, tuple[int, int] | None]
 
@@ -39,28 +44,30 @@ def merged(
     expected: Sequence[ExpectedReport],
     grain: Grain,
     computed: frozenset[int] = frozenset(),
+    equal: Callable[[int], Alike] | None = None,
 ) -> tuple[Answer, ...]:
     """Row-grained answers as one answer per report, report-grained ones as they are.
 
-    ``computed`` are the columns whose numbers are compared by value.
+    ``computed`` are the columns whose numbers are compared by value; ``equal`` says of an expected report, by its
+    place, which rows are equal to its own but for these.
     """
     if grain is Grain.REPORT:
         return tuple(answers)
     if any(answer.instant is None for answer in answers):
-        return _greedily(answers, expected, computed)
-    due: dict[int, list[ExpectedReport]] = defaultdict(list)
-    for report in expected:
-        due[report.due.instant].append(report)
+        return _greedily(answers, list(enumerate(expected)), computed, equal)
+    due: dict[int, list[Numbered]] = defaultdict(list)
+    for place, report in enumerate(expected):
+        due[report.due.instant].append((place, report))
     found: list[Answer] = []
     for (instant, scope), group in _by_name(answers):
         meant = _meant(due[instant], scope)
-        found += _greedily(group, meant, computed) if len(meant) > 1 else [_merge(group)]
+        found += _greedily(group, meant, computed, equal) if len(meant) > 1 else [_merge(group)]
     return tuple(found)
 
 
-def _meant(due: Sequence[ExpectedReport], scope: tuple[int, int] | None) -> Sequence[ExpectedReport]:
+def _meant(due: Sequence[Numbered], scope: tuple[int, int] | None) -> Sequence[Numbered]:
     """Of the reports due at one instant those of the scope that answers name; all when they name none, or another."""
-    return [report for report in due if (report.due.start, report.due.end) == scope] or due
+    return [one for one in due if (one[1].due.start, one[1].due.end) == scope] or due
 
 
 def _by_name(answers: Sequence[Answer]) -> list[tuple[Key, list[Answer]]]:
@@ -77,9 +84,14 @@ def _merge(group: Sequence[Answer]) -> Answer:
 
 
 def _greedily(
-    answers: Sequence[Answer], expected: Sequence[ExpectedReport], computed: frozenset[int]
+    answers: Sequence[Answer],
+    expected: Sequence[Numbered],
+    computed: frozenset[int],
+    equal: Callable[[int], Alike] | None,
 ) -> tuple[Answer, ...]:
-    reports = _Reports([report.rows for report in expected if report.rows], computed)
+    filled = [(place, report) for place, report in expected if report.rows]
+    same: list[Alike] = [partial(alike, computed=computed) if equal is None else equal(place) for place, _ in filled]
+    reports = _Reports([report.rows for _, report in filled], computed, same)
     found: list[Answer] = []
     for hollow, group in groupby(answers, key=lambda answer: not answer.added):
         run = list(group)
@@ -90,8 +102,8 @@ def _greedily(
 class _Reports:
     """The expected bags with rows, taken from in order."""
 
-    def __init__(self, bags: Sequence[tuple[Row, ...]], computed: frozenset[int]) -> None:
-        self._bags = bags
+    def __init__(self, bags: Sequence[tuple[Row, ...]], computed: frozenset[int], same: Sequence[Alike]) -> None:
+        self._bags, self._same = bags, same
         self._computed = computed
         self._counted = [Counter(bag) for bag in bags]
         self._at = -1
@@ -101,7 +113,7 @@ class _Reports:
         """The answers, each with rows, as one per report."""
         groups: list[list[Answer]] = []
         for place, answer in enumerate(answers):
-            begins = not self._takes(self._left, answer) and self._goes_on(answers, place)
+            begins = not self._takes(self._at, self._left, answer) and self._goes_on(answers, place)
             if begins or not groups:
                 groups.append([])
             groups[-1].append(answer)
@@ -125,14 +137,14 @@ class _Reports:
 
     def _after(self, at: int, answer: Answer) -> Counter[Row]:
         left = self._counted[at].copy()
-        self._takes(left, answer)
+        self._takes(at, left, answer)
         return left
 
     def _explained(self, at: int, left: Counter[Row], answers: Sequence[Answer]) -> int:
         """How many of the answers belong to reports when every one leads to the next that holds it."""
         found = 0
         for answer in answers:
-            if not self._takes(left, answer):
+            if not self._takes(at, left, answer):
                 ahead = self._ahead(at, answer)
                 if ahead is None:
                     continue
@@ -142,11 +154,11 @@ class _Reports:
 
     def _ahead(self, at: int, answer: Answer) -> int | None:
         within = range(at + 1, min(at + 1 + BAND, len(self._bags)))
-        return next((i for i in within if all(self._found(self._counted[i], row) for row in answer.added)), None)
+        return next((i for i in within if all(self._found(i, self._counted[i], row) for row in answer.added)), None)
 
-    def _takes(self, left: Counter[Row], answer: Answer) -> bool:
+    def _takes(self, at: int, left: Counter[Row], answer: Answer) -> bool:
         """Take the answer's rows out of what is left, if all are there."""
-        found = [self._found(left, row) for row in answer.added]
+        found = [self._found(at, left, row) for row in answer.added]
         if None in found:
             return False
         taken = Counter(row for row in found if row is not None)
@@ -155,10 +167,18 @@ class _Reports:
         left.subtract(taken)
         return True
 
-    def _found(self, left: Counter[Row], row: Row) -> Row | None:
+    def _found(self, at: int, left: Counter[Row], row: Row) -> Row | None:
         """The row itself or, where numbers are computed, one with equal terms and numbers within tolerance."""
         if left[row] > 0:
             return row
         if not self._computed:
             return None
-        return next((other for other, count in left.items() if count > 0 and alike(other, row, self._computed)), None)
+        exact = self._exact(row)
+        same = self._same[at]
+        return next(
+            (other for other, count in left.items() if count > 0 and self._exact(other) == exact and same(other, row)),
+            None,
+        )
+
+    def _exact(self, row: Row) -> list[Term | None]:
+        return [term for place, term in enumerate(row) if place not in self._computed]

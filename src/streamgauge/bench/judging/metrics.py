@@ -18,7 +18,8 @@ DueTime = Callable[[ExpectedReport], int | None]
 class Unit:
     """One due report beside the answer that speaks of it; either is ``None`` for a surplus or a missed one.
 
-    ``doubtful`` are the rows about which either answer is right: they count for neither side.
+    ``doubtful`` are the rows about which either answer is right: they count for neither side. ``unknown`` says why
+    nobody can tell whether rows that differ are wrong.
     """
 
     report: ExpectedReport | None
@@ -26,6 +27,7 @@ class Unit:
     position: int | None
     both: Overlap
     doubtful: tuple[Row, ...] = ()
+    unknown: str = ""
 
 
 def ratio(part: int, whole: int, other: int) -> float:

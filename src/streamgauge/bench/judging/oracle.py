@@ -1,17 +1,18 @@
 """The oracle: a pure function from a run and its stream's expected reports to a verdict (DESIGN, judging)."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from streamgauge.bench.expected.reports import Expect
 from streamgauge.bench.judging import undecided
 from streamgauge.bench.judging.align import align
 from streamgauge.bench.judging.clock import due_time, last_answer
-from streamgauge.bench.judging.compare import Bags, Overlap, computed_columns, tolerance_sentence
-from streamgauge.bench.judging.left_open import Settle, chooses, settled
+from streamgauge.bench.judging.compare import Bags, Overlap, tolerance_sentence
+from streamgauge.bench.judging.cuts import with_cuts
+from streamgauge.bench.judging.equality import Equality
 from streamgauge.bench.judging.merge import merged, whole
 from streamgauge.bench.judging.metrics import Unit, judge, totals
-from streamgauge.bench.judging.undecided import CERTAIN, Doubt
+from streamgauge.bench.judging.undecided import CERTAIN, Doubt, possibilities
 from streamgauge.model.answer import Answer
 from streamgauge.model.report import ExpectedReport
 from streamgauge.model.run import Run
@@ -25,11 +26,15 @@ from streamgauge.semantics.stream import CAME, SIGN, WENT, signed
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How to judge: the evaluator's name, the bound on the delay (ms), how many witness rows to keep per window."""
+    """How to judge: the evaluator's name, the bound on the delay (ms), how many witness rows to keep per window.
+
+    ``exact_datatypes`` compares the datatypes of computed numbers too.
+    """
 
     evaluator: Evaluator = "definition"
     max_delay: float | None = None
     witnesses: int = 20
+    exact_datatypes: bool = False
 
 
 Progress = Callable[[int, int], None]
@@ -38,10 +43,16 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A run's answers scored under one t0: the columns of the expected rows, and every unit judged."""
+    """A run's answers scored under one t0: the columns of the expected rows, and every unit judged.
+
+    ``retyped`` are columns with numbers of another datatype than expected; ``unknown`` says of windows that are not
+    right, by index, why no evaluator can tell whether they are.
+    """
 
     variables: tuple[str, ...]
     windows: tuple[WindowVerdict, ...]
+    retyped: tuple[str, ...] = ()
+    unknown: Mapping[int, str] = field(default_factory=dict)
 
 
 Score = Callable[[int], Scored]
@@ -74,10 +85,6 @@ def decide(
         )
     if run.header.failure is not None and not run.answers:
         return unknown(run, f"the engine failed before it answered: {run.header.failure}")
-    if chooses(run.header.query.form):
-        return unknown(
-            run, "SAMPLE may give any value of its group: no answer is the only right one, ask for MIN or MAX"
-        )
     best: Verdict | None = None
     candidates = origins(run.header.semantics, run.header.query.windows, first)
     for tried, t0 in enumerate(candidates, 1):
@@ -108,10 +115,13 @@ def _verdict(run: Run, scored: Scored, t0: int, rules: Rules) -> Verdict:
     header, windows = run.header, _timed(scored.windows, rules.max_delay)
     delays = [window.delay for window in windows if window.delay is not None]
     late = sum(window.late for window in windows)
-    right = all(window.right for window in windows) and header.failure is None
+    wrong = [window.index for window in windows if not window.right]
+    right = not wrong and header.failure is None
+    open_ = bool(wrong) and header.failure is None and all(index in scored.unknown for index in wrong)
     precision, recall = totals(windows)
+    judgement = (Judgement.LATE if late else Judgement.RIGHT) if right else Judgement.WRONG
     return Verdict(
-        judgement=(Judgement.LATE if late else Judgement.RIGHT) if right else Judgement.WRONG,
+        judgement=Judgement.UNKNOWN if open_ else judgement,
         evaluator=rules.evaluator,
         t0=t0,
         precision=precision,
@@ -123,11 +133,12 @@ def _verdict(run: Run, scored: Scored, t0: int, rules: Rules) -> Verdict:
         variables=scored.variables,
         windows=windows,
         tolerance=tolerance_sentence(header.query.form),
-        reason=header.failure or "",
+        reason=header.failure or (scored.unknown[wrong[0]] if open_ else ""),
         last_answer=last_answer(run),
         undecided=sum(window.undecided for window in windows),
         delay_bound=rules.max_delay,
         horizon=header.advanced_to,
+        retyped=scored.retyped,
     )
 
 
@@ -146,36 +157,35 @@ def by_rows(run: Run, expect: Expect, rules: Rules) -> Score:
     when = due_time(run)
 
     def score(t0: int) -> Scored:
-        names, units = matched(run, expect, t0)
-        return Scored(names, tuple(judge(index, unit, when, rules.witnesses) for index, unit in enumerate(units)))
+        names, units = matched(run, expect, t0, rules)
+        windows = tuple(judge(index, unit, when, rules.witnesses) for index, unit in enumerate(units))
+        retyped = frozenset[int]().union(*(unit.both.retyped for unit in units))
+        reasons = {index: unit.unknown for index, unit in enumerate(units) if unit.unknown}
+        return Scored(names, windows, tuple(names[place] for place in sorted(retyped)), reasons)
 
     return score
 
 
-def matched(run: Run, expect: Expect, t0: int) -> tuple[tuple[str, ...], list[Unit]]:
+def matched(run: Run, expect: Expect, t0: int, rules: Rules = Rules()) -> tuple[tuple[str, ...], list[Unit]]:
     """The columns of the expected rows, and due reports and answers side by side, aligned at minimal cost."""
     header = run.header
-    found, unsure = undecided.doubts(expect, header.query, header.semantics, header.advanced_to, t0)
-    settle = settled(header.query.form)
-    expected = [replace(report, rows=settle(report.rows)) for report in found]
-    doubts = [replace(doubt, rows=settle(doubt.rows)) for doubt in unsure]
+    query, semantics = header.query, header.semantics
+    every = with_cuts(expect)
+    possible = possibilities(every, query, semantics, t0)
+    expected, unsure = undecided.doubts(every, query, semantics, header.advanced_to, t0, possible)
     names = expected[0].variables if expected else (run.answers[0].variables if run.answers else ())
-    columns = computed_columns(header.query.form)
-    both = operator(header.query, header.semantics) is R2S.CHANGES
-    said = [_settled(in_columns(_signed(one) if both else one, names), settle) for one in run.answers]
+    both = operator(query, semantics) is R2S.CHANGES
+    said = [in_columns(_signed(one) if both else one, names) for one in run.answers]
     said = said if both else list(whole(said))
-    answers = merged(said, expected, header.semantics.grain, columns)
-    return names, _units(expected, doubts, answers, columns)
+    equality = Equality(query, semantics, expected, possible, exact_datatypes=rules.exact_datatypes)
+    answers = merged(said, expected, semantics.grain, equality.columns, equality.of)
+    return names, _units(expected, unsure, answers, equality)
 
 
 def _signed(answer: Answer) -> Answer:
     """The rows that come and those that go as one bag, with their signs (``semantics/stream.py``)."""
     rows = (*signed(answer.added, CAME), *signed(answer.removed, WENT))
     return replace(answer, variables=(*answer.variables, SIGN), added=rows, removed=())
-
-
-def _settled(answer: Answer, settle: Settle) -> Answer:
-    return replace(answer, added=settle(answer.added), removed=settle(answer.removed))
 
 
 def in_columns(answer: Answer, columns: tuple[str, ...]) -> Answer:
@@ -197,20 +207,23 @@ def in_columns(answer: Answer, columns: tuple[str, ...]) -> Answer:
 
 
 def _units(
-    expected: Sequence[ExpectedReport], doubts: Sequence[Doubt], answers: Sequence[Answer], computed: frozenset[int]
+    expected: Sequence[ExpectedReport], doubts: Sequence[Doubt], answers: Sequence[Answer], equality: Equality
 ) -> list[Unit]:
     bags = Bags(
         [report.rows for report in expected],
         [answer.added for answer in answers],
-        computed,
+        equality.columns,
         [doubt.rows for doubt in doubts],
+        equality.of,
+        [report.pools for report in expected],
     )
 
     def unit(i: int | None, j: int | None) -> Unit:
         report, doubt = (None, CERTAIN) if i is None else (expected[i], doubts[i])
         answer = None if j is None else answers[j]
         if i is not None and j is not None:
-            return Unit(report, answer, j, bags.overlap(i, j), doubt.rows)
+            both = bags.overlap(i, j)
+            return Unit(report, answer, j, both, doubt.rows, equality.unknown(i) if both.differs else "")
         alone = Overlap(0, report.rows if report else (), answer.added if answer else ())
         return Unit(report, answer, j, alone, doubt.rows)
 

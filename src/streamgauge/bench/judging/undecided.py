@@ -1,26 +1,30 @@
-"""Rows so near a bound of FILTER or HAVING that either answer is right (SEMANTICS, terms and numbers).
+"""Rows for which implementations may decide a FILTER or HAVING either way (docs/semantics.md, terms and numbers).
 
-A comparison of a computed number is loosened and tightened by the tolerance of its datatype. What the loose and the
-tight query do not agree on is undecided. Queries without such a comparison are left alone.
+``bounds.py`` finds the reports that may have such rows, ``latitude.py`` says for each which readings of its content
+are possible: rows that only some of them have are undecided. Queries without a comparison of computed numbers have
+none.
 """
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from streamgauge.bench.expected.reports import Expect
-from streamgauge.bench.judging.compare import TOLERANCE, computed_variables
+from streamgauge.bench.expected.reports import Expect, Inspection, Look, expected_reports
+from streamgauge.bench.judging import choices
+from streamgauge.bench.judging.bounds import bounded
+from streamgauge.bench.judging.compare import computed_columns, fits
+from streamgauge.bench.judging.cuts import every_instant, whole
+from streamgauge.bench.judging.intervals import INTERVAL, OpenError, own
+from streamgauge.bench.judging.latitude import Latitude, Possible
 from streamgauge.model import algebra as a
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport, ExpectedReport
-from streamgauge.model.semantics import Semantics
-from streamgauge.model.terms import XSD, Row
+from streamgauge.model.semantics import R2S, Semantics
+from streamgauge.model.terms import Row, Term
 from streamgauge.query.printer import sparql
-from streamgauge.query.rebuild import parts, with_pattern
-
-_COMPARISONS = frozenset({"=", "!=", "<", ">", "<=", ">="})
-_ARITHMETIC = frozenset({"+", "-", "*", "/", "ABS", "CEIL", "FLOOR", "ROUND"})
-_LOOSE, _TIGHT = True, False
+from streamgauge.semantics.definition import operator
+from streamgauge.semantics.refusal import RefusedError
+from streamgauge.semantics.stream import streamed
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,92 +38,133 @@ class Doubt:
 CERTAIN = Doubt()
 
 
-def bounded(form: a.QueryForm) -> tuple[a.QueryForm, a.QueryForm] | None:
-    """The query with its bounds on computed numbers loosened, and tightened; ``None`` when it has no such bound."""
-    loose = with_pattern(form, _pattern(form.pattern, _LOOSE))
-    return None if loose == form else (loose, with_pattern(form, _pattern(form.pattern, _TIGHT)))
+class Possibilities:
+    """The possible answers of the reports of one stream under one t0, each computed when it is asked for."""
+
+    def __init__(self, look: Look, query: ContinuousQuery, semantics: Semantics) -> None:
+        self._look = look
+        bare = whole(query)
+        asked = bare.query if bare is not None else query
+        self._make: Callable[[], Latitude] = lambda: Latitude(asked, semantics)
+        self.width = bare.width if bare is not None else None
+        self._latitude: Latitude | None = None
+        self._known: dict[DueReport, Possible | str] = {}
+
+    def of(self, due: DueReport) -> Possible:
+        """Both readings of a report's content; OpenError with the reason where intervals cannot tell."""
+        if due not in self._known:
+            self._known[due] = self._computed(due)
+        found = self._known[due]
+        if isinstance(found, str):
+            raise OpenError(found)
+        return found
+
+    def _computed(self, due: DueReport) -> Possible | str:
+        try:
+            if self._latitude is None:
+                self._latitude = self._make()
+            return self._latitude.possible(self._look(due))
+        except (OpenError, RefusedError) as error:
+            return str(error)
 
 
-def _pattern(pattern: a.Pattern, loose: bool) -> a.Pattern:
-    match pattern:
-        case a.Minus(left=left, right=right):
-            return a.Minus(_pattern(left, loose), _pattern(right, not loose))
-        case a.Filter(condition=condition, pattern=inner):
-            return a.Filter(_condition(condition, computed_variables(inner), loose), _pattern(inner, loose))
-        case a.LeftJoin(left=left, right=right, condition=a.Call() | a.Exists() as condition):
-            bound = computed_variables(left) | computed_variables(right)
-            return a.LeftJoin(_pattern(left, loose), _pattern(right, loose), _condition(condition, bound, loose))
-        case _:
-            return parts(pattern, lambda inner: _pattern(inner, loose), lambda expression: expression)
+def possibilities(expect: Expect, query: ContinuousQuery, semantics: Semantics, t0: int) -> Possibilities | None:
+    """The possible answers of what ``expect`` gives; ``None`` where it does not show the contents."""
+    if not isinstance(expect, Inspection):
+        return None
+    return Possibilities(expect.look(query, semantics, t0), query, semantics)
 
 
-def _condition(condition: a.Expression, bound: frozenset[a.Var], loose: bool) -> a.Expression:
-    match condition:
-        case a.Call(operator="&&" | "||" as operator, arguments=arguments):
-            return a.Call(operator, tuple(_condition(one, bound, loose) for one in arguments))
-        case a.Call(operator="!", arguments=(inner,)):
-            return a.Call("!", (_condition(inner, bound, not loose),))
-        case a.Call(operator="IN", arguments=(left, *others)) if _is_computed(left, bound):
-            either: a.Expression = _compared("=", left, others[0], loose) if others else condition
-            for other in others[1:]:
-                either = a.Call("||", (either, _compared("=", left, other, loose)))
-            return either
-        case a.Call(operator=operator, arguments=(left, right)) if operator in _COMPARISONS:
-            near = _is_computed(left, bound) or _is_computed(right, bound)
-            return _compared(operator, left, right, loose) if near else condition
-        case a.Exists(pattern=pattern):
-            return a.Exists(_pattern(pattern, loose))
-        case _:
-            return condition
-
-
-def _is_computed(expression: a.Expression, bound: frozenset[a.Var]) -> bool:
-    if isinstance(expression, a.Call):
-        return expression.operator in _ARITHMETIC
-    return isinstance(expression, a.Var) and expression in bound
-
-
-def _compared(operator: str, left: a.Expression, right: a.Expression, loose: bool) -> a.Expression:
-    comparison = a.Call(operator, (left, right))
-    near = _near(left, right)
-    if loose:
-        return a.Call("||", (comparison, near))
-    return a.Call("&&", (comparison, a.Call("!", (near,))))
-
-
-def _near(left: a.Expression, right: a.Expression) -> a.Expression:
-    """Whether two numbers are within the looser datatype's tolerance; false for what is no xsd:float or xsd:double."""
-    size, other = a.Call("ABS", (left,)), a.Call("ABS", (right,))
-    greater = a.Call("IF", (a.Call(">", (size, other)), size, other))
-    within = a.Call(
-        "<=", (a.Call("ABS", (a.Call("-", (left, right)),)), a.Call("*", (_tolerance(left, right), greater)))
-    )
-    inexact = a.Call("||", (_typed(left, right, "float"), _typed(left, right, "double")))
-    return a.Call("COALESCE", (a.Call("&&", (inexact, within)), f'"false"^^<{XSD}boolean>'))
-
-
-def _tolerance(left: a.Expression, right: a.Expression) -> a.Expression:
-    loose, tight = (f'"{TOLERANCE[XSD + name]:f}"^^<{XSD}double>' for name in ("float", "double"))
-    return a.Call("IF", (_typed(left, right, "float"), loose, tight))
-
-
-def _typed(left: a.Expression, right: a.Expression, name: str) -> a.Expression:
-    one, other = (a.Call("=", (a.Call("DATATYPE", (side,)), f"<{XSD}{name}>")) for side in (left, right))
-    return a.Call("||", (one, other))
+Rows = Mapping[DueReport, tuple[Row, ...]]
 
 
 def doubts(
-    expect: Expect, query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int
+    expect: Expect,
+    query: ContinuousQuery,
+    semantics: Semantics,
+    advanced_to: int,
+    t0: int,
+    possible: Possibilities | None,
 ) -> tuple[tuple[ExpectedReport, ...], list[Doubt]]:
     """The expected reports without undecided rows, and beside each what is undecided about it; times in ms."""
     plain = expect(query, semantics, advanced_to, t0)
     forms = bounded(query.form)
-    if forms is None:
+    if forms is None or isinstance(query.form.pattern, a.Slice):
         return plain, [CERTAIN] * len(plain)
-    others = [expect(replace(query, form=form, sparql=sparql(form)), semantics, advanced_to, t0) for form in forms]
-    if all(other == plain for other in others):
+    every, plainly = every_instant(query, semantics), replace(query, r2s=R2S.RSTREAM)
+    base = plain if every == semantics else expect(plainly, every, advanced_to, t0)
+    bags = {report.due: report.rows for report in base}
+    near: list[Rows] = [bags, bags]
+    held = isinstance(expect, Inspection) and expect.held
+    if not held:
+        asked = [expect(replace(plainly, form=form, sparql=sparql(form)), every, advanced_to, t0) for form in forms]
+        near = [{report.due: report.rows for report in one} for one in asked]
+    readings = _readings(bags, near, possible, computed_columns(query.form), everywhere=held)
+    if all(reading == bags for reading in readings):
         return plain, [CERTAIN] * len(plain)
+    sizes, r2s = {report.due: report.content for report in base}, operator(query, semantics)
+    others = [expected_reports(streamed(reading.items(), r2s, semantics), sizes, query, r2s) for reading in readings]
     return _agreed([plain, *others])
+
+
+def _readings(
+    plain: Rows, near: Sequence[Rows], possible: Possibilities | None, computed: frozenset[int], *, everywhere: bool
+) -> list[Rows]:
+    """The loose and the tight reading of every instant, exact where the coarse ones differ (or ``everywhere``)."""
+    loose, tight = dict(near[0]), dict(near[1])
+    for due, rows in plain.items():
+        doubtful = everywhere or not Counter(loose[due]) == Counter(tight[due]) == Counter(rows)
+        found = _possible(possible, due) if doubtful and possible is not None else None
+        if found is not None:
+            loose[due] = named(found.loose, rows, computed)
+            tight[due] = loose[due] if found.tight is found.loose else named(found.tight, rows, computed)
+        if not doubtful or (found is None and possible is not None) or _alike(loose[due], tight[due], rows):
+            loose[due] = tight[due] = rows
+    return [loose, tight]
+
+
+def _alike(*bags: tuple[Row, ...]) -> bool:
+    first, *others = map(Counter, bags)
+    return all(other == first for other in others)
+
+
+def _possible(possible: Possibilities, due: DueReport) -> Possible | None:
+    """Both readings, ``None`` where intervals cannot tell: what is compared with the plain answer is then unknown."""
+    try:
+        return possible.of(due)
+    except OpenError:
+        return None
+
+
+def named(rows: Iterable[Row], plain: Sequence[Row], computed: frozenset[int]) -> tuple[Row, ...]:
+    """Rows with interval literals as rows of terms: those of the plain answer that fit, else SPARQL's own value."""
+    left = Counter(plain)
+    groups: dict[Row, list[Row]] = defaultdict(list)
+    for row in left:
+        groups[_key(row, computed)].append(row)
+    found: list[Row] = []
+    for row in rows:
+        term = row if left[row] > 0 else _fitting(row, groups[_key(row, computed)], left, computed)
+        left[term] -= 1
+        found.append(term)
+    return tuple(found)
+
+
+def _key(row: Row, computed: frozenset[int]) -> Row:
+    return tuple(term for place, term in enumerate(row) if place not in computed)
+
+
+def _fitting(row: Row, others: Sequence[Row], left: Counter[Row], computed: frozenset[int]) -> Row:
+    for other in others:
+        if left[other] > 0 and all(fits(row[place], other[place]) for place in computed):
+            return other
+    return tuple(map(_own, row))
+
+
+def _own(term: Term | None) -> Term | None:
+    if choices.is_open(term):
+        return choices.one_of(term or "")
+    return own(term) if term and INTERVAL in term else term
 
 
 def _agreed(versions: Sequence[Sequence[ExpectedReport]]) -> tuple[tuple[ExpectedReport, ...], list[Doubt]]:

@@ -1,0 +1,184 @@
+"""LIMIT and OFFSET of a whole query: every legal answer, where SPARQL leaves open which rows are kept.
+
+Rows that ORDER BY does not order (equal keys, blank nodes, a number and a string, no ORDER BY at all: 15.1) form a
+tie. What is cut from a tie is any of its rows, so many in number:
+
+    ORDER BY ?v LIMIT 3     1 2 2 2 5       certain: 1; a pool of three rows with 2, of which two are kept
+    OFFSET 1 LIMIT 1        2 2 5           a pool of two rows with 2, of which one is kept
+
+The query is asked without its LIMIT, with its keys as further columns, so every evaluator's answer is cut here.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import count, groupby
+
+from streamgauge.bench.expected.reports import Expect, Inspection, Look, expected_reports
+from streamgauge.compute.spark.ordering import Place, places
+from streamgauge.model import algebra as a
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.report import DueReport, ExpectedReport, Pool
+from streamgauge.model.semantics import R2S, Counting, Semantics
+from streamgauge.model.terms import Row
+from streamgauge.query.printer import sparql
+from streamgauge.query.rebuild import variable_names
+from streamgauge.semantics.definition import operator
+from streamgauge.semantics.refusal import RefusedError
+from streamgauge.semantics.stream import streamed
+
+OPEN = (
+    "LIMIT or OFFSET cuts between rows that ORDER BY does not tell apart: several answers are legal, and {}; "
+    "order by every column"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A SELECT without its LIMIT: ``query`` has a column more for each key that is no column already."""
+
+    query: ContinuousQuery
+    cut: a.Slice
+    width: int
+    keys: tuple[int, ...]
+    descending: tuple[bool, ...]
+    distinct: bool
+
+
+def whole(query: ContinuousQuery) -> Whole | None:
+    """The query without the LIMIT and OFFSET of the whole; ``None`` when it has none, or is no SELECT."""
+    form = query.form
+    if not isinstance(form, a.Select) or not isinstance(form.pattern, a.Slice):
+        return None
+    inner, distinct = form.pattern.pattern, False
+    while isinstance(inner, a.Distinct | a.Reduced):
+        distinct, inner = distinct or isinstance(inner, a.Distinct), inner.pattern
+    projects = isinstance(inner, a.Project)
+    columns = inner.variables if isinstance(inner, a.Project) else tuple(map(a.Var, form.variables))
+    inner = inner.pattern if isinstance(inner, a.Project) else inner
+    keys = inner.keys if isinstance(inner, a.OrderBy) else ()
+    inner = inner.pattern if isinstance(inner, a.OrderBy) else inner
+    taken = variable_names(form)
+    fresh = (a.Var(name) for number in count() if (name := f"key{number}") not in taken)
+    named = [key if isinstance(key, a.Var) and not key.name.startswith(".") else next(fresh) for key, _ in keys]
+    extended = reduce(
+        lambda below, pair: below if pair[0] == pair[1][0] else a.Extend(below, pair[0], pair[1][0]),
+        zip(named, keys, strict=True),
+        inner,
+    )
+    variables = tuple(dict.fromkeys((*columns, *named)))
+    bare = a.Select(a.Project(extended, variables), tuple(var.name for var in variables))
+    if not projects and not named:
+        bare = a.Select(inner, form.variables)
+    asked = replace(query, form=bare, sparql=sparql(bare))
+    at = tuple(variables.index(name) for name in named)
+    return Whole(asked, form.pattern, len(form.variables), at, tuple(down for _, down in keys), distinct)
+
+
+class Cut:
+    """Expected reports of any query, those of a SELECT with LIMIT with all legal answers (``ExpectedReport.pools``)."""
+
+    def __init__(self, expect: Expect) -> None:
+        self._expect = expect
+
+    def __call__(
+        self, query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int
+    ) -> tuple[ExpectedReport, ...]:
+        """The reports that are due up to ``advanced_to`` (ms); RefusedError where legal answers cannot be described."""
+        found = whole(query)
+        if found is None:
+            return self._expect(query, semantics, advanced_to, t0)
+        every = replace(every_instant(query, semantics), answers=Counting.BAG)
+        asked = replace(found.query, r2s=R2S.RSTREAM)
+        reports = self._expect(asked, every, advanced_to, t0)
+        cuts = {report.due: cut(report.rows, found) for report in reports}
+        return _sent(reports, cuts, query, semantics)
+
+
+class InspectedCut(Cut):
+    """The same of reports whose contents can be looked at."""
+
+    def __init__(self, expect: Expect, inspection: Inspection) -> None:
+        super().__init__(expect)
+        self.held, self._inspection = inspection.held, inspection
+
+    def look(self, query: ContinuousQuery, semantics: Semantics, t0: int) -> Look:
+        """The contents of the reports under one t0 (ms)."""
+        return self._inspection.look(query, semantics, t0)
+
+
+def with_cuts(expect: Expect) -> Expect:
+    """``expect`` for queries with LIMIT too."""
+    if isinstance(expect, Cut):
+        return expect
+    return InspectedCut(expect, expect) if isinstance(expect, Inspection) else Cut(expect)
+
+
+def every_instant(query: ContinuousQuery, semantics: Semantics) -> Semantics:
+    """The semantics under which every evaluated instant sends all that holds."""
+    if operator(query, semantics) is R2S.RSTREAM and semantics.notify_empty and semantics.since is None:
+        return semantics
+    able = semantics.r2s_able | {R2S.RSTREAM}
+    return replace(semantics, r2s=R2S.RSTREAM, r2s_able=able, notify_empty=True, since=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What LIMIT and OFFSET keep of some rows: a legal answer, and the pools from which parts of it were taken."""
+
+    rows: tuple[Row, ...]
+    pools: tuple[Pool, ...] = ()
+
+
+def cut(rows: Sequence[Row], found: Whole) -> Kept:
+    """The rows that are kept, in the columns of the query; RefusedError where DISTINCT folds rows of several keys."""
+    stands = places([tuple(row[at] for at in found.keys) for row in rows], found.descending)
+    plain = [row[: found.width] for row in rows]
+    if found.distinct:
+        plain, stands = _folded(plain, stands)
+    begin = found.cut.offset
+    end = len(plain) if found.cut.limit is None else min(begin + found.cut.limit, len(plain))
+    kept: list[Row] = []
+    pools: list[Pool] = []
+    for tie, at in _ties(plain, stands):
+        take = min(end, at + len(tie)) - max(begin, at)
+        if take <= 0:
+            continue
+        kept += tie[:take]
+        if take < len(tie) and len(set(tie)) > 1:
+            pools.append(Pool(tuple(tie), take))
+    return Kept(tuple(kept), tuple(pools))
+
+
+def _ties(rows: Sequence[Row], stands: Sequence[Place]) -> Iterator[tuple[list[Row], int]]:
+    """Rows that no key tells apart, with how many rows come before them."""
+    order = sorted(range(len(rows)), key=stands.__getitem__)
+    at = 0
+    for _, tied in groupby(order, key=stands.__getitem__):
+        tie = [rows[index] for index in tied]
+        yield tie, at
+        at += len(tie)
+
+
+def _folded(rows: Sequence[Row], stands: Sequence[Place]) -> tuple[list[Row], list[Place]]:
+    """Each row once; RefusedError where its copies stand in several places."""
+    found: dict[Row, Place] = {}
+    for row, place in zip(rows, stands, strict=True):
+        if found.setdefault(row, place) != place:
+            raise RefusedError(OPEN.format("DISTINCT folds rows whose keys differ"))
+    return list(found), list(found.values())
+
+
+def _sent(
+    reports: Sequence[ExpectedReport], cuts: dict[DueReport, Kept], query: ContinuousQuery, semantics: Semantics
+) -> tuple[ExpectedReport, ...]:
+    r2s = operator(query, semantics)
+    if any(kept.pools for kept in cuts.values()):
+        if r2s is not R2S.RSTREAM:
+            raise RefusedError(OPEN.format(f"what {r2s} sends depends on which was given before"))
+        if semantics.answers is Counting.SET:
+            raise RefusedError(OPEN.format("answers compared as sets do not tell how many were kept"))
+    sizes = {report.due: report.content for report in reports}
+    bags = ((due, kept.rows) for due, kept in cuts.items())
+    found = expected_reports(streamed(bags, r2s, semantics), sizes, query, r2s)
+    return tuple(replace(report, pools=cuts[report.due].pools) for report in found)

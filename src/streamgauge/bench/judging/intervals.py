@@ -1,0 +1,450 @@
+"""Interval arithmetic over SPARQL's numbers: which values conforming implementations may compute.
+
+Integers and decimals are points; a division, and a decimal of more than 18 digits, is known to 18 digits. A literal
+xsd:float or xsd:double is a point when its datatype represents its decimal value; otherwise it spans that value and
+the rounded one, as an implementation may carry it wider. An operation on points whose exact result is representable is
+a point; any other is widened by the datatype's tolerance, relative to its operands.
+
+    50.0 + 50.0     [100, 100]                      50 and 50 are representable, and so is their sum
+    0.1 + 0.2       [0.3 - 3e-10, 0.3 + 3e-10]      0.1 is not
+    0.1 - 0.1       [0, 0]                          the same value in every reading
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from math import ceil, copysign, floor, inf, isfinite, isnan, nan
+from operator import add, eq, ge, gt, le, lt, mul, ne, sub, truediv
+from typing import Final
+
+import pyoxigraph as ox
+
+from streamgauge.compute.numbers import DECIMAL, DOUBLE, FLOAT, INTEGER, single
+from streamgauge.model.terms import XSD, Term
+from streamgauge.wire.canonical import Canonical
+
+CANONICAL: Final = Canonical()
+
+TOLERANCE: Final = {FLOAT: Fraction(1, 10**5), DOUBLE: Fraction(1, 10**9), DECIMAL: Fraction(1, 10**17)}
+"""How far an inexact result may be from the exact one, relative to the operands, by datatype."""
+
+UNIT: Final = {FLOAT: Fraction(1, 1 << 24), DOUBLE: Fraction(1, 1 << 53), DECIMAL: Fraction(1, 10**18)}
+"""The relative error of one rounding."""
+
+DIGITS: Final = 18
+"""The digits of a decimal that every implementation supports (XSD 1.0, 3.2.3)."""
+
+INTERVAL: Final = "urn:streamgauge:interval:"
+_BITS: Final = {FLOAT: 24, DOUBLE: 53}
+_NAMES: Final = ("integer", "decimal", "float", "double")
+_LENGTHS: Final = ("integer", "byte", "short", "int", "long", "unsignedByte", "unsignedShort", "unsignedInt")
+_RANGES: Final = ("unsignedLong", "positiveInteger", "negativeInteger", "nonPositiveInteger", "nonNegativeInteger")
+_KINDS: Final = {XSD + name: INTEGER for name in _LENGTHS + _RANGES} | {XSD + name: i for i, name in enumerate(_NAMES)}
+_SPECIAL: Final = {"INF": inf, "+INF": inf, "-INF": -inf, "NaN": nan}
+
+
+class OpenError(ArithmeticError):
+    """The arithmetic cannot bound the value: the sentence says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """The values that a number may have: from ``low`` to ``high``; ``value`` is SPARQL's own.
+
+    ``kind`` is the datatype. ``stored`` is a literal as it came, of which every implementation has the same value.
+    ``special`` is NaN or an infinity, in place of all of these.
+    """
+
+    kind: int
+    low: Fraction
+    high: Fraction
+    value: Fraction
+    stored: bool = False
+    special: float | None = None
+
+    @property
+    def exact(self) -> bool:
+        """Whether there is one value only."""
+        return self.low == self.high
+
+    @property
+    def size(self) -> Fraction:
+        """The greatest absolute value."""
+        return max(abs(self.low), abs(self.high))
+
+    @property
+    def number(self) -> Fraction | float:
+        """SPARQL's own value."""
+        return self.value if self.special is None else self.special
+
+
+_NOTHING: Final = Fraction(0)
+_POWER: Final = 1000
+"""Exponents beyond this are 0 or an infinity in every datatype."""
+
+
+def point(kind: int, value: Fraction | int) -> Interval:
+    """One value, known exactly."""
+    exact = Fraction(value)
+    return Interval(kind, exact, exact, exact)
+
+
+def _special(kind: int, value: float) -> Interval:
+    return Interval(kind, _NOTHING, _NOTHING, _NOTHING, special=value)
+
+
+@lru_cache(maxsize=1 << 16)
+def read(term: Term) -> Interval | None:
+    """The interval of a literal, or of the text of an interval; ``None`` for what is no number."""
+    close = term.rfind('"^^<')
+    if term[:1] != '"' or close < 1:
+        return None
+    text, name = term[1:close], term[close + 4 : -1]
+    if name.startswith(INTERVAL):
+        low, high, value = map(Fraction, text.split())
+        return Interval(int(name.removeprefix(INTERVAL)), low, high, value)
+    kind = _KINDS.get(name)
+    if kind is None or not text.isascii() or "_" in text or "/" in text:
+        return None
+    if kind >= FLOAT and text in _SPECIAL:
+        return _special(kind, _SPECIAL[text])
+    return _literal(kind, text)
+
+
+def _literal(kind: int, text: str) -> Interval | None:
+    power = text.lower().partition("e")[2]
+    if kind <= DECIMAL and (power or "e" in text.lower() or (kind == INTEGER and "." in text)):
+        return None
+    try:
+        written = Fraction(text) if not power or abs(int(power)) < _POWER else Fraction(float(text))
+    except OverflowError:
+        return _special(kind, float(text))
+    except ValueError:
+        return None
+    if kind <= DECIMAL:
+        return replace(point(kind, written), stored=True)
+    value = _rounded(written, kind)
+    if not isinstance(value, Fraction):
+        return _special(kind, value)
+    return Interval(kind, min(written, value), max(written, value), value, stored=True)
+
+
+def text(interval: Interval) -> tuple[str, str]:
+    """Lexical form and datatype IRI of a literal that ``read`` reads back; a plain number for one value."""
+    name = XSD + _NAMES[interval.kind]
+    if interval.special is not None:
+        return _floating(interval.special), name
+    if not interval.exact:
+        return f"{interval.low} {interval.high} {interval.value}", f"{INTERVAL}{interval.kind}"
+    if interval.kind >= FLOAT:
+        return _floating(float(interval.value)), name
+    return _decimal(interval.value), name
+
+
+def own(term: Term) -> Term:
+    """SPARQL's own value of an interval, as a canonical literal; decimals to 18 digits after the point."""
+    number = read(term)
+    if number is None:
+        return term
+    value: Fraction | float = number.value
+    if number.kind >= FLOAT:
+        value = _rounded(number.value, number.kind)
+    elif number.kind == DECIMAL:
+        value = Fraction(int(number.value * 10**DIGITS), 10**DIGITS)
+    single_value = point(number.kind, value) if isinstance(value, Fraction) else _special(number.kind, value)
+    lexical, datatype = text(single_value)
+    return CANONICAL.term(ox.Literal(lexical, datatype=ox.NamedNode(datatype)))
+
+
+def fits(possible: Interval, actual: Interval) -> bool:
+    """Whether a number that was sent is one of the possible ones; its datatype may be another.
+
+    A number sent in a datatype that cannot represent the value exactly is known to that datatype's tolerance.
+    """
+    kind = max(possible.kind, actual.kind)
+    wanted, given = promoted(possible, kind), promoted(actual, kind)
+    if wanted.special is not None or given.special is not None:
+        return wanted.special is not None and repr(wanted.number) == repr(given.number)
+    slack = _NOTHING
+    if actual.kind > possible.kind and actual.kind >= FLOAT and not wanted.exact:
+        slack = TOLERANCE[kind] * wanted.size
+    return given.low <= wanted.high + slack and wanted.low - slack <= given.high
+
+
+def _floating(value: float) -> str:
+    if isfinite(value):
+        return repr(value)
+    return "NaN" if isnan(value) else "INF" if value > 0 else "-INF"
+
+
+def _decimal(value: Fraction) -> str:
+    """A decimal with finitely many digits, without an exponent."""
+    scale = _scale(value) or 0
+    digits = str(abs(value.numerator) * 10**scale // value.denominator).rjust(scale + 1, "0")
+    sign = "-" if value < 0 else ""
+    return f"{sign}{digits[:-scale]}.{digits[-scale:]}" if scale else sign + digits
+
+
+def _scale(value: Fraction) -> int | None:
+    """How many digits follow the point; ``None`` for infinitely many."""
+    rest, twos, fives = value.denominator, 0, 0
+    while rest % 2 == 0:
+        rest, twos = rest // 2, twos + 1
+    while rest % 5 == 0:
+        rest, fives = rest // 5, fives + 1
+    return max(twos, fives) if rest == 1 else None
+
+
+def _rounded(value: Fraction, kind: int) -> Fraction | float:
+    """The nearest value of a datatype, or an infinity."""
+    try:
+        near = float(value)
+    except OverflowError:
+        return copysign(inf, value)
+    if kind == FLOAT:
+        near = single(near)
+    return Fraction(near) if isfinite(near) else near
+
+
+def representable(value: Fraction, kind: int) -> bool:
+    """Whether every implementation has exactly this value in its datatype."""
+    if kind == INTEGER:
+        return value.denominator == 1
+    if kind == DECIMAL:
+        scale = _scale(value)
+        return scale is not None and abs(value) * 10**scale < 10**DIGITS
+    return _rounded(value, kind) == value
+
+
+def promoted(interval: Interval, kind: int) -> Interval:
+    """The number as one of a wider datatype (XPath, B.1)."""
+    if interval.kind == kind or interval.special is not None:
+        return replace(interval, kind=kind)
+    if interval.kind == FLOAT or kind <= DECIMAL:
+        return replace(interval, kind=kind, stored=False)
+    value = _rounded(interval.value, kind)
+    if not isinstance(value, Fraction):
+        return _special(kind, value)
+    return Interval(kind, min(interval.low, value), max(interval.high, value), value)
+
+
+def _widened(kind: int, low: Fraction, high: Fraction, value: Fraction, size: Fraction) -> Interval:
+    """The result of one operation, with its error where it is not exact; ``size`` is that of operands and result."""
+    if kind == INTEGER or (low == high and representable(low, kind)):
+        return Interval(kind, low, high, value)
+    error = TOLERANCE[kind] * size
+    return Interval(kind, low - error, high + error, value)
+
+
+Binary = Callable[[Interval, Interval], "Interval | None"]
+
+
+def arithmetic(operator: str, left: Interval, right: Interval) -> Interval | None:
+    """``left operator right``; ``None`` for SPARQL's error, OpenError where nothing bounds the result."""
+    kind = max(left.kind, right.kind)
+    if operator == "/" and kind == INTEGER:
+        kind = DECIMAL
+    if operator in "-/" and _same(left, right) and (operator == "-" or left.value):
+        return point(kind, 0 if operator == "-" else 1)
+    first, second = promoted(left, kind), promoted(right, kind)
+    if first.special is not None or second.special is not None or (operator == "/" and second.size == 0):
+        return _extreme(operator, kind, first, second)
+    neutral = _neutral(operator, first, second)
+    return neutral if neutral is not None else _operated(operator, kind, first, second)
+
+
+def _same(left: Interval, right: Interval) -> bool:
+    return left.stored and left == right and left.special is None
+
+
+def _neutral(operator: str, left: Interval, right: Interval) -> Interval | None:
+    """``x + 0``, ``x - 0``, ``x * 1``, ``x / 1``: x itself."""
+    unit = 0 if operator in "+-" else 1
+    if right.exact and right.value == unit:
+        return left
+    return right if operator in "+*" and left.exact and left.value == unit else None
+
+
+def _operated(operator: str, kind: int, left: Interval, right: Interval) -> Interval:
+    if operator == "/" and right.low <= 0 <= right.high:
+        raise OpenError("a division by what may be 0")
+    operate = _OPERATIONS[operator]
+    corners = [operate(a, b) for a in (left.low, left.high) for b in (right.low, right.high)]
+    low, high = min(corners), max(corners)
+    size = max(abs(low), abs(high))
+    if operator in "+-":
+        size = max(size, left.size, right.size)
+    return _finite(_widened(kind, low, high, operate(left.value, right.value), size))
+
+
+def _finite(interval: Interval) -> Interval:
+    if interval.kind >= FLOAT and not all(
+        isinstance(_rounded(end, interval.kind), Fraction) for end in (interval.low, interval.high)
+    ):
+        raise OpenError("a result beyond the range of its datatype")
+    return interval
+
+
+_OPERATIONS: Final[dict[str, Callable[[Fraction, Fraction], Fraction]]] = {
+    "+": add,
+    "-": sub,
+    "*": mul,
+    "/": lambda a, b: a / b,
+}
+
+
+_IEEE: Final[dict[str, Callable[[float, float], float]]] = {"+": add, "-": sub, "*": mul, "/": truediv}
+
+
+def _extreme(operator: str, kind: int, left: Interval, right: Interval) -> Interval | None:
+    """An operation with an infinity or NaN, or a division by 0: as IEEE 754 has it."""
+    if not (left.exact and right.exact):
+        raise OpenError("an infinity, NaN or 0 beside an inexact number")
+    if kind <= DECIMAL:
+        return None
+    a, b = float(left.number), float(right.number)
+    if operator == "/" and b == 0:
+        found = nan if a == 0 or isnan(a) else copysign(inf, a) * copysign(1, b)
+    else:
+        found = _IEEE[operator](a, b)
+    return _special(kind, found) if not isfinite(found) else point(kind, Fraction(found))
+
+
+def unary(function: str, operand: Interval) -> Interval:
+    """A sign, ABS, CEIL, FLOOR or ROUND (half up: F&O, 6.4.4)."""
+    if operand.special is not None:
+        return _special(
+            operand.kind, {"-": -operand.special, "ABS": abs(operand.special)}.get(function, operand.special)
+        )
+    if function == "+" or (function == "ABS" and operand.low >= 0):
+        return operand
+    if function == "ABS" and operand.low < 0 < operand.high:
+        return Interval(operand.kind, _NOTHING, operand.size, abs(operand.value))
+    operate = _UNARY[function]
+    low, high = sorted((Fraction(operate(operand.low)), Fraction(operate(operand.high))))
+    return Interval(operand.kind, low, high, Fraction(operate(operand.value)), operand.stored and function == "ABS")
+
+
+_UNARY: Final[dict[str, Callable[[Fraction], Fraction | int]]] = {
+    "-": lambda x: -x,
+    "ABS": abs,
+    "CEIL": ceil,
+    "FLOOR": floor,
+    "ROUND": lambda x: floor(x + Fraction(1, 2)),
+}
+
+
+def cast(kind: int, operand: Interval) -> Interval | None:
+    """A number cast to another numeric datatype (F&O, 17.1); ``None`` for an infinity as a decimal."""
+    if operand.special is not None:
+        return None if kind <= DECIMAL else _special(kind, operand.special)
+    if kind == INTEGER:
+        low, high, value = (Fraction(int(end)) for end in (operand.low, operand.high, operand.value))
+        return Interval(kind, low, high, value)
+    if kind == DECIMAL:
+        return _widened(kind, operand.low, operand.high, operand.value, operand.size)
+    if kind == FLOAT and operand.kind == DOUBLE:
+        return promoted(replace(operand, kind=DECIMAL, stored=False), FLOAT)
+    return promoted(operand, kind)
+
+
+_COMPARISONS: Final[dict[str, Callable[[Fraction | float, Fraction | float], bool]]] = {
+    "=": eq,
+    "!=": ne,
+    "<": lt,
+    "<=": le,
+    ">": gt,
+    ">=": ge,
+}
+
+
+def compared(operator: str, left: Interval, right: Interval) -> tuple[bool, bool]:
+    """Whether a comparison holds for some values of both, and whether it holds for all of them.
+
+    Two literals as they came are compared as SPARQL compares them, without any doubt.
+    """
+    kind = max(left.kind, right.kind)
+    first, second = promoted(left, kind), promoted(right, kind)
+    compare = _COMPARISONS[operator]
+    if first.special is not None or second.special is not None or (left.stored and right.stored):
+        holds = compare(first.number, second.number)
+        return holds, holds
+    if operator in "=!=":
+        apart = first.high < second.low or second.high < first.low
+        same = first.exact and second.exact and first.low == second.low
+        return (not apart, same) if operator == "=" else (not same, apart)
+    if operator[0] == ">":
+        first, second = second, first
+        compare = _COMPARISONS["<" + operator[1:]]
+    return compare(first.low, second.high), compare(first.high, second.low)
+
+
+class Sum:
+    """A sum, and an average, of numbers in an order that nobody states.
+
+    It is exact when all numbers are and every partial sum in any order is representable: all are multiples of one
+    power of 2, and the sum of their sizes is below 2^53 (xsd:float: 2^24) times that power. Otherwise its error is
+    ``n u sum|x|`` with the unit of rounding u, at least the datatype's tolerance of the result.
+
+        1e16, 1.0, -1e16: n u sum|x| = 3 * 2^-53 * 2e16 = 6.7, so the sum is in [-5.7, 7.7]
+    """
+
+    def __init__(self, numbers: Iterable[Interval] | Counter[Interval]) -> None:
+        """Numbers one by one, or with how often each comes."""
+        self._counted = numbers if isinstance(numbers, Counter) else Counter(numbers)
+        self.count = self._counted.total()
+        self._kind = max((each.kind for each in self._counted), default=INTEGER)
+
+    @property
+    def total(self) -> Interval:
+        """The sum (18.5.1.3); 0 for nothing. OpenError beside infinities that an order decides."""
+        if self.count == 1:
+            return next(iter(self._counted))
+        numbers = Counter[Interval]()
+        for each, times in self._counted.items():
+            numbers[promoted(each, self._kind)] += times
+        parts = [(each.low, each.high, each.value, each.size) for each in numbers]
+        if any(each.special is not None for each in numbers):
+            return _special(self._kind, sum(each.special for each in numbers if each.special is not None))
+        low, high, value, size = (
+            sum((ends[at] * times for ends, times in zip(parts, numbers.values(), strict=True)), start=_NOTHING)
+            for at in range(4)
+        )
+        if self._adds_exactly(numbers, size):
+            return point(self._kind, value)
+        unit = UNIT[self._kind] if self._kind != INTEGER else _NOTHING
+        error = max(self.count * unit * size, TOLERANCE[self._kind] * max(abs(low), abs(high)))
+        return _finite(Interval(self._kind, low - error, high + error, value))
+
+    def _adds_exactly(self, numbers: Counter[Interval], size: Fraction) -> bool:
+        if self._kind == INTEGER:
+            return True
+        if not all(each.exact for each in numbers):
+            return False
+        if self._kind == DECIMAL:
+            scales = [_scale(each.value) for each in numbers]
+            return None not in scales and size * 10 ** max(scale or 0 for scale in scales) < 10**DIGITS
+        grain = max(each.value.denominator for each in numbers)
+        whole = [abs(int(each.value * grain)) for each in numbers if each.value]
+        common = min((each & -each for each in whole), default=1)
+        return size * grain / common <= 1 << _BITS[self._kind]
+
+    @property
+    def average(self) -> Interval:
+        """The sum by the count (18.5.1.4); 0 for nothing."""
+        found = arithmetic("/", self.total, point(INTEGER, self.count)) if self.count else point(INTEGER, 0)
+        assert found is not None
+        return found
+
+
+def extreme(numbers: Iterable[Interval], *, least: bool) -> Interval:
+    """The least, or the greatest, of some numbers; OpenError where NaN is among them."""
+    found = list(numbers)
+    if any(each.special is not None for each in found):
+        raise OpenError("MIN or MAX of computed infinities or NaN")
+    pick = min if least else max
+    kind = pick(found, key=lambda each: each.value).kind
+    low, high, value = (pick(ends) for ends in zip(*((x.low, x.high, x.value) for x in found), strict=True))
+    return Interval(kind, low, high, value)
