@@ -137,6 +137,8 @@ class _Restating:
     def _aggregate(
         self, variable: a.Var, each: a.Aggregate, inside: Mapping[a.Var, Reach], added: list[tuple[a.Var, a.Aggregate]]
     ) -> Reach:
+        if each.function in ("SAMPLE", "GROUP_CONCAT"):
+            return None
         if each.argument is None or each.function not in ("SUM", "AVG", "MIN", "MAX"):
             return _size(variable)
         reach = _reach(each.argument, inside)

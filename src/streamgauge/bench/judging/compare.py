@@ -104,7 +104,7 @@ def overlap(
     if computed and missing and surplus:
         common += _match_by_value(missing, surplus, computed, same, retyped)
     if missing and surplus:
-        common += sum(_swap(missing, surplus, pool, same) for pool in pools)
+        common += sum(_swap(missing, surplus, pool, computed, same) for pool in pools)
     undecided = _take(Counter(doubtful), surplus, computed, same) if doubtful and surplus else 0
     return Overlap(common, tuple(missing.elements()), tuple(surplus.elements()), undecided, frozenset(retyped))
 
@@ -138,19 +138,22 @@ def _match_by_value(
     return found
 
 
-def _swap(missing: Counter[Row], surplus: Counter[Row], pool: Pool, same: Alike) -> int:
+def _swap(
+    missing: Counter[Row], surplus: Counter[Row], pool: Pool, computed: frozenset[int], same: Alike
+) -> int:
     """Take out of both what is legal: rows of a pool that were sent in place of those taken from it; how many."""
-    left = sum((missing & Counter(pool.rows[: pool.take])).values())
-    found = 0
-    for row, times in Counter(pool.rows[pool.take :]).items():
-        for other in (
-            [row] if surplus[row] else [other for other in surplus if len(other) == len(row) and same(row, other)]
-        ):
-            pairs = min(times, surplus[other], left)
-            times, left, found = times - pairs, left - pairs, found + pairs
-            surplus[other] -= pairs
-            _remove(missing, pool, pairs)
-    return found
+    left = (missing & Counter(pool.rows[: pool.take])).total()
+    sent = Counter[Row]()
+    spare = Counter(pool.rows[pool.take :])
+    for row, times in spare.items():
+        for other in list(surplus):
+            if row == other or (_exact(row, computed) == _exact(other, computed) and same(row, other)):
+                pairs = min(times, surplus[other], left)
+                times, left = times - pairs, left - pairs
+                surplus[other] -= pairs
+                sent[row] += pairs
+    _remove(missing, pool, sent.total())
+    return sent.total()
 
 
 def _remove(missing: Counter[Row], pool: Pool, times: int) -> None:
