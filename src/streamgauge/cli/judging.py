@@ -64,6 +64,9 @@ def check(
     gracious: Annotated[bool, typer.Option("--gracious", help="Find the borders that fit wrong answers best.")] = False,
     evaluator: Annotated[str | None, typer.Option(callback=_evaluator, help="definition or spark.")] = None,
     max_delay: Annotated[str | None, typer.Option(help="An answer later than this makes its window late.")] = None,
+    exact_datatypes: Annotated[
+        bool, typer.Option("--exact-datatypes", help="Compare the datatypes of computed numbers too.")
+    ] = False,
     keep: Annotated[bool, typer.Option("--keep", help="Keep a verdict by other rules than the run's own.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     master: Annotated[str | None, typer.Option(help="Spark master, local[*] unless given.")] = None,
@@ -84,9 +87,8 @@ def check(
                 f"judging: {tried} of {of} {'steps done' if rules or gracious else 'candidates for t0 tried'}"
             )
 
-        means = Means(
-            lambda: spark(master), cast("Evaluator | None", evaluator), milliseconds(max_delay), tell, gracious
-        )
+        judges = cast("Evaluator | None", evaluator)
+        means = Means(lambda: spark(master), judges, milliseconds(max_delay), tell, gracious, exact_datatypes)
         verdict = _judged(recorded, stream_path(run), rules, means)
     own = semantics is None and query is None and rules is None
     if own:
@@ -112,8 +114,8 @@ def _judged(run: Run, stream: Path, rules: str | None, means: Means) -> Verdict:
     """The verdict by a published rule set, or by our own."""
     if rules is None:
         return judge_run(run, stream, means)
-    if means.evaluator is not None or means.max_delay is not None:
-        raise typer.BadParameter(f"{rules}'s rules have neither --evaluator nor --max-delay")
+    if means.evaluator is not None or means.max_delay is not None or means.exact_datatypes:
+        raise typer.BadParameter(f"{rules}'s rules have neither --evaluator, --max-delay nor --exact-datatypes")
     if any(answer.kind != "solutions" for answer in run.answers):
         raise RefusedError(f"{rules}'s rules compare solutions of a SELECT: this run has other answers")
     settings = Settings(gracious=means.gracious, progress=means.progress)
@@ -186,7 +188,11 @@ def _json(report: ExpectedReport, rows: bool) -> dict[str, object]:
         "expected_result_size": len(report.rows),
         "expected_input_size": report.content,
     }
-    return {**sizes, "variables": report.variables, "rows": report.rows} if rows else {**sizes}
+    if not rows:
+        return {**sizes}
+    pools = [{"take": pool.take, "rows": pool.rows} for pool in report.pools]
+    legal: dict[str, object] = {"pools": pools} if pools else {}
+    return {**sizes, "variables": report.variables, "rows": report.rows, **legal}
 
 
 def _table(found: Sequence[ExpectedReport]) -> Table:

@@ -108,6 +108,7 @@ def verdict_json(header: RunHeader, verdict: Verdict) -> dict[str, object]:
         "failure": header.failure,
         "evaluator": verdict.evaluator,
         "tolerance": verdict.tolerance,
+        "retyped": list(verdict.retyped),
         "t0": verdict.t0,
         "precision": verdict.precision,
         "recall": verdict.recall,

@@ -15,7 +15,7 @@ from tests.bench.runs import right_run
 from tests.notation import STREAM, stream
 
 HOT = "SELECT ?s (AVG(?v) AS ?mean) { ?s <urn:p> ?v } GROUP BY ?s HAVING(AVG(?v) > 7)"
-TEXT = "1: a p 7f. b p 8f. c p 6f. | 3: d p 7f. | 6: a p 9f. b p 7f. | 11: e p 7.5. a p 7f."
+TEXT = "1: a p 6.9f. a p 7.1f. b p 8f. c p 6f. | 3: d p 7f. | 6: a p 9f. b p 6.9f. b p 7.1f. | 11: e p 7.5. a p 7f."
 CHANGE = replace(RSPQL, name="change", report=frozenset({Report.CONTENT_CHANGE}), tick=Tick.BATCH, partial_head=True)
 
 

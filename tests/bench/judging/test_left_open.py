@@ -1,9 +1,9 @@
 """What SPARQL leaves open is no reason to call an answer wrong."""
 
 import pytest
-from streamgauge.bench.judging.choices import joins
 
 from streamgauge.bench.expected.reports import definition
+from streamgauge.bench.judging.choices import joins
 from streamgauge.bench.judging.oracle import Rules, check
 from streamgauge.model.answer import Answer
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window

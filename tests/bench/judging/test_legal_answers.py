@@ -2,7 +2,6 @@
 
 import re
 import tomllib
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any

@@ -69,13 +69,20 @@ def computed_variables(pattern: a.Pattern) -> frozenset[a.Var]:
             return computed_variables(pattern.pattern)
 
 
-def tolerance_sentence(form: a.QueryForm) -> str:
-    """What the verdict says about how numbers were compared."""
+def tolerance_sentence(form: a.QueryForm, retyped: Sequence[str] = (), *, exact_datatypes: bool = False) -> str:
+    """What the verdict says about how numbers were compared; ``retyped`` are columns sent in another datatype."""
     if not computed_columns(form):
         return "terms compared exactly"
-    return (
-        "computed numbers by value: xsd:float relative 1e-5, xsd:double 1e-9, xsd:decimal to 18 digits; terms exactly"
+    said = (
+        "computed numbers by value, inexact ones within what their operands allow (at least xsd:float 1e-5, xsd:double "
+        "1e-9, xsd:decimal 18 digits); terms exactly"
     )
+    if exact_datatypes:
+        return f"{said}; datatypes exactly"
+    if not retyped:
+        return said
+    names = ", ".join(f"?{name}" for name in retyped)
+    return f"{said}; the datatype of {names} is another than expected and was left out (--exact-datatypes compares it)"
 
 
 def overlap(
@@ -138,9 +145,7 @@ def _match_by_value(
     return found
 
 
-def _swap(
-    missing: Counter[Row], surplus: Counter[Row], pool: Pool, computed: frozenset[int], same: Alike
-) -> int:
+def _swap(missing: Counter[Row], surplus: Counter[Row], pool: Pool, computed: frozenset[int], same: Alike) -> int:
     """Take out of both what is legal: rows of a pool that were sent in place of those taken from it; how many."""
     left = (missing & Counter(pool.rows[: pool.take])).total()
     sent = Counter[Row]()

@@ -83,13 +83,23 @@ class Equality:
     def _rows(self, report: int) -> Iterator[Row]:
         """The possible rows at a report, and those at the one before where differences are sent."""
         assert self._possible is not None
-        for place in (report,) if self._plain else (report, report - 1):
-            if place >= 0:
-                yield from self._possible.of(self._expected[place].due).loose
+        for place in self._places(report):
+            yield from self._possible.of(self._expected[place].due).loose
+
+    def _places(self, report: int) -> list[int]:
+        """The reports whose contents decide what is sent at one."""
+        return [report] if self._plain else [place for place in (report, report - 1) if place >= 0]
 
     def unknown(self, report: int) -> str:
         """Why nobody can tell whether rows of the report that differ are wrong; empty where they are."""
-        if self._possible is None or not self._inexact:
+        if self._possible is None:
+            return ""
+        try:
+            for place in self._places(report):
+                self._possible.refuse(self._expected[place].due)
+        except OpenError as error:
+            return str(error)
+        if not self._inexact:
             return ""
         self._possible_rows(report)
         found = self._groups[report]

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from streamgauge.bench.judging.cuts import with_cuts
 from streamgauge.bench.judging.judge import Means, choose, expectation, other_stream
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import ExpectedReport
@@ -39,7 +40,7 @@ def expected_reports(
     if windows is not None:
         until = origin + _closes(query, semantics, windows)
     name(until)
-    return expect(query, semantics, until, origin)
+    return with_cuts(expect)(query, semantics, until, origin)
 
 
 def _closes(query: ContinuousQuery, semantics: Semantics, windows: int) -> int:

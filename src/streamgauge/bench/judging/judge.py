@@ -43,7 +43,8 @@ REPORT_COST = 100
 class Means:
     """What judging may use and seek: ``evaluator`` ``None`` chooses by size; ``spark`` makes the session when needed.
 
-    ``max_delay`` in ms; ``gracious`` asks for the borders that fit wrong answers best.
+    ``max_delay`` in ms; ``gracious`` asks for the borders that fit wrong answers best; ``exact_datatypes`` compares the
+    datatypes of computed numbers too.
     """
 
     spark: "Callable[[], SparkSession]"
@@ -51,6 +52,7 @@ class Means:
     max_delay: float | None = None
     progress: Progress = lambda _tried, _of: None
     gracious: bool = False
+    exact_datatypes: bool = False
 
 
 def judge_run(run: Run, stream: Path, means: Means) -> Verdict:
@@ -80,7 +82,7 @@ def _judge(run: Run, semantics: Semantics, stream: Path, means: Means) -> Verdic
         evaluator = means.evaluator or choose(
             stream, run.header.query, semantics, run.header.evaluator, run.header.advanced_to
         )
-        rules = Rules(evaluator, means.max_delay)
+        rules = Rules(evaluator, means.max_delay, exact_datatypes=means.exact_datatypes)
         verdict = _checked(run, evaluator, stream, means, rules)
     except (RefusedError, OutOfOrderError) as error:
         return unknown(run, str(error))
@@ -251,7 +253,7 @@ def _under_both_clocks(run: Run, stream: Path, means: Means) -> Verdict:
         if evaluator == "definition":
             _refuse_endless(wall, stream)
         by_arrival_time, by_time = _clocks(run, held, evaluator, stream, means)
-        rules = Rules(evaluator, means.max_delay)
+        rules = Rules(evaluator, means.max_delay, exact_datatypes=means.exact_datatypes)
         verdict = check(wall, by_arrival_time, first_time(arrived), rules, means.progress)
         other = check(run, by_time, first_time(held), rules, means.progress)
     except (RefusedError, OutOfOrderError) as error:

@@ -21,7 +21,9 @@ import pyoxigraph as ox
 from streamgauge.bench.judging import choices, intervals
 from streamgauge.bench.judging.compare import computed_variables
 from streamgauge.bench.judging.intervals import Interval, OpenError, Sum, read
+from streamgauge.bench.judging.support import REASON, refuse
 from streamgauge.compute.expressions import evaluate
+from streamgauge.compute.numbers import INTEGER
 from streamgauge.model import algebra as a
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
@@ -138,6 +140,8 @@ class Latitude:
             if None in numbers:
                 return self._other(operator.value, terms)
             try:
+                for term in terms:
+                    refuse(str(term))
                 return _literal(operate(operator.value, *numbers))
             except OpenError as error:
                 self._open.append(str(error))
@@ -199,12 +203,13 @@ class _Aggregation:
 
     def finish(self) -> ox.Literal | None:
         numbers: Counter[Interval] = Counter()
-        for term, times in self._terms.items():
-            number = read(term)
-            if number is None:
-                return None
-            numbers[number] += 1 if self._distinct else times
         try:
+            for term, times in self._terms.items():
+                refuse(term)
+                number = read(term)
+                if number is None:
+                    return None
+                numbers[number] += 1 if self._distinct else times
             return _literal(self._finish(numbers))
         except OpenError as error:
             self._open.append(str(error))
@@ -259,6 +264,8 @@ def _literal(number: Interval | None) -> ox.Literal | None:
     if number is None:
         return None
     lexical, datatype = intervals.text(number)
+    if number.kind == INTEGER and number.special is None and number.size >= 10**intervals.DIGITS:
+        raise OpenError(f"{lexical} is {REASON}")
     return ox.Literal(lexical, datatype=ox.NamedNode(datatype))
 
 

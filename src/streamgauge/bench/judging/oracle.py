@@ -132,7 +132,7 @@ def _verdict(run: Run, scored: Scored, t0: int, rules: Rules) -> Verdict:
         max_delay=max(delays, default=None),
         variables=scored.variables,
         windows=windows,
-        tolerance=tolerance_sentence(header.query.form),
+        tolerance=tolerance_sentence(header.query.form, scored.retyped, exact_datatypes=rules.exact_datatypes),
         reason=header.failure or (scored.unknown[wrong[0]] if open_ else ""),
         last_answer=last_answer(run),
         undecided=sum(window.undecided for window in windows),

@@ -16,6 +16,7 @@ from streamgauge.bench.judging.compare import computed_columns, fits
 from streamgauge.bench.judging.cuts import every_instant, whole
 from streamgauge.bench.judging.intervals import INTERVAL, OpenError, own
 from streamgauge.bench.judging.latitude import Latitude, Possible
+from streamgauge.bench.judging.support import Operands
 from streamgauge.model import algebra as a
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport, ExpectedReport
@@ -46,8 +47,8 @@ class Possibilities:
         bare = whole(query)
         asked = bare.query if bare is not None else query
         self._make: Callable[[], Latitude] = lambda: Latitude(asked, semantics)
-        self.width = bare.width if bare is not None else None
         self._latitude: Latitude | None = None
+        self._operands = Operands(query.form)
         self._known: dict[DueReport, Possible | str] = {}
 
     def of(self, due: DueReport) -> Possible:
@@ -58,6 +59,12 @@ class Possibilities:
         if isinstance(found, str):
             raise OpenError(found)
         return found
+
+    def refuse(self, due: DueReport) -> None:
+        """OpenError where the query reads numbers that implementations need not support."""
+        for inside in self._look(due):
+            for arrival in inside:
+                self._operands.refuse(arrival.triples)
 
     def _computed(self, due: DueReport) -> Possible | str:
         try:
