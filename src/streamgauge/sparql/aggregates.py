@@ -6,9 +6,10 @@ value, GROUP_CONCAT keeps the order, MIN and MAX take the least of the terms tha
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from typing import Final
 
 from streamgauge.model.terms import Term
 from streamgauge.sparql.arithmetic import quotient
@@ -29,6 +30,9 @@ from streamgauge.sparql.values import (
     written,
 )
 
+EXTENSIONS: Final[dict[str, Callable[[Sequence[Term | None], str], Term | None]]] = {}
+"""Set functions beside SPARQL's own, by IRI in angle brackets: of values (``None`` for an error) and a separator."""
+
 
 def aggregate(
     function: str, values: Sequence[Term | None], *, distinct: bool = False, separator: str = " "
@@ -38,6 +42,8 @@ def aggregate(
     ``distinct`` leaves out repeated terms (not values: 1 and 01 count twice). COUNT(*) is the number of rows, not here.
     """
     given = list(dict.fromkeys(values)) if distinct else values
+    if function in EXTENSIONS:
+        return EXTENSIONS[function](given, separator)
     if function == "GROUP_CONCAT":
         return concatenation(given, separator)
     if function in ("MIN", "MAX"):

@@ -24,6 +24,10 @@ VOLATILE: Final = frozenset({"RAND", "NOW", "UUID", "STRUUID", "BNODE"})
 _COUNTS: Final = {"SUBSTR": (2, 3), "REGEX": (2, 3), "REPLACE": (3, 4), "CONCAT": (0, 1 << 30), "IF": (3, 3)}
 
 
+EXTENSIONS: Final[dict[str, Callable[..., Value | None]]] = {}
+"""Functions beside SPARQL's own, by IRI in angle brackets: of values; not called when one of them is an error."""
+
+
 class UnsupportedFunctionError(ValueError):
     """A function that is not evaluated here; the sentence names it and says what to do."""
 
@@ -144,6 +148,8 @@ def _call(operator: str, arguments: Sequence[Expression], access: _Access) -> _S
     if name == "BOUND":
         return _bound(_compile(arguments[0], access))
     steps = [_compile(argument, access) for argument in arguments]
+    if name in EXTENSIONS:
+        return _many(EXTENSIONS[name], steps)
     form = _FORMS.get(name)
     count = len(steps)
     low, high = _COUNTS.get(name, (0, 1 << 30))

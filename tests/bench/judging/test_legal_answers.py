@@ -62,8 +62,6 @@ def test_by_the_definition(case: dict[str, Any]) -> None:
 class Remembered:
     """Expected reports computed once per query, with contents to be searched for one by one, as on Spark."""
 
-    held = False
-
     def __init__(self, expect: Any) -> None:
         self._expect, self.look = expect, expect.look
         self._known: dict[Any, Any] = {}
@@ -73,13 +71,6 @@ class Remembered:
         if key not in self._known:
             self._known[key] = self._expect(*key)
         return self._known[key]
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
-def test_by_a_coarse_look_first(case: dict[str, Any]) -> None:
-    """Bounds loosened and tightened in SPARQL find every content that has to be looked at."""
-    held = definition(stream(case["stream"]))
-    as_stated(case, partial(check, expect=Remembered(held), first=0, rules=Rules()))
 
 
 def by_spark(session: Any, case: dict[str, Any]) -> None:

@@ -39,8 +39,6 @@ from streamgauge.wire.stream import elements
 class SparkReports:
     """Expected reports by the Spark evaluator over a stream table (``wire/stream.py``), on disk or as a frame."""
 
-    held = False
-
     def __init__(self, session: SparkSession, stream: Path | DataFrame, header: Header) -> None:
         self._session, self._table, self._header = session, _table(session, stream), header
 

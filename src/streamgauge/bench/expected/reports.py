@@ -33,12 +33,7 @@ Look = Callable[[DueReport], Contents]
 
 @runtime_checkable
 class Inspection(Protocol):
-    """What an ``Expect`` may have beside: the contents themselves, for what is decided content by content.
-
-    ``held`` says that every content is at hand; otherwise each costs a search of the stream.
-    """
-
-    held: bool
+    """What an ``Expect`` may have beside: the contents themselves, for what is decided content by content."""
 
     def look(self, query: ContinuousQuery, semantics: Semantics, t0: int) -> Look:
         """The contents of the reports under one t0 (ms)."""
@@ -46,8 +41,6 @@ class Inspection(Protocol):
 
 class Definition:
     """Expected reports straight from the definition; the stream is held in memory."""
-
-    held = True
 
     def __init__(self, stream: Sequence[StreamElement]) -> None:
         self._stream = stream

@@ -20,16 +20,16 @@ PIECES: Final = "urn:streamgauge:pieces"
 _CANONICAL: Final = Canonical()
 
 
-def choice(terms: Iterable[Term]) -> ox.Literal:
+def choice(terms: Iterable[Term]) -> Term:
     """Any one of these terms."""
-    return ox.Literal(json.dumps(sorted(set(terms))), datatype=ox.NamedNode(CHOICE))
+    return str(ox.Literal(json.dumps(sorted(set(terms))), datatype=ox.NamedNode(CHOICE)))
 
 
-def pieces(strings: Sequence[str], separator: str) -> ox.Literal:
+def pieces(strings: Sequence[str], separator: str) -> Term:
     """These strings, joined in any order; a plain literal where every order gives the same."""
     if len(set(strings)) < 2:
-        return ox.Literal(separator.join(strings))
-    return ox.Literal(json.dumps([separator, *sorted(strings)]), datatype=ox.NamedNode(PIECES))
+        return str(ox.Literal(separator.join(strings)))
+    return str(ox.Literal(json.dumps([separator, *sorted(strings)]), datatype=ox.NamedNode(PIECES)))
 
 
 def is_open(term: Term | None) -> bool:

@@ -100,7 +100,7 @@ class InspectedCut(Cut):
 
     def __init__(self, expect: Expect, inspection: Inspection) -> None:
         super().__init__(expect)
-        self.held, self._inspection = inspection.held, inspection
+        self._inspection = inspection
 
     def look(self, query: ContinuousQuery, semantics: Semantics, t0: int) -> Look:
         """The contents of the reports under one t0 (ms)."""

@@ -17,12 +17,13 @@ from fractions import Fraction
 from functools import lru_cache
 from math import ceil, copysign, floor, inf, isfinite, isnan, nan
 from operator import add, eq, ge, gt, le, lt, mul, ne, sub, truediv
+from struct import pack, unpack
 from typing import Final
 
 import pyoxigraph as ox
 
-from streamgauge.compute.numbers import DECIMAL, DOUBLE, FLOAT, INTEGER, single
 from streamgauge.model.terms import XSD, Term
+from streamgauge.sparql.values import DECIMAL, DOUBLE, FLOAT, INTEGER
 from streamgauge.wire.canonical import Canonical
 
 CANONICAL: Final = Canonical()
@@ -204,8 +205,17 @@ def _rounded(value: Fraction, kind: int) -> Fraction | float:
     except OverflowError:
         return copysign(inf, value)
     if kind == FLOAT:
-        near = single(near)
+        near = _single(near)
     return Fraction(near) if isfinite(near) else near
+
+
+def _single(value: float) -> float:
+    """The nearest value of 32 bits."""
+    try:
+        rounded: float = unpack("f", pack("f", value))[0]
+    except OverflowError:
+        return copysign(inf, value)
+    return rounded
 
 
 def representable(value: Fraction, kind: int) -> bool:

@@ -1,7 +1,7 @@
 """The answers over one content under interval arithmetic: which rows, with which numbers, implementations may give.
 
-The query is restated for pyoxigraph: every operation and aggregate on computed numbers is one of ``intervals.py``, as a
-custom function. What it computes inexactly goes on as a literal that holds an interval. A comparison of such numbers
+The query is restated: every operation and aggregate on computed numbers is one of ``intervals.py``, as a function
+beside SPARQL's own. What it computes inexactly goes on as a literal that holds an interval. A comparison of such numbers
 that may go either way is taken as true in the loose reading and as false in the tight one; under MINUS and ``!`` the
 other way round. So a row of the tight reading is certain, a row of the loose one is possible:
 
@@ -10,28 +10,31 @@ other way round. So a row of the tight reading is certain, a row of the loose on
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial, reduce
-from typing import Any, Final
-
-import pyoxigraph as ox
+from typing import Final
 
 from streamgauge.bench.judging import choices, intervals
 from streamgauge.bench.judging.compare import computed_variables
 from streamgauge.bench.judging.intervals import Interval, OpenError, Sum, read
 from streamgauge.bench.judging.support import REASON, refuse
-from streamgauge.compute.expressions import evaluate
-from streamgauge.compute.numbers import INTEGER
 from streamgauge.model import algebra as a
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
 from streamgauge.model.terms import XSD, Row, Term
 from streamgauge.query.printer import sparql
-from streamgauge.query.rebuild import every_pattern, parts, with_pattern
+from streamgauge.query.rebuild import parts, with_pattern
 from streamgauge.semantics.content import Contents
-from streamgauge.semantics.evaluate import Calls, Snapshot
+from streamgauge.semantics.evaluate import Snapshot
+from streamgauge.sparql import aggregates, expression
+from streamgauge.sparql.algebra import FALSE, TRUE
+from streamgauge.sparql.expression import evaluate
+from streamgauge.sparql.values import INTEGER, Value, written
+from streamgauge.sparql.values import read as value_of
+from streamgauge.wire.canonical import parse_term
 
 COMPARISONS: Final = frozenset({"=", "!=", "<", ">", "<=", ">="})
 BINARY: Final = frozenset("+-*/")
@@ -40,7 +43,6 @@ CASTS: Final = {f"<{XSD}{name}>": kind for kind, name in enumerate(("integer", "
 _KIND_ONLY: Final = frozenset({"DATATYPE", "ISNUMERIC", "ISLITERAL", "ISIRI", "ISBLANK", "LANG", "BOUND"})
 _NAMESPACE: Final = "urn:streamgauge:interval-function:"
 _ZERO: Final = f'"0"^^<{XSD}integer>'
-_NOTHING: Final = ox.NamedNode("urn:streamgauge:nothing")
 
 
 class Reading(StrEnum):
@@ -76,220 +78,193 @@ def computes(tree: a.Expression, bound: frozenset[a.Var]) -> bool:
             return False
 
 
+@dataclass(slots=True)
+class _Trace:
+    """What happens while one content is evaluated."""
+
+    doubt: bool = False
+    unknown: list[str] = field(default_factory=list)
+
+
+_TRACE: Final[ContextVar[_Trace]] = ContextVar("interval evaluation")
+
+
 class Latitude:
     """A query's possible answers over contents."""
 
     def __init__(self, query: ContinuousQuery, semantics: Semantics) -> None:
-        self._open: list[str] = []
-        self._doubt = False
-        self._separators = separators(query.form)
-        calls = Calls(self._functions(), self._aggregates())
-        self._snapshots = {
-            reading: Snapshot(_restated(query, reading), semantics.content, semantics.empty_aggregate, calls)
-            for reading in (Reading.LOOSE, Reading.TIGHT)
-        }
+        self._snapshots = {}
+        for reading in (Reading.LOOSE, Reading.TIGHT):
+            snapshot = Snapshot(_restated(query, reading), semantics.content, semantics.empty_aggregate)
+            snapshot.gap = "interval arithmetic"
+            self._snapshots[reading] = snapshot
 
     def possible(self, contents: Contents) -> Possible:
         """Both readings; OpenError where intervals cannot tell, with the reason."""
-        self._open.clear()
-        self._doubt = False
-        loose = self._snapshots[Reading.LOOSE].rows(contents)
-        tight = self._snapshots[Reading.TIGHT].rows(contents) if self._doubt else loose
-        if self._open:
-            raise OpenError(self._open[0])
+        trace = _Trace()
+        before = _TRACE.set(trace)
+        try:
+            loose = self._snapshots[Reading.LOOSE].rows(contents)
+            tight = self._snapshots[Reading.TIGHT].rows(contents) if trace.doubt else loose
+        finally:
+            _TRACE.reset(before)
+        if trace.unknown:
+            raise OpenError(trace.unknown[0])
         return Possible(loose, tight)
 
-    def _functions(self) -> dict[str, Callable[..., ox.Literal | None]]:
-        found: dict[str, Callable[..., ox.Literal | None]] = {
-            "binary": self._numeric(lambda op, x, y: intervals.arithmetic(op, x, y)),
-            "unary": self._numeric(lambda op, x: intervals.unary(op, x)),
-            "cast": self._numeric(lambda op, x: intervals.cast(int(op), x)),
-            "same": self._numeric(lambda _, x: intervals.point(x.kind, 0)),
-            "exact": self._exact,
-            "plain": _plain,
-        }
-        for reading in Reading:
-            for negated in (False, True):
-                found[f"{reading}{'-not' * negated}"] = partial(self._compare, reading, negated)
-        return {_NAMESPACE + name: call for name, call in found.items()}
 
-    def _aggregates(self) -> dict[str, Callable[[], Any]]:
-        finishes: dict[str, Callable[[Counter[Interval]], Interval]] = {
-            "SUM": lambda numbers: Sum(numbers).total,
-            "AVG": lambda numbers: Sum(numbers).average,
-            "MIN": lambda numbers: intervals.extreme(numbers, least=True),
-            "MAX": lambda numbers: intervals.extreme(numbers, least=False),
-        }
-        found: dict[str, Callable[[], Any]] = {
-            f"{_NAMESPACE}{name}{'-distinct' * distinct}": partial(_Aggregation, finish, distinct, self._open)
-            for name, finish in finishes.items()
-            for distinct in (False, True)
-        }
-        found[f"{_NAMESPACE}SAMPLE"] = _Sampled
-        for separator, name in self._separators.items():
-            for distinct in (False, True):
-                found[f"{_NAMESPACE}{name}{'-distinct' * distinct}"] = partial(_Joined, separator, distinct)
-        return found
+def _numeric(operator: Term, *terms: Term) -> Term | None:
+    """An operation on numbers; what is no number is left to SPARQL's own functions."""
+    name = operator[1:-1]
+    if any(map(choices.is_open, terms)):
+        _TRACE.get().unknown.append("what SAMPLE or GROUP_CONCAT gives is used as a number")
+        return None
+    numbers = [read(term) for term in terms]
+    known = [number for number in numbers if number is not None]
+    if len(known) < len(numbers):
+        return evaluate(a.Call(name, terms), {})
+    try:
+        for term in terms:
+            refuse(term)
+        return _term(_operated(name, known))
+    except OpenError as error:
+        _TRACE.get().unknown.append(str(error))
+        return None
 
-    def _numeric(self, operate: Callable[..., Interval | None]) -> Callable[..., ox.Literal | None]:
-        def call(operator: ox.Literal, *terms: Any) -> ox.Literal | None:
-            numbers = [_read(term) for term in terms]
-            if any(choices.is_open(str(term)) for term in terms):
-                self._open.append("what SAMPLE or GROUP_CONCAT gives is used as a number")
+
+def _operated(name: str, numbers: Sequence[Interval]) -> Interval | None:
+    if name in CASTS:
+        return intervals.cast(CASTS[name], numbers[0])
+    if len(numbers) == 1:
+        return intervals.unary(name, numbers[0])
+    return intervals.arithmetic(name, *numbers)
+
+
+def _same(term: Term) -> Term | None:
+    """The difference of an expression and itself."""
+    number = read(term)
+    return None if number is None else _term(intervals.point(number.kind, 0))
+
+
+def _exact(term: Term) -> Term:
+    """The term itself, for a function that reads more than a number's value."""
+    number = read(term)
+    if number is not None and not number.exact and not number.stored:
+        _TRACE.get().unknown.append("an inexact number is used as a term")
+    elif choices.is_open(term):
+        _TRACE.get().unknown.append("what SAMPLE or GROUP_CONCAT gives is used as a term")
+    return term
+
+
+def _plain(term: Term) -> Term:
+    """A number of an interval's datatype, where only that matters."""
+    number = read(term)
+    return term if number is None or number.exact else f'"1"^^{list(CASTS)[number.kind]}'
+
+
+def _compare(reading: Reading, negated: bool, operator: Term, x: Term, y: Term) -> Term | None:
+    name = operator[1:-1]
+    found = [_outcomes(name, left, right) for left in choices.options(x) for right in choices.options(y)]
+    known = [each for each in found if each is not None]
+    if not known:
+        return None
+    if negated:
+        known = [(not certain, not possible) for possible, certain in known]
+    possible = any(each[0] for each in known)
+    certain = len(known) == len(found) and all(each[1] for each in known)
+    if possible != certain:
+        _TRACE.get().doubt = True
+        if reading is Reading.STRICT:
+            _TRACE.get().unknown.append("a comparison that may go either way is used as a value")
+    return TRUE if (possible if reading is Reading.LOOSE else certain) else FALSE
+
+
+def _outcomes(operator: str, x: Term, y: Term) -> tuple[bool, bool] | None:
+    """Whether a comparison may hold, and whether it must; ``None`` for an error."""
+    left, right = read(x), read(y)
+    if left is not None and right is not None:
+        return intervals.compared(operator, left, right)
+    found = evaluate(a.Call(operator, (x, y)), {})
+    return None if found is None else (found == TRUE, found == TRUE)
+
+
+def _aggregated(finish: Callable[[Counter[Interval]], Interval], terms: Sequence[Term | None], _: str) -> Term | None:
+    """SUM, AVG, MIN or MAX of numbers; an error unless all are numbers."""
+    numbers: Counter[Interval] = Counter()
+    try:
+        for term, times in Counter(terms).items():
+            number = None if term is None else read(term)
+            if term is None or number is None:
                 return None
-            if None in numbers:
-                return self._other(operator.value, terms)
-            try:
-                for term in terms:
-                    refuse(str(term))
-                return _literal(operate(operator.value, *numbers))
-            except OpenError as error:
-                self._open.append(str(error))
-                return None
-
-        return call
-
-    def _other(self, operator: str, terms: Iterable[Any]) -> ox.Literal | None:
-        """An operation on what is no number (a cast of a string, say), as pyoxigraph has it."""
-        if operator.isdigit():
-            operator = list(CASTS)[int(operator)]
-        return _native(operator, *map(str, terms))
-
-    def _exact(self, term: Any) -> Any:
-        """The term itself, for a function that reads more than a number's value."""
-        number = _read(term)
-        if number is not None and not number.exact and not number.stored:
-            self._open.append("an inexact number is used as a term")
-        elif choices.is_open(str(term)):
-            self._open.append("what SAMPLE or GROUP_CONCAT gives is used as a term")
-        return term
-
-    def _compare(self, reading: Reading, negated: bool, operator: ox.Literal, x: Any, y: Any) -> ox.Literal | None:
-        found = [
-            self._outcomes(operator.value, left, right)
-            for left in choices.options(str(x))
-            for right in choices.options(str(y))
-        ]
-        possible, certain = any(each and each[0] for each in found), all(each and each[1] for each in found)
-        if all(each is None for each in found):
-            return None
-        if negated:
-            fails = [each and (not each[1], not each[0]) for each in found]
-            possible, certain = any(each and each[0] for each in fails), all(each and each[1] for each in fails)
-        if possible != certain:
-            self._doubt = True
-            if reading is Reading.STRICT:
-                self._open.append("a comparison that may go either way is used as a value")
-        return _boolean(possible if reading is Reading.LOOSE else certain)
-
-    def _outcomes(self, operator: str, x: Term, y: Term) -> tuple[bool, bool] | None:
-        """Whether a comparison may hold, and whether it must; ``None`` for an error."""
-        left, right = read(x), read(y)
-        if left is not None and right is not None:
-            return intervals.compared(operator, left, right)
-        found = _native(operator, x, y)
-        return None if found is None else (found.value == "true", found.value == "true")
+            refuse(term)
+            numbers[number] += times
+        return _term(finish(numbers))
+    except OpenError as error:
+        _TRACE.get().unknown.append(str(error))
+        return None
 
 
-class _Aggregation:
-    """One group's numbers, for pyoxigraph."""
-
-    def __init__(self, finish: Callable[[Counter[Interval]], Interval], distinct: bool, unknown: list[str]) -> None:
-        self._finish, self._distinct, self._open = finish, distinct, unknown
-        self._terms: Counter[str] = Counter()
-
-    def accumulate(self, term: Any) -> None:
-        self._terms[str(term)] += 1
-
-    def finish(self) -> ox.Literal | None:
-        numbers: Counter[Interval] = Counter()
-        try:
-            for term, times in self._terms.items():
-                refuse(term)
-                number = read(term)
-                if number is None:
-                    return None
-                numbers[number] += 1 if self._distinct else times
-            return _literal(self._finish(numbers))
-        except OpenError as error:
-            self._open.append(str(error))
-            return None
+def _extreme(numbers: Counter[Interval], *, least: bool) -> Interval:
+    if not numbers:
+        raise OpenError("MIN or MAX of nothing")
+    return intervals.extreme(numbers, least=least)
 
 
-class _Sampled:
+def _sampled(terms: Sequence[Term | None], _: str) -> Term | None:
     """Any one value of a group (18.5.1.8)."""
-
-    def __init__(self) -> None:
-        self._terms: dict[str, Any] = {}
-
-    def accumulate(self, term: Any) -> None:
-        if term != _NOTHING:
-            self._terms[str(term)] = term
-
-    def finish(self) -> Any:
-        if len(self._terms) < 2:
-            return next(iter(self._terms.values()), None)
-        return choices.choice(self._terms)
+    found = {term for term in terms if term is not None}
+    return choices.choice(found) if len(found) > 1 else next(iter(found), None)
 
 
-class _Joined:
+def _joined(terms: Sequence[Term | None], separator: str) -> Term | None:
     """The strings of a group in any order (18.5.1.7)."""
-
-    def __init__(self, separator: str, distinct: bool) -> None:
-        self._separator, self._distinct = separator, distinct
-        self._terms: list[Any] = []
-
-    def accumulate(self, term: Any) -> None:
-        self._terms.append(term)
-
-    def finish(self) -> Any:
-        terms = list(dict.fromkeys(self._terms)) if self._distinct else self._terms
-        if any(not isinstance(term, ox.Literal | ox.NamedNode) for term in terms):
-            return None
-        return choices.pieces([term.value for term in terms], self._separator)
+    pieces = [evaluate(a.Call("STR", (term,)), {}) if term is not None else None for term in terms]
+    strings = [parse_term(piece).value for piece in pieces if piece is not None]
+    return choices.pieces(strings, separator) if len(strings) == len(pieces) else None
 
 
-def separators(form: a.QueryForm) -> dict[str, str]:
-    """The separators of a query's GROUP_CONCATs, each with a name."""
-    groups = (pattern for pattern in every_pattern(form.pattern) if isinstance(pattern, a.Group))
-    used = {each.separator for group in groups for _, each in group.aggregates if each.function == "GROUP_CONCAT"}
-    return {separator: f"GROUP_CONCAT-{'-'.join(str(ord(one)) for one in separator)}" for separator in sorted(used)}
-
-
-def _read(term: Any) -> Interval | None:
-    return read(str(term)) if isinstance(term, ox.Literal) else None
-
-
-def _literal(number: Interval | None) -> ox.Literal | None:
+def _term(number: Interval | None) -> Term | None:
     if number is None:
         return None
     lexical, datatype = intervals.text(number)
     if number.kind == INTEGER and number.special is None and number.size >= 10**intervals.DIGITS:
         raise OpenError(f"{lexical} is {REASON}")
-    return ox.Literal(lexical, datatype=ox.NamedNode(datatype))
+    return written(value_of(f'"{lexical}"^^<{datatype}>')) if number.exact else f'"{lexical}"^^<{datatype}>'
 
 
-def _plain(term: Any) -> Any:
-    """An interval's own value, where only its datatype matters."""
-    number = _read(term)
-    return (
-        term
-        if number is None or number.exact
-        else ox.Literal("1", datatype=ox.NamedNode(list(CASTS)[number.kind][1:-1]))
-    )
+def _of_values(function: Callable[..., Term | None]) -> Callable[..., Value | None]:
+    """A function of terms as one of values."""
+
+    def call(*values: Value) -> Value | None:
+        found = function(*map(written, values))
+        return None if found is None else value_of(found)
+
+    return call
 
 
-def _boolean(value: bool) -> ox.Literal:
-    return ox.Literal("true" if value else "false", datatype=ox.NamedNode(XSD + "boolean"))
+def _register() -> None:
+    """Make the functions known to the evaluator, each by its IRI."""
+    plain: dict[str, Callable[..., Term | None]] = {"number": _numeric, "same": _same, "exact": _exact, "plain": _plain}
+    for name, function in plain.items():
+        expression.EXTENSIONS[_iri(name)] = _of_values(function)
+    for reading in Reading:
+        for negated in (False, True):
+            expression.EXTENSIONS[_iri(f"{reading}{'-not' * negated}")] = _of_values(
+                partial(_compare, reading, negated)
+            )
+    finishes: dict[str, Callable[[Counter[Interval]], Interval]] = {
+        "SUM": lambda numbers: Sum(numbers).total,
+        "AVG": lambda numbers: Sum(numbers).average,
+        "MIN": partial(_extreme, least=True),
+        "MAX": partial(_extreme, least=False),
+    }
+    for name, finish in finishes.items():
+        aggregates.EXTENSIONS[_iri(name)] = partial(_aggregated, finish)
+    aggregates.EXTENSIONS[_iri("SAMPLE")], aggregates.EXTENSIONS[_iri("GROUP_CONCAT")] = _sampled, _joined
 
 
-def _native(operator: str, *terms: Term) -> ox.Literal | None:
-    names = [f"x{place}" for place in range(len(terms))]
-    (found,) = evaluate(a.Call(operator, tuple(map(a.Var, names))), names, [terms])
-    if found is None:
-        return None
-    value = next(iter(ox.parse(f"<urn:s> <urn:p> {found} .", format=ox.RdfFormat.N_TRIPLES))).object
-    return value if isinstance(value, ox.Literal) else None
+def _iri(name: str) -> str:
+    return f"<{_NAMESPACE}{name}>"
 
 
 def _restated(query: ContinuousQuery, reading: Reading) -> ContinuousQuery:
@@ -334,21 +309,15 @@ def _aggregate(each: a.Aggregate, bound: frozenset[a.Var]) -> a.Aggregate:
         return each
     computed = computes(each.argument, bound)
     if each.function in ("SUM", "AVG") or (computed and each.function in ("MIN", "MAX")):
-        name = f"<{_NAMESPACE}{each.function}{'-distinct' * each.distinct}>"
-        return a.Aggregate(name, _value(each.argument, bound))
-    argument = _as_term(each.argument, bound)
-    if each.function == "SAMPLE":
-        return a.Aggregate(f"<{_NAMESPACE}SAMPLE>", a.Call("COALESCE", (argument, str(_NOTHING))))
-    if each.function == "GROUP_CONCAT":
-        name = "-".join(("GROUP_CONCAT", "-".join(str(ord(one)) for one in each.separator)))
-        return a.Aggregate(f"<{_NAMESPACE}{name}{'-distinct' * each.distinct}>", argument)
-    return replace(each, argument=argument)
+        return replace(each, function=_iri(each.function), argument=_value(each.argument, bound))
+    named = _iri(each.function) if each.function in ("SAMPLE", "GROUP_CONCAT") else each.function
+    return replace(each, function=named, argument=_as_term(each.argument, bound))
 
 
 def _as_term(tree: a.Expression, bound: frozenset[a.Var]) -> a.Expression:
     """An expression of which the very term matters: a key, or an argument of STR."""
     value = _value(tree, bound)
-    return a.Call(f"<{_NAMESPACE}exact>", (value,)) if computes(tree, bound) else value
+    return a.Call(_iri("exact"), (value,)) if computes(tree, bound) else value
 
 
 def _value(tree: a.Expression, bound: frozenset[a.Var]) -> a.Expression:
@@ -367,14 +336,14 @@ def _value(tree: a.Expression, bound: frozenset[a.Var]) -> a.Expression:
 def _called(tree: a.Call, operator: str, arguments: tuple[a.Expression, ...], bound: frozenset[a.Var]) -> a.Expression:
     if operator in BINARY and len(arguments) == 2:
         if operator == "-" and arguments[0] == arguments[1]:
-            return _call("same", operator, _value(arguments[0], bound))
-        return _call("binary", operator, *(_value(each, bound) for each in arguments))
+            return a.Call(_iri("same"), (_value(arguments[0], bound),))
+        return _call("number", operator, *(_value(each, bound) for each in arguments))
     if operator in UNARY:
-        return _call("unary", operator, _value(arguments[0], bound))
+        return _call("number", operator, _value(arguments[0], bound))
     if not computes(tree, bound):
         return a.Call(operator, tuple(_value(each, bound) for each in arguments))
     if operator in CASTS:
-        return _call("cast", str(CASTS[operator]), _value(arguments[0], bound))
+        return _call("number", operator, _value(arguments[0], bound))
     if operator in COMPARISONS:
         return _condition(tree, bound, Reading.STRICT)
     if operator == "IF":
@@ -389,8 +358,8 @@ def _called(tree: a.Call, operator: str, arguments: tuple[a.Expression, ...], bo
 
 def _kind_only(tree: a.Expression, bound: frozenset[a.Var]) -> a.Expression:
     if isinstance(tree, a.Var):
-        return tree if tree not in bound else a.Call(f"<{_NAMESPACE}plain>", (tree,))
-    return a.Call(f"<{_NAMESPACE}plain>", (_value(tree, bound),))
+        return tree if tree not in bound else a.Call(_iri("plain"), (tree,))
+    return a.Call(_iri("plain"), (_value(tree, bound),))
 
 
 def _condition(tree: a.Expression, bound: frozenset[a.Var], reading: Reading, negated: bool = False) -> a.Expression:
@@ -421,3 +390,6 @@ def _condition(tree: a.Expression, bound: frozenset[a.Var], reading: Reading, ne
 
 def _compared(operator: str, left: a.Expression, right: a.Expression, reading: Reading, negated: bool) -> a.Expression:
     return _call(f"{reading}{'-not' * negated}", operator, left, right)
+
+
+_register()

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from streamgauge.bench.judging.intervals import DIGITS, OpenError, read, representable
-from streamgauge.compute.numbers import DECIMAL, FLOAT, INTEGER
 from streamgauge.model import algebra as a
 from streamgauge.model.terms import XSD, Term, Triple, datatype
 from streamgauge.query.rebuild import every_expression, every_pattern, expressions
+from streamgauge.sparql.values import DECIMAL, FLOAT, INTEGER
 
 REASON: Final = f"a number of more than {DIGITS} digits, which implementations need not support"
 _UNBOUNDED: Final = frozenset(

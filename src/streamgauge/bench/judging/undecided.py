@@ -101,12 +101,9 @@ def doubts(
     every, plainly = every_instant(query, semantics), replace(query, r2s=R2S.RSTREAM)
     base = plain if every == semantics else expect(plainly, every, advanced_to, t0)
     bags = {report.due: report.rows for report in base}
-    near: list[Rows] = [bags, bags]
-    held = isinstance(expect, Inspection) and expect.held
-    if not held:
-        asked = [expect(replace(plainly, form=form, sparql=sparql(form)), every, advanced_to, t0) for form in forms]
-        near = [{report.due: report.rows for report in one} for one in asked]
-    readings = _readings(bags, near, possible, computed_columns(query.form), everywhere=held)
+    asked = [expect(replace(plainly, form=form, sparql=sparql(form)), every, advanced_to, t0) for form in forms]
+    near: list[Rows] = [{report.due: report.rows for report in one} for one in asked]
+    readings = _readings(bags, near, possible, computed_columns(query.form))
     if all(reading == bags for reading in readings):
         return plain, [CERTAIN] * len(plain)
     sizes, r2s = {report.due: report.content for report in base}, operator(query, semantics)
@@ -115,12 +112,12 @@ def doubts(
 
 
 def _readings(
-    plain: Rows, near: Sequence[Rows], possible: Possibilities | None, computed: frozenset[int], *, everywhere: bool
+    plain: Rows, near: Sequence[Rows], possible: Possibilities | None, computed: frozenset[int]
 ) -> list[Rows]:
-    """The loose and the tight reading of every instant, exact where the coarse ones differ (or ``everywhere``)."""
+    """The loose and the tight reading of every instant, exact where the coarse ones differ."""
     loose, tight = dict(near[0]), dict(near[1])
     for due, rows in plain.items():
-        doubtful = everywhere or not Counter(loose[due]) == Counter(tight[due]) == Counter(rows)
+        doubtful = not Counter(loose[due]) == Counter(tight[due]) == Counter(rows)
         found = _possible(possible, due) if doubtful and possible is not None else None
         if found is not None:
             loose[due] = named(found.loose, rows, computed)
