@@ -203,7 +203,7 @@ def _rounded(value: Fraction, kind: int) -> Fraction | float:
     try:
         near = float(value)
     except OverflowError:
-        return copysign(inf, value)
+        return inf if value > 0 else -inf
     if kind == FLOAT:
         near = _single(near)
     return Fraction(near) if isfinite(near) else near
