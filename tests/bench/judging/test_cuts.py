@@ -98,3 +98,31 @@ def test_a_verdict_written_before_has_no_columns_of_another_datatype(tmp_path):
 
 def test_the_command_asks_for_datatypes_through_the_means():
     assert Means(lambda: None, exact_datatypes=True).exact_datatypes  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT ?x ?v { ?x <urn:p> ?v { SELECT ?v { ?y <urn:p> ?v } ORDER BY DESC(?v) LIMIT 2 } }",
+        "SELECT ?n { { SELECT ?v { ?y <urn:p> ?v } ORDER BY ?v LIMIT 1 } UNION { ?x <urn:p> ?n } }",
+    ],
+)
+def test_a_limit_in_a_subquery_that_cuts_no_tie_is_judged(text):
+    content = "0: a p 1. b p 2. c p 3."
+    run = right_run(RSPQL, text=content, sparql=text, advance=5)
+    assert judged(run, content).judgement is Judgement.RIGHT
+    lost = replace(run, answers=(replace(run.answers[0], added=run.answers[0].added[1:]),))
+    assert judged(lost, content).judgement is Judgement.WRONG
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT ?x { { SELECT ?x { ?x <urn:p> ?v } ORDER BY ?v LIMIT 1 } ?x <urn:p> ?w }",
+        "CONSTRUCT { ?x <urn:q> ?v } WHERE { ?x <urn:p> ?v } ORDER BY ?v LIMIT 1",
+    ],
+)
+def test_a_limit_within_a_query_that_cuts_a_tie_is_unknown(text):
+    run = right_run(RSPQL, text=TIED, sparql=text, advance=10)
+    with pytest.raises(RefusedError, match="depends on which it is"):
+        judged(run, TIED)

@@ -22,7 +22,7 @@ from streamgauge.model.report import DueReport, ExpectedReport, Pool
 from streamgauge.model.semantics import R2S, Counting, Semantics
 from streamgauge.model.terms import Row
 from streamgauge.query.printer import sparql
-from streamgauge.query.rebuild import variable_names
+from streamgauge.query.rebuild import children, variable_names
 from streamgauge.semantics.definition import operator
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.semantics.stream import streamed
@@ -86,6 +86,7 @@ class Cut:
     ) -> tuple[ExpectedReport, ...]:
         """The reports that are due up to ``advanced_to`` (ms); RefusedError where legal answers cannot be described."""
         found = whole(query)
+        self._refuse_ties(query, semantics, advanced_to, t0)
         if found is None:
             return self._expect(query, semantics, advanced_to, t0)
         every = replace(every_instant(query, semantics), answers=Counting.BAG)
@@ -93,6 +94,29 @@ class Cut:
         reports = self._expect(asked, every, advanced_to, t0)
         cuts = {report.due: cut(report.rows, found) for report in reports}
         return _sent(reports, cuts, query, semantics)
+
+    def _refuse_ties(self, query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int) -> None:
+        """RefusedError where a LIMIT within the query cuts a tie: what is made of its rows cannot be described."""
+        for inner in _within(query.form):
+            names = tuple(var.name for var in a.pattern_variables(inner) if not var.name.startswith(("_:", ".")))
+            found = whole(replace(query, form=a.Select(inner, names), r2s=R2S.RSTREAM))
+            assert found is not None
+            every = replace(every_instant(found.query, semantics), answers=Counting.BAG)
+            reports = self._expect(found.query, every, advanced_to, t0)
+            if any(cut(report.rows, found).pools for report in reports):
+                raise RefusedError(OPEN.format("the rest of the query depends on which it is"))
+
+
+def _within(form: a.QueryForm) -> list[a.Slice]:
+    """The LIMITs of subqueries, and that of a CONSTRUCT; those in GRAPH and EXISTS depend on what is outside."""
+    whole_query = form.pattern if isinstance(form, a.Select) else None
+    found, waiting = [], [form.pattern]
+    while waiting:
+        pattern = waiting.pop()
+        if isinstance(pattern, a.Slice) and pattern is not whole_query:
+            found.append(pattern)
+        waiting += [] if isinstance(pattern, a.Graph) else children(pattern)
+    return found
 
 
 class InspectedCut(Cut):
