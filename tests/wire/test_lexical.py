@@ -18,7 +18,8 @@ from tests.lexical import FORMS, N_TRIPLES, SAME_VALUE, TRIPLES, P, S, typed
 
 ELEMENT = StreamElement("http://ex.org/streams/test", 1000, 1, TRIPLES)
 WRITABLE = sorted(name for name, form in stream_formats().items() if form.write)
-TRIG = f'<urn:g> {{ {N_TRIPLES} }} <urn:g> <http://www.streamreasoning.org/schema/benchmark#hasTimestamp> "+01000"^^<http://www.w3.org/2001/XMLSchema#long> .'
+TIME = "<http://www.streamreasoning.org/schema/benchmark#hasTimestamp>"
+TRIG = f'<urn:g> {{ {N_TRIPLES} }} <urn:g> {TIME} "+01000"^^<http://www.w3.org/2001/XMLSchema#long> .'
 
 
 def serialized(syntax):

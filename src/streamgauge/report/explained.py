@@ -40,11 +40,13 @@ def _others(diagnosis: Diagnosis) -> Iterator[str]:
     equal = diagnosis.models[1 : diagnosis.equal]
     if equal:
         models = counted(len(equal), "other model")
-        yield f"  {models} {'is' if len(equal) == 1 else 'are'} equally good: the recorded answers cannot tell them apart."
+        be = "is" if len(equal) == 1 else "are"
+        yield f"  {models} {be} equally good: the recorded answers cannot tell them apart."
         yield from _listed(diagnosis, 1, diagnosis.equal)
     longer = len(diagnosis.models) - diagnosis.equal
     if longer > 0:
-        yield f"  {counted(longer, 'model')} with more free choices {'gives' if longer == 1 else 'give'} the same answers:"
+        give = "gives" if longer == 1 else "give"
+        yield f"  {counted(longer, 'model')} with more free choices {give} the same answers:"
         yield from _listed(diagnosis, diagnosis.equal, len(diagnosis.models))
 
 

@@ -11,9 +11,8 @@ from streamgauge.bench.diagnosis.fitting import Fit
 from streamgauge.bench.diagnosis.models import Fault, Place, Said, Sway
 from streamgauge.model.report import DueReport
 from streamgauge.model.verdict import Diagnosis, Part
-from tests.bench.diagnosis.faults.recordings import best, diagnosed, recording, with_rows
+from tests.bench.diagnosis.faults.recordings import CLOSE, best, diagnosed, recording, with_rows
 from tests.bench.runs import right_run
-from tests.bench.diagnosis.faults.recordings import CLOSE
 
 QUERY = "SELECT ?s ?v { ?s <urn:p> ?v }"
 BORDERS = " | ".join(f"{t}: s{t} p {t}." for t in range(0, 160, 2))
@@ -65,7 +64,9 @@ def test_rows_on_left_borders_lost_are_border_jitter_and_no_random_loss():
 def test_rows_elsewhere_lost_are_random_loss():
     run = right_run(CLOSE, BORDERS, QUERY, (20, 10), 160, named=False)
     lost = {0: 4, 3: 36, 6: 66, 9: 98}
-    rows = [[row for row in answer.added if row[0] != f"<urn:s{lost.get(n, -1)}>"] for n, answer in enumerate(run.answers)]
+    rows = [
+        [row for row in answer.added if row[0] != f"<urn:s{lost.get(n, -1)}>"] for n, answer in enumerate(run.answers)
+    ]
     assert best(diagnosed(with_rows(run, rows), BORDERS)) == ["rows lost in 4 reports"]
 
 

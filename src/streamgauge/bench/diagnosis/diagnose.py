@@ -214,9 +214,7 @@ class _Tried:
             self._effects[fault] = any(key not in self._plain for key in keys)
         return self._effects[fault]
 
-    def _slipped(
-        self, faults: tuple[Fault, ...], most: int, origins: Sequence[int] | None = None
-    ) -> Iterator[Found]:
+    def _slipped(self, faults: tuple[Fault, ...], most: int, origins: Sequence[int] | None = None) -> Iterator[Found]:
         """Models of these faults and at most ``most`` slips, fewest slips first."""
         for case in self.search.cases(faults, origins):
             told = self.search.told(case)

@@ -146,7 +146,7 @@ class Simulator:
         """The candidates with the borders that the case gives them."""
         for due in self._candidates(case):
             for scoping in case.scopings:
-                due = scoping(case, due)  # noqa: PLW2901
+                due = scoping(case, due)
             yield due
 
     def _candidates(self, case: Case) -> tuple[DueReport, ...]:

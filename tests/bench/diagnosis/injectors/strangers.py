@@ -17,7 +17,9 @@ Stranger = Callable[[World], Told]
 
 
 def values_times_1_01_in_every_other_window(world: World) -> Told:
-    return [(at, _valued(rows, lambda value: value * Decimal("1.01")) if n % 2 else rows) for n, at, rows in _told(world)]
+    return [
+        (at, _valued(rows, lambda value: value * Decimal("1.01")) if n % 2 else rows) for n, at, rows in _told(world)
+    ]
 
 
 def values_plus_the_windows_number(world: World) -> Told:

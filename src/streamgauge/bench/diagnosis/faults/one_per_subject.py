@@ -48,16 +48,12 @@ def _predicates(seen: Seen) -> tuple[str, ...]:
         dict.fromkeys(
             triple.predicate
             for triple in asked
-            if isinstance(triple.predicate, str)
-            and isinstance(triple.object, al.Var)
-            and triple.object not in subjects
+            if isinstance(triple.predicate, str) and isinstance(triple.object, al.Var) and triple.object not in subjects
         )
     )
 
 
-def _kept(
-    inside: Sequence[Arrival], element: Callable[[Arrival], int], keys: Keys, newest: bool
-) -> Iterable[Arrival]:
+def _kept(inside: Sequence[Arrival], element: Callable[[Arrival], int], keys: Keys, newest: bool) -> Iterable[Arrival]:
     """The arrivals with the triples whose key no newer (or no older) element has."""
     together: dict[int, list[Triple]] = defaultdict(list)
     for arrival in inside:

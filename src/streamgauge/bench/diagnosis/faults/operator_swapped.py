@@ -8,7 +8,14 @@ from streamgauge.bench.diagnosis.models import Case, Fault, Seen
 from streamgauge.model import algebra as al
 from streamgauge.model.verdict import Part
 from streamgauge.query.printer import expression
-from streamgauge.query.rebuild import every_expression, every_pattern, expression_parts, expressions, parts, with_pattern
+from streamgauge.query.rebuild import (
+    every_expression,
+    every_pattern,
+    expression_parts,
+    expressions,
+    parts,
+    with_pattern,
+)
 
 COMPARISONS = ("<", "<=", "=", "!=", ">=", ">")
 _OTHERS = {each: tuple(other for other in COMPARISONS if other != each) for each in COMPARISONS}
