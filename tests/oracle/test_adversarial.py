@@ -121,11 +121,11 @@ def expected(name: str, evaluator: str) -> Expect:
 
 
 def verdict_of(name: str, said: str, expect: Expect) -> str:
-    """right, wrong, unknown, or undecided: right with undecided rows."""
+    """right, wrong, unknown, undecided (right with undecided rows); refused where the evaluator does not do it."""
     try:
         found = check(run_of(CASES[name], said), expect, 0, Rules())
     except RefusedError as error:
-        return f"refused: {error}"
+        return "refused" if str(error).startswith("the incremental evaluator") else "unknown"
     if found.judgement is Judgement.RIGHT:
         return "undecided" if found.undecided else "right"
     return str(found.judgement)
@@ -138,7 +138,7 @@ def test_the_verdict_is_the_one_by_hand(recording: str, evaluator: str) -> None:
     if evaluator in PENDING.get(recording, ()):
         return
     found = verdict_of(name, said, expected(name, evaluator))
-    if found.startswith("refused: the incremental evaluator does not do LIMIT"):
+    if found == "refused":
         return
     assert found == wanted, why
 
@@ -158,7 +158,7 @@ def content_of(case: Mapping[str, Any]) -> Dataset | None:
 def test_the_verdict_by_hand_is_that_of_the_simple_evaluator(recording: str) -> None:
     name, wanted, said, why = RECORDINGS[recording]
     data = content_of(CASES[name])
-    if data is None or "parser" in PENDING.get(recording, ()) or name in BY_VALUE:
+    if data is None or wanted == "unknown" or "parser" in PENDING.get(recording, ()) or name in BY_VALUE:
         return
     form = query_of(CASES[name]).form
     (answer,) = run_of(CASES[name], said).answers
