@@ -5,7 +5,7 @@ algebra is to be evaluated over the facts themselves (see ``pyoxigraph_gaps``).
 """
 
 import re
-from collections.abc import Collection, Set
+from collections.abc import Collection, Iterable, Iterator, Set
 from typing import Final
 
 import pyoxigraph as ox
@@ -54,10 +54,17 @@ class StoredQuery:
             return {}
         return None if self._gap is not None else self._contents.forms(literals)
 
-    def row(self, solution: ox.QuerySolution, forms: Forms) -> Row:
-        """A solution of pyoxigraph's, with the literals that the facts have."""
+    def rows(self, solutions: Iterable[ox.QuerySolution], forms: Forms) -> Iterator[Row]:
+        """Solutions of pyoxigraph's, with the literals that the facts have."""
         plain = self._contents.plain_columns
-        return tuple([_text(solution[at], forms if put_back else {}) for at, put_back in enumerate(plain)])
+        width = range(len(plain))
+        if not forms:
+            for solution in solutions:
+                cells = [solution[at] for at in width]
+                yield tuple([None if cell is None else str(cell) for cell in cells])
+            return
+        for solution in solutions:
+            yield tuple([_text(solution[at], forms if plain[at] else {}) for at in width])
 
 
 def _text(term: object, forms: Forms) -> str | None:

@@ -50,7 +50,9 @@ class Answering:
         self._store.extend(self._of(wanted - self._held))
         self._held = wanted
         found = self._store.query(self._query.text)
-        return tuple(self._query.row(solution, forms) for solution in found)  # type: ignore[union-attr]
+        if not isinstance(found, ox.QuerySolutions):
+            raise TypeError("a SELECT gives solutions")
+        return tuple(self._query.rows(found, forms))
 
     def _dataset(self, content: frozenset[Triple]) -> Dataset:
         """The same graphs for the algebra."""

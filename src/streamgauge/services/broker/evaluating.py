@@ -79,7 +79,7 @@ class StoredClosure:
         found = self._store.query(query.text)
         if not isinstance(found, ox.QuerySolutions):
             raise TypeError("a SELECT gives solutions")
-        return {query.row(solution, forms) for solution in found}
+        return set(query.rows(found, forms))
 
     def holds(self, form: al.Ask) -> bool:
         """The answer of an ASK."""
