@@ -16,6 +16,8 @@ from streamgauge.broker import BrokerError, Client, Standing, Told
 from streamgauge.cli.main import main
 from streamgauge.cli.notified import Live
 
+pytestmark = pytest.mark.server
+
 PROGRAM = [sys.executable, "-c", "from streamgauge.cli.main import main; main()"]
 QUERY = "SELECT ?x { ?x a <urn:t:Person> }"
 ONTOLOGY = "<urn:t:Student> <http://www.w3.org/2000/01/rdf-schema#subClassOf> <urn:t:Person> ."

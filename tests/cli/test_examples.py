@@ -12,6 +12,8 @@ from streamgauge.engines import load
 from streamgauge.services.queries.registry import Queries
 from tests.services.queries.test_face import served
 
+pytestmark = pytest.mark.server
+
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 

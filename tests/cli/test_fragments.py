@@ -14,6 +14,8 @@ import pytest
 from streamgauge.cli.main import main
 from tests.services.fragments.serving.served import read
 
+pytestmark = pytest.mark.server
+
 PROGRAM = [sys.executable, "-c", "from streamgauge.cli.main import main; main()", "fragments", "serve"]
 
 

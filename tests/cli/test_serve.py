@@ -11,6 +11,8 @@ import pytest
 
 from tests.services.queries.asks import IN, select
 
+pytestmark = pytest.mark.server
+
 TOKEN = "a-token-that-nobody-guesses"
 
 

@@ -19,6 +19,8 @@ from streamgauge.model.answer import Answer
 from streamgauge.services.fragments.streaming.events import Failed, Fresh
 from streamgauge.wire.lines import decode_answer
 
+pytestmark = pytest.mark.server
+
 RUN = [sys.executable, "-m", "streamgauge.cli.main"]
 QUERY = "PREFIX t: <http://example.org/train#> SELECT ?id ?delay { ?id t:delay ?delay }"
 

@@ -21,6 +21,8 @@ from streamgauge.services.broker.openapi import description
 from tests.services.broker.served import Client, serving
 from tests.services.broker.world import BASE, answers, broker, select
 
+pytestmark = pytest.mark.server
+
 TOKEN = "a-token-that-nobody-guesses"
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 PATIENT = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.server
+
 PROGRAM = """
 import sys
 from threading import Barrier, Thread

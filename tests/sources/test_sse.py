@@ -17,6 +17,8 @@ from streamgauge.wire.lines import encode_element
 
 from .conftest import free_port
 
+pytestmark = pytest.mark.server
+
 
 def element(number: int) -> StreamElement:
     return StreamElement("urn:s", 10 * number, number, ((f"<urn:a{number}>", "<urn:b>", "<urn:c>"),))

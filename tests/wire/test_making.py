@@ -13,6 +13,8 @@ import pytest
 
 from streamgauge.wire.making import keep_first, making, put, share
 
+pytestmark = pytest.mark.server
+
 
 def fill(place: Path, name: str) -> None:
     place.mkdir()

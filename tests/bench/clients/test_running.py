@@ -11,6 +11,8 @@ from streamgauge.bench.clients.serving import nginx
 from streamgauge.wire.stream import write
 from tests.bench.clients.boards import data, whole
 
+pytestmark = pytest.mark.server
+
 SHORT = {"seconds": 12, "spread": 0.0, "slack": 400}
 
 

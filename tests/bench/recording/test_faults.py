@@ -21,6 +21,8 @@ from streamgauge.wire.task import Task
 from tests.bench.runs import TEXT, right_run
 from tests.notation import STREAM, stream
 
+pytestmark = pytest.mark.server
+
 QUERY = f"""SELECT ?s FROM NAMED WINDOW <urn:w> ON <{STREAM}> [RANGE 5ms STEP 5ms]
 WHERE {{ WINDOW <urn:w> {{ ?s <urn:p> ?o }} }}"""
 

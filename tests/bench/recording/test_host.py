@@ -12,6 +12,8 @@ from streamgauge.semantics.profiles import CQELS_1, RSPQL
 from streamgauge.wire.lines import LineError, encode_advance, encode_element
 from streamgauge.wire.task import CLOSE, CLOSED, GO, READY, Task, encode_task
 
+pytestmark = pytest.mark.server
+
 QUERY = """SELECT ?s ?o FROM NAMED WINDOW <urn:w> ON <urn:s> [RANGE 5s STEP 5s]
 WHERE { WINDOW <urn:w> { ?s <urn:p> ?o } }
 """

@@ -17,6 +17,8 @@ from streamgauge.wire.task import CLOSE, CLOSED, READY, decode_task, encode_task
 from tests.bench.runs import right_run
 from tests.notation import stream
 
+pytestmark = pytest.mark.server
+
 TEXT = """PREFIX : <urn:> SELECT ?s FROM NAMED WINDOW :w ON <http://ex.org/streams/test> [RANGE PT0.005S STEP PT0.005S]
 WHERE { WINDOW :w { ?s :p ?o } }"""
 QUERY = parse(TEXT)

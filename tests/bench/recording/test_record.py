@@ -15,6 +15,8 @@ from streamgauge.wire.lines import Advance, decode_input
 from tests.bench.runs import right_run
 from tests.notation import stream
 
+pytestmark = pytest.mark.server
+
 ELEMENTS = stream("0: a p b. | 3: b p c. | 3: c p d. | 40: d p e.")
 
 PRELUDE = """

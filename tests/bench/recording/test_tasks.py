@@ -14,6 +14,8 @@ from streamgauge.wire.pipe import start_piped
 from streamgauge.wire.task import TaskRefusedError, word
 from tests.bench.recording.test_pipe import ELEMENTS, RUN, said
 
+pytestmark = pytest.mark.server
+
 HEADER = replace(RUN.header, advanced_to=50)
 ECHO = """
 import json, os, sys

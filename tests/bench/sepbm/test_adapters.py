@@ -20,6 +20,8 @@ from tests.bench.sepbm.small import Small, net, on_disk
 from tests.services.broker.served import serving
 from tests.services.broker.world import RULES, student
 
+pytestmark = pytest.mark.server
+
 GROWING = tuple(each for each in Small().publications if each.added)
 
 

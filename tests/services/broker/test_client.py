@@ -10,6 +10,8 @@ from streamgauge.services.broker.sqlite import SqliteJournal
 from tests.services.broker.served import GRAPH, OTHER, serving
 from tests.services.broker.world import broker, select
 
+pytestmark = pytest.mark.server
+
 STUDENTS = select("?x a :Student")
 
 

@@ -9,6 +9,8 @@ import pytest
 from tests.services.broker.process import Process
 from tests.services.broker.world import BASE, answers, select, student
 
+pytestmark = pytest.mark.server
+
 TURTLE = "text/turtle"
 
 

@@ -13,6 +13,8 @@ from websockets.sync.client import connect
 from tests.services.broker.process import Process, until
 from tests.services.broker.world import BASE, QUERIES, answers, fact, select, student
 
+pytestmark = pytest.mark.server
+
 CHANNELS = ("students", "named", "courses", "one")
 AWAY = (httpx.TransportError, OSError, WebSocketException, TimeoutError)
 

@@ -17,6 +17,8 @@ from streamgauge.services.web.connections import PATIENCE_S, Patient
 from tests.services.broker.process import Process, until
 from tests.services.broker.world import broker, select
 
+pytestmark = pytest.mark.server
+
 SIZE, COUNT = 60_000, 400
 UPGRADE = (
     "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"

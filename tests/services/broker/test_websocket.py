@@ -11,6 +11,8 @@ from streamgauge.services.broker.access import Access, read_grants
 from tests.services.broker.served import GRAPH, OTHER, serving
 from tests.services.broker.world import BASE, broker, select
 
+pytestmark = pytest.mark.server
+
 STUDENTS = select("?x a :Student")
 GRANTS = ["a-token-for-everything\n", "a-token-for-news-only subscribe news-*"]
 

@@ -26,6 +26,8 @@ from tests.services.programs import DYING
 from tests.services.queries.asks import IN, OUT, construct, element, select
 from tests.services.queries.test_registry import WAIT, Stuck
 
+pytestmark = pytest.mark.server
+
 TOKEN = "a-token-that-nobody-guesses"
 REMOVES = b'{"t":1,"n":7,"stream":"urn:in","add":"","remove":"<urn:a> <urn:b> <urn:c> .\\n"}'
 LINES = {"Content-Type": "application/x-ndjson"}

@@ -33,6 +33,8 @@ from tests.services.fragments.serving.clients.data import T, X
 from tests.services.fragments.serving.clients.data import quads as odd
 from tests.services.fragments.serving.clients.test_clients import QUERIES, ours, theirs  # noqa: F401
 
+pytestmark = pytest.mark.server
+
 HOST = "http://localhost"
 
 

@@ -14,6 +14,8 @@ from streamgauge.services.fragments.fetching.limits import Limits
 from streamgauge.services.fragments.fetching.web import Web
 from tests.services.fragments.fetching.fakes import Clock
 
+pytestmark = pytest.mark.server
+
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/n-quads\r\n"
 GOOD = HEAD + b"Content-Length: 4\r\n\r\ngood"
 BOMB = gzip.compress(bytes(3_000_000))

@@ -19,6 +19,8 @@ from streamgauge.services.fragments.style import Style
 from streamgauge.services.web import bodies, connections
 from tests.services.fragments.serving.sockets import PLAIN, ask, connect, listening, process, rest, serving, tokens
 
+pytestmark = pytest.mark.server
+
 TOKEN = "sixteen-letters-or-more"
 POST = (
     f"POST /data HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: text/turtle\r\n".encode()

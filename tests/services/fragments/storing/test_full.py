@@ -12,6 +12,8 @@ from streamgauge.services.fragments.quads import Quad
 from streamgauge.services.fragments.storing.disk import DiskStore
 from streamgauge.services.fragments.storing.shelf import FullError
 
+pytestmark = pytest.mark.server
+
 EVERYTHING = (None, None, None, None)
 
 

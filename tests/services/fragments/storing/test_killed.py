@@ -16,6 +16,8 @@ from tests.services.fragments.storing.changing import step
 from tests.services.fragments.storing.drawn import all_matches
 from tests.services.fragments.storing.naive import Naive
 
+pytestmark = pytest.mark.server
+
 ROOT = Path(__file__).parents[4]
 
 

@@ -25,6 +25,8 @@ import pytest
 from streamgauge.services.fragments.serving.terms import read_node
 from tests.services.fragments.serving.clients.data import PREFIXES, quads
 
+pytestmark = pytest.mark.server
+
 HERE = Path(__file__).parent
 CLIENTS = {"comunica5": "@comunica/query-sparql", "comunica4": "@comunica/query-sparql", "client": "ldf-client"}
 SHAPES = ("quads", "triples")
