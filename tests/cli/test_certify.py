@@ -11,6 +11,8 @@ from typer.testing import CliRunner
 
 from streamgauge.cli.main import app
 
+pytestmark = pytest.mark.server
+
 MINIMAL = (Path(__file__).resolve().parents[2] / "examples" / "engines" / "minimal.py").read_text()
 FAULTY = MINIMAL.replace("while self.close <= item", "while self.close < item")
 ONLY = ["--case", "borders", "--profile", "own"]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from streamgauge.compute.changes import Evaluator, refuse
 from streamgauge.query import parse_sparql
 from streamgauge.query.printer import sparql
+from streamgauge.semantics.restated import restated
 from tests.sparql import draw
 from tests.sparql.suite import Result, difference, from_pyoxigraph
 from tests.sparql.wide import pyoxigraph_differs
@@ -23,7 +24,7 @@ def store(triples):
 
 
 def reference(form, triples):
-    return from_pyoxigraph(store(triples).query(sparql(form)))
+    return from_pyoxigraph(store(triples).query(sparql(restated(form))))
 
 
 def answer(evaluator, kind="solutions"):

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from streamgauge.compute.changes import Evaluator, refuse
 from streamgauge.query.printer import sparql
+from streamgauge.semantics.restated import restated
 from streamgauge.wire.canonical import parse_term
 from tests.sparql import draw, wide
 from tests.sparql.suite import Result, difference, from_pyoxigraph
@@ -26,7 +27,7 @@ def reference(form, content):
     for name, triples in content.items():
         graph = ox.DefaultGraph() if name is DEFAULT else parse_term(name)
         store.extend(ox.Quad(*map(parse_term, triple), graph) for triple in triples)
-    return from_pyoxigraph(store.query(sparql(form)))
+    return from_pyoxigraph(store.query(sparql(restated(form))))
 
 
 def answer(evaluator, kind="solutions"):

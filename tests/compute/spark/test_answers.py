@@ -21,6 +21,7 @@ from streamgauge.model.report import DueReport, View
 from streamgauge.model.terms import XSD, Row, Triple
 from streamgauge.query.parser import parse_sparql
 from streamgauge.query.printer import sparql
+from streamgauge.semantics.restated import restated
 from streamgauge.wire.canonical import Canonical
 from tests.compute.spark.streams import table
 from tests.examples import examples
@@ -53,7 +54,7 @@ class Run:
 def solutions(content: Sequence[Triple], query: QueryForm) -> Counter[Row]:
     store = ox.Store()
     store.extend(ox.parse("\n".join(f"{s} {p} {o} ." for s, p, o in content), format=ox.RdfFormat.N_TRIPLES))
-    found = store.query(sparql(query))
+    found = store.query(sparql(restated(query)))
     if isinstance(query, Ask):
         return Counter([(f'"{str(bool(found)).lower()}"^^<{XSD}boolean>',)])
     names = query.variables  # type: ignore[union-attr]

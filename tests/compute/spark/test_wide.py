@@ -19,6 +19,7 @@ from streamgauge.model.terms import Term, Triple
 from streamgauge.query.parser import parse_sparql
 from streamgauge.query.printer import sparql
 from streamgauge.query.rebuild import every_pattern
+from streamgauge.semantics.restated import restated
 from streamgauge.wire.canonical import parse_term
 from streamgauge.wire.stream import SCHEMA
 from tests.examples import examples
@@ -90,7 +91,7 @@ def check(spark: SparkSession, run: Run, form: al.QueryForm, many: int) -> None:
     text, kind = sparql(form), {al.Ask: "boolean", al.Construct: "triples"}.get(type(form), "solutions")
     for index, at in enumerate(run.instants):
         rows = tuple(tuple(row[1:]) for row in found if row[0] == index)
-        wanted, got = from_pyoxigraph(run.store(at).query(text)), Result(kind, columns(form), rows)
+        wanted, got = from_pyoxigraph(run.store(at).query(sparql(restated(form)))), Result(kind, columns(form), rows)
         assert not (told := difference(pieced(wanted), pieced(got))), f"at {at}: {told} of {text}"
 
 
