@@ -54,7 +54,7 @@ class DueReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
+class TiePool:
     """Rows of which any ``take`` are legal: a tie that LIMIT or OFFSET cuts."""
 
     rows: tuple[Row, ...]
@@ -72,4 +72,4 @@ class ExpectedReport:
     variables: tuple[str, ...]
     rows: tuple[Row, ...]
     content: int
-    pools: tuple[Pool, ...] = ()
+    pools: tuple[TiePool, ...] = ()

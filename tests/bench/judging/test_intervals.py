@@ -6,7 +6,16 @@ from fractions import Fraction
 import pytest
 
 from streamgauge.bench.judging import intervals
-from streamgauge.bench.judging.intervals import Interval, OpenError, Sum, arithmetic, cast, compared, extreme, unary
+from streamgauge.bench.judging.intervals import (
+    Interval,
+    IntervalSum,
+    OpenError,
+    arithmetic,
+    cast,
+    compared,
+    extreme,
+    unary,
+)
 from streamgauge.bench.judging.support import Operands, refuse
 from streamgauge.model.terms import XSD
 from streamgauge.query import parse_sparql
@@ -92,13 +101,13 @@ def test_a_division_by_what_may_be_zero_is_open() -> None:
     ],
 )
 def test_a_sum_is_exact_when_every_partial_sum_is(numbers: str, total: str, average: str) -> None:
-    found = Sum([number(text) for text in numbers.split()])
+    found = IntervalSum([number(text) for text in numbers.split()])
     for value, wanted in ((found.total, total), (found.average, average)):
         assert shown(value).startswith(wanted) or shown(value) == wanted
 
 
 def test_a_sum_counts_how_often_a_number_comes() -> None:
-    found = Sum(Counter({number("0.5e0"): 3}))
+    found = IntervalSum(Counter({number("0.5e0"): 3}))
     assert (found.count, shown(found.total), shown(found.average)) == (3, "1.5 double", "0.5 double")
 
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from streamgauge.bench.judging import choices, intervals
 from streamgauge.bench.judging.blanks import has_blanks, renamed
 from streamgauge.model import algebra as a
-from streamgauge.model.report import Pool
+from streamgauge.model.report import TiePool
 from streamgauge.model.terms import XSD, Row, Term, datatype
 
 TOLERANCE = {XSD + "float": Decimal("1e-5"), XSD + "double": Decimal("1e-9")}
@@ -91,7 +91,7 @@ def overlap(
     computed: frozenset[int],
     doubtful: Sequence[Row] = (),
     equal: Alike | None = None,
-    pools: Sequence[Pool] = (),
+    pools: Sequence[TiePool] = (),
 ) -> Overlap:
     """The bag intersection of expected and actual rows, and the rows that only one side has.
 
@@ -145,7 +145,7 @@ def _match_by_value(
     return found
 
 
-def _swap(missing: Counter[Row], surplus: Counter[Row], pool: Pool, computed: frozenset[int], same: Alike) -> int:
+def _swap(missing: Counter[Row], surplus: Counter[Row], pool: TiePool, computed: frozenset[int], same: Alike) -> int:
     """Take out of both what is legal: rows of a pool that were sent in place of those taken from it; how many."""
     left = (missing & Counter(pool.rows[: pool.take])).total()
     sent = Counter[Row]()
@@ -161,7 +161,7 @@ def _swap(missing: Counter[Row], surplus: Counter[Row], pool: Pool, computed: fr
     return sent.total()
 
 
-def _remove(missing: Counter[Row], pool: Pool, times: int) -> None:
+def _remove(missing: Counter[Row], pool: TiePool, times: int) -> None:
     for row in pool.rows[: pool.take]:
         if times and missing[row] > 0:
             missing[row] -= 1
@@ -196,7 +196,7 @@ class Bags:
         computed: frozenset[int] = frozenset(),
         doubtful: Sequence[Sequence[Row]] = (),
         equal: Callable[[int], Alike] | None = None,
-        pools: Sequence[Sequence[Pool]] = (),
+        pools: Sequence[Sequence[TiePool]] = (),
     ) -> None:
         self._expected, self._actual, self._computed = expected, actual, computed
         self._equal, self._pools = equal, pools

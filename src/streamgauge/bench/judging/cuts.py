@@ -15,17 +15,20 @@ from functools import reduce
 from itertools import count, groupby
 
 from streamgauge.bench.expected.reports import Expect, Inspection, Look, expected_reports
+from streamgauge.bench.judging import intervals
+from streamgauge.bench.judging.compare import computed_columns
 from streamgauge.compute.spark.ordering import Place, places
 from streamgauge.model import algebra as a
 from streamgauge.model.query import ContinuousQuery
-from streamgauge.model.report import DueReport, ExpectedReport, Pool
+from streamgauge.model.report import DueReport, ExpectedReport, TiePool
 from streamgauge.model.semantics import R2S, Counting, Semantics
-from streamgauge.model.terms import Row
+from streamgauge.model.terms import Row, Term
 from streamgauge.query.printer import sparql
 from streamgauge.query.rebuild import children, variable_names
 from streamgauge.semantics.definition import operator
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.semantics.stream import streamed
+from streamgauge.sparql.values import DOUBLE, FLOAT
 
 OPEN = (
     "LIMIT or OFFSET cuts between rows that ORDER BY does not tell apart: several answers are legal, and {}; "
@@ -35,7 +38,10 @@ OPEN = (
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A SELECT without its LIMIT: ``query`` has a column more for each key that is no column already."""
+    """A SELECT without its LIMIT: ``query`` has a column more for each key that is no column already.
+
+    ``computed`` are the columns that an aggregate or an expression computes.
+    """
 
     query: ContinuousQuery
     cut: a.Slice
@@ -43,6 +49,7 @@ class Whole:
     keys: tuple[int, ...]
     descending: tuple[bool, ...]
     distinct: bool
+    computed: frozenset[int] = frozenset()
 
 
 def whole(query: ContinuousQuery) -> Whole | None:
@@ -72,7 +79,9 @@ def whole(query: ContinuousQuery) -> Whole | None:
         bare = a.Select(inner, form.variables)
     asked = replace(query, form=bare, sparql=sparql(bare))
     at = tuple(variables.index(name) for name in named)
-    return Whole(asked, form.pattern, len(form.variables), at, tuple(down for _, down in keys), distinct)
+    return Whole(
+        asked, form.pattern, len(form.variables), at, tuple(down for _, down in keys), distinct, computed_columns(bare)
+    )
 
 
 class Cut:
@@ -147,31 +156,51 @@ def every_instant(query: ContinuousQuery, semantics: Semantics) -> Semantics:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class CutRows:
     """What LIMIT and OFFSET keep of some rows: a legal answer, and the pools from which parts of it were taken."""
 
     rows: tuple[Row, ...]
-    pools: tuple[Pool, ...] = ()
+    pools: tuple[TiePool, ...] = ()
 
 
-def cut(rows: Sequence[Row], found: Whole) -> Kept:
+def cut(rows: Sequence[Row], found: Whole) -> CutRows:
     """The rows that are kept, in the columns of the query; RefusedError where DISTINCT folds rows of several keys."""
-    stands = places([tuple(row[at] for at in found.keys) for row in rows], found.descending)
+    keys = [[row[at] for row in rows] for at in found.keys]
+    near = [ties(terms) if at in found.computed else terms for at, terms in zip(found.keys, keys, strict=True)]
+    stands = places(list(zip(*near, strict=True)) or [()] * len(rows), found.descending)
     plain = [row[: found.width] for row in rows]
     if found.distinct:
         plain, stands = _folded(plain, stands)
     begin = found.cut.offset
     end = len(plain) if found.cut.limit is None else min(begin + found.cut.limit, len(plain))
     kept: list[Row] = []
-    pools: list[Pool] = []
+    pools: list[TiePool] = []
     for tie, at in _ties(plain, stands):
         take = min(end, at + len(tie)) - max(begin, at)
         if take <= 0:
             continue
         kept += tie[:take]
         if take < len(tie) and len(set(tie)) > 1:
-            pools.append(Pool(tuple(tie), take))
-    return Kept(tuple(kept), tuple(pools))
+            pools.append(TiePool(tuple(tie), take))
+    return CutRows(tuple(kept), tuple(pools))
+
+
+def ties(terms: Sequence[Term | None]) -> list[Term | None]:
+    """Computed keys with one term for all xsd:float and xsd:double values that rounding may exchange.
+
+    Neighbours in order are exchangeable when they differ by no more than the tolerance of their datatype.
+    """
+    known = {term: number for term in terms if term is not None and (number := intervals.read(term)) is not None}
+    rounds = {
+        term: number for term, number in known.items() if number.kind in (FLOAT, DOUBLE) and number.special is None
+    }
+    names: dict[Term | None, Term] = {}
+    before: tuple[Term, intervals.Interval] | None = None
+    for term, number in sorted(rounds.items(), key=lambda one: one[1].value):
+        near = before is not None and number.value - before[1].value <= intervals.TOLERANCE[number.kind] * number.size
+        names[term] = names[before[0]] if before is not None and near else term
+        before = term, number
+    return [names.get(term, term) for term in terms]
 
 
 def _ties(rows: Sequence[Row], stands: Sequence[Place]) -> Iterator[tuple[list[Row], int]]:
@@ -194,7 +223,7 @@ def _folded(rows: Sequence[Row], stands: Sequence[Place]) -> tuple[list[Row], li
 
 
 def _sent(
-    reports: Sequence[ExpectedReport], cuts: dict[DueReport, Kept], query: ContinuousQuery, semantics: Semantics
+    reports: Sequence[ExpectedReport], cuts: dict[DueReport, CutRows], query: ContinuousQuery, semantics: Semantics
 ) -> tuple[ExpectedReport, ...]:
     r2s = operator(query, semantics)
     if any(kept.pools for kept in cuts.values()):

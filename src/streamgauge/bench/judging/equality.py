@@ -21,7 +21,7 @@ from streamgauge.query.rebuild import every_expression, every_pattern, expressio
 from streamgauge.semantics.definition import operator
 
 
-class Equality:
+class ComputedEquality:
     """The equality of computed values in one run's expected reports; ``columns`` are the computed ones."""
 
     def __init__(

@@ -391,7 +391,7 @@ def compared(operator: str, left: Interval, right: Interval) -> tuple[bool, bool
     return compare(first.low, second.high), compare(first.high, second.low)
 
 
-class Sum:
+class IntervalSum:
     """A sum, and an average, of numbers in an order that nobody states.
 
     It is exact when all numbers are and every partial sum in any order is representable: all are multiples of one

@@ -19,7 +19,7 @@ from typing import Final
 
 from streamgauge.bench.judging import choices, intervals
 from streamgauge.bench.judging.compare import computed_variables
-from streamgauge.bench.judging.intervals import Interval, OpenError, Sum, read
+from streamgauge.bench.judging.intervals import Interval, IntervalSum, OpenError, read
 from streamgauge.bench.judging.support import REASON, refuse
 from streamgauge.model import algebra as a
 from streamgauge.model.query import ContinuousQuery
@@ -45,7 +45,7 @@ _NAMESPACE: Final = "urn:streamgauge:interval-function:"
 _ZERO: Final = f'"0"^^<{XSD}integer>'
 
 
-class Reading(StrEnum):
+class PolarityReading(StrEnum):
     """How a comparison that may go either way is taken; ``STRICT`` where it may not occur."""
 
     LOOSE = "loose"
@@ -53,9 +53,11 @@ class Reading(StrEnum):
     STRICT = "strict"
 
     @property
-    def opposite(self) -> "Reading":
+    def opposite(self) -> "PolarityReading":
         """The reading under a negation."""
-        return {Reading.LOOSE: Reading.TIGHT, Reading.TIGHT: Reading.LOOSE}.get(self, self)
+        return {PolarityReading.LOOSE: PolarityReading.TIGHT, PolarityReading.TIGHT: PolarityReading.LOOSE}.get(
+            self, self
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,7 @@ class Latitude:
 
     def __init__(self, query: ContinuousQuery, semantics: Semantics) -> None:
         self._snapshots = {}
-        for reading in (Reading.LOOSE, Reading.TIGHT):
+        for reading in (PolarityReading.LOOSE, PolarityReading.TIGHT):
             snapshot = Snapshot(_restated(query, reading), semantics.content, semantics.empty_aggregate)
             snapshot.gap = "interval arithmetic"
             self._snapshots[reading] = snapshot
@@ -104,8 +106,8 @@ class Latitude:
         trace = _Trace()
         before = _TRACE.set(trace)
         try:
-            loose = self._snapshots[Reading.LOOSE].rows(contents)
-            tight = self._snapshots[Reading.TIGHT].rows(contents) if trace.doubt else loose
+            loose = self._snapshots[PolarityReading.LOOSE].rows(contents)
+            tight = self._snapshots[PolarityReading.TIGHT].rows(contents) if trace.doubt else loose
         finally:
             _TRACE.reset(before)
         if trace.unknown:
@@ -162,7 +164,7 @@ def _plain(term: Term) -> Term:
     return term if number is None or number.exact else f'"1"^^{list(CASTS)[number.kind]}'
 
 
-def _compare(reading: Reading, negated: bool, operator: Term, x: Term, y: Term) -> Term | None:
+def _compare(reading: PolarityReading, negated: bool, operator: Term, x: Term, y: Term) -> Term | None:
     name = operator[1:-1]
     found = [_outcomes(name, left, right) for left in choices.options(x) for right in choices.options(y)]
     known = [each for each in found if each is not None]
@@ -174,9 +176,9 @@ def _compare(reading: Reading, negated: bool, operator: Term, x: Term, y: Term) 
     certain = len(known) == len(found) and all(each[1] for each in known)
     if possible != certain:
         _TRACE.get().doubt = True
-        if reading is Reading.STRICT:
+        if reading is PolarityReading.STRICT:
             _TRACE.get().unknown.append("a comparison that may go either way is used as a value")
-    return TRUE if (possible if reading is Reading.LOOSE else certain) else FALSE
+    return TRUE if (possible if reading is PolarityReading.LOOSE else certain) else FALSE
 
 
 def _outcomes(operator: str, x: Term, y: Term) -> tuple[bool, bool] | None:
@@ -247,14 +249,14 @@ def _register() -> None:
     plain: dict[str, Callable[..., Term | None]] = {"number": _numeric, "same": _same, "exact": _exact, "plain": _plain}
     for name, function in plain.items():
         expression.EXTENSIONS[_iri(name)] = _of_values(function)
-    for reading in Reading:
+    for reading in PolarityReading:
         for negated in (False, True):
             expression.EXTENSIONS[_iri(f"{reading}{'-not' * negated}")] = _of_values(
                 partial(_compare, reading, negated)
             )
     finishes: dict[str, Callable[[Counter[Interval]], Interval]] = {
-        "SUM": lambda numbers: Sum(numbers).total,
-        "AVG": lambda numbers: Sum(numbers).average,
+        "SUM": lambda numbers: IntervalSum(numbers).total,
+        "AVG": lambda numbers: IntervalSum(numbers).average,
         "MIN": partial(_extreme, least=True),
         "MAX": partial(_extreme, least=False),
     }
@@ -267,7 +269,7 @@ def _iri(name: str) -> str:
     return f"<{_NAMESPACE}{name}>"
 
 
-def _restated(query: ContinuousQuery, reading: Reading) -> ContinuousQuery:
+def _restated(query: ContinuousQuery, reading: PolarityReading) -> ContinuousQuery:
     form = with_pattern(query.form, _pattern(query.form.pattern, reading))
     return replace(query, form=form, sparql=sparql(form))
 
@@ -276,7 +278,7 @@ def _call(name: str, operator: str, *arguments: a.Expression) -> a.Call:
     return a.Call(f"<{_NAMESPACE}{name}>", (f'"{operator}"', *arguments))
 
 
-def _pattern(pattern: a.Pattern, reading: Reading) -> a.Pattern:
+def _pattern(pattern: a.Pattern, reading: PolarityReading) -> a.Pattern:
     below = partial(_pattern, reading=reading)
     match pattern:
         case a.Minus(left=left, right=right):
@@ -324,9 +326,9 @@ def _value(tree: a.Expression, bound: frozenset[a.Var]) -> a.Expression:
     """An expression whose value is used: computed numbers stay intervals where only their value matters."""
     match tree:
         case a.Exists(pattern=pattern):
-            return a.Exists(_pattern(pattern, Reading.STRICT))
+            return a.Exists(_pattern(pattern, PolarityReading.STRICT))
         case a.Call(operator="&&" | "||" | "!") | a.Call(operator="IN"):
-            return _condition(tree, bound, Reading.STRICT)
+            return _condition(tree, bound, PolarityReading.STRICT)
         case a.Call(operator=operator, arguments=arguments):
             return _called(tree, operator, arguments, bound)
         case _:
@@ -345,10 +347,12 @@ def _called(tree: a.Call, operator: str, arguments: tuple[a.Expression, ...], bo
     if operator in CASTS:
         return _call("number", operator, _value(arguments[0], bound))
     if operator in COMPARISONS:
-        return _condition(tree, bound, Reading.STRICT)
+        return _condition(tree, bound, PolarityReading.STRICT)
     if operator == "IF":
         condition, *branches = arguments
-        return a.Call("IF", (_condition(condition, bound, Reading.STRICT), *(_value(each, bound) for each in branches)))
+        return a.Call(
+            "IF", (_condition(condition, bound, PolarityReading.STRICT), *(_value(each, bound) for each in branches))
+        )
     if operator == "COALESCE":
         return a.Call(operator, tuple(_value(each, bound) for each in arguments))
     if operator in _KIND_ONLY:
@@ -362,7 +366,9 @@ def _kind_only(tree: a.Expression, bound: frozenset[a.Var]) -> a.Expression:
     return a.Call(_iri("plain"), (_value(tree, bound),))
 
 
-def _condition(tree: a.Expression, bound: frozenset[a.Var], reading: Reading, negated: bool = False) -> a.Expression:
+def _condition(
+    tree: a.Expression, bound: frozenset[a.Var], reading: PolarityReading, negated: bool = False
+) -> a.Expression:
     """A condition in this reading; under a negation it is the negation, which De Morgan's laws bring to its parts."""
     inside = partial(_condition, bound=bound, reading=reading, negated=negated)
     match tree:
@@ -388,7 +394,9 @@ def _condition(tree: a.Expression, bound: frozenset[a.Var], reading: Reading, ne
             return a.Call("!", (value,)) if negated else value
 
 
-def _compared(operator: str, left: a.Expression, right: a.Expression, reading: Reading, negated: bool) -> a.Expression:
+def _compared(
+    operator: str, left: a.Expression, right: a.Expression, reading: PolarityReading, negated: bool
+) -> a.Expression:
     return _call(f"{reading}{'-not' * negated}", operator, left, right)
 
 

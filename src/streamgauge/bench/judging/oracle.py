@@ -9,7 +9,7 @@ from streamgauge.bench.judging.align import align
 from streamgauge.bench.judging.clock import due_time, last_answer
 from streamgauge.bench.judging.compare import Bags, Overlap, tolerance_sentence
 from streamgauge.bench.judging.cuts import with_cuts
-from streamgauge.bench.judging.equality import Equality
+from streamgauge.bench.judging.equality import ComputedEquality
 from streamgauge.bench.judging.merge import merged, whole
 from streamgauge.bench.judging.metrics import Unit, judge, totals
 from streamgauge.bench.judging.undecided import CERTAIN, Doubt, possibilities
@@ -177,7 +177,7 @@ def matched(run: Run, expect: Expect, t0: int, rules: Rules = Rules()) -> tuple[
     both = operator(query, semantics) is R2S.CHANGES
     said = [in_columns(_signed(one) if both else one, names) for one in run.answers]
     said = said if both else list(whole(said))
-    equality = Equality(query, semantics, expected, possible, exact_datatypes=rules.exact_datatypes)
+    equality = ComputedEquality(query, semantics, expected, possible, exact_datatypes=rules.exact_datatypes)
     answers = merged(said, expected, semantics.grain, equality.columns, equality.of)
     return names, _units(expected, unsure, answers, equality)
 
@@ -207,7 +207,7 @@ def in_columns(answer: Answer, columns: tuple[str, ...]) -> Answer:
 
 
 def _units(
-    expected: Sequence[ExpectedReport], doubts: Sequence[Doubt], answers: Sequence[Answer], equality: Equality
+    expected: Sequence[ExpectedReport], doubts: Sequence[Doubt], answers: Sequence[Answer], equality: ComputedEquality
 ) -> list[Unit]:
     bags = Bags(
         [report.rows for report in expected],
