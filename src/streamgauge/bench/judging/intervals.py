@@ -13,6 +13,7 @@ a point; any other is widened by the datatype's tolerance, relative to its opera
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, copysign, floor, inf, isfinite, isnan, nan
@@ -20,13 +21,8 @@ from operator import add, eq, ge, gt, le, lt, mul, ne, sub, truediv
 from struct import pack, unpack
 from typing import Final
 
-import pyoxigraph as ox
-
 from streamgauge.model.terms import XSD, Term
-from streamgauge.sparql.values import DECIMAL, DOUBLE, FLOAT, INTEGER
-from streamgauge.wire.canonical import Canonical
-
-CANONICAL: Final = Canonical()
+from streamgauge.sparql.values import DECIMAL, DOUBLE, FLOAT, INTEGER, Value, written
 
 TOLERANCE: Final = {FLOAT: Fraction(1, 10**5), DOUBLE: Fraction(1, 10**9), DECIMAL: Fraction(1, 10**17)}
 """How far an inexact result may be from the exact one, relative to the operands, by datatype."""
@@ -149,14 +145,12 @@ def own(term: Term) -> Term:
     number = read(term)
     if number is None:
         return term
-    value: Fraction | float = number.value
     if number.kind >= FLOAT:
-        value = _rounded(number.value, number.kind)
-    elif number.kind == DECIMAL:
-        value = Fraction(int(number.value * 10**DIGITS), 10**DIGITS)
-    single_value = point(number.kind, value) if isinstance(value, Fraction) else _special(number.kind, value)
-    lexical, datatype = text(single_value)
-    return CANONICAL.term(ox.Literal(lexical, datatype=ox.NamedNode(datatype)))
+        near = number.special if number.special is not None else float(_rounded(number.value, number.kind))
+        return written(Value(number.kind, near))
+    if number.kind == INTEGER:
+        return written(Value(INTEGER, int(number.value)))
+    return written(Value(DECIMAL, Decimal(_decimal(Fraction(int(number.value * 10**DIGITS), 10**DIGITS)))))
 
 
 def fits(possible: Interval, actual: Interval) -> bool:

@@ -231,7 +231,7 @@ def _term(number: Interval | None) -> Term | None:
     lexical, datatype = intervals.text(number)
     if number.kind == INTEGER and number.special is None and number.size >= 10**intervals.DIGITS:
         raise OpenError(f"{lexical} is {REASON}")
-    return written(value_of(f'"{lexical}"^^<{datatype}>')) if number.exact else f'"{lexical}"^^<{datatype}>'
+    return intervals.own(f'"{lexical}"^^<{datatype}>') if number.exact else f'"{lexical}"^^<{datatype}>'
 
 
 def _of_values(function: Callable[..., Term | None]) -> Callable[..., Value | None]:
