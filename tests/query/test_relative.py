@@ -5,6 +5,7 @@ import pytest
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.query import QueryError, parse, parse_sparql
 from streamgauge.query.prologue import DEFAULT_BASE
+from streamgauge.semantics.evaluate import Snapshot
 
 TEXTS = {
     "rspql": "SELECT ?s FROM NAMED WINDOW <w1> ON <s1> [RANGE PT5S STEP PT5S] { WINDOW <w1> { ?s <p> ?o } }",
@@ -74,3 +75,16 @@ def test_notes_do_not_make_queries_different() -> None:
     other = parse(f"BASE <{DEFAULT_BASE}> {TEXTS['csparql']}", "csparql")
     assert isinstance(one, ContinuousQuery)
     assert one == other
+
+
+@pytest.mark.parametrize("dialect", TEXTS)
+@pytest.mark.parametrize("broken", ["1:2", ":a:"])
+def test_a_reference_that_is_no_iri_is_refused_at_its_place(dialect: str, broken: str) -> None:
+    text = TEXTS[dialect].replace("<s1>", f"<{broken}>")
+    with pytest.raises(QueryError, match=f"line 1, column {text.index(broken)}: <{broken}> is no IRI"):
+        parse(text, dialect)
+
+
+def test_a_text_that_is_no_iri_is_an_error_of_its_row() -> None:
+    form = parse_sparql('BASE <http://own.org/> SELECT (IRI("1:2") AS ?x) {}')
+    assert Snapshot(ContinuousQuery(form, ())).rows(()) == ((None,),)

@@ -138,7 +138,10 @@ def registered_name(clauses: Clauses) -> str | None:
     token = clauses.token
     if token.kind == "iri":
         clauses.at += 1
-        return replace(clauses.prologue, default=None).resolve(token.text[1:-1]) or token.text[1:-1]
+        try:
+            return replace(clauses.prologue, default=None).resolve(token.text[1:-1]) or token.text[1:-1]
+        except ValueError as error:
+            raise refusal(str(error), clauses.text, token.start) from None
     if token.kind == "name":
         return clauses.iri("REGISTER")
     if token.kind == "word" and not token.says("AS", "COMPUTED"):

@@ -128,7 +128,10 @@ class Reader:
         (argument,) = call.arguments
         if self.nodes.shape.prologue.base is None or not isinstance(argument, str) or datatype(argument) != STRING:
             return call
-        iri = self.nodes.shape.prologue.resolve(parse_term(argument).value)
+        try:
+            iri = self.nodes.shape.prologue.resolve(parse_term(argument).value)
+        except ValueError:
+            return call
         return call if iri is None else f"<{iri}>"
 
     def _aggregate(self, tree: Any, name: str) -> Var:

@@ -43,14 +43,20 @@ class Prologue:
         return self.prefixes[prefix] + re.sub(r"\\(.)", r"\1", local)
 
     def _absolute(self, token: Token) -> str:
-        iri = self.resolve(unescape(token.text[1:-1]))
+        try:
+            iri = self.resolve(unescape(token.text[1:-1]))
+        except ValueError as error:
+            raise refusal(str(error), self.text, token.start) from None
         if iri is None:
             what = f"the IRI {token.text} is relative and the query has no BASE; write it in full or declare a BASE"
             raise refusal(what, self.text, token.start)
         return iri
 
     def resolve(self, iri: str) -> str | None:
-        """The absolute IRI of a reference, ``None`` for a relative one without BASE."""
+        """The absolute IRI of a reference, ``None`` for a relative one without BASE.
+
+        ValueError says why the text is no IRI reference (RFC 3987).
+        """
         if re.match(r"[A-Za-z][A-Za-z0-9+.\-]*:", iri):
             return iri
         base = self.base if self.base is not None else self.default
@@ -58,7 +64,10 @@ class Prologue:
             return None
         if self.base is None:
             self.relative[iri] = None
-        quad = next(iter(ox.parse(f"<> <p:p> <{iri}> .", format=ox.RdfFormat.TURTLE, base_iri=base)))
+        try:
+            quad = next(iter(ox.parse(f"<> <p:p> <{iri}> .", format=ox.RdfFormat.TURTLE, base_iri=base)))
+        except SyntaxError as error:
+            raise ValueError(f"<{iri}> is no IRI: {str(error.msg).rpartition(': ')[2] or error.msg}") from None
         return str(quad.object)[1:-1]
 
     def literal(self, parts: Sequence[Token]) -> Term:
