@@ -52,6 +52,7 @@ def imported(here, command, reports, *more):
                    "rspql", "--out", "imported", *more)  # fmt: skip
 
 
+@pytest.mark.server
 def test_every_command_has_the_same_horizon(here, command):
     _, out, err = expect(command)
     reports = json.loads(out)

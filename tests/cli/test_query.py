@@ -155,6 +155,7 @@ def start(here: Path, *words) -> subprocess.Popen[bytes]:
     )
 
 
+@pytest.mark.server
 def test_standard_input_and_control_c(here):
     running = start(here, "--stream", "-")
     assert running.stdin is not None
@@ -170,6 +171,7 @@ def test_standard_input_and_control_c(here):
     assert err == b"4 elements; 1 answers; time came to 7,000 ms\n"
 
 
+@pytest.mark.server
 def test_a_reader_that_leaves_ends_it(here):
     running = start(here, "--stream", here / "in.jsonl", "--advance-to", "100000s")
     assert running.stdout is not None

@@ -38,6 +38,7 @@ def here(tmp_path):
     return tmp_path
 
 
+@pytest.mark.server
 def test_the_main_job(here, command):
     code, out, _ = command("run", here / "small.toml", "--out", here / "out", "--json")
     assert code == 0
@@ -57,6 +58,7 @@ def test_the_main_job(here, command):
     assert (here / "page.html").stat().st_size > 10_000
 
 
+@pytest.mark.server
 def test_a_kept_run_is_not_taken_for_another_experiments(here, command):
     words = ("run", here / "small.toml", "--out", here / "out", "-D", "repetitions=1")
     assert command(*words)[0] == 0
@@ -65,6 +67,7 @@ def test_a_kept_run_is_not_taken_for_another_experiments(here, command):
     assert command(*words, "--again")[0] == 0
 
 
+@pytest.mark.server
 def test_a_spoilt_run_is_wrong_and_a_late_one_late(here, command):
     command("run", here / "small.toml", "--out", here / "out", "-D", "repetitions=1")
     run = here / "out" / "live-rspql-seed0-1"
@@ -80,6 +83,7 @@ def test_a_spoilt_run_is_wrong_and_a_late_one_late(here, command):
     assert (code, json.loads(out)["judgement"]) == (1, "wrong")
 
 
+@pytest.mark.server
 def test_another_semantics_is_judged_without_touching_the_run(here, command):
     command("run", here / "small.toml", "--out", here / "out", "-D", "repetitions=1")
     run = here / "out" / "live-rspql-seed0-1"
@@ -89,6 +93,7 @@ def test_another_semantics_is_judged_without_touching_the_run(here, command):
     assert (run / "verdict.json").read_text() == before
 
 
+@pytest.mark.server
 def test_an_engine_that_fails_has_its_own_exit_code(here, command):
     code, out, _ = command(
         "run", here / "small.toml", "--out", here / "out", "-D", "repetitions=1", "-D", "feed.pace=0.01",

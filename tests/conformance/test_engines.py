@@ -18,6 +18,8 @@ from streamgauge.engines import load as load_engine
 from streamgauge.model.semantics import Clock
 from streamgauge.semantics.profiles import PROFILES
 
+pytestmark = pytest.mark.server
+
 WAITING = 4
 """How many programs run at a time that mostly wait for the time of the next element."""
 
@@ -41,6 +43,7 @@ def refused(found: Certificate) -> Counter[str]:
     return Counter(each.outcome.sentence for each in found.stood if each.standing is Standing.REFUSED)
 
 
+@pytest.mark.server
 def test_live_passes_every_case_under_every_profile():
     found = certified(engine("live"))
     assert bad(found) == []
@@ -49,6 +52,7 @@ def test_live_passes_every_case_under_every_profile():
     assert all(any(reason in sentence for reason in reasons) for sentence in refused(found))
 
 
+@pytest.mark.server
 def test_the_broker_passes_every_case_that_it_takes():
     found = certified(engine("broker"))
     assert bad(found) == []
@@ -57,6 +61,7 @@ def test_the_broker_passes_every_case_that_it_takes():
     assert all(any(reason in sentence for reason in reasons) for sentence in refused(found))
 
 
+@pytest.mark.server
 @pytest.mark.parametrize(
     ("program", "file"), [(sys.executable, "minimal.py"), ("node", "minimal.js")], ids=["python", "javascript"]
 )

@@ -6,7 +6,7 @@ from streamgauge.bench.certifying.asking import asked
 from streamgauge.bench.certifying.cases import load
 from streamgauge.bench.certifying.running import Kind, certify, engine
 
-PART = 40
+PART = 160
 """Every so manieth task that is not refused before it runs; a first one costs seconds, further ones about one."""
 
 PARTS = 16
@@ -25,6 +25,7 @@ def refused(subject, each) -> str | None:
     return subject.refuse(each.case.query, each.semantics)
 
 
+@pytest.mark.server
 def test_a_part_of_the_suite_is_right():
     assert wrong(PART) == []
 

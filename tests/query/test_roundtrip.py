@@ -80,7 +80,7 @@ def one_said_or_refused(query: ContinuousQuery, dialect: str) -> None:
             print_query(query, dialect)
 
 
-@examples(80, prove=1500)
+@examples(40, prove=1500)
 @given(continuous())
 def test_a_drawn_query(query: ContinuousQuery) -> None:
     said_or_refused(query)

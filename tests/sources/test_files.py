@@ -173,6 +173,7 @@ print(sink.close(), file=sys.stderr)
 """
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("form", ["jelly", "jsonl", "trig"])
 def test_standard_input_and_output(tmp_path, form):
     elements = [element(n) for n in range(3)]

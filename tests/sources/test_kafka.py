@@ -156,6 +156,7 @@ BAD = {
 }
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("case", BAD)
 def test_what_cannot_be_reached_is_named(monkeypatch, case):
     monkeypatch.setattr("streamgauge.sources.kafka._FIRST", 0.5)
@@ -169,6 +170,7 @@ def test_a_topic_that_is_not_there_is_named(kafka):
         open_source(f"kafka://127.0.0.1:{kafka.port}/nowhere")
 
 
+@pytest.mark.server
 def test_a_sink_without_a_broker_is_named(monkeypatch):
     monkeypatch.setattr("streamgauge.sources.kafka._FIRST", 0.5)
     with pytest.raises(SourceError, match=r"Failed to get metadata: .*Connection refused"):

@@ -248,6 +248,7 @@ BAD = {
 }
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("case", BAD)
 def test_what_cannot_be_reached_is_named(monkeypatch, case):
     monkeypatch.setattr("streamgauge.sources.mqtt._FIRST", 0.3)

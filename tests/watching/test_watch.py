@@ -201,6 +201,7 @@ def test_leaving_an_asynchronous_watch_ends_it():
     assert threading.active_count() == before
 
 
+@pytest.mark.server
 def test_a_program_answers_while_nothing_comes(monkeypatch):
     monkeypatch.setattr("streamgauge.watching.beginning.load", lambda _name: PROGRAM)
     more = threading.Event()
@@ -217,6 +218,7 @@ def test_a_program_answers_while_nothing_comes(monkeypatch):
     assert threading.active_count() == before
 
 
+@pytest.mark.server
 def test_a_program_that_fails_is_told(monkeypatch):
     program = SimpleNamespace(
         command=command,
@@ -232,6 +234,7 @@ def test_a_program_that_fails_is_told(monkeypatch):
         list(watch(COUNT, PAIRS))
 
 
+@pytest.mark.server
 def test_a_program_that_dies_while_nothing_comes_is_told_at_once(monkeypatch):
     """It reads one line and ends; the source has nothing more to say until the test is over."""
     words = [sys.executable, "-c", "print('{\"ready\":true}', flush=True); input(); input(); exit(3)"]
@@ -313,6 +316,7 @@ def test_an_asynchronous_source_needs_awatch():
         watch(COUNT, source())
 
 
+@pytest.mark.server
 def test_importing_the_package_loads_nothing_heavy():
     code = "import sys, streamgauge; print([n for n in sys.modules if n.startswith(('rdflib', 'pyox', 'pyspark'))])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

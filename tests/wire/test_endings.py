@@ -92,6 +92,7 @@ def piped(code: str, semantics: Semantics = RSPQL) -> str:
     return str(raised.value)
 
 
+@pytest.mark.server
 def test_a_session_on_the_pipe_says_how_its_program_ended(monkeypatch) -> None:
     ready = "import os, sys\nsys.stdin.readline()\nprint('{\"ready\":true}', flush=True)\n"
     assert "exit code -9: killed" in piped(f"{ready}os.kill(os.getpid(), 9)")

@@ -75,6 +75,7 @@ def check(
     recorded = read_run(run, parse)
     if query is not None:
         recorded = with_query(recorded, read_text(query), values(define))
+        tell_notes(recorded.header.query)
     elif define:
         raise typer.BadParameter("-D gives values to the parameters of --query FILE: name the file")
     if semantics is not None:

@@ -39,6 +39,7 @@ def minimal(tmp_path, change: str = "", into: str = "", **fields) -> Subject:
     return Subject("minimal", (sys.executable, str(file)), **fields)
 
 
+@pytest.mark.server
 def test_outcomes_come_in_the_order_of_the_tasks(tmp_path):
     tasks = [task for task in TASKS.values() if task.case.theme in {"borders", "gaps"}]
     found = outcomes(minimal(tmp_path), *tasks, jobs=3)
@@ -46,6 +47,7 @@ def test_outcomes_come_in_the_order_of_the_tasks(tmp_path):
     assert Counter(outcome.kind for outcome in found).keys() == {Kind.PASSED, Kind.REFUSED}
 
 
+@pytest.mark.server
 def test_a_task_is_refused_by_the_engine_its_program_or_its_language(tmp_path):
     (program,) = outcomes(minimal(tmp_path), OPTIONAL)
     assert (program.kind, program.sentence[:18]) == (Kind.REFUSED, "this engine reads ")
@@ -56,6 +58,7 @@ def test_a_task_is_refused_by_the_engine_its_program_or_its_language(tmp_path):
     assert "RSP-QL needs a name" in language.sentence
 
 
+@pytest.mark.server
 @pytest.mark.parametrize(
     ("change", "into", "words"),
     [
@@ -72,6 +75,7 @@ def test_what_is_wrong_is_said(tmp_path, change, into, words):
     assert words in outcome.sentence
 
 
+@pytest.mark.server
 @pytest.mark.parametrize(
     ("change", "into", "finding"),
     [
@@ -91,6 +95,7 @@ def test_the_oracle_finds_what_it_is(tmp_path, change, into, finding):
         assert finding in findings(outcome)
 
 
+@pytest.mark.server
 def test_a_task_that_is_right_speaks_against_faults_that_would_change_it(tmp_path):
     right = outcomes(minimal(tmp_path), HALF_OPEN, SLIDING)
     assert {outcome.kind for outcome in right} == {Kind.PASSED}

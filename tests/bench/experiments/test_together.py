@@ -10,6 +10,7 @@ from tests.notation import stream
 from tests.prove.killed import QUERY, TEXT, Killed
 
 
+@pytest.mark.server
 def test_two_processes_share_a_runs_folder(tmp_path):
     job = Killed(tmp_path, repetitions=1)
     job.prepare()
@@ -20,6 +21,7 @@ def test_two_processes_share_a_runs_folder(tmp_path):
     assert not list(job.out.rglob(".*")), "something half-written is left"
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("at", ["_make_stream", "_judged"])
 def test_who_is_second_takes_what_the_first_has_made(at, tmp_path, monkeypatch):
     """While one makes its stream (or judges its run) another begins and finishes the same."""

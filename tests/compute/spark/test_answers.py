@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pyoxigraph as ox
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
@@ -100,14 +100,14 @@ def check(spark: SparkSession, run: Run, query: QueryForm) -> None:
         assert got == wanted, f"report {report}: missing {wanted - got}, surplus {got - wanted} of {sparql(query)}"
 
 
-@examples(20, prove=400)
+@examples(8, prove=400)
 @given(runs(), queries(OPERATORS))
 def test_drawn_runs_and_queries(tiny: SparkSession, run: Run, query: QueryForm) -> None:
     if refuse(query) is None:
         check(tiny, run, query)
 
 
-@settings(max_examples=10)
+@examples(4, prove=40)
 @given(runs())
 def test_sizes_and_changes(tiny: SparkSession, run: Run) -> None:
     held = [run.content(report) for report in run.due]

@@ -124,7 +124,7 @@ def compare(spark: SparkSession, run: Run, form: al.QueryForm, many: int) -> Non
         assert any(isinstance(pattern, al.Slice) for pattern in every_pattern(form.pattern))
 
 
-@examples(12, prove=400)
+@examples(8, prove=400)
 @given(runs(), FORMS, st.sampled_from((0, MANY)))
 def test_drawn(tiny: SparkSession, run: Run, form: al.QueryForm, many: int) -> None:
     compare(tiny, run, form, many)

@@ -36,6 +36,7 @@ def test_a_folder_without_jars_is_named(engine, variable, monkeypatch, tmp_path)
         command(load(engine))
 
 
+@pytest.mark.server
 def test_jars_with_which_the_program_does_not_compile_are_named(monkeypatch, tmp_path):
     if shutil.which("javac") is None:
         pytest.skip("no JDK: install openjdk-17-jdk-headless")

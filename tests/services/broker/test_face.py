@@ -222,6 +222,7 @@ def lines(response, count):
     return found
 
 
+@pytest.mark.server
 def test_notifications_come_as_events_and_go_on_after_the_last():
     with serving(broker()) as (url, made), httpx.Client(base_url=url, timeout=300) as http:
         made.load(BASE)
@@ -247,6 +248,7 @@ def test_notifications_come_as_events_and_go_on_after_the_last():
         assert made.channel("students").acknowledged == {}
 
 
+@pytest.mark.server
 def test_a_subscriber_by_name_goes_on_after_what_it_acknowledged():
     with serving(broker()) as (url, made), httpx.Client(base_url=url, timeout=300) as http:
         made.load(BASE)
@@ -266,6 +268,7 @@ def test_a_subscriber_by_name_goes_on_after_what_it_acknowledged():
         assert made.channel("students").acknowledged == {}
 
 
+@pytest.mark.server
 def test_the_end_of_a_channel_is_told():
     with serving(broker()) as (url, made), httpx.Client(base_url=url, timeout=300) as http:
         made.create_channel("c", select("?x a :Student"))

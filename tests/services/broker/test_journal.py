@@ -109,6 +109,7 @@ def test_only_so_much_is_kept_for_those_who_do_not_come(tmp_path):
     assert [each.number for each in told.take()] == [7, 8, 9]
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("kills", [5, pytest.param(50, marks=pytest.mark.prove)])
 def test_nothing_acknowledged_is_lost_by_kill_9(tmp_path, kills):
     path, draw, first, acknowledged = tmp_path / "journal", random.Random(4), 0, {}

@@ -1,11 +1,12 @@
 """Notifications of every strategy against answers from scratch: exactly for exact ones, at the end for heuristics."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.services.broker.guessing import Settings
 from streamgauge.services.broker.strategies import begin, strategies
+from tests.examples import examples
 from tests.services.broker.world import (
     BASE,
     QUERIES,
@@ -30,7 +31,7 @@ changes = st.lists(
 
 
 @pytest.mark.parametrize("name", ["incremental", "reevaluate"])
-@settings(max_examples=25)
+@examples(12, prove=400)
 @given(changes)
 def test_notifications_are_the_differences_of_answers_from_scratch(name, changes):
     made = broker(name)

@@ -235,6 +235,7 @@ def test_a_publisher_is_slowed_and_a_failure_is_told():
     queries.close("over")
 
 
+@pytest.mark.server
 def test_a_program_answers_beside_the_service():
     queries = Queries(lambda _name: PROGRAM, ("program",))
     running = queries.register(Wish(select()))
@@ -248,6 +249,7 @@ def test_a_program_answers_beside_the_service():
     assert not [thread for thread in threading.enumerate() if thread.name in ("engine-answers", "streamgauge-q1")]
 
 
+@pytest.mark.server
 def test_a_program_that_dies_while_nothing_comes_is_noticed():
     queries = Queries(lambda _name: DYING, ("dying",))
     running = [queries.register(Wish(select())) for _ in range(2)]

@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import replace
 from types import SimpleNamespace
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +14,8 @@ from streamgauge.services.queries.wishes import Wish
 from streamgauge.wire.lines import Advance
 from tests.services.programs import PROGRAM
 from tests.services.queries.asks import IN, construct, element, select, service
+
+pytestmark = pytest.mark.server
 
 WAIT = 300
 
@@ -51,6 +54,7 @@ def test_one_session_answers_all_that_ask_the_same_from_the_same_element_on():
     queries.close("over")
 
 
+@pytest.mark.server
 def test_a_program_is_started_once_for_those_that_share_it():
     queries, started = counted(PROGRAM)
     running = [queries.register(Wish(select())) for _ in range(3)]

@@ -263,6 +263,7 @@ def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, ssl.
     thread.join()
 
 
+@pytest.mark.server
 def test_certificates_are_of_the_name_not_of_the_address(secure: tuple[int, ssl.SSLContext]) -> None:
     port, trusting = secure
 
