@@ -1,22 +1,6 @@
-"""Recordings that are not judged as they should be, with the finding (R2, R4 to R6, R8, R9); to be emptied."""
+"""Recordings that are not judged as they should be, with the finding (R4 to R6, R8, R9); to be emptied."""
 
 PENDING: dict[str, tuple[str, ...]] = {
-    "graphs: the graph's variable as an object: w2 b": (
-        "changes",
-        "spark",
-    ),
-    "graphs: the graph's variable as an object: w1 a ; w2 b": (
-        "changes",
-        "spark",
-    ),
-    "graphs: the graph's variable is not bound inside: ": (
-        "changes",
-        "spark",
-    ),
-    "graphs: the graph's variable is not bound inside: w1 ; w2": (
-        "changes",
-        "spark",
-    ),
     "numbers: a sum beyond 2^63: 9223372036854775807": (
         "definition",
         "changes",

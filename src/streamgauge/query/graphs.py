@@ -5,18 +5,18 @@ from functools import partial
 from typing import Final
 
 from streamgauge.model import algebra as al
-from streamgauge.model.terms import XSD, Term
+from streamgauge.model.terms import Term
 from streamgauge.query.rebuild import every_pattern, expression_parts, parts, with_pattern
 
 STAMPS: Final = "urn:streamgauge:stamps"
-_TRUE: Final = f'"true"^^<{XSD}boolean>'
 
 
 def spread(form: al.QueryForm, names: Sequence[Term]) -> al.QueryForm:
     """The form with every GRAPH pushed down: only ``Graph(<name>, BGP)`` is left, and BGPs of the default graph.
 
-    ``names`` are the windows' names as terms. ``GRAPH ?g`` is the union over them, ?g bound to each; a GRAPH that
-    names no window matches nothing. Graphs of stamps are kept. The same object when there is no GRAPH.
+    ``names`` are the windows' names as terms. ``GRAPH ?g { P }`` is the union over them of P in that graph, joined
+    with ?g (18.6): inside P, ?g is a variable like any other, so ``BOUND(?g)`` is false there. A GRAPH that names no
+    window matches nothing. Graphs of stamps are kept. The same object when there is no GRAPH.
     """
     if not any(isinstance(pattern, al.Graph) for pattern in every_pattern(form.pattern)):
         return form
@@ -45,7 +45,7 @@ def _inside(tree: al.Expression, below: partial[al.Pattern]) -> al.Expression:
 
 def _over_all(variable: al.Var, inner: al.Pattern, names: tuple[Term, ...]) -> al.Pattern:
     choices: list[al.Pattern] = [
-        al.Join(_push(_bound(inner, variable, name), name, names), al.Values((variable,), ((name,),))) for name in names
+        al.Join(_push(inner, name, names), al.Values((variable,), ((name,),))) for name in names
     ]
     return _union(choices) if choices else _nothing(al.Graph(variable, inner))
 
@@ -61,32 +61,3 @@ def _union(choices: Sequence[al.Pattern]) -> al.Pattern:
 def _nothing(pattern: al.Pattern) -> al.Values:
     """No solution, over the variables that a text can name."""
     return al.Values(tuple(var for var in al.pattern_variables(pattern) if not var.name.startswith(("_:", "."))), ())
-
-
-def _bound(pattern: al.Pattern, variable: al.Var, name: Term) -> al.Pattern:
-    """The pattern with the graph's variable known, as far as it is in scope: a subquery that hides it has its own."""
-    on_pattern = partial(_bound, variable=variable, name=name)
-    match pattern:
-        case al.BGP(patterns=patterns):
-            return al.BGP(tuple(_bound_triple(triple, variable, name) for triple in patterns))
-        case al.Project(variables=variables) if variable not in variables:
-            return pattern
-        case al.Graph(name=inner, pattern=below) if inner == variable:
-            return al.Graph(name, on_pattern(below))
-        case _:
-            return parts(pattern, on_pattern, partial(_bound_expression, variable=variable, name=name))
-
-
-def _bound_triple(triple: al.TriplePattern, variable: al.Var, name: Term) -> al.TriplePattern:
-    subject = name if triple.subject == variable else triple.subject
-    predicate = name if triple.predicate == variable else triple.predicate
-    return al.TriplePattern(subject, predicate, name if triple.object == variable else triple.object)
-
-
-def _bound_expression(tree: al.Expression, variable: al.Var, name: Term) -> al.Expression:
-    if tree == variable:
-        return name
-    if tree == al.Call("BOUND", (variable,)):
-        return _TRUE
-    on_pattern = partial(_bound, variable=variable, name=name)
-    return expression_parts(tree, on_pattern, partial(_bound_expression, variable=variable, name=name))

@@ -11,7 +11,6 @@ from tests.compute.spark.conftest import tiny
 from tests.sparql.simple.agreement import agrees, legal_answers
 from tests.sparql.simple.choices import OpenError
 from tests.sparql.simple.drawn import drawn_contents
-from tests.sparql.simple.excuses import excused
 from tests.sparql.simple.on_spark import by_spark
 
 __all__ = ["tiny"]
@@ -23,9 +22,6 @@ def check(spark: SparkSession, seeds: range) -> Counter[str]:
     tally = Counter[str]()
     for seed in seeds:
         cases = drawn_contents(Random(seed), CONTENTS)
-        if any(excused(case, "spark") for case in cases):
-            tally["excused"] += 1
-            continue
         found = by_spark(spark, cases)
         if found is None:
             tally["refused"] += 1
