@@ -30,7 +30,7 @@ quick: setup
 # Lines and branches of src/ that the tests reach, in the programs that they start too.
 coverage: setup
 	$(RUN)/coverage erase
-	$(RUN)/coverage run -m pytest $(PART)
+	$(RUN)/coverage run -m pytest $(SPREAD) $(PART)
 	$(RUN)/coverage combine --quiet
 	$(RUN)/coverage report --format total
 	$(RUN)/coverage report --skip-covered --sort cover > .durations/coverage.txt
