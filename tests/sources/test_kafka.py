@@ -96,7 +96,7 @@ def test_a_group_goes_on_where_it_was_left(topic):
 
 
 def test_a_broker_that_stays_away_is_reported(kafka, topic):
-    source, sink = open_source(f"{topic}?patience=300"), open_sink(f"{topic}?wait=500&buffer=5")
+    source, sink = open_source(f"{topic}?patience=300"), open_sink(f"{topic}?wait=3000&buffer=5")
     send(sink, [element(0)])
     items = source.items()
     assert numbers([next(items)]) == [0]
