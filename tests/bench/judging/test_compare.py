@@ -55,3 +55,9 @@ def test_the_parts_add_up(expected, actual):
     assert both.common + len(both.missing) == len(expected)
     assert both.common + len(both.surplus) == len(actual)
     assert overlap(expected, expected, frozenset({1})).common == len(expected)
+
+
+def test_whole_numbers_are_compared_exactly_however_large():
+    one, other = (f'"{2**63 - less}"^^<http://www.w3.org/2001/XMLSchema#integer>' for less in (0, 1))
+    assert close(one, one)
+    assert not close(one, other)

@@ -249,6 +249,8 @@ def close(expected: Term | None, actual: Term | None) -> bool:
     (left, loose), (right, looser) = _measured(expected), _measured(actual)
     if left is None or right is None:
         return False
+    if left == left.to_integral_value() and right == right.to_integral_value() and not max(loose, looser):
+        return left == right
     difference = abs(left - right)
     relative = max(loose, looser)
     if relative:
