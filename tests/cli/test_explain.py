@@ -3,9 +3,14 @@
 import functools
 import json
 from dataclasses import replace
+from io import StringIO
 
 import pytest
+from rich.console import Console
 
+from streamgauge.model.semantics import Borders
+from streamgauge.model.verdict import Diagnosis, Part
+from streamgauge.report.explained import explained_lines
 from streamgauge.semantics.profiles import RSPQL
 from streamgauge.wire.run import write_run
 from streamgauge.wire.stream import write
@@ -35,8 +40,13 @@ def explain(command):
     return functools.partial(command, "explain")
 
 
+CLOSE = replace(RSPQL, name="close")
+NAMELESS = {"sparql": "SELECT ?s ?o { ?s <urn:p> ?o }", "named": False}
+OTHER = right_run(replace(CLOSE, borders=Borders.OPEN_CLOSED), **NAMELESS)
+
+
 def right():
-    return right_run(replace(RSPQL, name="close"), sparql="SELECT ?s ?o { ?s <urn:p> ?o }", named=False)
+    return right_run(CLOSE, **NAMELESS)
 
 
 def test_a_lost_report_is_explained_and_kept(recorded, explain):
@@ -61,6 +71,26 @@ def test_json_has_the_models_and_the_window(recorded, explain):
     assert said["exact"]
     assert said["models"][0][0]["name"] == "rows lost in 1 report"
     assert len(said["window"]["recorded"]) == 1 < len(said["window"]["expected"])
+
+
+def test_equally_good_models_and_longer_ones_are_told_apart(recorded, explain):
+    code, out, _ = explain(recorded(right_run(CLOSE, **NAMELESS), lambda answers: OTHER.answers))
+    assert code == 0
+    assert "equally good: the recorded answers cannot tell them apart" in out
+    assert "bits, the first has" in out
+
+
+def test_models_of_more_free_choices_are_told_after_those_that_are_equally_good():
+    one, other, long = (Part(name, name) for name in ("one", "other", "long"))
+    found = Diagnosis(((one,), (other,), (one, long)), 0, 1, 4, bits=(6.0, 7.5, 15.0))
+    said = StringIO()
+    Console(file=said, width=120).print(explained_lines(right().header, found, None))
+    assert [line.strip() for line in said.getvalue().splitlines()[3:]] == [
+        "1 other model is equally good: the recorded answers cannot tell them apart.",
+        "- other (8 bits, the first has 6)",
+        "1 model with more free choices gives the same answers:",
+        "- one and long (15 bits, the first has 6)",
+    ]
 
 
 def test_a_right_run_has_nothing_to_explain(recorded, explain):

@@ -97,6 +97,16 @@ def test_a_page_without_findings_has_no_columns_for_them(tmp_path: Path):
             ],
         ),
         (
+            Diagnosis(((LOST,), (ROWS,), (LOST, ROWS)), 0, 4, 9, bits=(6.0, 7.5, 12.0)),
+            [
+                "Diagnosis: The first reports are lost. So every report comes out exactly as recorded; "
+                "4 of 9 reports differ otherwise.",
+                "The same answers: Every row is a report of its own.",
+                "The same answers, with more free choices: The first reports are lost. "
+                "Every row is a report of its own.",
+            ],
+        ),
+        (
             Diagnosis((), 4, 4, 9),
             ["Diagnosis: none fits; 4 of 9 reports differ under the declared semantics."],
         ),
