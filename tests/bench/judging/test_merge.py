@@ -78,3 +78,8 @@ def test_changes_are_added_up():
     said = [Answer(("x",), (a, b)), Answer(("x",), (b,), (a,)), Answer(("x",), (), (b, b))]
     assert [sorted(answer.added) for answer in whole(said)] == [[a, b], [b, b], []]
     assert whole(said[:1]) == (said[0],)
+
+
+def test_computed_numbers_where_no_report_has_rows_are_one_answer():
+    number = f'"1.5"^^<{XSD}double>'
+    assert bags(merged(single(number, number), reports(["", ""]), Grain.ROW, frozenset((0,)))) == [number + number]

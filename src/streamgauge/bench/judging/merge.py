@@ -171,7 +171,7 @@ class _Reports:
         """The row itself or, where numbers are computed, one with equal terms and numbers within tolerance."""
         if left[row] > 0:
             return row
-        if not self._computed:
+        if not self._computed or not left:
             return None
         exact = self._exact(row)
         same = self._same[at]
