@@ -2,8 +2,8 @@
 
 A fixture tells what a test needs (``spark``, ``kafka``, ``mosquitto``, ``browser``); a test that starts servers or
 programs by other means is marked ``server`` by hand, one that waits for the clock ``realtime``. Under
-``pytest -n N --dist loadgroup`` one worker runs all tests of a mark of ``SHARED``, so there is one Spark session and
-one Kafka broker, and what waits for the clock overlaps with what computes. All other tests go to workers file by file,
+``pytest -n N --dist loadgroup`` one worker runs all tests of a mark of ``SHARED``, so there is one Kafka broker (and
+``SESSIONS`` Spark sessions), and what waits for the clock overlaps with what computes. All other tests go to workers file by file,
 long files first. ``--quick`` leaves out what needs more than Python, and holds the rest to that: a quick test that
 starts a program or listens at a port fails.
 """
@@ -11,6 +11,7 @@ starts a program or listens at a port fails.
 import subprocess
 import sys
 from typing import Final
+from zlib import crc32
 
 import pytest
 
@@ -26,6 +27,9 @@ NEEDS: Final = {
 
 SHARED: Final = ("spark", "kafka", "browser", "realtime")
 """Marks whose tests run on one worker, the first that fits."""
+
+SESSIONS: Final = 2
+"""Spark sessions, each on a worker of its own: one keeps half a machine of two cores busy."""
 
 SLOW: Final = ("spark", "kafka", "browser", "server", "realtime", "heavy")
 """Marks of tests that `make quick` leaves out."""
@@ -46,6 +50,8 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker(name)
     if item.get_closest_marker("xdist_group") is None:
         shared = next((name for name in SHARED if item.get_closest_marker(name)), None)
+        if shared == "spark":
+            shared = f"spark-{crc32(item.location[0].encode()) % SESSIONS}"
         item.add_marker(pytest.mark.xdist_group(shared or item.location[0]))
 
 
@@ -55,8 +61,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("--quick"):
         keep_quick(config, items)
     found = yield
-    long = {group(item) for item in items if item.get_closest_marker("heavy")} | set(SHARED)
-    items.sort(key=lambda item: group(item) not in long)
+    heavy = {group(item) for item in items if item.get_closest_marker("heavy")}
+    items.sort(key=lambda item: group(item) not in heavy and group(item).partition("-")[0] not in SHARED)
     return found
 
 
