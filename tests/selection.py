@@ -3,9 +3,9 @@
 A fixture tells what a test needs (``spark``, ``kafka``, ``mosquitto``, ``browser``); a test that starts servers or
 programs by other means is marked ``server`` by hand, one that waits for the clock ``realtime``. Under
 ``pytest -n N --dist loadgroup`` one worker runs all tests of a mark of ``SHARED``, so there is one Kafka broker (and
-``SESSIONS`` Spark sessions), and what waits for the clock overlaps with what computes. All other tests go to workers file by file,
-long files first. ``--quick`` leaves out what needs more than Python, and holds the rest to that: a quick test that
-starts a program or listens at a port fails.
+``SESSIONS`` Spark sessions), and waiting overlaps with computing. All other tests go to workers file by file, long
+files first. ``--quick`` leaves out what needs more than Python, and holds the rest to that: a quick test that starts a
+program or listens at a port fails.
 """
 
 import subprocess
