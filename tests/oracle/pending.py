@@ -21,6 +21,4 @@ PENDING: dict[str, tuple[str, ...]] = {
         "changes",
         "spark",
     ),
-    "ties: how many a cut leaves: 2": ("spark",),
-    "ties: how many a cut leaves: 3": ("spark",),
 }

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
@@ -23,6 +22,7 @@ from streamgauge.bench.expected.reports import (
 )
 from streamgauge.compute.spark.answers import Means, answers, changes
 from streamgauge.compute.spark.contents import contents
+from streamgauge.compute.spark.session import JOB_ERRORS
 from streamgauge.compute.spark.slices import AMBIGUOUS
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport, ExpectedReport
@@ -136,7 +136,7 @@ def _collected(frame: DataFrame) -> pa.Table:
     """A job's result; RefusedError where the query leaves open which answer is right."""
     try:
         return frame.toArrow()
-    except PySparkException as error:
+    except JOB_ERRORS as error:
         if AMBIGUOUS not in str(error):
             raise
         what = AMBIGUOUS.removeprefix("streamgauge: ")

@@ -6,7 +6,12 @@ import sys
 import warnings
 from pathlib import Path
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+
+JOB_ERRORS = (PySparkException, Py4JJavaError)
+"""A failed job raises Spark's error, or the JVM's own where a broadcast failed, which wraps the cause."""
 
 NO_JAVA = (
     "Spark needs Java 17 or newer and none was found: install a JRE (Debian: apt-get install openjdk-17-jre-headless; "

@@ -10,7 +10,6 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from streamgauge.compute.spark.answers import Means, answers, changes
@@ -18,6 +17,7 @@ from streamgauge.compute.spark.compiler import lasting
 from streamgauge.compute.spark.intervals import intervals, sources
 from streamgauge.compute.spark.numbers import OTHER_KIND
 from streamgauge.compute.spark.profile import Counts, Profile
+from streamgauge.compute.spark.session import JOB_ERRORS
 from streamgauge.engines.spark.learned import Learned
 from streamgauge.engines.spark.shown import Held, Shown
 from streamgauge.model.query import ContinuousQuery
@@ -113,7 +113,7 @@ class Evaluation:
         shape = tuple(_from(base, each) for each in due)
         try:
             return self._plan(rows, held, shape, compiling).select("*").toArrow()
-        except PySparkException as error:
+        except JOB_ERRORS as error:
             if self._learned is None or OTHER_KIND not in str(error):
                 raise
             self._learned.mistaken(rows)
