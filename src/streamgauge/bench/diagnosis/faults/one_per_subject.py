@@ -10,12 +10,12 @@ Example: of ``0: s p a. | 1: r p b. | 2: s p c.`` the newest per subject are ``r
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import TypeAlias
 
 from streamgauge.bench.diagnosis.models import Case, ContentRule, Fault, Seen
 from streamgauge.model import algebra as al
-from streamgauge.model.terms import Triple
+from streamgauge.model.terms import Term, Triple
 from streamgauge.model.verdict import Part
 from streamgauge.query.rebuild import every_pattern
 from streamgauge.semantics.content import Arrival
@@ -84,17 +84,31 @@ def _properties(triples: Sequence[Triple]) -> dict[Triple, tuple[Hashable, ...]]
 
 def _objects(triples: Sequence[Triple], predicate: str) -> dict[Triple, tuple[Hashable, ...]]:
     """The objects of a predicate in a triple's fact group."""
-    groups: list[list[Triple]] = []
-    for triple in triples:
-        linked = [group for group in groups if any(_linked(triple, other) for other in group)]
-        groups = [group for group in groups if group not in linked]
-        groups.append([*(other for group in linked for other in group), triple])
-    return {
-        triple: tuple(dict.fromkeys(other[2] for other in group if other[1] == predicate))
-        for group in groups
-        for triple in group
-    }
+    return _objects_of(tuple(triples), predicate)
 
 
-def _linked(left: Triple, right: Triple) -> bool:
-    return right[0] in (left[0], left[2]) or right[2] == left[0]
+@lru_cache(maxsize=4096)
+def _objects_of(triples: tuple[Triple, ...], predicate: str) -> dict[Triple, tuple[Hashable, ...]]:
+    """The objects of a predicate, by triple; an element stands in many windows, and is grouped once."""
+    group = _groups(triples)
+    found: dict[Term, dict[Term, None]] = defaultdict(dict)
+    for subject, name, term in triples:
+        if name == predicate:
+            found[group(subject)][term] = None
+    return {triple: tuple(found.get(group(triple[0]), ())) for triple in triples}
+
+
+def _groups(triples: Sequence[Triple]) -> Callable[[Term], Term]:
+    """A function that gives the fact group of a subject, by one of its subjects (disjoint sets)."""
+    parent = {triple[0]: triple[0] for triple in triples}
+
+    def top(subject: Term) -> Term:
+        while parent[subject] != subject:
+            parent[subject] = parent[parent[subject]]
+            subject = parent[subject]
+        return subject
+
+    for subject, _predicate, term in triples:
+        if term in parent:
+            parent[top(term)] = top(subject)
+    return top
