@@ -51,18 +51,6 @@ def query(tmp_path):
     return str(tmp_path / "delays.rq")
 
 
-def interrupt(process, patience=30):
-    """Control-C until it ends, as a person would press it: the first may come while an answer is being shown."""
-    for _ in range(3):
-        process.send_signal(signal.SIGINT)
-        try:
-            return process.communicate(timeout=patience)
-        except subprocess.TimeoutExpired:
-            continue
-    process.kill()
-    raise AssertionError("three interrupts do not end it")
-
-
 def test_json_lines_where_nobody_looks(tmp_path, query):
     with served(tmp_path) as address:
         done = subprocess.run([*RUN, "watch", query, address, "--once"], capture_output=True, timeout=300, check=True)
@@ -83,7 +71,8 @@ def test_what_a_server_sends_is_shown_as_it_comes(tmp_path, query):
         new = '<http://example.org/train#c> <http://example.org/train#delay> "3" .'
         httpx.post(address, content=new, headers=head).raise_for_status()
         answer = decode_answer(watching.stdout.readline())
-        interrupt(watching)
+        watching.send_signal(signal.SIGINT)
+        watching.communicate(timeout=300)
     assert {row[1] for row in answer.added} == {'"3"'}
     assert not answer.removed
 
