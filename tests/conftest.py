@@ -2,6 +2,7 @@
 
 import io
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,10 @@ settings.load_profile(os.environ.get("STREAMGAUGE_EXAMPLES", "test"))
 
 SHARED = Path(os.environ.get("STREAMGAUGE_SHARED", Path(__file__).resolve().parents[2] / "shared"))
 
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+"""A shell has its background jobs ignore Ctrl-C, and the programs that tests start and interrupt would inherit that."""
 
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
 """Every JVM of the suite lives for minutes: code that its second compiler makes does not pay for the making."""
