@@ -44,12 +44,14 @@ def proposals(seen: Seen) -> Iterator[Fault]:
 
 
 def _faults(case: Case, running: Iterable[Fraction], behind: Iterable[Fraction]) -> Iterator[Fault]:
-    for rate in running:
+    """Drifts that come to a millisecond at least by the end of the recording."""
+    span, slide = case.advanced_to - case.t0, case.query.windows[0].window.slide
+    for rate in (rate for rate in running if abs(rate) * span >= 1):
         text = f"{abs(float(rate)):.2%} {'fast' if rate > 0 else 'slow'}"
         part = Part(f"clock {text}", f"The engine's clock runs {text} from t0 on.")
         yield from _both(case, part, partial(_at_rate, rate=rate), partial(_shown, rate=rate))
-    for rate in behind:
-        delay = float(rate * case.query.windows[0].window.slide)
+    for rate in (rate for rate in behind if abs(rate) * span >= 1):
+        delay = float(rate * slide)
         text = f"{abs(delay):g} ms {'late' if delay > 0 else 'early'}"
         sentence = f"Every window starts and closes {text}, counted from the window before it."
         part = Part(f"each window {text}", sentence)
