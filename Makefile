@@ -12,6 +12,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(RUN)/pip install --quiet --upgrade pip
 	$(RUN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(RUN)/python -m streamgauge.compute.spark.class_archive
 	@touch $@
 
 demo: setup

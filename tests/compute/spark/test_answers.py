@@ -5,7 +5,7 @@ Several drawn streams lie behind each other in one table, so that one job answer
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import pyoxigraph as ox
@@ -24,6 +24,7 @@ from streamgauge.query.printer import sparql
 from streamgauge.semantics.restated import restated
 from streamgauge.wire.canonical import Canonical
 from tests.compute.spark.streams import table
+from tests.compute.spark.together import together
 from tests.examples import examples
 from tests.sparql.draw import OPERATORS, queries, triples
 
@@ -61,9 +62,9 @@ def solutions(content: Sequence[Triple], query: QueryForm) -> Counter[Row]:
     return Counter(tuple(None if row[n] is None else CANONICAL.term(row[n]) for n in names) for row in found)  # type: ignore[union-attr]
 
 
-def actual(spark: SparkSession, run: Run, query: QueryForm) -> list[Counter[Row]]:
+def actual(run: Run, rows: Iterable[tuple]) -> list[Counter[Row]]:
     bags: list[Counter[Row]] = [Counter() for _ in run.due]
-    for report, *row in answers(spark, table(spark, run.elements), run.due, query, run.static).collect():
+    for report, *row in rows:
         bags[report][tuple(row)] += 1
     return bags
 
@@ -95,16 +96,21 @@ def _due(draw: st.DrawFn, start: int, low: int, high: int) -> list[DueReport]:
     return [DueReport(b, (View(a, b, a, b, n),)) for a, b, n in zip(firsts, lasts, seen, strict=True)]
 
 
-def check(spark: SparkSession, run: Run, query: QueryForm) -> None:
-    for report, (wanted, got) in enumerate(zip(run.expected(query), actual(spark, run, query), strict=True)):
-        assert got == wanted, f"report {report}: missing {wanted - got}, surplus {got - wanted} of {sparql(query)}"
+def check(spark: SparkSession, *cases: tuple[Run, QueryForm]) -> None:
+    """One job answers all cases."""
+    tables = {run: table(spark, run.elements) for run in {run for run, _ in cases}}
+    frames = [answers(spark, tables[run], run.due, query, run.static) for run, query in cases]
+    for (run, query), rows in zip(cases, together(frames), strict=True):
+        for report, (wanted, got) in enumerate(zip(run.expected(query), actual(run, rows), strict=True)):
+            assert got == wanted, f"report {report}: missing {wanted - got}, surplus {got - wanted} of {sparql(query)}"
 
 
-@examples(8, prove=400)
-@given(runs(), queries(OPERATORS))
-def test_drawn_runs_and_queries(tiny: SparkSession, run: Run, query: QueryForm) -> None:
-    if refuse(query) is None:
-        check(tiny, run, query)
+@examples(1, prove=80)
+@given(
+    st.lists(st.tuples(runs(), queries(OPERATORS).filter(lambda query: refuse(query) is None)), min_size=8, max_size=8)
+)
+def test_drawn_runs_and_queries(tiny: SparkSession, drawn: list[tuple[Run, QueryForm]]) -> None:
+    check(tiny, *drawn)
 
 
 @examples(4, prove=40)
@@ -164,19 +170,18 @@ CASES = (
 )
 
 
-@pytest.mark.parametrize("text", CASES)
 @pytest.mark.parametrize("count", [24, 400])
-def test_cases(spark: SparkSession, text: str, count: int) -> None:
+def test_cases(spark: SparkSession, count: int) -> None:
     """The long stream is cut into blocks of reports, the short one is not."""
     due = [DueReport(c, (View(c - 4000, c, c - 4000, c - 1, 1 << 40),)) for c in range(1000, count * 500, 1000)]
     run = Run(tuple(observed(index) for index in range(count)), tuple(due), STATIC)
-    check(spark, run, parse_sparql(text))
+    check(spark, *((run, parse_sparql(text)) for text in CASES))
 
 
 def test_no_report_and_no_triple(spark: SparkSession) -> None:
     query = parse_sparql("SELECT (COUNT(*) AS ?n) { ?s ?p ?o }")
     assert answers(spark, table(spark, []), [], query).columns == ["report", "n"]
-    check(spark, Run((), (DueReport(1, (View(0, 1, 0, 0, 0),)), DueReport(2, (View(1, 2, 1, 1, 0),)))), query)
+    check(spark, (Run((), (DueReport(1, (View(0, 1, 0, 0, 0),)), DueReport(2, (View(1, 2, 1, 1, 0),)))), query))
 
 
 def test_reports_out_of_order_are_refused(spark: SparkSession) -> None:

@@ -10,6 +10,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from streamgauge.compute.spark import class_archive
+
 JOB_ERRORS = (PySparkException, Py4JJavaError)
 """A failed job raises Spark's error, or the JVM's own where a broadcast failed, which wraps the cause."""
 
@@ -71,7 +73,7 @@ def _settings(memory: str, shuffle: int) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG} -XX:+UseParallelGC",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG} -XX:+UseParallelGC{class_archive.options(java() or '')}",
         "spark.python.sql.dataFrameDebugging.enabled": "false",  # or every column costs calls to say where it was made
         "spark.sql.dataFrameQueryContext.enabled": "false",
         "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold": "128m",
