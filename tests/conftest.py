@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["tests.selection", "tests.durations"]
 
-settings.register_profile("test", deadline=None, suppress_health_check=list(HealthCheck), max_examples=50)
+settings.register_profile("test", deadline=None, suppress_health_check=list(HealthCheck), max_examples=25)
 settings.register_profile("prove", parent=settings.get_profile("test"), max_examples=2000)
 settings.load_profile(os.environ.get("STREAMGAUGE_EXAMPLES", "test"))
 

@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.engines import EngineError, load, names
@@ -27,6 +27,7 @@ from streamgauge.semantics.order import origins
 from streamgauge.semantics.profiles import PROFILES
 from streamgauge.semantics.refusal import StreamNameError, meaningless
 from streamgauge.semantics.stream import CAME, WENT, signed
+from tests.examples import examples
 from tests.notation import STREAM, stream
 from tests.semantics.draw import asked, semantics, streams, windows
 
@@ -80,7 +81,7 @@ def together(reports):
     return bags
 
 
-@settings(max_examples=max(200, settings.default.max_examples))
+@examples(80, prove=2000)
 @given(st.data())
 def test_live_agrees_with_the_definition(data):
     """Over every report strategy, tick, R2S operator and kind of window, one or several, with GRAPH and timestamp()."""
@@ -92,7 +93,7 @@ def test_live_agrees_with_the_definition(data):
         agree(query, chosen, elements, data.draw(st.integers(18, 24)))
 
 
-@settings(max_examples=max(100, settings.default.max_examples))
+@examples(50, prove=2000)
 @given(st.data())
 def test_several_queries_say_what_each_would_say_alone(data):
     """Queries over the same windows and others, under the same semantics and others, in one session."""

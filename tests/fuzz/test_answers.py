@@ -145,7 +145,7 @@ DELAYS = st.none() | st.sampled_from([0.0, 1.0, 1e9])
 
 
 @given(runs(), DELAYS, st.booleans())
-@examples(150, prove=5000)
+@examples(60, prove=5000)
 def test_any_answers_get_a_verdict(run: Run, max_delay: float | None, gracefully: bool):
     _judges(run, max_delay, gracefully)
 
@@ -160,7 +160,7 @@ def _by_rules(run: Run, name: str) -> None:
 
 
 @given(runs(), st.sampled_from(names()))
-@examples(50, prove=1500)
+@examples(25, prove=1500)
 def test_published_rules_give_a_verdict_too(run: Run, name: str):
     _by_rules(run, name)
 

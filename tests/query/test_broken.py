@@ -94,13 +94,13 @@ def any_reader(dialect: str | None) -> tuple[Callable[[str], object], ...]:
 readers = st.sampled_from((None, None, "sparql", *dialects())).map(any_reader)
 
 
-@examples(200, prove=4500)
+@examples(80, prove=4500)
 @given(broken(), readers)
 def test_broken_text(text: str, read: tuple[Callable[[str], object], ...]) -> None:
     parses_or_is_refused(text, read)
 
 
-@examples(200, prove=4500)
+@examples(80, prove=4500)
 @given(scratched(), readers)
 def test_scratched_text(text: str, read: tuple[Callable[[str], object], ...]) -> None:
     parses_or_is_refused(text, read)

@@ -182,7 +182,7 @@ def answered(spark, stream, due, query, chosen, many) -> list[list[Counter]]:
     return [whole, summed]
 
 
-@examples(4, prove=60)
+@examples(2, prove=60)
 @given(cases(), st.sampled_from([0, 1 << 30]))
 def test_drawn_cases(tiny, drawn, many):
     agree(tiny, drawn, many)
@@ -205,7 +205,7 @@ def whole_way(spark, data) -> None:
     assert [Counter(report.rows) for report in found] == [Counter(report.rows) for report in wanted]
 
 
-@examples(2, prove=100)
+@examples(1, prove=100)
 @given(st.data())
 def test_drawn_semantics(tiny, data):
     whole_way(tiny, data)
