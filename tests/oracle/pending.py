@@ -11,14 +11,4 @@ PENDING: dict[str, tuple[str, ...]] = {
         "changes",
         "spark",
     ),
-    "terms: the case of a language tag: 'x'@en-gb": (
-        "definition",
-        "changes",
-        "spark",
-    ),
-    "ties: a number and a string: c": (
-        "definition",
-        "changes",
-        "spark",
-    ),
 }

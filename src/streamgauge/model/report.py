@@ -55,10 +55,16 @@ class DueReport:
 
 @dataclass(frozen=True, slots=True)
 class TiePool:
-    """Rows of which any ``take`` are legal: a tie that LIMIT or OFFSET cuts."""
+    """Rows of which any ``take`` are legal: a tie that LIMIT or OFFSET cuts. The first ``take`` are a legal choice.
+
+    With ``order`` (each row's chain and its level there) rows of a chain keep their order, and ``skipped`` rows come
+    before the chosen ones.
+    """
 
     rows: tuple[Row, ...]
     take: int
+    order: tuple[tuple[int, int], ...] = ()
+    skipped: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from streamgauge.bench.judging import choices, intervals
 from streamgauge.bench.judging.blanks import has_blanks, renamed
+from streamgauge.bench.judging.chains import legal
 from streamgauge.model import algebra as a
 from streamgauge.model.report import TiePool
 from streamgauge.model.terms import XSD, Row, Term, datatype
@@ -147,16 +148,20 @@ def _match_by_value(
 
 def _swap(missing: Counter[Row], surplus: Counter[Row], pool: TiePool, computed: frozenset[int], same: Alike) -> int:
     """Take out of both what is legal: rows of a pool that were sent in place of those taken from it; how many."""
-    left = (missing & Counter(pool.rows[: pool.take])).total()
-    sent = Counter[Row]()
-    spare = Counter(pool.rows[pool.take :])
-    for row, times in spare.items():
-        for other in list(surplus):
+    chosen = Counter(pool.rows[: pool.take])
+    unsent = missing & chosen
+    left, sent, rest = unsent.total(), Counter[Row](), surplus.copy()
+    for row, times in Counter(pool.rows[pool.take :]).items():
+        for other in list(rest):
             if row == other or (_exact(row, computed) == _exact(other, computed) and same(row, other)):
-                pairs = min(times, surplus[other], left)
+                pairs = min(times, rest[other], left)
                 times, left = times - pairs, left - pairs
-                surplus[other] -= pairs
+                rest[other] -= pairs
                 sent[row] += pairs
+    if pool.order and not left and not legal(chosen - unsent + sent, pool.rows, pool.order, pool.skipped):
+        return 0
+    surplus.clear()
+    surplus.update(+rest)
     _remove(missing, pool, sent.total())
     return sent.total()
 

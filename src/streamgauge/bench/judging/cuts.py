@@ -5,6 +5,7 @@ tie. What is cut from a tie is any of its rows, so many in number:
 
     ORDER BY ?v LIMIT 3     1 2 2 2 5       certain: 1; a pool of three rows with 2, of which two are kept
     OFFSET 1 LIMIT 1        2 2 5           a pool of two rows with 2, of which one is kept
+    LIMIT 1                 5 "x" 6         a pool of three rows, of which 5 or "x" is kept (``chains``)
 
 The query is asked without its LIMIT, with its keys as further columns, so every evaluator's answer is cut here.
 """
@@ -15,7 +16,8 @@ from functools import reduce
 from itertools import count, groupby
 
 from streamgauge.bench.expected.reports import Expect, Inspection, Look, expected_reports
-from streamgauge.bench.judging import intervals
+from streamgauge.bench.judging import chains, intervals
+from streamgauge.bench.judging.chains import Position
 from streamgauge.bench.judging.compare import computed_columns
 from streamgauge.compute.spark.ordering import Place, places
 from streamgauge.model import algebra as a
@@ -171,18 +173,41 @@ def cut(rows: Sequence[Row], found: Whole) -> CutRows:
     plain = [row[: found.width] for row in rows]
     if found.distinct:
         plain, stands = _folded(plain, stands)
+        near = [[row[at] for row in plain] for at in found.keys] if all(at < found.width for at in found.keys) else []
     begin = found.cut.offset
     end = len(plain) if found.cut.limit is None else min(begin + found.cut.limit, len(plain))
     kept: list[Row] = []
     pools: list[TiePool] = []
-    for tie, at in _ties(plain, stands):
+    for tie, at in _ties(stands):
+        skipped = max(begin - at, 0)
         take = min(end, at + len(tie)) - max(begin, at)
         if take <= 0:
             continue
-        kept += tie[:take]
-        if take < len(tie) and len(set(tie)) > 1:
-            pools.append(TiePool(tuple(tie), take))
+        pool = _pool(plain, tie, _positions(near, tie, found.descending), take, skipped)
+        kept += pool.rows[:take]
+        if take < len(tie) and len(set(pool.rows)) > 1:
+            pools.append(pool)
     return CutRows(tuple(kept), tuple(pools))
+
+
+def _pool(rows: Sequence[Row], tie: Sequence[int], order: Sequence[Position], take: int, skipped: int) -> TiePool:
+    """The rows of a tie (indexes), first those that are kept when its chains follow one another."""
+    if not order:
+        return TiePool(tuple(rows[index] for index in tie), take)
+    ranked = sorted(zip(order, tie, strict=True))
+    ranked = ranked[skipped:] + ranked[:skipped]
+    return TiePool(tuple(rows[index] for _, index in ranked), take, tuple(place for place, _ in ranked), skipped)
+
+
+def _positions(
+    keys: Sequence[Sequence[Term | None]], tie: Sequence[int], descending: Sequence[bool]
+) -> Sequence[Position]:
+    """The positions of a tie's rows by the first key that orders some of them; empty where none does."""
+    if len(tie) < 2 or not keys:
+        return ()
+    pairs = zip(keys, descending, strict=True)
+    ordered = (chains.positions([terms[index] for index in tie], down) for terms, down in pairs)
+    return next(filter(None, ordered), ())
 
 
 def ties(terms: Sequence[Term | None]) -> list[Term | None]:
@@ -203,12 +228,12 @@ def ties(terms: Sequence[Term | None]) -> list[Term | None]:
     return [names.get(term, term) for term in terms]
 
 
-def _ties(rows: Sequence[Row], stands: Sequence[Place]) -> Iterator[tuple[list[Row], int]]:
-    """Rows that no key tells apart, with how many rows come before them."""
-    order = sorted(range(len(rows)), key=stands.__getitem__)
+def _ties(stands: Sequence[Place]) -> Iterator[tuple[list[int], int]]:
+    """Indexes of rows that the keys together do not order, with how many rows come before them."""
+    order = sorted(range(len(stands)), key=stands.__getitem__)
     at = 0
     for _, tied in groupby(order, key=stands.__getitem__):
-        tie = [rows[index] for index in tied]
+        tie = list(tied)
         yield tie, at
         at += len(tie)
 

@@ -49,7 +49,8 @@ def make(java: str) -> Path:
         return place
     place.parent.mkdir(parents=True, exist_ok=True)
     new = place.with_suffix(f".{os.getpid()}")
-    given = f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} -XX:TieredStopAtLevel=1 -XX:ArchiveClassesAtExit={new} -Xlog:cds*=off"
+    written = ("-XX:TieredStopAtLevel=1", f"-XX:ArchiveClassesAtExit={new}", "-Xlog:cds*=off")
+    given = " ".join((os.environ.get("SPARK_SUBMIT_OPTS", ""), *written))
     environment = os.environ | {"SPARK_SUBMIT_OPTS": given.strip()}
     code = "from streamgauge.compute.spark.class_archive import warm; warm()"
     try:
@@ -109,7 +110,9 @@ def main() -> None:
 
     program = java()
     try:
-        print(f"Spark's classes are archived in {make(program)}" if program else "no Java: no archive of Spark's classes")
+        print(
+            f"Spark's classes are archived in {make(program)}" if program else "no Java: no archive of Spark's classes"
+        )
     except (OSError, RuntimeError, subprocess.SubprocessError) as error:
         reason = (getattr(error, "stderr", None) or b"").decode(errors="replace").strip().splitlines()
         print(f"no archive of Spark's classes, sessions start more slowly: {reason[-1] if reason else error}")

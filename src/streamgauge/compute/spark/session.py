@@ -66,6 +66,7 @@ def session(
 
 
 def _settings(memory: str, shuffle: int) -> dict[str, str]:
+    mapped = class_archive.options(java() or "")
     return {
         "spark.driver.memory": os.environ.get("SPARK_DRIVER_MEMORY", memory),
         "spark.sql.shuffle.partitions": str(shuffle),
@@ -73,7 +74,7 @@ def _settings(memory: str, shuffle: int) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG} -XX:+UseParallelGC{class_archive.options(java() or '')}",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG} -XX:+UseParallelGC{mapped}",
         "spark.python.sql.dataFrameDebugging.enabled": "false",  # or every column costs calls to say where it was made
         "spark.sql.dataFrameQueryContext.enabled": "false",
         "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold": "128m",
