@@ -73,8 +73,19 @@ def dealt(offered: Mapping[str, Sequence[Item]], most: int) -> dict[str, list[It
 
 def distinct_resources(publications: int, deletes: float) -> int:
     """How many resources a sequence has of which a share of the publications deletes, half of it published again."""
-    deleted = round(publications * deletes)
+    deleted = deletions(publications, deletes)
     return publications - deleted - deleted // 2
+
+
+def deletions(publications: int, deletes: float) -> int:
+    """How many publications delete: the share, rounded, and no more than there are resources to delete.
+
+    Of 34 publications 40% are 13.6; 14 would leave 34 - 14 - 7 = 13 resources, so 13 delete.
+    """
+    deleted = round(publications * deletes)
+    while deleted > publications - deleted - deleted // 2:
+        deleted -= 1
+    return deleted
 
 
 def arranged(resources: Iterable[Term], publications: int, deletes: float, seed: int) -> Iterator[tuple[Term, int]]:
@@ -84,7 +95,7 @@ def arranged(resources: Iterable[Term], publications: int, deletes: float, seed:
     """
     random = Random(seed)
     listed = sorted(resources)
-    gone = random.sample(listed, round(publications * deletes))
+    gone = random.sample(listed, deletions(publications, deletes))
     turns = listed + gone + gone[: len(gone) // 2]
     random.shuffle(turns)
     seen: dict[Term, int] = {}
