@@ -22,10 +22,12 @@ from streamgauge.services.broker.broker import Broker
 from streamgauge.services.broker.face import application
 from streamgauge.services.broker.hooks import read_hook
 from streamgauge.services.broker.limits import Limits
+from streamgauge.services.broker.registry import Require, anything
 from streamgauge.services.broker.sqlite import SqliteJournal
 from streamgauge.services.broker.strategies import begin
+from streamgauge.services.web.origins import read_origins
 from streamgauge.services.web.serving import Serving
-from streamgauge.services.web.tokens import check_tokens
+from streamgauge.services.web.tokens import OPEN, check_tokens
 from streamgauge.wire.formats import read_triples
 
 UNLESS = Limits()
@@ -74,6 +76,9 @@ def serve(
     closure: Annotated[Closure, typer.Option(help="What is derived: of named classes, or all.")] = Closure.NAMED,
     strategy: Annotated[str, typer.Option(help="How notifications are found.")] = "incremental",
     token_file: Annotated[Path | None, typer.Option(help="TOKEN [OPERATION,... [CHANNEL ...]], one a line.")] = None,
+    allow_origin: Annotated[
+        list[str] | None, typer.Option(metavar="ORIGIN", help="Pages of this origin may use it; * for all.")
+    ] = None,
     webhook: Annotated[list[str] | None, typer.Option(help="CHANNEL=URL: notifications are posted there.")] = None,
     webhook_host: Annotated[
         list[str] | None, typer.Option(metavar="HOST", help="A webhook may be at this host, be it private.")
@@ -91,6 +96,7 @@ def serve(
     """Serve a broker: graphs are published and deleted, subscribers of SPARQL queries told how answers change."""
     access = _access(token_file)
     check_tokens(host, access.tokens)
+    origins = read_origins(allow_origin or (), bool(access.tokens))
     hooks = [read_hook(each, webhook_host or ()) for each in webhook or ()]
     limits = Limits(
         channels=max_channels,
@@ -105,13 +111,13 @@ def serve(
     )
     axioms = [triple for file in ontology or () for triple in read_triples(file)]
     rules = read_rules(axioms, closure.value)
-    kept = None if journal is None else SqliteJournal(journal, limits.keys)
+    kept = None if journal is None else SqliteJournal(journal)
     with lasting():
         broker = _Served(begin(strategy, rules), lambda: time.time_ns() // 1_000_000, time.monotonic, kept, limits)
         _fill(broker, data or ())
     say = "in memory" if journal is None else str(journal)
     Serving(
-        application(broker, access, hooks),
+        application(broker, access, hooks, origins),
         host,
         port,
         broker.close,
@@ -123,10 +129,12 @@ def serve(
 class _Served(Broker):
     """A broker with a process to itself: what stands, facts and answers, the collector need not look at again."""
 
-    def create_channel(self, name: str, query: str) -> tuple[str, ...]:
+    def create_channel(
+        self, name: str, query: str, *, owner: str = OPEN, require: Require = anything
+    ) -> tuple[str, ...]:
         """A channel begins, with an answer that may be large."""
         with lasting():
-            return super().create_channel(name, query)
+            return super().create_channel(name, query, owner=owner, require=require)
 
 
 def _access(file: Path | None) -> Access:

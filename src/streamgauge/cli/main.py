@@ -31,6 +31,7 @@ from streamgauge.services.fragments.annotations import UnknownMethodError
 from streamgauge.services.fragments.storing.disk import FolderError
 from streamgauge.services.fragments.storing.indexed import KeepError
 from streamgauge.services.fragments.streaming.asked import RefusedQueryError
+from streamgauge.services.web.origins import OriginError
 from streamgauge.services.web.tokens import TokenError
 from streamgauge.sources import SourceError
 from streamgauge.watching import WatchError
@@ -63,6 +64,7 @@ BAD_INPUT = (
     SourceError,
     StreamNameError,
     TokenError,
+    OriginError,
     RefusedQueryError,
     UnknownMethodError,
     FolderError,

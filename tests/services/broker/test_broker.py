@@ -58,7 +58,7 @@ def test_publications_that_wait_are_taken_together_and_acknowledged_one_by_one(n
 
 def test_the_same_key_twice_in_one_step_takes_effect_once():
     made = broker()
-    one, two = made.submit(student(1), (), "k"), made.submit(student(2), (), "k")
+    one, two = made.submit(student(1), (), "k"), made.submit(student(1), (), "k")
     made.step()
     assert (one.result(), two.result()) == (Receipt(1), Receipt(1, repeated=True))
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final
 
-from streamgauge.services.web.tokens import TokenError, Tokens
+from streamgauge.services.web.tokens import OPEN, TokenError, Tokens, identity
 
 OPERATIONS: Final = ("publish", "delete", "createChannel", "deleteChannel", "subscribe", "unsubscribe")
 _ON_FACTS: Final = frozenset(("publish", "delete"))
@@ -58,6 +58,15 @@ class Access:
     def tokens(self) -> list[str]:
         """All tokens."""
         return [grant.token for _, grant in self._grants]
+
+    @property
+    def identities(self) -> frozenset[str]:
+        """The identities of all tokens."""
+        return frozenset(map(identity, self.tokens))
+
+    def identity(self, token: str | None) -> str:
+        """Whose a request with this token is; without tokens everybody is one."""
+        return identity(token) if self._grants and token is not None else OPEN
 
     def allows(self, token: str | None, operation: str, channel: str = "") -> bool:
         """Whether an operation may be done; on facts there is no channel."""

@@ -4,8 +4,8 @@ Publications wait in order; a step takes those that wait, lets the strategy find
 durable with one synchronisation, tells subscribers, and acknowledges each publication by itself.
 """
 
-from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from threading import RLock
 from typing import NamedTuple
@@ -17,9 +17,11 @@ from streamgauge.services.broker.channels import Channel, Subscribed
 from streamgauge.services.broker.contract import Found, Publication, Strategy
 from streamgauge.services.broker.journal import Forgetful, Journal
 from streamgauge.services.broker.limits import BusyError, LimitError, Limits
-from streamgauge.services.broker.registry import Registry
+from streamgauge.services.broker.registry import Registry, Require, anything
 from streamgauge.services.broker.texts import check_texts
 from streamgauge.services.web.answers import End
+from streamgauge.services.web.retries import KeyReuseError, RetryKey, RetryMemory, request_digest
+from streamgauge.services.web.tokens import OPEN
 
 
 class FailedError(RuntimeError):
@@ -36,7 +38,8 @@ class Receipt(NamedTuple):
 class _Waiting(NamedTuple):
     added: tuple[Triple, ...]
     removed: tuple[Triple, ...]
-    key: str | None
+    key: RetryKey | None
+    owner: str
     receive: Callable[["Receipt | BaseException"], None]
     changes: Sequence[Change] = ()
     """What depends on the facts as they are then: taken by itself."""
@@ -64,8 +67,10 @@ class Broker:
         self._journal: Journal = Forgetful() if journal is None else journal
         self._durable = journal is not None
         self._waiting: deque[_Waiting] = deque()
+        self._waiting_of: Counter[str] = Counter()
         self._queue, self._evaluating = RLock(), RLock()
-        self._keys: OrderedDict[str, int] = OrderedDict(self._journal.keys())
+        self._keys = RetryMemory[int](self.limits.keys, self._journal.keys())
+        self._forgotten: list[int] = []
         self._number, _ = self._journal.numbers()
         self._strategy.limit(self.limits.effort, self.limits.derived)
         self._strategy.load(self._journal.facts())
@@ -83,30 +88,44 @@ class Broker:
             self._journal.load(found)
             self._strategy.load(found)
 
-    def publish(self, graph: Iterable[Triple], key: str | None = None) -> Receipt:
-        """Facts are there from now on. A ``key`` that was given before makes it a repetition, which does nothing."""
+    def publish(self, graph: Iterable[Triple], key: RetryKey | str | None = None) -> Receipt:
+        """Facts are there from now on. A ``key`` that was given before makes it a repetition, which does nothing.
+
+        KeyReuseError for a key that was given with another operation or graph.
+        """
         return self._at_once(tuple(graph), (), key)
 
-    def delete(self, graph: Iterable[Triple], key: str | None = None) -> Receipt:
+    def delete(self, graph: Iterable[Triple], key: RetryKey | str | None = None) -> Receipt:
         """Facts are there no more."""
         return self._at_once((), tuple(graph), key)
 
-    def update(self, added: Iterable[Triple], removed: Iterable[Triple], key: str | None = None) -> Receipt:
+    def update(self, added: Iterable[Triple], removed: Iterable[Triple], key: RetryKey | str | None = None) -> Receipt:
         """Facts go and others come, as one."""
         return self._at_once(tuple(added), tuple(removed), key)
 
     def submit(
-        self, added: tuple[Triple, ...], removed: tuple[Triple, ...], key: str | None = None
+        self,
+        added: tuple[Triple, ...],
+        removed: tuple[Triple, ...],
+        key: RetryKey | str | None = None,
+        owner: str = OPEN,
     ) -> "Future[Receipt]":
-        """A publication waits for the next step; the future gives its receipt. LimitError, BusyError, FailedError."""
-        return self._submitted(lambda receive: _Waiting(added, removed, key, receive))
+        """A publication of an identity waits for the next step; the future gives its receipt.
 
-    def modify(self, changes: Sequence[Change], key: str | None = None) -> "Future[Receipt]":
+        LimitError, BusyError, FailedError; the future has a KeyReuseError for a key of another publication.
+        """
+        told = _key(key, added, removed)
+        return self._submitted(lambda receive: _Waiting(added, removed, told, owner, receive))
+
+    def modify(
+        self, changes: Sequence[Change], key: RetryKey | str | None = None, owner: str = OPEN
+    ) -> "Future[Receipt]":
         """A SPARQL Update waits for the next step, where its WHERE is answered on the closure as it is then.
 
         BusyError, FailedError; the future has a TooManySolutionsError when it touches more than a publication may.
         """
-        return self._submitted(lambda receive: _Waiting((), (), key, receive, changes))
+        told = _key(key, changes)
+        return self._submitted(lambda receive: _Waiting((), (), told, owner, receive, changes))
 
     def _submitted(self, make: Callable[[Callable[[Receipt | BaseException], None]], _Waiting]) -> "Future[Receipt]":
         future: Future[Receipt] = Future()
@@ -128,13 +147,14 @@ class Broker:
         with self._queue:
             if self.fault:
                 raise FailedError(f"{self.fault}: start the broker again")
-            if len(self._waiting) >= self.limits.waiting:
-                raise BusyError(f"{len(self._waiting)} publications wait already: come again")
+            if self._waiting_of[waiting.owner] >= self.limits.waiting:
+                raise BusyError(f"{self._waiting_of[waiting.owner]} publications wait already: come again")
+            self._waiting_of[waiting.owner] += 1
             self._waiting.append(waiting)
 
-    def _at_once(self, added: tuple[Triple, ...], removed: tuple[Triple, ...], key: str | None) -> Receipt:
+    def _at_once(self, added: tuple[Triple, ...], removed: tuple[Triple, ...], key: RetryKey | str | None) -> Receipt:
         outcomes: list[Receipt | BaseException] = []
-        self._enqueue(_Waiting(added, removed, key, outcomes.append))
+        self._enqueue(_Waiting(added, removed, _key(key, added, removed), OPEN, outcomes.append))
         while not outcomes:
             self.step()
         (outcome,) = outcomes
@@ -183,12 +203,13 @@ class Broker:
                 batch.append(self._waiting.popleft())
                 if batch[0].changes:
                     break
+            self._waiting_of.subtract(each.owner for each in batch)
         return batch
 
     def _taken_in(self, batch: list[_Waiting]) -> list[tuple[_Waiting, Receipt | BaseException]]:
         """One outcome for each of the batch, when all that it causes is durable and told."""
         (first, *_) = batch
-        if not first.changes or first.key in self._keys:
+        if not first.changes or self._keys.holds(first.key):
             return self._take_in(batch)
         try:
             added, removed = together(first.changes, self._strategy.facts, self.limits.graph, self.limits.effort)
@@ -198,10 +219,14 @@ class Broker:
 
     def _take_in(self, batch: list[_Waiting]) -> list[tuple[_Waiting, Receipt | BaseException]]:
         outcomes: list[tuple[_Waiting, Receipt | BaseException]] = []
-        fresh: list[tuple[Publication, str | None]] = []
+        fresh: list[tuple[Publication, RetryKey | None]] = []
         room = self.limits.facts - self._strategy.explicit
         for each in batch:
-            known = None if each.key is None else self._keys.get(each.key)
+            try:
+                known = self._keys.known(each.key)
+            except KeyReuseError as error:
+                outcomes.append((each, error))
+                continue
             if known is not None:
                 outcomes.append((each, Receipt(known, repeated=True)))
                 continue
@@ -211,7 +236,7 @@ class Broker:
             room -= len(each.added)
             self._number += 1
             if each.key is not None:
-                self._remember(each.key, self._number)
+                self._forgotten += self._keys.remember(each.key, self._number)
             fresh.append((Publication(self._number, each.added, each.removed), each.key))
             outcomes.append((each, Receipt(self._number)))
         if fresh:
@@ -227,20 +252,16 @@ class Broker:
         if not isinstance(outcome, Receipt) or outcome.number not in refused:
             return outcome
         if waiting.key is not None:
-            self._keys.pop(waiting.key, None)
+            self._keys.forget(waiting.key)
         return LimitError(refused[outcome.number])
 
     def _full(self) -> LimitError:
         return LimitError(f"more than {self.limits.facts} facts may come of it: delete some first")
 
-    def _remember(self, key: str, number: int) -> None:
-        self._keys[key] = number
-        if len(self._keys) > self.limits.keys:
-            self._keys.popitem(last=False)
-
-    def _tell(self, fresh: list[tuple[Publication, str | None]], found: Iterable[Found]) -> Mapping[int, str]:
+    def _tell(self, fresh: list[tuple[Publication, RetryKey | None]], found: Iterable[Found]) -> Mapping[int, str]:
         """Changes are told as they are found; where they are to survive, when they will. What was refused, and why."""
-        failures = self._registry.keep(fresh, found) if self._durable else self._registry.tell(found)
+        forgotten, self._forgotten = self._forgotten, []
+        failures = self._registry.keep(fresh, found, forgotten) if self._durable else self._registry.tell(found)
         return failures.refused
 
     def evaluate(self) -> None:
@@ -252,21 +273,27 @@ class Broker:
                 self.fault = f"what was put off could not be done: {error}"
                 raise
 
-    def create_channel(self, name: str, query: str) -> tuple[str, ...]:
+    def create_channel(
+        self, name: str, query: str, *, owner: str = OPEN, require: Require = anything
+    ) -> tuple[str, ...]:
         """A channel begins; its subscribers are told of changes from now on. The variables of its rows.
 
-        QueryError, LimitError, ExistingChannelError or ValueError say why not.
+        ``owner`` is the identity that creates the channel, ``require`` is called with the channel that has the name
+        (``None``: there is none) and may refuse. QueryError, LimitError, ExistingChannelError or ValueError say why
+        there is none.
         """
         if len(query) > self.limits.query_text:
             raise LimitError(f"a query of more than {self.limits.query_text} characters: write a shorter one")
         form = parse_sparql(query)
         check_texts(form, self.limits)
         with self._evaluating:
-            return self._registry.create(name, query, form).variables
+            require(self._registry.channels.get(name))
+            return self._registry.create(name, query, form, owner).variables
 
-    def delete_channel(self, name: str) -> None:
-        """A channel ends; its subscribers are told. UnknownChannelError."""
+    def delete_channel(self, name: str, *, require: Require = anything) -> None:
+        """A channel ends; its subscribers are told. UnknownChannelError, or what ``require`` raises of the channel."""
         with self._evaluating:
+            require(self.channel(name))
             self._registry.drop(name)
 
     def channel(self, name: str) -> Channel:
@@ -288,23 +315,54 @@ class Broker:
             channel = self.channel(name)
             return channel.number, list(self._strategy.rows(channel.log.name))
 
-    def subscribe(self, channel: str, name: str, wake: Callable[[], None], after: int | None = None) -> Subscribed:
+    def subscribe(
+        self, channel: str, name: str, wake: Callable[[], None], after: int | None = None, owner: str = OPEN
+    ) -> Subscribed:
         """Begin after a notification's number; without one after what ``name`` acknowledged, else with new ones only.
 
-        ``wake`` is called, from any thread, when there is something to take. UnknownChannelError, LimitError.
+        ``wake`` is called, from any thread, when there is something to take. The name belongs to the ``owner`` from
+        then on. UnknownChannelError, LimitError, ForeignNameError for a name that is another identity's.
         """
         with self._evaluating:
-            return self._registry.subscribe(channel, name, wake, after)
+            return self._registry.subscribe(channel, name, wake, after, owner)
 
-    def listen(self, channel: str, wake: Callable[[], None], after: int | None = None) -> Subscribed:
+    def listen(self, channel: str, wake: Callable[[], None], after: int | None = None, owner: str = OPEN) -> Subscribed:
         """Begin after a notification's number, else with new ones, as nobody: nothing is kept for who comes back."""
         with self._evaluating:
-            return self._registry.listen(channel, wake, after)
+            return self._registry.listen(channel, wake, after, owner)
 
-    def unsubscribe(self, channel: str, name: str) -> None:
-        """A subscriber is forgotten. UnknownChannelError."""
+    def acknowledge(
+        self, channel: str, name: str, number: int | None, *, owner: str = OPEN, require: Require = anything
+    ) -> Channel:
+        """Notifications up to a number need not come again; without one the name begins to be a subscriber.
+
+        UnknownChannelError, LimitError, ForeignNameError, or what ``require`` raises of the channel as it is before.
+        """
         with self._evaluating:
+            self._registry.admit(channel, name, owner)
+            require(self.channel(channel))
+            subscribed = self._registry.subscribe(channel, name, lambda: None, None, owner)
+            subscribed.close()
+            if number is not None:
+                subscribed.acknowledge(number)
+            return self.channel(channel)
+
+    def subscribers(self, channel: str, owner: str = OPEN) -> dict[str, int]:
+        """The names on a channel that belong to an identity, with what they acknowledged; all for ``OPEN``."""
+        with self._evaluating:
+            return self._registry.names(channel, owner)
+
+    def unsubscribe(self, channel: str, name: str, *, owner: str = OPEN, require: Require = anything) -> None:
+        """A subscriber is forgotten. UnknownChannelError, ForeignNameError, or what ``require`` raises."""
+        with self._evaluating:
+            self._registry.admit(channel, name, owner)
+            require(self.channel(channel))
             self._registry.unsubscribe(channel, name)
+
+    def release(self, owners: Collection[str]) -> None:
+        """Names of any other identity than these belong to nobody any more: the next that comes by one has the name."""
+        with self._evaluating:
+            self._registry.release(owners)
 
     def close(self) -> None:
         """Nothing is taken any more; subscribers are told."""
@@ -314,3 +372,8 @@ class Broker:
             self.fault = self.fault or "the broker is ending"
             self._registry.end(End("the broker is ending"))
             self._journal.close()
+
+
+def _key(key: RetryKey | str | None, *parts: object) -> RetryKey | None:
+    """A key as it is given, or the one of that name of everybody, for what the parts say."""
+    return RetryKey(OPEN, key, request_digest(repr(parts).encode())) if isinstance(key, str) else key

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from streamgauge.model.algebra import QueryForm
 from streamgauge.services.broker.contract import Entry, Notification
 from streamgauge.services.web.answers import Answers, End, Subscription
+from streamgauge.services.web.tokens import OPEN
 
 
 class UnknownChannelError(KeyError):
@@ -18,6 +19,10 @@ class UnknownChannelError(KeyError):
 
 class ExistingChannelError(ValueError):
     """A channel of that name is there already."""
+
+
+class ForeignNameError(PermissionError):
+    """A subscriber's name that belongs to another identity; the sentence says so."""
 
 
 @dataclass(eq=False, slots=True)
@@ -46,13 +51,16 @@ class Log:
 class Channel:
     """A query by name: its notifications are the entries of a log after number ``start``.
 
-    ``acknowledged`` is the number of the last notification, by subscriber; ``connected`` are those who take them now.
+    ``acknowledged`` is the number of the last notification, by subscriber, ``owners`` the identity that each of these
+    names belongs to; ``connected`` are those who take notifications now. ``owner`` created the channel.
     """
 
     name: str
     query: str
     log: Log
     start: int
+    owner: str = OPEN
+    owners: dict[str, str] = field(default_factory=dict)
     acknowledged: dict[str, int] = field(default_factory=dict)
     connected: set["Subscribed"] = field(default_factory=set)
 
@@ -71,14 +79,27 @@ class Channel:
         """The number up to which every subscriber by name has acknowledged."""
         return min(self.acknowledged.values(), default=self.number)
 
+    def names(self, owner: str) -> int:
+        """How many names on this channel belong to an identity."""
+        return len(self.owners) if owner == OPEN else sum(each == owner for each in self.owners.values())
+
+    def connections(self, owner: str) -> int:
+        """How many connections to this channel an identity has."""
+        return len(self.connected) if owner == OPEN else sum(each.owner == owner for each in self.connected)
+
     def follow(
-        self, name: str, after: int | None, wake: Callable[[], None], acknowledge: Callable[[str, str, int], None]
+        self,
+        name: str,
+        after: int | None,
+        wake: Callable[[], None],
+        acknowledge: "Callable[[Subscribed, int], None]",
+        owner: str = OPEN,
     ) -> "Subscribed":
         """Begin after a notification's number, ``None`` for new ones only; one that never was, with the oldest kept."""
         entries = self.log.entries
         if after is not None:
             after = self.start + after if 0 <= after <= self.number else max(self.start, entries.oldest - 1)
-        subscribed = Subscribed(name, self, entries.subscribe(after, wake), acknowledge)
+        subscribed = Subscribed(name, self, entries.subscribe(after, wake), acknowledge, owner)
         self.connected.add(subscribed)
         return subscribed
 
@@ -99,9 +120,10 @@ class Subscribed:
         name: str,
         channel: Channel,
         inner: Subscription[Entry],
-        acknowledge: Callable[[str, str, int], None],
+        acknowledge: "Callable[[Subscribed, int], None]",
+        owner: str = OPEN,
     ) -> None:
-        self.name, self.channel = name, channel
+        self.name, self.channel, self.owner = name, channel, owner
         self._inner, self._acknowledge = inner, acknowledge
         self._last = sys.maxsize
 
@@ -124,7 +146,7 @@ class Subscribed:
 
     def acknowledge(self, number: int) -> None:
         """Notifications up to a number need not come again."""
-        self._acknowledge(self.channel.name, self.name, number)
+        self._acknowledge(self, number)
 
     def end(self, end: End) -> None:
         """No more will come, though the log go on."""

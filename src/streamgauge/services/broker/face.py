@@ -21,22 +21,33 @@ from streamgauge.query import QueryError
 from streamgauge.query.updates import TooManySolutionsError
 from streamgauge.services.broker.access import Access, AccessError
 from streamgauge.services.broker.broker import Broker, FailedError, Receipt
-from streamgauge.services.broker.channels import ExistingChannelError, Subscribed, UnknownChannelError
+from streamgauge.services.broker.channels import (
+    ExistingChannelError,
+    ForeignNameError,
+    Subscribed,
+    UnknownChannelError,
+)
 from streamgauge.services.broker.following import acknowledged
 from streamgauge.services.broker.graphs import GraphError, Graphs, MediaTypeError, read_changes
 from streamgauge.services.broker.hooks import Hook, Hooks
 from streamgauge.services.broker.limits import BusyError, LimitError
 from streamgauge.services.broker.openapi import description
+from streamgauge.services.broker.preconditions import channel_demands, subscriber_demands
+from streamgauge.services.broker.registry import OPERATOR
 from streamgauge.services.broker.sepa import PREFIX, Asked, Conversation
 from streamgauge.services.broker.sqlite import JournalError
-from streamgauge.services.broker.status import metrics, status
+from streamgauge.services.broker.status import metrics, status, subscriber_status
 from streamgauge.services.broker.telling import Telling
 from streamgauge.services.broker.working import Worker
 from streamgauge.services.web import events
 from streamgauge.services.web.bodies import STATUS, read_body, text
+from streamgauge.services.web.conditions import ConditionError, PreconditionError, read_conditions
 from streamgauge.services.web.following import as_events, converse
 from streamgauge.services.web.metrics import MEDIA_TYPE, exposition
+from streamgauge.services.web.origins import CrossOrigin, Origins
 from streamgauge.services.web.problems import problem
+from streamgauge.services.web.representations import json_tag, tagged_json
+from streamgauge.services.web.retries import BadKeyError, KeyReuseError, RetryKey, read_key
 from streamgauge.services.web.tokens import Guard, given
 from streamgauge.wire.results import MEDIA_TYPE as RESULTS
 from streamgauge.wire.results import results
@@ -45,7 +56,15 @@ FREE: Final = ("/", "/health", "/openapi.json")
 """Paths that need no token: they tell nothing of facts and channels."""
 
 LONGEST_NAME: Final = 200
-"""Characters of a channel's or subscriber's name, and of the key of a publication."""
+"""Characters of a channel's or subscriber's name."""
+
+
+class UnknownSubscriberError(KeyError):
+    """No subscriber of that name is on a channel."""
+
+    def __str__(self) -> str:
+        return f"there is no subscriber {self.args[0]} on this channel"
+
 
 _STATUS: Final[dict[type[Exception], int]] = {
     **STATUS,
@@ -54,7 +73,13 @@ _STATUS: Final[dict[type[Exception], int]] = {
     MediaTypeError: 415,
     ExistingChannelError: 409,
     UnknownChannelError: 404,
+    UnknownSubscriberError: 404,
     AccessError: 403,
+    ForeignNameError: 403,
+    KeyReuseError: 422,
+    BadKeyError: 400,
+    PreconditionError: 412,
+    ConditionError: 400,
     BusyError: 429,
     FailedError: 503,
     JournalError: 503,
@@ -68,8 +93,10 @@ _POLICY: Final = (
 )
 
 
-def application(broker: Broker, access: Access | None = None, hooks: Sequence[Hook] = ()) -> Starlette:
-    """The service for a core, which is closed when the service ends."""
+def application(
+    broker: Broker, access: Access | None = None, hooks: Sequence[Hook] = (), origins: Origins | None = None
+) -> Starlette:
+    """The service for a core, which is closed when the service ends; pages of ``origins`` may use the service."""
     face = Face(broker, access or Access(), hooks)
     one, told = "/channels/{name}", "/channels/{name}/notifications"
     routes = [
@@ -85,15 +112,19 @@ def application(broker: Broker, access: Access | None = None, hooks: Sequence[Ho
         Route(told, face.subscribe),
         WebSocketRoute(told, face.subscribe_by_websocket),
         WebSocketRoute("/subscribe", face.talk_as_sepa),
+        Route(f"{one}/subscribers", face.subscribers),
+        Route(f"{one}/subscribers/{{subscriber}}", face.subscriber),
         Route(f"{one}/subscribers/{{subscriber}}", face.acknowledge, methods=["PUT"]),
         Route(f"{one}/subscribers/{{subscriber}}", face.unsubscribe, methods=["DELETE"]),
         Route("/health", face.health),
         Route("/metrics", face.metrics),
         Route("/openapi.json", face.openapi),
     ]
-    guard = Middleware(Guard, tokens=face.access.tokens, free=FREE)
+    guards = [Middleware(Guard, tokens=face.access.tokens, free=FREE, origins=origins)]
+    if origins:
+        guards.insert(0, Middleware(CrossOrigin, origins=origins))
     handlers: dict[Any, Any] = dict.fromkeys(_STATUS, _told)
-    return Starlette(routes=routes, middleware=[guard], exception_handlers=handlers, lifespan=face.lifespan)
+    return Starlette(routes=routes, middleware=guards, exception_handlers=handlers, lifespan=face.lifespan)
 
 
 async def _told(_request: Request, error: Exception) -> Response:
@@ -115,6 +146,8 @@ class Face:
     async def lifespan(self, _app: Starlette) -> AsyncIterator[None]:
         """Publications are taken in while the service is up; in the end what waits is, and the broker closes."""
         await run_in_threadpool(self._asked.clear)
+        if self.access.tokens:
+            await run_in_threadpool(self._broker.release, {*self.access.identities, OPERATOR})
         self._worker.start()
         try:
             async with self._hooks.running():
@@ -125,44 +158,53 @@ class Face:
 
     async def publish(self, request: Request) -> Response:
         """The facts of a graph are there from now on."""
-        self._require(request, "publish")
-        return await self._changed(request, await self._read(request, self._graphs.published), ())
+        self._require_unconditional(request, "publish")
+        body, kind = await self._sent(request)
+        return await self._changed(request, body, added=await _read(self._graphs.published, body, kind))
 
     async def delete(self, request: Request) -> Response:
         """The facts of a graph are there no more."""
-        self._require(request, "delete")
-        return await self._changed(request, (), await self._read(request, self._graphs.named))
+        self._require_unconditional(request, "delete")
+        body, kind = await self._sent(request)
+        return await self._changed(request, body, removed=await _read(self._graphs.named, body, kind))
 
     async def update(self, request: Request) -> Response:
         """A SPARQL Update as one publication."""
-        for operation in ("publish", "delete"):
-            self._require(request, operation)
-        body = await read_body(request, self._broker.limits.body)
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        self._require_unconditional(request, "publish", "delete")
+        body, kind = await self._sent(request)
+        kind = kind.partition(";")[0].strip().lower()
         if kind != "application/sparql-update":
             raise MediaTypeError(f"an update comes as application/sparql-update: {kind or 'no content type'} is none")
         changes = await run_in_threadpool(read_changes, text(body))
-        return await _acknowledged(self._worker.modify(changes, _key(request)))
+        owner = self._owner(request)
+        return await _acknowledged(self._worker.modify(changes, _key(request, owner, body), owner))
 
-    async def _read(self, request: Request, read: Callable[[bytes, str], tuple[Triple, ...]]) -> tuple[Triple, ...]:
-        body, kind = await read_body(request, self._broker.limits.body), request.headers.get("content-type", "")
-        return read(body, kind) if len(body) <= _SHORT else await run_in_threadpool(read, body, kind)
+    async def _sent(self, request: Request) -> tuple[bytes, str]:
+        """The body of a request and its media type."""
+        return await read_body(request, self._broker.limits.body), request.headers.get("content-type", "")
 
-    async def _changed(self, request: Request, added: tuple[Triple, ...], removed: tuple[Triple, ...]) -> Response:
-        return await _acknowledged(self._worker.submit(added, removed, _key(request)))
+    async def _changed(
+        self, request: Request, body: bytes, added: tuple[Triple, ...] = (), removed: tuple[Triple, ...] = ()
+    ) -> Response:
+        owner = self._owner(request)
+        return await _acknowledged(self._worker.submit(added, removed, _key(request, owner, body), owner))
 
     async def create_channel(self, request: Request) -> Response:
         """A SELECT query under a name."""
         name = self._name(request, "createChannel")
         if name.startswith(PREFIX):
             raise ValueError(f"names that begin with {PREFIX} are given to queries asked in SEPA's way: take another")
+        demands = channel_demands(read_conditions(request.headers.raw), name)
         query = text(await read_body(request, 4 * self._broker.limits.query_text))
-        await run_in_threadpool(self._broker.create_channel, name, query)
-        return JSONResponse(status(self._broker.channel(name)), 201, {"Location": f"/channels/{name}"})
+        create = partial(self._broker.create_channel, name, query, owner=self._owner(request), require=demands)
+        await run_in_threadpool(create)
+        return tagged_json(status(self._broker.channel(name)), status=201, headers={"Location": f"/channels/{name}"})
 
     async def delete_channel(self, request: Request) -> Response:
         """A channel ends."""
-        await run_in_threadpool(self._broker.delete_channel, self._name(request, "deleteChannel"))
+        name = self._name(request, "deleteChannel")
+        demands = channel_demands(read_conditions(request.headers.raw), name)
+        await run_in_threadpool(partial(self._broker.delete_channel, name, require=demands))
         return Response(status_code=204)
 
     async def channels(self, request: Request) -> Response:
@@ -174,7 +216,8 @@ class Face:
 
     async def channel(self, request: Request) -> Response:
         """One channel."""
-        return JSONResponse(status(self._broker.channel(self._name(request, "subscribe"))))
+        data = status(self._broker.channel(self._name(request, "subscribe")))
+        return tagged_json(data, read_conditions(request.headers.raw))
 
     async def rows(self, request: Request) -> Response:
         """The answer as it is; the header Notification is the number of the last one that is in it."""
@@ -215,15 +258,15 @@ class Face:
                 self._require(websocket, operation, channel)
 
         await websocket.accept()
-        await Conversation(websocket, self._asked, require, tuple(_STATUS)).run()
+        await Conversation(websocket, self._asked, require, tuple(_STATUS), self._owner(websocket)).run()
 
     def _subscribe(self, connection: HTTPConnection, name: str, signal: events.Signal, after: int | None) -> Subscribed:
         """By a name what comes is kept until it is acknowledged, which is also what coming back ``after`` it means."""
-        subscriber = connection.query_params.get("subscriber")
+        subscriber, owner = connection.query_params.get("subscriber"), self._owner(connection)
         if subscriber is None:
-            return self._broker.listen(name, signal.set, after)
+            return self._broker.listen(name, signal.set, after, owner)
         _check_name(subscriber, "a subscriber")
-        subscribed = self._broker.subscribe(name, subscriber, signal.set, after)
+        subscribed = self._broker.subscribe(name, subscriber, signal.set, after, owner)
         if after is not None:
             subscribed.acknowledge(after)
         return subscribed
@@ -232,19 +275,33 @@ class Face:
         """Notifications up to ``?acknowledged=`` need not come again; a new subscriber begins to be one."""
         name, number = self._name(request, "subscribe"), events.last_event(request.query_params.get("acknowledged"))
         subscriber = _check_name(request.path_params["subscriber"], "a subscriber")
-        await run_in_threadpool(self._acknowledge, name, subscriber, number)
-        return Response(status_code=204)
+        demands = subscriber_demands(read_conditions(request.headers.raw), subscriber)
+        owner = self._owner(request)
+        acknowledge = partial(self._broker.acknowledge, name, subscriber, number, owner=owner, require=demands)
+        channel = await run_in_threadpool(acknowledge)
+        return Response(status_code=204, headers={"ETag": json_tag(subscriber_status(channel, subscriber))})
 
-    def _acknowledge(self, name: str, subscriber: str, number: int | None) -> None:
-        subscribed = self._broker.subscribe(name, subscriber, lambda: None)
-        subscribed.close()
-        if number is not None:
-            subscribed.acknowledge(number)
+    async def subscribers(self, request: Request) -> Response:
+        """The subscribers by name that are this token's."""
+        name = self._name(request, "subscribe")
+        own = await run_in_threadpool(self._broker.subscribers, name, self._owner(request))
+        return JSONResponse({"subscribers": [{"subscriber": each, "acknowledged": n} for each, n in own.items()]})
+
+    async def subscriber(self, request: Request) -> Response:
+        """One of them."""
+        name, subscriber = self._name(request, "subscribe"), request.path_params["subscriber"]
+        own = await run_in_threadpool(self._broker.subscribers, name, self._owner(request))
+        if subscriber not in own:
+            raise UnknownSubscriberError(subscriber)
+        data = {"channel": name, "subscriber": subscriber, "acknowledged": own[subscriber]}
+        return tagged_json(data, read_conditions(request.headers.raw))
 
     async def unsubscribe(self, request: Request) -> Response:
         """A subscriber is forgotten."""
-        name = self._name(request, "unsubscribe")
-        await run_in_threadpool(self._broker.unsubscribe, name, request.path_params["subscriber"])
+        name, subscriber = self._name(request, "unsubscribe"), request.path_params["subscriber"]
+        demands = subscriber_demands(read_conditions(request.headers.raw), subscriber)
+        owner = self._owner(request)
+        await run_in_threadpool(partial(self._broker.unsubscribe, name, subscriber, owner=owner, require=demands))
         return Response(status_code=204)
 
     async def health(self, _request: Request) -> Response:
@@ -268,6 +325,16 @@ class Face:
     def _require(self, connection: HTTPConnection, operation: str, channel: str = "") -> None:
         self.access.require(given(connection.headers, connection.scope), operation, channel)
 
+    def _require_unconditional(self, request: Request, *operations: str) -> None:
+        """The token is for these operations on facts, which have no entity tag to hold a condition against."""
+        for operation in operations:
+            self._require(request, operation)
+        read_conditions(request.headers.raw).refuse(request.url.path)
+
+    def _owner(self, connection: HTTPConnection) -> str:
+        """The identity of who asks."""
+        return self.access.identity(given(connection.headers, connection.scope))
+
     def _name(self, connection: HTTPConnection, operation: str) -> str:
         """The channel of a request that may do an operation on it."""
         name = _check_name(connection.path_params["name"], "a channel")
@@ -286,9 +353,15 @@ async def _acknowledged(future: "Future[Receipt]") -> Response:
     return JSONResponse({"publication": receipt.number, "repeated": receipt.repeated})
 
 
-def _key(request: Request) -> str | None:
-    key = request.headers.get("idempotency-key")
-    return None if key is None else _check_name(key, "an Idempotency-Key")
+async def _read(read: Callable[[bytes, str], tuple[Triple, ...]], body: bytes, kind: str) -> tuple[Triple, ...]:
+    """The triples of a body; one that takes long is read in a thread."""
+    return read(body, kind) if len(body) <= _SHORT else await run_in_threadpool(read, body, kind)
+
+
+def _key(request: Request, owner: str, body: bytes) -> RetryKey | None:
+    """The key of a publication, with all that another use of the key would differ in."""
+    kind = request.headers.get("content-type", "").strip().lower()
+    return read_key(request.headers.get("idempotency-key"), owner, request.url.path.encode(), kind.encode(), body)
 
 
 def _check_name(name: str, what: str) -> str:

@@ -14,6 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from streamgauge.services.broker.broker import Broker
 from streamgauge.services.broker.channels import Subscribed, UnknownChannelError
 from streamgauge.services.broker.limits import LimitError
+from streamgauge.services.broker.registry import HOOK_NAME, OPERATOR
 from streamgauge.services.broker.sqlite import JournalError
 from streamgauge.services.broker.telling import Telling, key_of
 from streamgauge.services.web import events
@@ -46,7 +47,7 @@ class Hook:
     @property
     def subscriber(self) -> str:
         """The name by which what it has taken is remembered."""
-        return f"webhook:{sha256(self.url.encode()).hexdigest()[:32]}"
+        return f"{HOOK_NAME}{sha256(self.url.encode()).hexdigest()[:32]}"
 
 
 def read_hook(text: str, allowed: Collection[str] = ()) -> Hook:
@@ -105,7 +106,9 @@ class Hooks:
         signal = events.Signal()
         while True:
             try:
-                subscribed = await run_in_threadpool(self._broker.subscribe, hook.channel, hook.subscriber, signal.set)
+                subscribed = await run_in_threadpool(
+                    self._broker.subscribe, hook.channel, hook.subscriber, signal.set, None, OPERATOR
+                )
             except (UnknownChannelError, LimitError, JournalError):
                 await self._sleep(LOOK_S)
                 continue

@@ -6,15 +6,18 @@ from typing import NamedTuple, Protocol
 
 from streamgauge.model.terms import Triple
 from streamgauge.services.broker.contract import Entry, Publication
+from streamgauge.services.web.retries import RetryKey
+from streamgauge.services.web.tokens import OPEN
 
 
 class Opened(NamedTuple):
-    """A channel: its notifications are the entries of ``log`` after number ``start``."""
+    """A channel: its notifications are the entries of ``log`` after number ``start``; ``owner`` created it."""
 
     name: str
     query: str
     log: int
     start: int
+    owner: str = OPEN
 
 
 class Kept(NamedTuple):
@@ -27,11 +30,12 @@ class Kept(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Subscriber:
-    """Who is told of a channel, and the number of the last notification that was acknowledged."""
+    """Who is told of a channel, the number of the last notification that was acknowledged, whose the name is."""
 
     channel: str
     name: str
     acknowledged: int
+    owner: str = OPEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +44,16 @@ class Accepted:
 
     ``lasts`` are the numbers of logs' last entries, ``ended`` logs that end, with the channels that ask for them;
     ``acknowledged`` and, by log, the number up to which entries need not be kept any more come along: to lose them does
-    no harm.
+    no harm. The keys of the ``forgotten`` publications need not be kept any more either.
     """
 
-    publications: Sequence[tuple[Publication, str | None]] = ()
+    publications: Sequence[tuple[Publication, RetryKey | None]] = ()
     entries: Sequence[Kept] = ()
     lasts: Mapping[int, int] = field(default_factory=dict)
     acknowledged: Sequence[Subscriber] = ()
     settled: Mapping[int, int] = field(default_factory=dict)
     ended: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    forgotten: Sequence[int] = ()
 
 
 class Journal(Protocol):
@@ -74,7 +79,7 @@ class Journal(Protocol):
         """The number of the last publication, and of the last entry of each log."""
         ...
 
-    def keys(self) -> list[tuple[str, int]]:
+    def keys(self) -> list[tuple[RetryKey, int]]:
         """The keys of publications and their numbers, the newest last."""
         ...
 
@@ -130,7 +135,7 @@ class Forgetful:
         """From the beginning."""
         return 0, {}
 
-    def keys(self) -> list[tuple[str, int]]:
+    def keys(self) -> list[tuple[RetryKey, int]]:
         """None."""
         return []
 

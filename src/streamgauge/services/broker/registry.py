@@ -1,19 +1,42 @@
 """Which channels there are and who is told of them, in step with a strategy and a journal."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from streamgauge.compute.effort import TooMuchError
 from streamgauge.model.algebra import QueryForm
 from streamgauge.query import parse_sparql
-from streamgauge.services.broker.channels import Channel, ExistingChannelError, Log, Subscribed, UnknownChannelError
+from streamgauge.services.broker.channels import (
+    Channel,
+    ExistingChannelError,
+    ForeignNameError,
+    Log,
+    Subscribed,
+    UnknownChannelError,
+)
 from streamgauge.services.broker.contract import Entry, Failures, Found, Publication, Strategy
 from streamgauge.services.broker.journal import Accepted, Journal, Kept, Opened, Subscriber
 from streamgauge.services.broker.limits import LimitError, Limits
 from streamgauge.services.web.answers import Answers, End
+from streamgauge.services.web.retries import RetryKey
+from streamgauge.services.web.tokens import OPEN
 
 Lock: TypeAlias = AbstractContextManager[object]
+
+Require: TypeAlias = Callable[[Channel | None], None]
+"""Looks at a channel before something is done to it, and refuses by raising; ``None``: there is none of that name."""
+
+OPERATOR: Final = "operator"
+"""The identity of whoever started the broker: the names of webhooks belong to it. No token has this identity."""
+
+HOOK_NAME: Final = "webhook:"
+"""How the names of webhooks begin, which no token may take."""
+
+
+def anything(_channel: Channel | None) -> None:
+    """Nothing is required."""
 
 
 class Registry:
@@ -31,6 +54,7 @@ class Registry:
         self._logs: dict[str, Log] = {}
         self._asked: dict[QueryForm, Log] = {}
         self._unsaid: dict[tuple[str, str], int] = {}
+        self._created: Counter[str] = Counter()
         self._restore()
 
     def _restore(self) -> None:
@@ -49,7 +73,9 @@ class Registry:
         for log in self._logs.values():
             log.entries.number = lasts[log.number]
         for subscriber in self._journal.subscribers():
-            self._enrol(self.channels[subscriber.channel], subscriber.name, subscriber.acknowledged)
+            old_hook = subscriber.owner == OPEN and subscriber.name.startswith(HOOK_NAME)
+            owner = OPERATOR if old_hook else subscriber.owner
+            self._enrol(self.channels[subscriber.channel], subscriber.name, subscriber.acknowledged, owner)
 
     def channel(self, name: str) -> Channel:
         """A channel by its name; UnknownChannelError."""
@@ -58,19 +84,19 @@ class Registry:
             raise UnknownChannelError(name)
         return found
 
-    def create(self, name: str, query: str, form: QueryForm) -> Channel:
+    def create(self, name: str, query: str, form: QueryForm, owner: str = OPEN) -> Channel:
         """A channel begins; LimitError, ExistingChannelError, or the strategy's ValueError."""
         if name in self.channels:
             raise ExistingChannelError(f"there is a channel {name} already: take another name, or delete it")
-        if len(self.channels) >= self._limits.channels:
-            raise LimitError(f"{self._limits.channels} channels are there already: delete one first")
+        if self._created[owner] >= self._limits.channels:
+            raise LimitError(f"{self._limits.channels} channels are there already{_of(owner)}: delete one first")
         try:
             log = self._asked.get(form) or self._ask(max(map(int, self._logs), default=0) + 1, form, 0)
         except TooMuchError as error:
             raise LimitError(f"{error}: ask for less") from error
         try:
             self._within(log)
-            opened = Opened(name, query, log.number, log.entries.number)
+            opened = Opened(name, query, log.number, log.entries.number, owner)
             self._journal.create(opened)
             return self._open(log, opened)
         finally:
@@ -88,8 +114,9 @@ class Registry:
 
     def _open(self, log: Log, opened: Opened) -> Channel:
         made = self.channels[opened.name] = log.channels[opened.name] = Channel(
-            opened.name, opened.query, log, opened.start
+            opened.name, opened.query, log, opened.start, opened.owner
         )
+        self._created[opened.owner] += 1
         return made
 
     def drop(self, name: str) -> None:
@@ -102,6 +129,7 @@ class Registry:
     def _close(self, channel: Channel, end: End) -> None:
         name, log = channel.name, channel.log
         del self.channels[name], log.channels[name]
+        self._created[channel.owner] -= 1
         log.named.pop(name, None)
         self._unsaid = {each: number for each, number in self._unsaid.items() if each[0] != name}
         self._forget(log)
@@ -116,28 +144,60 @@ class Registry:
         if self._asked.get(log.form) is log:
             del self._asked[log.form]
 
-    def subscribe(self, channel: str, name: str, wake: Callable[[], None], after: int | None) -> Subscribed:
-        """Begin by a name. UnknownChannelError, LimitError."""
-        found = self.channel(channel)
-        if name not in found.acknowledged:
-            if len(found.acknowledged) >= self._limits.subscribers:
-                raise self._crowded()
-            self._journal.subscribe(Subscriber(channel, name, found.number))
-            self._enrol(found, name, found.number)
-        return found.follow(name, found.acknowledged[name] if after is None else after, wake, self.acknowledge)
+    def subscribe(
+        self, channel: str, name: str, wake: Callable[[], None], after: int | None, owner: str = OPEN
+    ) -> Subscribed:
+        """Begin by a name, which is the owner's from then on. UnknownChannelError, LimitError, ForeignNameError."""
+        found = self.admit(channel, name, owner)
+        known = found.acknowledged.get(name)
+        if known is None and found.names(owner) >= self._limits.subscribers:
+            raise self._crowded(owner)
+        if known is None or (owner != OPEN and found.owners[name] == OPEN):
+            number = found.number if known is None else known
+            self._journal.subscribe(Subscriber(channel, name, number, owner))
+            self._enrol(found, name, number, owner)
+        return found.follow(name, found.acknowledged[name] if after is None else after, wake, self.acknowledge, owner)
 
-    def listen(self, channel: str, wake: Callable[[], None], after: int | None) -> Subscribed:
+    def admit(self, channel: str, name: str, owner: str) -> Channel:
+        """The channel, where a name on it is the owner's or nobody's. UnknownChannelError, ForeignNameError.
+
+        Who comes to a broker without tokens (``OPEN``) has all names; a name that ``OPEN`` made is the next comer's.
+        """
+        found = self.channel(channel)
+        if owner == OPEN or found.owners.get(name) == owner:
+            return found
+        if name.startswith(HOOK_NAME) and owner != OPERATOR:
+            raise ForeignNameError(f"names that begin with {HOOK_NAME} are those of webhooks: take another name")
+        if found.owners.get(name, OPEN) != OPEN:
+            raise ForeignNameError(f"the name {name} on the channel {channel} belongs to another token: take another")
+        return found
+
+    def names(self, channel: str, owner: str) -> dict[str, int]:
+        """The names of an identity with what they acknowledged; all for ``OPEN``. UnknownChannelError."""
+        found = self.channel(channel)
+        return {
+            name: number for name, number in sorted(found.acknowledged.items()) if owner in (OPEN, found.owners[name])
+        }
+
+    def release(self, owners: Collection[str]) -> None:
+        """Names of other identities than these belong to nobody."""
+        for channel in self.channels.values():
+            for name, owner in channel.owners.items():
+                if owner not in owners:
+                    channel.owners[name] = OPEN
+
+    def listen(self, channel: str, wake: Callable[[], None], after: int | None, owner: str = OPEN) -> Subscribed:
         """Begin as nobody. UnknownChannelError, LimitError."""
         found = self.channel(channel)
-        if len(found.connected) >= self._limits.subscribers:
-            raise self._crowded()
-        return found.follow("", after, wake, self.acknowledge)
+        if found.connections(owner) >= self._limits.subscribers:
+            raise self._crowded(owner)
+        return found.follow("", after, wake, self.acknowledge, owner)
 
-    def _crowded(self) -> LimitError:
-        return LimitError(f"{self._limits.subscribers} subscribers are there already: come again later")
+    def _crowded(self, owner: str) -> LimitError:
+        return LimitError(f"{self._limits.subscribers} subscribers are there already{_of(owner)}: come again later")
 
-    def _enrol(self, channel: Channel, name: str, number: int) -> None:
-        channel.acknowledged[name] = number
+    def _enrol(self, channel: Channel, name: str, number: int, owner: str) -> None:
+        channel.acknowledged[name], channel.owners[name] = number, owner
         channel.log.named[channel.name] = channel
 
     def unsubscribe(self, channel: str, name: str) -> None:
@@ -145,16 +205,21 @@ class Registry:
         found = self.channel(channel)
         self._journal.unsubscribe(channel, name)
         self._unsaid.pop((channel, name), None)
+        found.owners.pop(name, None)
         if found.acknowledged.pop(name, None) is not None and not found.acknowledged:
             del found.log.named[channel]
 
-    def acknowledge(self, name: str, subscriber: str, number: int) -> None:
-        """Notifications up to a number need not come again; the journal hears of it with the next publication."""
+    def acknowledge(self, by: Subscribed, number: int) -> None:
+        """Notifications up to a number need not come again; the journal hears of it with the next publication.
+
+        Nothing happens when the channel is another by now, or the name belongs to another identity.
+        """
         with self._lock:
-            channel = self.channels.get(name)
-            if channel is not None and channel.acknowledged.get(subscriber, number) < number:
+            channel, name = by.channel, by.name
+            there = self.channels.get(channel.name) is channel and by.owner in (OPEN, channel.owners.get(name))
+            if there and channel.acknowledged.get(name, number) < number:
                 number = min(number, channel.number)
-                channel.acknowledged[subscriber] = self._unsaid[name, subscriber] = number
+                channel.acknowledged[name] = self._unsaid[channel.name, name] = number
 
     def tell(self, found: Iterable[Found]) -> Failures:
         """Changes are told as they are found; what was not done."""
@@ -165,10 +230,15 @@ class Registry:
         self._end(failures.ended)
         return failures
 
-    def keep(self, fresh: Sequence[tuple[Publication, str | None]], found: Iterable[Found]) -> Failures:
+    def keep(
+        self,
+        fresh: Sequence[tuple[Publication, RetryKey | None]],
+        found: Iterable[Found],
+        forgotten: Sequence[int] = (),
+    ) -> Failures:
         """Publications and their changes become durable with what subscribers have acknowledged; then they are told.
 
-        What was not done is neither; it is given.
+        What was not done is neither; it is given. The keys of ``forgotten`` publications are let go.
         """
         made = [(self._logs[each.name], self._entry(each)) for each in found]
         failures = self._strategy.failures()
@@ -183,7 +253,7 @@ class Registry:
                 wanted.append(Kept(log.number, number, entry))
         said = [Subscriber(channel, name, number) for (channel, name), number in self._unsaid.items()]
         ended = {self._logs[name].number: list(self._logs[name].channels) for name in failures.ended}
-        self._journal.accept(Accepted(fresh, wanted, lasts, said, self._settled(lasts), ended))
+        self._journal.accept(Accepted(fresh, wanted, lasts, said, self._settled(lasts), ended, forgotten))
         self._unsaid.clear()
         for log, entry in made:
             log.entries.add(entry, entry.size)
@@ -215,3 +285,8 @@ class Registry:
         """Subscribers are told that no more will come."""
         for log in self._logs.values():
             log.entries.end(end)
+
+
+def _of(owner: str) -> str:
+    """In a sentence: whose they are, where there are tokens."""
+    return "" if owner == OPEN else " of this token"

@@ -21,6 +21,7 @@ from streamgauge.model.terms import Row
 from streamgauge.services.broker.broker import Broker
 from streamgauge.services.broker.channels import Subscribed, UnknownChannelError
 from streamgauge.services.web import events
+from streamgauge.services.web.tokens import OPEN
 from streamgauge.wire.results import results
 
 PREFIX: Final = "sepa:"
@@ -50,17 +51,17 @@ class Asked:
             if channel.name.startswith(PREFIX):
                 self._broker.delete_channel(channel.name)
 
-    def begin(self, query: str, wake: Callable[[], None]) -> tuple[Subscribed, list[Row]]:
-        """Ask: the answer as it is, and what will come after it."""
+    def begin(self, query: str, wake: Callable[[], None], owner: str = OPEN) -> tuple[Subscribed, list[Row]]:
+        """Ask, as an identity: the answer as it is, and what will come after it."""
         name = name_of(query)
         with self._lock:
             if name not in self._users:
-                self._broker.create_channel(name, query)
+                self._broker.create_channel(name, query, owner=owner)
                 self._users[name] = 0
             self._users[name] += 1
         try:
             number, rows = self._broker.rows(name)
-            return self._broker.listen(name, wake, number), rows
+            return self._broker.listen(name, wake, number, owner), rows
         except Exception:
             self._left(name)
             raise
@@ -94,7 +95,10 @@ class _Subscription:
 
 
 class Conversation:
-    """One connection; ``require`` refuses a channel that its token is not for, expected errors are ``expected``."""
+    """One connection of the identity ``owner``; ``require`` refuses a channel that its token is not for.
+
+    ``expected`` are the kinds of errors that the client is told of.
+    """
 
     def __init__(
         self,
@@ -102,8 +106,9 @@ class Conversation:
         asked: Asked,
         require: Callable[[str], None],
         expected: tuple[type[Exception], ...],
+        owner: str = OPEN,
     ) -> None:
-        self._websocket, self._asked, self._require = websocket, asked, require
+        self._websocket, self._asked, self._require, self._owner = websocket, asked, require, owner
         self._expected: tuple[type[Exception], ...] = (*expected, MessageError)
         self._signal = events.Signal()
         self._said: asyncio.Queue[str] = asyncio.Queue(_WAITING)
@@ -150,7 +155,7 @@ class Conversation:
         if len(self._held) >= MOST:
             raise MessageError(f"{MOST} subscriptions are on this connection already: open another one")
         self._require(name_of(query))
-        subscribed, rows = await run_in_threadpool(self._asked.begin, query, self._signal.set)
+        subscribed, rows = await run_in_threadpool(self._asked.begin, query, self._signal.set, self._owner)
         spuid = f"sepa://spuid/{uuid4()}"
         self._held[spuid] = _Subscription(alias, subscribed)
         await self._notify(spuid, rows, ())

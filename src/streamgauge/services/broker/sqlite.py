@@ -14,6 +14,8 @@ import msgspec
 from streamgauge.model.terms import Triple
 from streamgauge.services.broker.contract import Entry
 from streamgauge.services.broker.journal import Accepted, Kept, Opened, Subscriber
+from streamgauge.services.web.retries import RetryKey
+from streamgauge.services.web.tokens import OPEN
 
 _VERSION: Final = 2
 _SCHEMA: Final = f"""
@@ -26,7 +28,22 @@ CREATE TABLE subscriber (channel TEXT, name TEXT, acknowledged INTEGER NOT NULL,
 CREATE TABLE entry (log INTEGER, number INTEGER, body TEXT NOT NULL, PRIMARY KEY (log, number)) WITHOUT ROWID;
 PRAGMA user_version = {_VERSION};
 """
+_OWNED: Final = f"""
+CREATE TABLE IF NOT EXISTS retry (owner TEXT, key TEXT, digest BLOB NOT NULL, number INTEGER NOT NULL,
+  PRIMARY KEY (owner, key)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS retry_number ON retry (number);
+CREATE TABLE IF NOT EXISTS owner (channel TEXT, name TEXT, owner TEXT NOT NULL, PRIMARY KEY (channel, name))
+  WITHOUT ROWID;
+INSERT OR IGNORE INTO retry SELECT '{OPEN}', key, x'', number FROM publication WHERE key IS NOT NULL;
+UPDATE publication SET key = NULL WHERE key IS NOT NULL;
+"""
+"""Whose keys and names are: an older journal, which does not say, gets the tables, and its keys are of everybody.
+
+The owner of a channel has the name ''.
+"""
 _SUBSCRIBE: Final = "INSERT OR REPLACE INTO subscriber VALUES (?, ?, ?)"
+_OWN: Final = "INSERT OR REPLACE INTO owner VALUES (?, ?, ?)"
+_RETRY: Final = "INSERT OR REPLACE INTO retry VALUES (?, ?, ?, ?)"
 
 
 class JournalError(RuntimeError):
@@ -36,12 +53,12 @@ class JournalError(RuntimeError):
 class SqliteJournal:
     """The journal in a file, made when it is not there; the file is this broker's alone. One thread at a time.
 
-    The keys of the last ``keys`` publications are remembered; ``patience`` is how long to wait for a file that another
+    Keys are remembered until they are said to be forgotten; ``patience`` is how long to wait for a file that another
     still has (seconds).
     """
 
-    def __init__(self, path: Path, keys: int = 100_000, patience: float = 5.0) -> None:
-        self._path, self._keys = path, keys
+    def __init__(self, path: Path, *, patience: float = 5.0) -> None:
+        self._path = path
         try:
             self._database = sqlite3.connect(path, patience, isolation_level=None, check_same_thread=False)
             self._prepare()
@@ -59,6 +76,7 @@ class SqliteJournal:
             self._database.executescript(f"BEGIN; {_SCHEMA} COMMIT;")
         elif version != _VERSION:
             raise JournalError(f"{self._path}: its version is {version}, this reads {_VERSION}: name another file")
+        self._database.executescript(f"BEGIN; {_OWNED} COMMIT;")
 
     def facts(self) -> Iterator[Triple]:
         """The explicit facts."""
@@ -66,14 +84,19 @@ class SqliteJournal:
 
     def channels(self) -> list[Opened]:
         """All of them."""
-        found = self._database.execute("SELECT name, query, log, start FROM channel ORDER BY rowid")
-        return [Opened(*row) for row in found]
+        query = (
+            "SELECT channel.name, query, log, start, coalesce(owner, '') FROM channel"
+            " LEFT JOIN owner ON owner.channel = channel.name AND owner.name = '' ORDER BY channel.rowid"
+        )
+        return [Opened(*row) for row in self._database.execute(query)]
 
     def subscribers(self) -> list[Subscriber]:
         """All of them."""
-        return [
-            Subscriber(*row) for row in self._database.execute("SELECT channel, name, acknowledged FROM subscriber")
-        ]
+        query = (
+            "SELECT channel, name, acknowledged, coalesce(owner, '') FROM subscriber"
+            " LEFT JOIN owner USING (channel, name)"
+        )
+        return [Subscriber(*row) for row in self._database.execute(query)]
 
     def entries(self) -> Iterator[Kept]:
         """Those that are kept."""
@@ -85,10 +108,10 @@ class SqliteJournal:
         (last,) = self._database.execute("SELECT max(number) FROM publication").fetchone()
         return last or 0, dict(self._database.execute("SELECT number, last FROM log"))
 
-    def keys(self) -> list[tuple[str, int]]:
+    def keys(self) -> list[tuple[RetryKey, int]]:
         """The keys that are remembered."""
-        query = "SELECT key, number FROM publication WHERE key IS NOT NULL ORDER BY number"
-        return self._database.execute(query).fetchall()
+        found = self._database.execute("SELECT owner, key, digest, number FROM retry ORDER BY number")
+        return [(RetryKey(owner, key, digest), number) for owner, key, digest, number in found]
 
     def load(self, triples: Iterable[Triple]) -> None:
         """Many facts at once."""
@@ -102,9 +125,11 @@ class SqliteJournal:
             for publication, key in accepted.publications:
                 run("DELETE FROM fact WHERE s = ? AND p = ? AND o = ?", publication.removed)
                 run("INSERT OR IGNORE INTO fact VALUES (?, ?, ?)", publication.added)
-                self._database.execute("INSERT INTO publication VALUES (?, ?)", (publication.number, key))
-            newest = accepted.publications[-1][0].number if accepted.publications else 0
-            self._database.execute("DELETE FROM publication WHERE number <= ?", (newest - self._keys,))
+                if key is not None:
+                    self._database.execute(_RETRY, (*key, publication.number))
+            if accepted.publications:
+                self._number(accepted.publications[-1][0].number)
+            run("DELETE FROM retry WHERE number = ?", ((number,) for number in accepted.forgotten))
             kept = accepted.entries
             run("INSERT INTO entry VALUES (?, ?, ?)", ((each.log, each.number, _body(each.entry)) for each in kept))
             run("UPDATE log SET last = ? WHERE number = ?", ((last, log) for log, last in accepted.lasts.items()))
@@ -114,11 +139,18 @@ class SqliteJournal:
                 for channel in channels:
                     self._drop(channel, log)
 
+    def _number(self, newest: int) -> None:
+        """The number of the newest publication, the only one that is kept."""
+        self._database.execute("INSERT INTO publication VALUES (?, NULL)", (newest,))
+        self._database.execute("DELETE FROM publication WHERE number < ?", (newest,))
+
     def create(self, channel: Opened) -> None:
         """A channel, and its log when it is the first."""
         with self._all():
             self._database.execute("INSERT OR IGNORE INTO log VALUES (?, ?)", (channel.log, channel.start))
-            self._database.execute("INSERT INTO channel VALUES (?, ?, ?, ?)", channel)
+            self._database.execute("INSERT INTO channel VALUES (?, ?, ?, ?)", channel[:4])
+            if channel.owner != OPEN:
+                self._database.execute(_OWN, (channel.name, "", channel.owner))
 
     def drop(self, channel: str, log: int | None) -> None:
         """A channel is gone with all that belongs to it."""
@@ -126,26 +158,27 @@ class SqliteJournal:
             self._drop(channel, log)
 
     def _drop(self, channel: str, log: int | None) -> None:
-        for table, column in (("channel", "name"), ("subscriber", "channel")):
+        for table, column in (("channel", "name"), ("subscriber", "channel"), ("owner", "channel")):
             self._database.execute(f"DELETE FROM {table} WHERE {column} = ?", (channel,))
         for table, column in (("log", "number"), ("entry", "log")):
             self._database.execute(f"DELETE FROM {table} WHERE {column} = ?", (log,))
 
     def subscribe(self, subscriber: Subscriber) -> None:
-        """A subscriber, and from where it begins."""
-        self._write(_SUBSCRIBE, subscriber.channel, subscriber.name, subscriber.acknowledged)
+        """A subscriber, from where it begins, and whose the name is."""
+        with self._all():
+            self._database.execute(_SUBSCRIBE, (subscriber.channel, subscriber.name, subscriber.acknowledged))
+            if subscriber.owner != OPEN:
+                self._database.execute(_OWN, (subscriber.channel, subscriber.name, subscriber.owner))
 
     def unsubscribe(self, channel: str, name: str) -> None:
-        """A subscriber goes."""
-        self._write("DELETE FROM subscriber WHERE channel = ? AND name = ?", channel, name)
+        """A subscriber goes, and its name is nobody's."""
+        with self._all():
+            for table in ("subscriber", "owner"):
+                self._database.execute(f"DELETE FROM {table} WHERE channel = ? AND name = ?", (channel, name))
 
     def close(self) -> None:
         """Close the file."""
         self._database.close()
-
-    def _write(self, statement: str, *values: str | int) -> None:
-        with self._all():
-            self._database.execute(statement, values)
 
     def _all(self) -> "_Transaction":
         return _Transaction(self._database, self._path)

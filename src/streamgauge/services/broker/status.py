@@ -20,6 +20,11 @@ def status(channel: Channel) -> dict[str, object]:
     }
 
 
+def subscriber_status(channel: Channel, name: str) -> dict[str, object]:
+    """A subscriber by name: the number of the last notification that was acknowledged."""
+    return {"channel": channel.name, "subscriber": name, "acknowledged": channel.acknowledged[name]}
+
+
 def metrics(broker: Broker, hooks: Hooks) -> Iterator[Metric]:
     """Counts of the whole broker; channels are too many to be counted by name."""
     channels = broker.channels()

@@ -9,6 +9,8 @@ from typing import Final
 from streamgauge.model.terms import Triple
 from streamgauge.query.updates import Change
 from streamgauge.services.broker.broker import Broker, Receipt
+from streamgauge.services.web.retries import RetryKey
+from streamgauge.services.web.tokens import OPEN
 
 IDLE_S: Final = 0.5
 """After how long without publications what was put off is done, and acknowledgements become durable."""
@@ -25,15 +27,17 @@ class Worker:
         """Begin."""
         self._thread.start()
 
-    def submit(self, added: tuple[Triple, ...], removed: tuple[Triple, ...], key: str | None) -> "Future[Receipt]":
+    def submit(
+        self, added: tuple[Triple, ...], removed: tuple[Triple, ...], key: RetryKey | None, owner: str = OPEN
+    ) -> "Future[Receipt]":
         """A publication waits for its turn; LimitError, BusyError, FailedError."""
-        future = self._broker.submit(added, removed, key)
+        future = self._broker.submit(added, removed, key, owner)
         self._come.set()
         return future
 
-    def modify(self, changes: Sequence[Change], key: str | None) -> "Future[Receipt]":
+    def modify(self, changes: Sequence[Change], key: RetryKey | None, owner: str = OPEN) -> "Future[Receipt]":
         """A SPARQL Update waits for its turn; BusyError, FailedError."""
-        future = self._broker.modify(changes, key)
+        future = self._broker.modify(changes, key, owner)
         self._come.set()
         return future
 

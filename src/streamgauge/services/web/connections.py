@@ -6,6 +6,8 @@ from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from streamgauge.services.web.heads import BadHead, head_fault
+
 PATIENCE_S: Final = 30.0
 """How long a request's head may take to arrive, and how long a connection may stay without one."""
 
@@ -30,6 +32,7 @@ class Patient(HttpToolsProtocol):
         self._stalled: asyncio.TimerHandle | None = None
         self._lingering: asyncio.TimerHandle | None = None
         self._head = self._untaken = 0
+        self._fault = ""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for a request; what a client that is gone does not confirm ends the connection in time."""
@@ -66,9 +69,24 @@ class Patient(HttpToolsProtocol):
         self._wait()
 
     def on_headers_complete(self) -> None:
-        """Its head is there."""
+        """Its head is there; one that could be understood in two ways is refused."""
         self._wait_no_more()
-        super().on_headers_complete()
+        self._fault = head_fault(self.parser.get_http_version(), self.url, self.headers)
+        if not self._fault:
+            super().on_headers_complete()
+            return
+        app, self.app = self.app, BadHead(self._fault)
+        try:
+            super().on_headers_complete()
+        finally:
+            self.app = app
+
+    def handle_websocket_upgrade(self) -> None:
+        """Hand the connection on to a WebSocket, but for a head that is refused."""
+        if self._fault:
+            self._refuse(b"400 Bad Request", self._fault.encode("latin-1", "replace").replace(b'"', b"'"))
+        else:
+            super().handle_websocket_upgrade()
 
     def on_message_complete(self) -> None:
         """All of it is there."""

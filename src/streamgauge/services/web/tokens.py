@@ -2,14 +2,20 @@
 
 import hmac
 from collections.abc import Collection, Iterable, Mapping
+from hashlib import sha256
 from ipaddress import ip_address
+from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
 from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from streamgauge.services.web.origins import Origins
 from streamgauge.services.web.problems import problem
+
+OPEN: Final = ""
+"""The identity of everybody who comes to a service without tokens."""
 
 SHORTEST = 16
 """Characters that a token needs, so that it cannot be guessed."""
@@ -43,9 +49,18 @@ class Tokens:
     def __bool__(self) -> bool:
         return bool(self._tokens)
 
+    def identity(self, given: str | None) -> str:
+        """Whose a request is: ``OPEN`` where there are no tokens, else a name from which the token cannot be told."""
+        return identity(given) if self._tokens and given is not None else OPEN
+
     def admits(self, given: str | None) -> bool:
         """Whether it is one of the tokens; takes the same time for all."""
         return given is not None and sum(hmac.compare_digest(given.encode(), token) for token in self._tokens) > 0
+
+
+def identity(token: str) -> str:
+    """By which the holder of a token is known, 32 characters: what is kept of a token, as in a journal."""
+    return sha256(b"streamgauge token\0" + token.encode()).hexdigest()[:32]
 
 
 def bearer(header: str) -> str | None:
@@ -57,12 +72,14 @@ def bearer(header: str) -> str | None:
 class Guard:
     """Lets requests through that have a token where there are any; ``free`` paths need none.
 
-    A browser's requests from pages of other origins are refused, and without tokens all that do not name this machine
-    as their host, so that no page elsewhere can use a service on loopback.
+    A browser's requests from pages of other origins are refused unless ``origins`` has them, and without tokens all
+    that do not name this machine as their host, so that no page elsewhere can use a service on loopback.
     """
 
-    def __init__(self, app: ASGIApp, tokens: Iterable[str] = (), free: Collection[str] = ()) -> None:
-        self._app, self._free = app, frozenset(free)
+    def __init__(
+        self, app: ASGIApp, tokens: Iterable[str] = (), free: Collection[str] = (), origins: Origins | None = None
+    ) -> None:
+        self._app, self._free, self._origins = app, frozenset(free), origins or Origins()
         self._tokens = Tokens(tokens)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -81,8 +98,9 @@ class Guard:
     def _refused(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
         host, origin = headers.get("host", ""), headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != host:
-            return problem(403, f"requests from pages of {origin} are refused: use a page of this service")
+        method = scope.get("method", "GET")
+        if origin is not None and _authority(origin) != host and not self._origins.admits(origin, method):
+            return problem(403, f"requests from pages of {origin} are refused: --allow-origin lets them in")
         if not self._tokens:
             named = host if host.endswith("]") else host.rsplit(":", 1)[0]
             local = _loopback(named.strip("[]"))
@@ -90,6 +108,14 @@ class Guard:
         if scope["path"] in self._free or self._tokens.admits(given(headers, scope)):
             return None
         return problem(401, "a token is needed: Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
+
+
+def _authority(origin: str) -> str | None:
+    """The host and port of an origin; ``None`` for what is none."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None
 
 
 def given(headers: Mapping[str, str], scope: Scope) -> str | None:

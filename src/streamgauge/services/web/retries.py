@@ -1,0 +1,105 @@
+"""Idempotency keys (draft-ietf-httpapi-idempotency-key-header): a key belongs to an identity, an operation and a body.
+
+The same key of the same identity with another operation or body is refused; another identity's key is independent.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from typing import Final, Generic, NamedTuple, TypeVar
+
+LONGEST_KEY: Final = 200
+"""Characters of an Idempotency-Key."""
+
+UNKNOWN_DIGEST: Final = b""
+"""The digest of a key of which only the name was kept: the next request with that key is taken for the same."""
+
+Value = TypeVar("Value")
+
+
+class KeyReuseError(ValueError):
+    """A key that was used for another request; the sentence says so."""
+
+
+class BadKeyError(ValueError):
+    """An Idempotency-Key that is none; the sentence says how long a key may be."""
+
+
+class RetryKey(NamedTuple):
+    """A key: the ``owner`` is an identity (``tokens.identity``), the ``digest`` is of the operation and the body."""
+
+    owner: str
+    name: str
+    digest: bytes
+
+
+def request_digest(*parts: bytes) -> bytes:
+    """SHA-256 of the parts of a request, each with its length, so that no two lists of parts are taken for one."""
+    digest = sha256()
+    for part in parts:
+        digest.update(b"%d:" % len(part))
+        digest.update(part)
+    return digest.digest()
+
+
+def read_key(text: str | None, owner: str, *parts: bytes) -> RetryKey | None:
+    """The key of a request, ``None`` when the request has none; BadKeyError."""
+    if text is None:
+        return None
+    if not 0 < len(text) <= LONGEST_KEY or not text.isprintable():
+        raise BadKeyError(f"an Idempotency-Key has 1 to {LONGEST_KEY} printable characters")
+    return RetryKey(owner, text, request_digest(*parts))
+
+
+class RetryMemory(Generic[Value]):
+    """What requests with keys came to: of each owner the last ``most``, so that nobody displaces another's keys.
+
+    >>> memory = RetryMemory[int](1)
+    >>> memory.remember(RetryKey("a", "k", b"1"), 7)
+    []
+    >>> memory.known(RetryKey("a", "k", b"1")), memory.known(RetryKey("b", "k", b"2"))
+    (7, None)
+    >>> memory.remember(RetryKey("a", "l", b"1"), 8)
+    [7]
+    """
+
+    def __init__(self, most: int, known: Iterable[tuple[RetryKey, Value]] = ()) -> None:
+        self._most = most
+        self._owners: dict[str, OrderedDict[str, tuple[bytes, Value]]] = {}
+        for key, value in known:
+            self._of(key.owner)[key.name] = key.digest, value
+
+    def known(self, key: RetryKey | None) -> Value | None:
+        """What the request of this key came to, ``None`` for a new key; KeyReuseError when the request differs."""
+        found = None if key is None else self._of(key.owner).get(key.name)
+        if key is None or found is None:
+            return None
+        digest, value = found
+        if digest == UNKNOWN_DIGEST:
+            self._of(key.owner)[key.name] = key.digest, value
+        elif digest != key.digest:
+            raise KeyReuseError(
+                f"the Idempotency-Key {key.name!r} was used for another request: nothing was done, take a new key"
+            )
+        return value
+
+    def holds(self, key: RetryKey | None) -> bool:
+        """Whether a key of this name and owner was used."""
+        return key is not None and key.name in self._of(key.owner)
+
+    def remember(self, key: RetryKey, value: Value) -> list[Value]:
+        """Keep what a request came to; the values of this owner's oldest keys, which are forgotten."""
+        own = self._of(key.owner)
+        own[key.name] = key.digest, value
+        return list(self._surplus(own))
+
+    def forget(self, key: RetryKey) -> None:
+        """The request had no effect: its key may be used again."""
+        self._of(key.owner).pop(key.name, None)
+
+    def _of(self, owner: str) -> OrderedDict[str, tuple[bytes, Value]]:
+        return self._owners.setdefault(owner, OrderedDict())
+
+    def _surplus(self, own: OrderedDict[str, tuple[bytes, Value]]) -> Iterator[Value]:
+        while len(own) > self._most:
+            yield own.popitem(last=False)[1][1]
