@@ -23,6 +23,7 @@ from streamgauge.services.fragments.storing import Keep, Store
 from streamgauge.services.fragments.storing.disk import DiskStore
 from streamgauge.services.fragments.storing.memory import MemoryStore
 from streamgauge.services.fragments.style import VOCABULARIES, Border, Label, Style
+from streamgauge.services.web.origins import CrossOrigin, read_origins
 from streamgauge.services.web.serving import Serving
 from streamgauge.services.web.tokens import check_tokens
 from streamgauge.workloads.parameters import duration
@@ -59,6 +60,9 @@ def serve(
     behind_proxy: Annotated[bool, typer.Option("--behind-proxy", help="Believe Forwarded, X-Forwarded-*.")] = False,
     border: Annotated[Border, typer.Option(help="Whether a final time belongs to the fact.")] = Border.EXCLUSIVE,
     token_file: Annotated[Path | None, typer.Option(help="Tokens of those who may write, one a line.")] = None,
+    allow_origin: Annotated[
+        list[str] | None, typer.Option(metavar="ORIGIN", help="Only pages of this origin may use it; all without.")
+    ] = None,
     feed: Annotated[list[str] | None, typer.Option(help="NAME=URL: a stream that feeds a data set.")] = None,
     pace: Annotated[float | None, typer.Option(min=1e-6, help="Replay feeds from now on, so much faster.")] = None,
     feed_for: Annotated[str | None, typer.Option(help="How long fed facts without an end hold: 10s.")] = None,
@@ -72,6 +76,7 @@ def serve(
     """Serve files as Triple and Quad Pattern Fragments that say how long they hold."""
     tokens, feeds = read_tokens(token_file), named_feeds(feed or ())
     check_tokens("127.0.0.1", tokens)  # anybody may read
+    origins = read_origins(allow_origin or ("*",), tokens=True)
     style = replace(_style(annotated, label, vocabulary), border=border)
     if annotated == "implicit" and base is None and port == 0:
         raise typer.BadParameter("implicit graphs are named by the server's address: give --base or --port")
@@ -83,7 +88,8 @@ def serve(
     addressing = _addressing(base, behind_proxy)
     face = application(datasets, [Accepting(tokens, addressing, limits.body)], limits, addressing)
     feedings = open_feeds(feeds, datasets, pace, _ms(feed_for, "--feed-for"))
-    app = Passing(face, datasets, feedings, _ms(history, "--history") if history or past is None else 0)
+    passing = Passing(face, datasets, feedings, _ms(history, "--history") if history or past is None else 0)
+    app = passing if origins.every else CrossOrigin(passing, origins)
     names = ", ".join(f"/{dataset.name}" for dataset in datasets)
     settings = {"date_header": False, "server_header": False}
     try:

@@ -10,6 +10,7 @@ from streamgauge.engines import load
 from streamgauge.services.queries.face import application
 from streamgauge.services.queries.limits import Limits
 from streamgauge.services.queries.registry import Queries
+from streamgauge.services.web.origins import read_origins
 from streamgauge.services.web.serving import Serving
 from streamgauge.services.web.tokens import check_tokens
 from streamgauge.wire.formats import read_triples
@@ -35,6 +36,9 @@ def serve(
     host: Annotated[str, typer.Option(help="The address to bind to.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for a free one.")] = 8765,
     token_file: Annotated[Path | None, typer.Option(help="Accepted tokens, one a line.")] = None,
+    allow_origin: Annotated[
+        list[str] | None, typer.Option(metavar="ORIGIN", help="Pages of this origin may use it; * for all.")
+    ] = None,
     static: Annotated[list[str] | None, typer.Option(help="IRI=FILE: static data for queries that name it.")] = None,
     attach: Annotated[list[str] | None, typer.Option(help="A URL below which sources may be attached.")] = None,
     max_queries: Annotated[int, typer.Option(min=1, help="How many queries at once.")] = UNLESS.queries,
@@ -47,6 +51,7 @@ def serve(
     """Answer continuous queries over HTTP: registered and deregistered, answers by events or WebSocket."""
     tokens = read_tokens(token_file)
     check_tokens(host, tokens)
+    origins = read_origins(allow_origin or (), bool(tokens))
     lifetime = None if max_time is None else _lifetime(max_time)
     limits = Limits(
         queries=max_queries,
@@ -61,7 +66,7 @@ def serve(
     queries = Queries(load, engines, limits)
     for item in static or ():
         queries.share(*_named(item))
-    face = application(queries, tokens, attach or ())
+    face = application(queries, tokens, attach or (), origins)
     Serving(face, host, port, queries.leave, lambda at: typer.echo(f"{', '.join(engines)} at {at}", err=True)).run()
 
 

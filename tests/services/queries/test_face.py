@@ -403,3 +403,79 @@ def test_stopping_ends_long_responses_in_good_order():
             answer, last = events(response, 2)
     assert (answer["id"], last["event"]) == ("1", "over")
     assert service.queries.query(name).fault == "the service has ended"
+
+
+KEYED = {**LINES, "Idempotency-Key": "k"}
+
+
+def bearing(token: str, **headers: str) -> dict[str, str]:
+    return {**KEYED, "Authorization": f"Bearer {token}", **headers}
+
+
+@pytest.fixture
+def held() -> Iterator[Client]:
+    """A service with two tokens and one query."""
+    queries = Queries(load, ("live",), clock=lambda: 4000)
+    made = Client(queries, tokens=[TOKEN, TOKEN * 2])
+    made("POST", "/queries", json={"query": select()}, headers={"Authorization": f"Bearer {TOKEN}"})
+    yield made
+    queries.close("the test is over")
+
+
+def test_what_is_published_with_a_key_is_taken_once_per_token(held):
+    path = f"/streams/{IN}"
+    assert held("POST", path, content=lines(0), headers=bearing(TOKEN)).json()["items"] == 1
+    assert held("POST", path, content=lines(0), headers=bearing(TOKEN)).json()["items"] == 1
+    assert held.queries.streams()[IN] == 1
+    for other in (
+        held("POST", path, content=lines(0, 1000), headers=bearing(TOKEN)),
+        held("POST", f"{path}?form=jsonl", content=lines(0), headers=bearing(TOKEN)),
+        held("POST", f"{path}2", content=lines(0), headers=bearing(TOKEN)),
+    ):
+        assert (other.status_code, "another request" in other.json()["error"]) == (422, True)
+    assert held("POST", path, content=lines(500), headers=bearing(TOKEN * 2)).status_code == 202
+    assert held.queries.streams()[IN] == 2
+
+
+def test_a_query_is_registered_once_per_key_and_what_failed_may_be_sent_again(held):
+    headers = {"Authorization": f"Bearer {TOKEN}", "Idempotency-Key": "q"}
+    assert held("POST", "/queries", content="SELECT", headers=headers).status_code == 400
+    one, two = (held("POST", "/queries", json={"query": select()}, headers=headers) for _ in range(2))
+    assert (one.status_code, one.json()["id"], two.json()["id"]) == (201, "q2", "q2")
+
+
+def test_a_query_is_ended_only_as_it_is_demanded(held):
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    tag = held("GET", "/queries/q1", headers=headers).headers["etag"]
+    assert held("GET", "/queries/q1", headers={**headers, "If-None-Match": tag}).status_code == 304
+    held("POST", f"/streams/{IN}", content=lines(0), headers={**LINES, **headers})
+    held.queries.settle(WAIT)
+    refused = held("DELETE", "/queries/q1", headers={**headers, "If-Match": tag})
+    assert (refused.status_code, "is another by now" in refused.json()["error"]) == (412, True)
+    tag = held("GET", "/queries/q1", headers=headers).headers["etag"]
+    assert held("DELETE", "/queries/q1", headers={**headers, "If-Match": f'"x", {tag}'}).status_code == 204
+    assert held("DELETE", "/queries/q1", headers={**headers, "If-Match": "*"}).status_code == 404
+
+
+def test_static_data_is_replaced_only_as_it_is_demanded(ask):
+    ask.queries.share("urn:t", (("<urn:a>", "<urn:b>", "<urn:c>"),))
+    fresh = {"If-None-Match": "*"}
+    assert ask("PUT", "/static/urn:t", content="<urn:a> <urn:b> 1 .", headers=fresh).status_code == 412
+    made = ask("PUT", "/static/urn:s", content="<urn:a> <urn:b> 1 .", headers=fresh)
+    assert made.status_code == 201
+    assert ask("PUT", "/static/urn:s", content="<urn:a> <urn:b> 1 .", headers=fresh).status_code == 412
+    tagged = {"If-Match": made.headers["etag"]}
+    assert ask("PUT", "/static/urn:s", content="<urn:a> <urn:b> 2 .", headers=tagged).status_code == 201
+    assert ask("PUT", "/static/urn:s", content="<urn:a> <urn:b> 3 .", headers=tagged).status_code == 412
+
+
+@pytest.mark.parametrize("condition", ["If-Match", "If-None-Match"])
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("POST", "/queries"), ("POST", "/streams"), ("POST", f"/streams/{IN}"), ("DELETE", f"/streams/{IN}")],
+)
+def test_what_has_no_entity_tag_refuses_conditions(ask, method, path, condition):
+    refused = ask(method, path, content=select(), headers={condition: "*"})
+    assert (refused.status_code, "has no entity tag" in refused.json()["error"]) == (412, True)
+    assert (ask.queries.queries(), ask.queries.streams()) == ([], {})
+    assert ask(method, path, content=select(), headers={condition: "x"}).status_code == 400

@@ -16,7 +16,7 @@ _NAME: Final[Json] = {
 _KEY: Final[Json] = {
     "name": "Idempotency-Key",
     "in": "header",
-    "description": "A publication with a key that was taken before does nothing.",
+    "description": "A publication with a key that the same token gave before does nothing; 422 when it is another.",
     "schema": {"type": "string", "minLength": 1, "maxLength": 200},
 }
 
@@ -61,8 +61,10 @@ def _paths() -> Json:
             ],
             "get": operation("Notifications as server-sent events, or by WebSocket."),
         },
+        "/channels/{name}/subscribers": {"parameters": [name], "get": operation("The subscribers of this token.")},
         "/channels/{name}/subscribers/{subscriber}": {
             "parameters": [name, subscriber],
+            "get": operation("One of them: what was acknowledged."),
             "put": {
                 **operation("Acknowledge.", "204"),
                 "parameters": [parameter("acknowledged", "Up to this number.", _NUMBER)],

@@ -16,6 +16,7 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
+from streamgauge.model.terms import Triple
 from streamgauge.query import QueryError
 from streamgauge.semantics.profiles import PROFILES, UnknownProfileError
 from streamgauge.semantics.refusal import RefusedError
@@ -30,10 +31,20 @@ from streamgauge.services.queries.wishes import Wish, WishError, read_static, re
 from streamgauge.services.web import events
 from streamgauge.services.web.answers import Numbered, Subscription
 from streamgauge.services.web.bodies import STATUS, read_body, text
+from streamgauge.services.web.conditions import (
+    ConditionError,
+    Conditions,
+    PreconditionError,
+    entity_tag,
+    read_conditions,
+)
 from streamgauge.services.web.following import as_events, converse, nothing
 from streamgauge.services.web.metrics import MEDIA_TYPE, exposition
+from streamgauge.services.web.origins import CrossOrigin, Origins
 from streamgauge.services.web.problems import problem
-from streamgauge.services.web.tokens import Guard
+from streamgauge.services.web.representations import json_tag, tagged_json
+from streamgauge.services.web.retries import BadKeyError, KeyBusyError, KeyReuseError, Once, RetryKey, read_key
+from streamgauge.services.web.tokens import Guard, Tokens, given
 from streamgauge.sources import SourceError
 from streamgauge.wire.fields import FieldError
 from streamgauge.wire.formats import FormatError
@@ -53,6 +64,8 @@ _STATUS: dict[type[Exception], int] = {
     ConflictError: 409,
     UnknownQueryError: 404,
     AttachError: 403,
+    PreconditionError: 412,
+    KeyReuseError: 422,
 }
 _BAD = (
     QueryError,
@@ -63,12 +76,21 @@ _BAD = (
     FormatError,
     SourceError,
     events.EventError,
+    ConditionError,
+    BadKeyError,
 )
+KEYS = 10_000
+"""Idempotency keys of a token that are remembered, the last ones, until the service ends."""
 
 
-def application(queries: Queries, tokens: Sequence[str] = (), allowed: Sequence[str] = ()) -> Starlette:
-    """The service for a core; ``allowed`` are the URLs below which sources may be attached."""
-    face = Face(queries, Attached(queries, allowed))
+def application(
+    queries: Queries, tokens: Sequence[str] = (), allowed: Sequence[str] = (), origins: Origins | None = None
+) -> Starlette:
+    """The service for a core; ``allowed`` are the URLs below which sources may be attached.
+
+    Pages of ``origins`` may use the service.
+    """
+    face = Face(queries, Attached(queries, allowed), tokens)
     routes = [
         Route("/", face.page),
         Route("/queries", face.register, methods=["POST"]),
@@ -86,23 +108,28 @@ def application(queries: Queries, tokens: Sequence[str] = (), allowed: Sequence[
         Route("/metrics", face.metrics),
         Route("/openapi.json", face.openapi),
     ]
-    guard = Middleware(Guard, tokens=tokens, free=FREE)
-    handlers: dict[Any, Any] = dict.fromkeys((*_STATUS, *_BAD, BusyError), _told)
-    return Starlette(routes=routes, middleware=[guard], exception_handlers=handlers, lifespan=face.lifespan)
+    guards = [Middleware(Guard, tokens=tokens, free=FREE, origins=origins)]
+    if origins:
+        guards.insert(0, Middleware(CrossOrigin, origins=origins))
+    handlers: dict[Any, Any] = dict.fromkeys((*_STATUS, *_BAD, BusyError, KeyBusyError), _told)
+    return Starlette(routes=routes, middleware=guards, exception_handlers=handlers, lifespan=face.lifespan)
 
 
 async def _told(_request: Request, error: Exception) -> Response:
     """An expected error as its sentence."""
     if isinstance(error, BusyError):
         return problem(429, str(error), {"Retry-After": str(max(1, round(error.after)))})
+    if isinstance(error, KeyBusyError):
+        return problem(409, str(error), {"Retry-After": "1"})
     return problem(next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 400), str(error))
 
 
 class Face:
     """The handlers, one per route."""
 
-    def __init__(self, queries: Queries, attached: Attached) -> None:
-        self._queries, self._attached = queries, attached
+    def __init__(self, queries: Queries, attached: Attached, tokens: Sequence[str] = ()) -> None:
+        self._queries, self._attached, self._tokens = queries, attached, Tokens(tokens)
+        self._once = Once[Response](KEYS)
 
     @asynccontextmanager
     async def lifespan(self, _app: Starlette) -> AsyncIterator[None]:
@@ -122,12 +149,15 @@ class Face:
 
     async def register(self, request: Request) -> Response:
         """A query: its text, or JSON."""
-        limit = self._queries.limits.body
-        body = text(await read_body(request, limit))
+        read_conditions(request.headers.raw).refuse("a new query")
+        sent = await read_body(request, self._queries.limits.body)
+        return await self._once(self._key(request, sent), partial(self._register, request, text(sent)))
+
+    async def _register(self, request: Request, body: str) -> Response:
         is_json = request.headers.get("content-type", "").partition(";")[0] == "application/json"
         wish = read_wish(_json(body)) if is_json else Wish(body, **_options(request))
         running = await run_in_threadpool(self._queries.register, wish)
-        return JSONResponse(status(running), 201, {"Location": f"/queries/{running.name}"})
+        return tagged_json(status(running), status=201, headers={"Location": f"/queries/{running.name}"})
 
     async def queries(self, _request: Request) -> Response:
         """All queries."""
@@ -135,11 +165,16 @@ class Face:
 
     async def query(self, request: Request) -> Response:
         """One query."""
-        return JSONResponse(status(self._running(request)))
+        return tagged_json(status(self._running(request)), read_conditions(request.headers.raw))
 
     async def deregister(self, request: Request) -> Response:
         """End a query."""
-        await run_in_threadpool(self._queries.deregister, request.path_params["id"])
+        name, conditions = request.path_params["id"], read_conditions(request.headers.raw)
+
+        def require(running: Running) -> None:
+            conditions.require((json_tag(status(running)),), f"the query {name}")
+
+        await run_in_threadpool(self._queries.deregister, name, require)
         return Response(status_code=204)
 
     async def answers(self, request: Request) -> Response:
@@ -177,7 +212,12 @@ class Face:
 
     async def attach(self, request: Request) -> Response:
         """A source by its URL, where that is allowed."""
-        data = _json(text(await read_body(request, self._queries.limits.query_text)))
+        read_conditions(request.headers.raw).refuse("an attached source")
+        sent = await read_body(request, self._queries.limits.query_text)
+        return await self._once(self._key(request, sent), partial(self._attach, text(sent)))
+
+    async def _attach(self, body: str) -> Response:
+        data = _json(body)
         stream, url = (data.get("stream"), data.get("source")) if isinstance(data, dict) else (None, None)
         if not isinstance(stream, str) or not isinstance(url, str):
             raise WishError('a source is attached by {"stream": IRI, "source": URL}')
@@ -186,13 +226,18 @@ class Face:
 
     async def detach(self, request: Request) -> Response:
         """Let a source go."""
+        read_conditions(request.headers.raw).refuse("an attached source")
         await run_in_threadpool(self._attached.detach, request.path_params["name"])
         return Response(status_code=204)
 
     async def publish(self, request: Request) -> Response:
         """Elements for a stream; the publisher waits while queries cannot keep up."""
-        stream = request.path_params["name"]
+        read_conditions(request.headers.raw).refuse("a stream")
         body = await read_body(request, self._queries.limits.body)
+        return await self._once(self._key(request, body), partial(self._publish, request, body))
+
+    async def _publish(self, request: Request, body: bytes) -> Response:
+        stream = request.path_params["name"]
         kind, form = request.headers.get("content-type", ""), request.query_params.get("form")
         items = await run_in_threadpool(
             read_items, body, kind, form, stream, request.query_params.get("t"), self._queries.now
@@ -210,10 +255,17 @@ class Face:
 
     async def share(self, request: Request) -> Response:
         """Static data for all queries that name it, as Turtle or N-Triples."""
-        body = text(await read_body(request, self._queries.limits.body))
-        triples = await run_in_threadpool(read_static, body, self._queries.limits.shared_triples)
-        self._queries.share(request.path_params["name"], triples)
-        return JSONResponse({"static": request.path_params["name"], "triples": len(triples)}, 201)
+        name, conditions = request.path_params["name"], read_conditions(request.headers.raw)
+        sent = await read_body(request, self._queries.limits.body)
+        triples = await run_in_threadpool(read_static, text(sent), self._queries.limits.shared_triples)
+
+        def require(known: tuple[Triple, ...] | None) -> None:
+            if conditions != Conditions():
+                conditions.require(() if known is None else (_static_tag(known),), f"the static data {name}")
+
+        await run_in_threadpool(self._queries.share, name, triples, require)
+        tag = await run_in_threadpool(_static_tag, triples)
+        return JSONResponse({"static": name, "triples": len(triples)}, 201, {"ETag": tag})
 
     async def health(self, _request: Request) -> Response:
         """Whether it is up."""
@@ -235,8 +287,20 @@ class Face:
     def _running(self, request: Request) -> Running:
         return self._queries.query(request.path_params["id"])
 
+    def _key(self, request: Request, body: bytes) -> RetryKey | None:
+        """The key of a request, with all that another use of the key would differ in."""
+        owner = self._tokens.identity(given(request.headers, request.scope))
+        kind = request.headers.get("content-type", "").strip().lower()
+        address = request.scope["query_string"], request.url.path.encode()
+        return read_key(request.headers.get("idempotency-key"), owner, *address, kind.encode(), body)
+
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; img-src data:"
+
+
+def _static_tag(triples: tuple[Triple, ...]) -> str:
+    """The entity tag of shared data, which is as long as its triples are the same."""
+    return entity_tag("".join(f"{' '.join(triple)} .\n" for triple in triples).encode())
 
 
 def _line(answer: Numbered[bytes]) -> bytes:

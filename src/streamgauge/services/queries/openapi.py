@@ -6,6 +6,12 @@ from importlib.metadata import version
 from streamgauge.services.web.openapi import ERROR, TOKEN, Json, body, operation, parameter
 
 _ID: Json = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
+_KEY: Json = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "description": "A request that was done with this key by the same token is answered as it was, and not done again.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": 200},
+}
 _NAME: Json = {**_ID, "name": "name", "description": "The IRI, percent-encoded."}
 
 
@@ -47,6 +53,7 @@ def _query(engines: Sequence[str], profiles: Sequence[str]) -> Json:
 def _paths() -> Json:
     return {
         "/queries": {
+            "parameters": [_KEY],
             "get": operation("All queries."),
             "post": operation(
                 "Register a query.", "201", body("application/json", {"$ref": "#/components/schemas/Query"})
@@ -64,6 +71,7 @@ def _paths() -> Json:
         "/streams/{name}": {
             "parameters": [
                 _NAME,
+                _KEY,
                 parameter("t", "Time of the elements: ms, or now."),
                 parameter("form", "A format."),
             ],

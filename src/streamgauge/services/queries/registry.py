@@ -135,10 +135,11 @@ class Queries:
                 open_streams += self._running[self._outputs[stream]].work.streams
             seen.add(stream)
 
-    def deregister(self, name: str) -> None:
-        """End a query; its subscribers are told. UnknownQueryError."""
+    def deregister(self, name: str, require: Callable[[Running], None] = lambda _: None) -> None:
+        """End a query; its subscribers are told. UnknownQueryError, or what ``require`` raises of the query."""
         with self._lock:
             running = self.query(name)
+            require(running)
             del self._running[name], self._since[name]
             if running.question.output is not None:
                 self._counts.pop(running.question.output, None)
@@ -167,9 +168,18 @@ class Queries:
         """How many subscribers there are."""
         return sum(running.answers.subscribers for running in self.queries())
 
-    def share(self, name: str, triples: tuple[Triple, ...]) -> None:
-        """Static data for every query that names it from now on; LimitError when it is too much."""
+    def share(
+        self,
+        name: str,
+        triples: tuple[Triple, ...],
+        require: Callable[[tuple[Triple, ...] | None], None] = lambda _: None,
+    ) -> None:
+        """Static data for every query that names it from now on; LimitError when it is too much.
+
+        ``require`` looks at what has the name before (``None``: nothing), and may refuse.
+        """
         with self._lock:
+            require(self._shared.get(name))
             others = sum(len(each) for known, each in self._shared.items() if known != name)
             if others + len(triples) > self.limits.shared_triples:
                 raise LimitError(f"more than {self.limits.shared_triples} shared triples: bring fewer")

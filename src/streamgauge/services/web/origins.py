@@ -111,7 +111,9 @@ class CrossOrigin:
 
         async def told(message: Message) -> None:
             if message["type"] == "http.response.start":
-                _tell(MutableHeaders(raw=message.setdefault("headers", [])), self._origins.headers(origin), message)
+                told_headers = MutableHeaders(raw=list(message.get("headers", ())))
+                _tell(told_headers, self._origins.headers(origin))
+                message = {**message, "headers": told_headers.raw}
             await send(message)
 
         if scope["method"] == "OPTIONS" and origin is not None and method is not None:
@@ -131,7 +133,7 @@ class CrossOrigin:
         return Response(status_code=204, headers=allowed)
 
 
-def _tell(headers: MutableHeaders, said: Iterable[_Header], message: Message) -> None:
+def _tell(headers: MutableHeaders, said: Iterable[_Header]) -> None:
     """Put what a browser is told in the place of what the app says of origins by itself."""
     for name in ("Access-Control-Allow-Origin", "Access-Control-Expose-Headers"):
         del headers[name]
@@ -140,4 +142,3 @@ def _tell(headers: MutableHeaders, said: Iterable[_Header], message: Message) ->
             headers.add_vary_header(value)
         else:
             headers[name] = value
-    message["headers"] = headers.raw

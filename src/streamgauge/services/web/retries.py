@@ -4,7 +4,7 @@ The same key of the same identity with another operation or body is refused; ano
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from hashlib import sha256
 from typing import Final, Generic, NamedTuple, TypeVar
 
@@ -19,6 +19,10 @@ Value = TypeVar("Value")
 
 class KeyReuseError(ValueError):
     """A key that was used for another request; the sentence says so."""
+
+
+class KeyBusyError(RuntimeError):
+    """A key whose request is still under way; the sentence says to come again."""
 
 
 class BadKeyError(ValueError):
@@ -103,3 +107,31 @@ class RetryMemory(Generic[Value]):
     def _surplus(self, own: OrderedDict[str, tuple[bytes, Value]]) -> Iterator[Value]:
         while len(own) > self._most:
             yield own.popitem(last=False)[1][1]
+
+
+class Once(Generic[Value]):
+    """Requests that are done once per key and answered alike when they come again; for one event loop.
+
+    What failed is done anew the next time. The last ``most`` keys of each owner are remembered.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._memory = RetryMemory[list[Value]](most)
+
+    async def __call__(self, key: RetryKey | None, do: Callable[[], Awaitable[Value]]) -> Value:
+        """What ``do`` gave the first time; KeyReuseError, or KeyBusyError while the first time is under way."""
+        if key is None:
+            return await do()
+        known = self._memory.known(key)
+        if known is not None:
+            if not known:
+                raise KeyBusyError(f"the request with the Idempotency-Key {key.name!r} is under way: come again")
+            return known[0]
+        done: list[Value] = []
+        self._memory.remember(key, done)
+        try:
+            done.append(await do())
+        finally:
+            if not done:
+                self._memory.forget(key)
+        return done[0]

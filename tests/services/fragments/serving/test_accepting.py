@@ -312,3 +312,112 @@ def test_a_write_is_heard_at_once() -> None:
             assert (await response.next())["data"] == 'A <a:b> <a:c> "x" .'
 
     asyncio.run(listen())
+
+
+OTHER_TOKEN = "another token of sixteen"
+
+
+def test_a_key_belongs_to_a_token_a_request_and_a_body() -> None:
+    data = held(Label.INTERVAL)
+    app = served(data, (TOKEN, OTHER_TOKEN))
+    key = {"Idempotency-Key": "one"}
+    assert write(app, "POST", "?from=1", turtle(LATE), **key).status_code == 200
+    for verb, query, body, kind in (
+        ("POST", "?from=1", turtle(SOON), TURTLE),
+        ("POST", "?from=2", turtle(LATE), TURTLE),
+        ("POST", "?from=1", turtle(LATE), "application/n-triples"),
+        ("PUT", "?predicate=http://example.org/train%23delay", turtle(LATE), TURTLE),
+        ("DELETE", "?object=%2260S%22", "", TURTLE),
+    ):
+        refused = write(app, verb, query, body, kind, **key)
+        assert (refused.status_code, "another request" in refused.json()["error"]) == (422, True)
+    theirs = write(app, "POST", "?from=1", turtle(SOON), Authorization=f"Bearer {OTHER_TOKEN}", **key)
+    assert (theirs.status_code, theirs.json()["facts"]["added"]) == (200, 1)
+    assert facts(data) == {Fact(LATE, 1, None), Fact(SOON, 1, None)}
+
+
+def test_a_query_and_a_body_are_not_run_together_in_a_key() -> None:
+    data = held(Label.INTERVAL)
+    app = served(data)
+    assert write(app, "POST", "?from=1", f"2 {turtle(LATE)}", **{"Idempotency-Key": "k"}).status_code == 400
+    assert write(app, "POST", "?from=1", turtle(LATE), **{"Idempotency-Key": "k"}).status_code == 200
+    assert write(app, "POST", "?from=", f"1{turtle(LATE)}", **{"Idempotency-Key": "k"}).status_code == 422
+
+
+def read(app: Face, query: str = "", **headers: str):
+    async def ask():
+        async with client(app) as web:
+            return await web.get(f"/trains{query}", headers={n.replace("_", "-"): v for n, v in headers.items()})
+
+    return asyncio.run(ask())
+
+
+WHERE = "?subject=http://example.org/train%23d1"
+
+
+@pytest.mark.parametrize("accept", ["application/trig", "application/n-quads", "text/turtle", "text/html"])
+@pytest.mark.parametrize("coding", ["identity", "gzip", "br"])
+def test_a_fragment_is_written_only_as_it_was_read(accept: str, coding: str) -> None:
+    data = held(Label.INTERVAL, [Fact(LATE, 0, None), Fact(PLATFORM, 0, None)])
+    app = served(data)
+    tag = read(app, WHERE, accept=accept, accept_encoding=coding).headers["etag"]
+    for unmet in ('"x"', f"W/{tag}", f'{tag[:-1]}x"'):
+        refused = write(app, "DELETE", WHERE, **{"If-Match": unmet})
+        assert (refused.status_code, "If-Match does not hold" in refused.json()["error"]) == (412, True)
+    assert write(app, "DELETE", WHERE, **{"If-None-Match": tag}).status_code == 412
+    assert write(app, "DELETE", f"{WHERE}&object=%2260S%22", **{"If-Match": tag}).status_code == 412
+    assert write(app, "DELETE", WHERE, **{"If-Match": f'"x", {tag}'}).status_code == 200
+    write(app, "POST", "", turtle(LATE))
+    assert write(app, "DELETE", WHERE, **{"If-Match": tag}).status_code == 412
+    assert facts(data) == {Fact(LATE, NOW, None)}
+
+
+def test_the_version_of_a_data_set_is_a_tag_of_all_its_fragments() -> None:
+    data = held(Label.INTERVAL, [Fact(LATE, 0, None)])
+    app = served(data)
+    version = f'"{read(app).headers["dataset-version"]}"'
+    assert write(app, "DELETE", f"{WHERE}&at=now", **{"If-Match": version}).status_code == 200
+    assert write(app, "DELETE", WHERE, **{"If-Match": version}).status_code == 412
+    assert facts(data) == {Fact(LATE, 0, NOW)}
+
+
+@pytest.mark.parametrize(
+    ("verb", "query", "body", "kind"),
+    [
+        ("POST", "", turtle(SOON), TURTLE),
+        ("PUT", "?predicate=http://example.org/train%23delay", turtle(SOON), TURTLE),
+        ("DELETE", WHERE, "", TURTLE),
+        ("PATCH", "", json.dumps([{"remove": {"object": '"60S"'}}]), JSON),
+        ("PATCH", "", "DELETE WHERE { ?s ?p ?o }", UPDATE),
+    ],
+)
+def test_every_write_is_held_to_its_conditions(verb: str, query: str, body: str, kind: str) -> None:
+    data = held(Label.INTERVAL, [Fact(LATE, 0, None)])
+    app = served(data)
+    for unmet in (
+        {"If-Match": '"x"'},
+        {"If-None-Match": "*"},
+        {"If-Unmodified-Since": "Thu, 01 Jan 1970 00:00:00 GMT"},
+    ):
+        assert write(app, verb, query, body, kind, **unmet).status_code == 412
+    assert write(app, verb, query, body, kind, **{"If-Match": "x"}).status_code == 400
+    assert facts(data) == {Fact(LATE, 0, None)}
+    assert write(app, verb, query, body, kind, **{"If-Match": "*"}).status_code == 200
+    assert facts(data) != {Fact(LATE, 0, None)}
+
+
+def test_a_fact_is_made_only_where_nothing_matches() -> None:
+    data = held(Label.INTERVAL)
+    app = served(data)
+    fresh = {"If-None-Match": "*"}
+    assert write(app, "PUT", f"{WHERE}&from=1", turtle(LATE), **{"If-Match": "*"}).status_code == 412
+    assert write(app, "PUT", f"{WHERE}&from=1", turtle(LATE), **fresh).status_code == 200
+    assert write(app, "PUT", f"{WHERE}&from=1", turtle(PLATFORM), **fresh).status_code == 412
+    assert facts(data) == {Fact(LATE, 1, None)}
+
+
+def test_what_was_done_is_said_again_although_its_condition_holds_no_more() -> None:
+    app = served(held(Label.INTERVAL))
+    given = {"If-None-Match": "*", "Idempotency-Key": "k"}
+    one, two = (write(app, "PUT", f"{WHERE}&from=1", turtle(LATE), **given) for _ in range(2))
+    assert (one.status_code, one.json()) == (two.status_code, two.json()) == (200, one.json())

@@ -2,9 +2,7 @@
 
 import asyncio
 import json
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from hashlib import sha256
 from typing import Final, TypeAlias
 from urllib.parse import parse_qsl
 
@@ -16,7 +14,9 @@ from streamgauge.query.errors import QueryError
 from streamgauge.services.fragments.annotations import UnknownMethodError
 from streamgauge.services.fragments.labelling import LabelError
 from streamgauge.services.fragments.quads import VERSION
+from streamgauge.services.fragments.serving import demands
 from streamgauge.services.fragments.serving.addresses import Addressing, HostError
+from streamgauge.services.fragments.serving.asked import AskedError
 from streamgauge.services.fragments.serving.dataset import DataSet, TooManyError
 from streamgauge.services.fragments.serving.freshness import date
 from streamgauge.services.fragments.serving.operations import Operation
@@ -27,28 +27,41 @@ from streamgauge.services.fragments.serving.validity import ValidityError
 from streamgauge.services.fragments.serving.writing import Draft, Written
 from streamgauge.services.fragments.storing.shelf import FullError
 from streamgauge.services.web.bodies import STATUS, read_body
+from streamgauge.services.web.conditions import ConditionError, PreconditionError
+from streamgauge.services.web.retries import BadKeyError, KeyReuseError, RetryKey, RetryMemory, read_key
 from streamgauge.services.web.tokens import Tokens, bearer
 
 METHODS: Final = ("POST", "PUT", "PATCH", "DELETE")
 KEYS: Final = 10_000
-"""Retry keys that are remembered, the last ones."""
-
-LONGEST_KEY: Final = 200
+"""Idempotency keys of a token that are remembered, the last ones, until the server ends."""
 
 _STATUS: Final[dict[type[Exception], int]] = {
     **STATUS,
     MediaTypeError: 415,
     TooManyError: 422,
     FullError: 507,
+    PreconditionError: 412,
+    KeyReuseError: 422,
     **dict.fromkeys(
-        (RequestError, TermError, ValidityError, QueryError, LabelError, HostError, UnknownMethodError), 400
+        (
+            BadKeyError,
+            ConditionError,
+            AskedError,
+            RequestError,
+            TermError,
+            ValidityError,
+            QueryError,
+            LabelError,
+            HostError,
+            UnknownMethodError,
+        ),
+        400,
     ),
 }
 _PARALLEL: Final = 4
 """Bodies that are understood at once; others wait."""
 
 Headers: TypeAlias = Mapping[bytes, bytes]
-Key: TypeAlias = tuple[str, str]
 
 
 class Accepting:
@@ -56,7 +69,7 @@ class Accepting:
 
     def __init__(self, tokens: Sequence[str], addressing: Addressing, body: int) -> None:
         self._tokens, self._addressing, self._limit = Tokens(tokens), addressing, body
-        self._done: OrderedDict[Key, tuple[bytes, Reply]] = OrderedDict()
+        self._done = RetryMemory[Reply](KEYS)
         self._requests, self._turns = 0, asyncio.Semaphore(_PARALLEL)
 
     def takes(self, method: str, _query: bytes, _headers: Headers) -> bool:
@@ -87,35 +100,37 @@ class Accepting:
         return told(401, "a token is needed: Authorization: Bearer TOKEN", (b"www-authenticate", b"Bearer"))
 
     async def _reply(self, dataset: DataSet, scope: Scope, receive: Receive) -> Reply:
-        key, digest = _key(dataset, dict(scope["headers"])), sha256(scope["method"].encode() + scope["query_string"])
         body = await read_body(Incoming(scope, receive), self._limit)
-        digest.update(body)
-        known = self._known(key, digest.digest())
+        key = self._key(dataset, scope, body)
+        known = self._done.known(key)
         if known is not None:
             return known
+        demands.require(dataset, scope, self._addressing(scope["scheme"], dict(scope["headers"])))
         async with self._turns:
             request = self._request(dataset, scope, body)
             operations = await asyncio.to_thread(read_request, request)
-        known = self._known(key, digest.digest())  # the same request may have come twice at once
-        return known if known is not None else self._make(dataset, operations, key, digest.digest())
+        known = self._done.known(key)  # the same request may have come twice at once
+        return known if known is not None else self._make(dataset, scope, operations, key)
 
-    def _make(self, dataset: DataSet, operations: Sequence[Operation], key: Key | None, digest: bytes) -> Reply:
+    def _make(self, dataset: DataSet, scope: Scope, operations: Sequence[Operation], key: RetryKey | None) -> Reply:
+        """Make the change at once, so that nothing comes between what is demanded and it."""
+        demands.require(dataset, scope, self._addressing(scope["scheme"], dict(scope["headers"])))
         draft = Draft(dataset)
         for operation in operations:
             operation.apply(draft)
         reply = _said(draft.commit(), dataset)
         if key is not None:
-            self._done[key] = digest, reply
-            if len(self._done) > KEYS:
-                self._done.popitem(last=False)
+            self._done.remember(key, reply)
         return reply
 
-    def _known(self, key: Key | None, digest: bytes) -> Reply | None:
-        """What was answered to a request with this key; one that differs is told so."""
-        if key is None or key not in self._done:
-            return None
-        before, reply = self._done[key]
-        return reply if before == digest else told(422, "this Idempotency-Key was used for another request: take a new")
+    def _key(self, dataset: DataSet, scope: Scope, body: bytes) -> RetryKey | None:
+        """The key of a request, with all that another use of the key would differ in."""
+        headers = dict(scope["headers"])
+        given = headers.get(b"idempotency-key")
+        owner = self._tokens.identity(bearer(headers.get(b"authorization", b"").decode("latin-1")))
+        said = dataset.name.encode(), scope["method"].encode(), scope["query_string"]
+        kind = headers.get(b"content-type", b"").strip().lower()
+        return read_key(None if given is None else given.decode("latin-1"), owner, *said, kind, body)
 
     def _request(self, dataset: DataSet, scope: Scope, body: bytes) -> Request:
         headers = dict(scope["headers"])
@@ -130,15 +145,6 @@ class Accepting:
             dataset.clock(),
             f"v{dataset.store.version}r{self._requests}",
         )
-
-
-def _key(dataset: DataSet, headers: Headers) -> Key | None:
-    given = headers.get(b"idempotency-key")
-    if given is None:
-        return None
-    if not 0 < len(given) <= LONGEST_KEY:
-        raise RequestError(f"an Idempotency-Key has 1 to {LONGEST_KEY} characters")
-    return dataset.name, given.decode("latin-1")
 
 
 def _parameters(query: bytes) -> dict[str, str]:

@@ -22,6 +22,7 @@ from streamgauge.services.fragments.serving.past import Past
 from streamgauge.services.fragments.serving.reading import Reading, UnacceptableError
 from streamgauge.services.fragments.serving.replying import Header, Reply, reply_with, told
 from streamgauge.services.web import metrics
+from streamgauge.services.web.origins import ASKED
 
 Headers: TypeAlias = Mapping[bytes, bytes]
 
@@ -148,7 +149,7 @@ class Face:
         headers = [
             (b"allow", self._allowed),
             (b"access-control-allow-methods", self._allowed),
-            (b"access-control-allow-headers", b"Accept, Authorization, Content-Type, If-None-Match, If-Match"),
+            (b"access-control-allow-headers", ASKED.encode()),
             (b"access-control-max-age", b"86400"),
         ]
         return Reply(204, headers)

@@ -45,10 +45,10 @@ def unchanged(validator: bytes, modified: bytes | None, none_match: bytes | None
     if none_match is not None:
         tags = [each.strip().removeprefix(b"W/") for each in none_match.split(b",")]
         return validator in tags or tags == [b"*"]
-    return since is not None and modified is not None and _time(modified) <= _time(since)
+    return since is not None and modified is not None and http_time(modified) <= http_time(since)
 
 
-def _time(text: bytes) -> float:
+def http_time(text: bytes) -> float:
     """Seconds; before all time for what is no date."""
     try:
         return parsedate_to_datetime(text.decode("latin-1")).timestamp()

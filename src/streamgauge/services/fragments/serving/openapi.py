@@ -95,6 +95,7 @@ def _write(summary: str, parameters: Sequence[Json], sent: Json | None = None) -
         "403": "Nobody may write here.",
         "404": "There is no such data set.",
         "408": "It did not come in time.",
+        "412": "The fragment is not as If-Match or If-None-Match demands.",
         "413": "It is too long.",
         "414": "The address is too long.",
         "415": "Another kind of body is needed.",
@@ -102,9 +103,10 @@ def _write(summary: str, parameters: Sequence[Json], sent: Json | None = None) -
         "507": "The disk is full.",
     }
     key = {"name": "Idempotency-Key", "in": "header", "schema": {"type": "string", "minLength": 1, "maxLength": 200}}
+    demands = [{"name": name, "in": "header", "schema": _TEXT} for name in ("If-Match", "If-None-Match")]
     return {
         "summary": summary,
-        "parameters": [*parameters, key],
+        "parameters": [*parameters, key, *demands],
         "responses": {"200": done} | {status: refused(why) for status, why in whys.items()},
         "security": [{"token": []}],
         **({"requestBody": sent} if sent else {}),
