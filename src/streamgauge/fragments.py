@@ -13,6 +13,7 @@ from streamgauge.services.fragments.fetching.web import Web
 from streamgauge.services.fragments.quads import QuadPattern
 from streamgauge.services.fragments.streaming.asked import RefusedQueryError
 from streamgauge.services.fragments.streaming.events import Event, Failed, Fresh, Listening, Polling
+from streamgauge.services.fragments.streaming.patience import GaveUpError
 from streamgauge.services.fragments.streaming.watching import UnknownPlanError, UnpushedPlanError, watch
 from streamgauge.services.fragments.style import VOCABULARIES, Border, Label, Style
 
@@ -22,6 +23,7 @@ __all__ = [
     "Event",
     "Failed",
     "Fresh",
+    "GaveUpError",
     "Label",
     "Limits",
     "Listening",

@@ -23,9 +23,11 @@ from streamgauge.model.terms import Row
 from streamgauge.query.prologue import DEFAULT_BASE, read_prologue
 from streamgauge.query.tokens import tokens
 from streamgauge.services.fragments.annotations import method
+from streamgauge.services.fragments.fetching.contract import SourceError
 from streamgauge.services.fragments.streaming.asked import asked
 from streamgauge.services.fragments.streaming.events import Event, Failed, Fresh, Listening, Polling
 from streamgauge.services.fragments.streaming.following import Sends
+from streamgauge.services.fragments.streaming.patience import GaveUpError
 from streamgauge.services.fragments.streaming.streamer import Caching
 from streamgauge.services.fragments.streaming.timing import Timing
 from streamgauge.services.fragments.streaming.watching import PLANS, Hears, Terms, UnpushedPlanError, follow
@@ -56,6 +58,7 @@ def watch(
     plan: Annotated[str, typer.Option(help="incremental, or streamer: the loop as published.")] = "incremental",
     at_most_every: Annotated[str | None, typer.Option(help="Poll less often than the data ends: 60s.")] = None,
     period: Annotated[str | None, typer.Option(help="Poll at least so often: 10s.")] = None,
+    patience: Annotated[str, typer.Option(help="How long polls may fail before the watch ends.")] = "10m",
     cache: Annotated[Caching, typer.Option(help="What is kept between polls.")] = Caching.ON,
     push: Annotated[bool, typer.Option("--push", help="Listen to servers that send what changes.")] = False,
     whole: Annotated[bool, typer.Option("--whole", help="Print all rows at each poll, not what changed.")] = False,
@@ -67,7 +70,10 @@ def watch(
     border: Annotated[Border, typer.Option(help="Whether a final time belongs to the fact.")] = Border.EXCLUSIVE,
     define: Annotated[list[str] | None, typer.Option("--set", "--define", "-D", help="A query parameter.")] = None,
 ) -> None:
-    """Keep the answer of a query over changing Linked Data current."""
+    """Keep the answer of a query over changing Linked Data current.
+
+    Exit code 2 for what cannot be asked, now or later, 3 when a server did not answer for as long as --patience says.
+    """
     text = filled(query, define or ())
     live = sys.stdout.isatty() and not as_json
     style = _style(annotated, label, vocabulary, border)
@@ -77,13 +83,17 @@ def watch(
     hears = Hears.PUSH if push else Hears.POLLS
     shown = _Shown(text, asked(text).columns) if live else _Lines()
     sends = Sends.WHOLE if whole or live else Sends.CHANGES
-    terms = Terms(plan, cache, style, timing, sends, tell=shown.tell, hears=hears)
+    terms = Terms(plan, cache, style, timing, sends, tell=shown.tell, hears=hears, patience=_ms(patience))
     try:
         answers = follow(text, urls, terms)
     except UnpushedPlanError as error:
         raise typer.BadParameter(str(error), param_hint="--push") from error
-    with shown:
-        code = _until_left(answers, shown.show, once)
+    try:
+        with shown:
+            code = _until_left(answers, shown.show, once)
+    except SourceError as error:
+        typer.echo(f"streamgauge: {error}", err=True)
+        code = Exit.ENGINE_FAILURE if isinstance(error, GaveUpError) else Exit.BAD_INPUT
     raise typer.Exit(code)
 
 

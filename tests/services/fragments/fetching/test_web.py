@@ -10,9 +10,10 @@ import pytest
 
 from streamgauge.services.fragments.fetching.cache import Cache
 from streamgauge.services.fragments.fetching.contract import SourceError, StatusError, UnavailableError
-from streamgauge.services.fragments.fetching.lifetimes import Skew, cache_control, lifetime, retry_after
+from streamgauge.services.fragments.fetching.lifetimes import Skew, cache_control, lifetime
 from streamgauge.services.fragments.fetching.limits import Limits
 from streamgauge.services.fragments.fetching.web import Use, Web
+from streamgauge.services.web.dates import retry_after
 from tests.services.fragments.fetching.fakes import HOST, Chunks, Clock, reply, web
 
 AT = f"{HOST}/a"

@@ -369,7 +369,7 @@ def test_a_fragment_is_written_only_as_it_was_read(accept: str, coding: str) -> 
     assert write(app, "DELETE", WHERE, **{"If-Match": f'"x", {tag}'}).status_code == 200
     write(app, "POST", "", turtle(LATE))
     assert write(app, "DELETE", WHERE, **{"If-Match": tag}).status_code == 412
-    assert facts(data) == {Fact(LATE, NOW, None)}
+    assert facts(data) == {Fact(LATE)}
 
 
 def test_the_version_of_a_data_set_is_a_tag_of_all_its_fragments() -> None:

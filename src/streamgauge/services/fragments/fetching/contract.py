@@ -21,7 +21,19 @@ class SourceError(Exception):
 
 
 class UnavailableError(SourceError):
-    """A source that does not answer now, after retries: it may later."""
+    """A source that does not answer now, after retries: it may later, ``after`` so many seconds where it says."""
+
+    def __init__(self, address: str, what: str, after: float | None = None) -> None:
+        super().__init__(address, what)
+        self.after = after
+
+
+class UnknownHostError(UnavailableError):
+    """A source whose host is known nowhere."""
+
+
+class HopelessError(SourceError):
+    """A source that cannot be asked, now or later: its certificate is not trusted, no TLS is spoken there."""
 
 
 class StatusError(SourceError):

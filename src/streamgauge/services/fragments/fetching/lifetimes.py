@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 
 from streamgauge.services.fragments.quads import VERSION
+from streamgauge.services.web.dates import SECOND, http_date
 
-SECOND = 1000
 _FOREVER = 10 * 365 * 86_400
 
 
@@ -45,25 +44,6 @@ def cache_control(value: str) -> dict[str, str]:
         name, _, argument = part.strip().partition("=")
         directives.setdefault(name.strip().lower(), argument.strip().strip('"'))
     return directives
-
-
-def http_date(value: str | None) -> int | None:
-    """A date of a header, ms since 1970; ``None`` for what is none."""
-    if value is None:
-        return None
-    try:
-        return int(parsedate_to_datetime(value).timestamp() * SECOND)
-    except (ValueError, TypeError, OverflowError):
-        return None
-
-
-def retry_after(headers: Mapping[str, str], now: int) -> float | None:
-    """The seconds that Retry-After asks to wait; ``None`` when it does not."""
-    value = headers.get("retry-after", "").strip()
-    if value.isascii() and value.isdigit():
-        return float(value[:9])
-    date = http_date(value)
-    return None if date is None else max(0.0, (date - now) / SECOND)
 
 
 def _made(headers: Mapping[str, str], directives: Mapping[str, str], shown: int) -> int:

@@ -18,6 +18,8 @@ class Limits:
     """Of one request, when there is no answer or one that says to come back."""
     patience: float = 60.0
     """The longest wait (s) before a further attempt, whatever Retry-After says."""
+    put_off: bool = False
+    """Whether there is no further attempt when Retry-After asks for more than ``patience``: the caller waits."""
     at_once: int = 6
     """Requests under way to one origin."""
     address: int = 6_000

@@ -10,14 +10,19 @@ from typing import Final
 
 import httpx
 
-from streamgauge.services.fragments.fetching.contract import SourceError, UnavailableError
-from streamgauge.services.fragments.fetching.lifetimes import retry_after
+from streamgauge.services.fragments.fetching.contract import (
+    HopelessError,
+    SourceError,
+    UnavailableError,
+    UnknownHostError,
+)
 from streamgauge.services.fragments.fetching.limits import Limits
 from streamgauge.services.fragments.fetching.reach import Reach
+from streamgauge.services.web.dates import retry_after
+from streamgauge.services.web.failures import TRANSIENT, permanent_failure, unknown_host
 from streamgauge.services.web.guarded import PRIVATE, Origin, origin
 
-PASSING: Final = frozenset((408, 425, 429, 500, 502, 503, 504))
-"""Statuses after which the same request may succeed later."""
+PASSING: Final = TRANSIENT
 
 _REDIRECTS: Final = frozenset((301, 302, 303, 307, 308))
 _BACK_OFF_S = 0.5
@@ -78,15 +83,22 @@ class Sender:
     _users: dict[Origin, int] = field(default_factory=dict)
 
     async def send(self, asked: Asked) -> Answer:
-        """The answer; UnavailableError when there is none after all attempts, SourceError for one beyond limits."""
+        """The answer; UnavailableError when there is none after all attempts, SourceError for one beyond limits.
+
+        With ``limits.put_off`` a server that asks to wait for longer than ``limits.patience`` is not asked again.
+        HopelessError and UnknownHostError at once.
+        """
+        wait: float | None = None
         for attempt in range(self.limits.attempts):
             answer, fault, wait = await self._attempt(asked)
             if answer is not None:
                 return answer
+            if self.limits.put_off and wait is not None and wait > self.limits.patience:
+                raise UnavailableError(asked.address, fault, wait)
             if attempt + 1 < self.limits.attempts:
                 self.counters.retries += 1
                 await self.sleep(self._delay(attempt, wait))
-        raise UnavailableError(asked.address, f"{fault}, after {self.limits.attempts} attempts")
+        raise UnavailableError(asked.address, f"{fault}, after {self.limits.attempts} attempts", wait)
 
     async def _attempt(self, asked: Asked) -> tuple[Answer | None, str, float | None]:
         """The answer, or what was wrong and the seconds that the server asks to wait."""
@@ -96,6 +108,7 @@ class Sender:
         except TimeoutError:
             return None, f"no answer within {self.limits.seconds:g} s", None
         except (httpx.HTTPError, httpx.StreamError, BrokenError, OSError) as error:
+            _refuse_hopeless(asked.address, error)
             return None, f"no answer: {error or type(error).__name__}", None
         if answer.status in PASSING:
             return None, f"answers {answer.status}", retry_after(answer.headers, self.clock())
@@ -132,6 +145,7 @@ class Sender:
             async with asyncio.timeout(self.limits.seconds):
                 response = await self.client.send(request, stream=True, follow_redirects=False)
         except (TimeoutError, httpx.HTTPError, OSError) as error:
+            _refuse_hopeless(asked.address, error)
             raise UnavailableError(asked.address, f"no answer: {error or type(error).__name__}") from error
         try:
             self.counters.received += _head(response)
@@ -213,6 +227,14 @@ class Sender:
         _check_whole(response, received, unpacking)
         self.counters.unpacked += unpacked
         return b"".join(parts)
+
+
+def _refuse_hopeless(address: str, error: BaseException) -> None:
+    """HopelessError for what no further attempt mends, UnknownHostError for a name that is nowhere."""
+    if why := permanent_failure(error):
+        raise HopelessError(address, why) from error
+    if unknown_host(error):
+        raise UnknownHostError(address, f"no answer: {error}") from error
 
 
 class _Plain:

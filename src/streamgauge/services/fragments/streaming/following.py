@@ -1,4 +1,7 @@
-"""The loop of the query streamer: poll, say what changed, wait for the next expiration; failures are told, retried."""
+"""The loop of the query streamer: poll, say what changed, wait for the next expiration; failures are told, retried.
+
+What no later poll mends ends the loop (``patience``).
+"""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractContextManager
@@ -15,6 +18,7 @@ from streamgauge.services.fragments.fetching.contract import SourceError
 from streamgauge.services.fragments.labelling import LabelError
 from streamgauge.services.fragments.streaming.asked import Asked
 from streamgauge.services.fragments.streaming.events import Failed, Fresh, Tell
+from streamgauge.services.fragments.streaming.patience import PATIENCE, Patience
 from streamgauge.services.fragments.streaming.plan import Plan, Polled
 from streamgauge.services.fragments.streaming.timing import Timing
 from streamgauge.sources.backoff import Backoff
@@ -33,9 +37,9 @@ class Sends(StrEnum):
 
 @dataclass(slots=True)
 class Following:
-    """Polls a plan for ever; ``prepare`` makes the plan, with the first poll in a ``round`` of the web.
+    """Polls a plan; ``prepare`` makes the plan, with the first poll in a ``round`` of the web.
 
-    ``rest`` waits so many seconds, or until there is something new.
+    ``rest`` waits so many seconds, or until there is something new; ``patience`` (ms) is how long polls may fail.
     """
 
     asked: Asked
@@ -48,13 +52,14 @@ class Following:
     sends: Sends
     tell: Tell
     random: Random
+    patience: int | None = PATIENCE
     _shown: Bag = field(default_factory=dict)
     _begun: bool = False
 
     async def answers(self) -> AsyncGenerator[Answer, None]:
-        """The answers, without an end."""
+        """The answers, without an end; SourceError when no later poll mends what failed, or patience is over."""
         plan: Plan | None = None
-        backoff = Backoff(self.random, FIRST_WAIT, LONGEST_WAIT)
+        patience = Patience(Backoff(self.random, FIRST_WAIT, LONGEST_WAIT), self.clock, self.patience)
         due = self.clock()
         while True:
             begun = self.clock()
@@ -64,11 +69,11 @@ class Following:
                 else:
                     polled = await plan.poll()
             except (SourceError, LabelError) as error:
-                wait = backoff.next()
+                wait = patience.wait(error)
                 self.tell(Failed(str(error), wait))
                 await self.sleep(wait)
                 continue
-            backoff.reset()
+            patience.success()
             late, due = begun - due, self.timing.next(begun, self.clock(), polled, self.random)
             self.tell(Fresh(polled.instant, due, max(0, late)))
             for answer in self._said(polled):

@@ -13,6 +13,7 @@ from streamgauge.model.algebra import QueryForm
 from streamgauge.model.answer import Answer
 from streamgauge.services.fragments.fetching.contract import Source
 from streamgauge.services.fragments.fetching.guarded import guarded_client
+from streamgauge.services.fragments.fetching.limits import Limits
 from streamgauge.services.fragments.fetching.sources import open_source
 from streamgauge.services.fragments.fetching.together import together
 from streamgauge.services.fragments.fetching.web import Web
@@ -20,6 +21,7 @@ from streamgauge.services.fragments.streaming.asked import Asked, asked
 from streamgauge.services.fragments.streaming.events import Event, Tell
 from streamgauge.services.fragments.streaming.following import Following, Sends
 from streamgauge.services.fragments.streaming.incremental import Incremental
+from streamgauge.services.fragments.streaming.patience import PATIENCE
 from streamgauge.services.fragments.streaming.plan import Plan, Polled
 from streamgauge.services.fragments.streaming.pushing import Push
 from streamgauge.services.fragments.streaming.reading import SETTLED, Renewal
@@ -50,7 +52,7 @@ class Terms:
 
     ``style`` is how the sources write times beside facts. Facts without an end are taken to hold for ``settled`` where
     their source does not say for how long. ``tell`` hears of polls and failures. With ``hears`` PUSH sources that say
-    what changes as it does are listened to.
+    what changes as it does are listened to. Polls may fail for ``patience``, ``None`` for ever.
     """
 
     plan: str = "incremental"
@@ -62,6 +64,7 @@ class Terms:
     tell: Tell = _quiet
     random: Random = field(default_factory=Random)
     hears: Hears = Hears.POLLS
+    patience: int | None = PATIENCE
 
 
 Planner: TypeAlias = Callable[[Asked, Sequence[Source], Terms, Web], Plan]
@@ -104,7 +107,7 @@ class Forgetful:
 def follow(
     query: str | QueryForm, addresses: Sequence[str], terms: Terms, web: Web | None = None
 ) -> AsyncGenerator[Answer, None]:
-    """The answers of a query under these terms, for ever; ``watch`` says the rest."""
+    """The answers of a query under these terms; ``watch`` says the rest."""
     understood = asked(query)
     if terms.plan not in PLANS:
         raise UnknownPlanError(f"there is no plan {terms.plan!r}: there are {', '.join(PLANS)}")
@@ -116,13 +119,12 @@ def follow(
 async def _answers(
     asked: Asked, addresses: Sequence[str], terms: Terms, web: Web | None
 ) -> AsyncGenerator[Answer, None]:
-    own = web or Web(guarded_client(), wall_clock, asyncio.sleep)
+    own = web or Web(guarded_client(), wall_clock, asyncio.sleep, Limits(put_off=True))
     push = Push(own, terms.tell, terms.random) if terms.hears is Hears.PUSH else None
     prepare = partial(prepared, asked, addresses, terms, own, push)
     rest = own.sleep if push is None else push.rest
-    loop = Following(
-        asked, prepare, own.round, own.clock, own.sleep, rest, terms.timing, terms.sends, terms.tell, terms.random
-    )
+    how = terms.timing, terms.sends, terms.tell, terms.random, terms.patience
+    loop = Following(asked, prepare, own.round, own.clock, own.sleep, rest, *how)
     answers = loop.answers()
     try:
         async for answer in answers:
@@ -160,17 +162,21 @@ def watch(
     tell: Tell = _quiet,
     random: Random | None = None,
     web: Web | None = None,
+    patience: int | None = PATIENCE,
 ) -> AsyncGenerator[Answer, None]:
-    """The answers of a SPARQL query over the union of sources at these addresses, for ever; times in ms.
+    """The answers of a SPARQL query over the union of sources at these addresses, without an end; times in ms.
 
     The first answer has all rows, the others what came and what went, or all rows again (``whole``). ``instant`` is the
     server's time. ``plan`` is incremental or streamer, ``cache`` on, off or prototype; ``push`` listens to servers that
     say what changes. QueryError, RefusedQueryError, UnknownPlanError or UnpushedPlanError, at once, for what can't be
-    asked; what fails later is told to ``tell``, and retried.
+    asked; what fails later is told to ``tell``, and retried as long as it may succeed, for at most ``patience`` in a
+    row (``None``: for ever): then, or when it cannot, a SourceError ends the answers.
     A ``web`` may be shared by several watches, and stays open.
     """
     sends = Sends.WHOLE if whole else Sends.CHANGES
     timing = Timing(at_most_every=at_most_every, period=period)
     hears = Hears.PUSH if push else Hears.POLLS
-    terms = Terms(plan, Caching(cache), style or Style(), timing, sends, settled, tell, random or Random(), hears)
+    terms = Terms(
+        plan, Caching(cache), style or Style(), timing, sends, settled, tell, random or Random(), hears, patience
+    )
     return follow(query, addresses, terms, web)
