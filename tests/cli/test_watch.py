@@ -144,3 +144,18 @@ def printed(shown):
     console = Console(file=io.StringIO(), width=100)
     console.print(shown._table())
     return console.file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("address", "words", "code", "says"),
+    [
+        ("gopher://127.0.0.1/trains", [], 2, "no web address"),
+        ("file:///etc/passwd", [], 2, "no web address"),
+        ("http://169.254.169.254.nowhere.invalid/", [], 2, ""),
+        ("http://127.0.0.1:9/trains", ["--patience", "100ms"], 3, "given up, as --patience is 0.1 s"),
+    ],
+)
+def test_what_can_never_work_ends_with_a_sentence_and_a_code(query, command, address, words, code, says):
+    said = command("watch", query, address, *words)
+    assert (said.code, says in said.err, "Traceback" in said.err) == (code, True, False), said.err
+    assert "trying again" not in said.err

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from streamgauge.broker import BrokerError, Client, Told
+from streamgauge.broker import AwayError, BrokerError, Client, Told
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.notified import Lines, Live
 from streamgauge.cli.tokens import TOKEN
@@ -29,6 +29,7 @@ from streamgauge.services.web.origins import read_origins
 from streamgauge.services.web.serving import Serving
 from streamgauge.services.web.tokens import OPEN, check_tokens
 from streamgauge.wire.formats import read_triples
+from streamgauge.workloads.parameters import duration
 
 UNLESS = Limits()
 URL = "http://127.0.0.1:4200"
@@ -184,9 +185,14 @@ def subscribe(
     subscriber: Annotated[str | None, typer.Option("--as", help="A name by which to come back later.")] = None,
     after: Annotated[int | None, typer.Option(min=0, help="Begin after the notification of this number.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines on a terminal too.")] = False,
+    patience: Annotated[str, typer.Option(help="How long the broker may be away before this ends.")] = "10m",
     most: Annotated[int | None, typer.Option("--count", min=1, help="End after so many notifications.")] = None,
 ) -> None:
-    """Show a channel's answer as it changes: a live table on a terminal, JSON lines otherwise."""
+    """Show a channel's answer as it changes: a live table on a terminal, JSON lines otherwise.
+
+    Exit code 2 for what the broker refuses, 3 when the broker was away for as long as --patience says.
+    """
+    seconds = _seconds(patience)
     live = sys.stdout.isatty() and not as_json
     with _client(at) as client:
         if query is not None:
@@ -194,8 +200,20 @@ def subscribe(
         begun = client.rows(channel) if live else None
         start = begun.number if begun is not None and subscriber is None and after is None else after
         with Live(begun) if begun is not None else nullcontext(Lines()) as shown:
-            code = _shown(client.subscribe(channel, subscriber, start), shown.show, most)
+            told = client.subscribe(channel, subscriber, start, patience=seconds, tell=_say_again)
+            code = _shown(told, shown.show, most)
     raise typer.Exit(code)
+
+
+def _seconds(patience: str) -> float:
+    try:
+        return duration(patience) / 1000
+    except ValueError as error:
+        raise typer.BadParameter(f"{patience!r}: {error}", param_hint="--patience") from error
+
+
+def _say_again(why: str, wait: float) -> None:
+    typer.echo(f"streamgauge: {why}: trying again in {wait:.1f} s", err=True)
 
 
 def _client(at: str) -> Client:
@@ -219,6 +237,9 @@ def _shown(found: Iterator[Told], show: Callable[[Told], None], most: int | None
                 break
     except KeyboardInterrupt:
         return 130
+    except AwayError as error:
+        typer.echo(f"streamgauge: {error}", err=True)
+        return Exit.ENGINE_FAILURE
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return Exit.RIGHT

@@ -9,6 +9,7 @@ from urllib.parse import quote
 import httpx
 
 from streamgauge.model.terms import Row
+from streamgauge.services.web.failures import TRANSIENT
 from streamgauge.sources.sse_events import EventParser
 from streamgauge.wire.results import rows
 
@@ -16,6 +17,9 @@ TURTLE: Final = "text/turtle"
 UPDATE: Final = "application/sparql-update"
 SILENCE_S: Final = 45.0
 """After how long without a sign of life a connection is taken for broken; a broker gives one every 15 s."""
+
+BUSY: Final = TRANSIENT
+"""Statuses of a broker, or of a proxy before it, that says to come again."""
 
 _LARGEST: Final = 256 * 2**20
 
@@ -32,7 +36,11 @@ class AwayError(BrokerError):
     """Nobody answers."""
 
 
-def away(url: str, error: httpx.TransportError) -> AwayError:
+PASSING_ERRORS: Final = (httpx.TransportError, httpx.InvalidURL, AwayError)
+"""How a request fails that got no answer."""
+
+
+def away(url: str, error: Exception) -> AwayError:
     """Nobody answers there."""
     return AwayError(f"{url}: {str(error) or type(error).__name__}: is a broker there?")
 
@@ -124,6 +132,12 @@ def checked(response: httpx.Response) -> httpx.Response:
     raise BrokerError(str(sentence), response.status_code)
 
 
+def checked_later(response: httpx.Response) -> None:
+    """BrokerError for what a broker refuses, but for what it will take later: a later acknowledgement says as much."""
+    if response.status_code not in BUSY and response.status_code != 404:
+        checked(response)
+
+
 def acknowledged(response: httpx.Response) -> Acknowledged:
     """What a publication got."""
     said = checked(response).json()
@@ -158,7 +172,7 @@ class Hearing:
         """Whether the channel is there no more, after it was; BrokerError for a refusal that waiting does not mend."""
         if response.status_code == 404 and self._connected:
             return True
-        if response.status_code not in (429, 503):
+        if response.status_code not in BUSY:
             checked(response)
         self._connected = self._connected or response.is_success
         return False

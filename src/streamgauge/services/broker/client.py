@@ -10,7 +10,8 @@ from types import TracebackType
 import httpx
 
 from streamgauge.services.broker import calls
-from streamgauge.services.broker.calls import TURTLE, Acknowledged, AwayError, Call, Hearing, Standing, Told
+from streamgauge.services.broker.calls import TURTLE, Acknowledged, Call, Hearing, Standing, Told
+from streamgauge.services.broker.reconnection import PATIENCE_S, Reconnection, Tell, log
 from streamgauge.sources.backoff import Backoff
 
 _TIMEOUT = httpx.Timeout(calls.SILENCE_S)
@@ -61,12 +62,16 @@ class Client:
         after: int | None = None,
         sleep: Callable[[float], None] = time.sleep,
         random: Random | None = None,
+        patience: float = PATIENCE_S,
+        tell: Tell = log,
     ) -> Generator[Told, None, None]:
-        """Notifications, each once, until the channel ends; a lost connection is made again.
+        """Notifications, each once, until the channel ends; a lost connection is made again, and ``tell`` told why.
 
         With the name of a ``subscriber`` what was taken is acknowledged, and who comes back by it goes on there.
+        BrokerError for a refusal or a mistake (a status that waiting does not mend, a certificate, an address),
+        AwayError when the broker was away for ``patience`` seconds.
         """
-        hearing, backoff = Hearing(channel, subscriber, after), Backoff(random or Random())
+        hearing, again = Hearing(channel, subscriber, after), Reconnection(self._url, _backoff(random), patience, tell)
         while True:
             try:
                 with self._streamed(hearing.call()) as response:
@@ -75,17 +80,19 @@ class Client:
                     if hearing.ended(response):
                         return
                     for chunk in response.iter_bytes() if response.is_success else ():
-                        backoff.reset()
+                        again.heard()
                         for told in hearing.heard(chunk):
                             yield told
                             self._taken(channel, subscriber, told.number)
-            except (httpx.TransportError, AwayError):
-                pass
-            sleep(backoff.next())
+            except calls.PASSING_ERRORS as error:
+                wait = again.after(error)
+            else:
+                wait = again.busy(response)
+            sleep(wait)
 
     def _taken(self, channel: str, subscriber: str | None, number: int) -> None:
         if subscriber is not None:
-            self._send(calls.of_subscriber("PUT", channel, subscriber, number))
+            calls.checked_later(self._send(calls.of_subscriber("PUT", channel, subscriber, number)))
 
     def _send(self, call: Call) -> httpx.Response:
         headers = {**self._headers, **call.headers}
@@ -93,7 +100,7 @@ class Client:
             return self._http.request(
                 call.method, self._url + call.path, content=call.content, headers=headers, params=call.params
             )
-        except httpx.TransportError as error:
+        except calls.PASSING_ERRORS as error:
             raise calls.away(self._url, error) from error
 
     def _streamed(self, call: Call) -> AbstractContextManager[httpx.Response]:
@@ -148,10 +155,16 @@ class AsyncClient:
         calls.checked(await self._send(calls.of_subscriber("DELETE", channel, subscriber)))
 
     async def subscribe(
-        self, channel: str, subscriber: str | None = None, after: int | None = None, random: Random | None = None
+        self,
+        channel: str,
+        subscriber: str | None = None,
+        after: int | None = None,
+        random: Random | None = None,
+        patience: float = PATIENCE_S,
+        tell: Tell = log,
     ) -> AsyncGenerator[Told, None]:
-        """Notifications, each once, until the channel ends; a lost connection is made again."""
-        hearing, backoff = Hearing(channel, subscriber, after), Backoff(random or Random())
+        """Notifications, each once, until the channel ends; a lost connection is made again, as ``Client`` does."""
+        hearing, again = Hearing(channel, subscriber, after), Reconnection(self._url, _backoff(random), patience, tell)
         while True:
             try:
                 call = hearing.call()
@@ -165,17 +178,19 @@ class AsyncClient:
                         return
                     if response.is_success:
                         async for chunk in response.aiter_bytes():
-                            backoff.reset()
+                            again.heard()
                             for told in hearing.heard(chunk):
                                 yield told
                                 await self._taken(channel, subscriber, told.number)
-            except (httpx.TransportError, AwayError):
-                pass
-            await asyncio.sleep(backoff.next())
+            except calls.PASSING_ERRORS as error:
+                wait = again.after(error)
+            else:
+                wait = again.busy(response)
+            await asyncio.sleep(wait)
 
     async def _taken(self, channel: str, subscriber: str | None, number: int) -> None:
         if subscriber is not None:
-            await self._send(calls.of_subscriber("PUT", channel, subscriber, number))
+            calls.checked_later(await self._send(calls.of_subscriber("PUT", channel, subscriber, number)))
 
     async def _send(self, call: Call) -> httpx.Response:
         headers = {**self._headers, **call.headers}
@@ -183,7 +198,7 @@ class AsyncClient:
             return await self._http.request(
                 call.method, self._url + call.path, content=call.content, headers=headers, params=call.params
             )
-        except httpx.TransportError as error:
+        except calls.PASSING_ERRORS as error:
             raise calls.away(self._url, error) from error
 
     async def aclose(self) -> None:
@@ -198,3 +213,7 @@ class AsyncClient:
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None:
         await self.aclose()
+
+
+def _backoff(random: Random | None) -> Backoff:
+    return Backoff(random or Random())
