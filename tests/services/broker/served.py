@@ -47,10 +47,10 @@ class Client:
 
 
 @contextmanager
-def serving(broker, access=None, port=0):
+def serving(broker, access=None, port=0, origins=None):
     """A server with its address."""
     said = []
-    server = Serving(application(broker, access), "127.0.0.1", port, broker.close, said.append)
+    server = Serving(application(broker, access, (), origins), "127.0.0.1", port, broker.close, said.append)
     thread = threading.Thread(target=server.run)
     thread.start()
     while not said:
