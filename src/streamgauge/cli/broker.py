@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from streamgauge.broker import AwayError, BrokerError, Client, Told
+from streamgauge.cli.bridge import bridge
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.notified import Lines, Live
 from streamgauge.cli.tokens import TOKEN
@@ -56,6 +57,7 @@ def register(app: typer.Typer) -> None:
     """Add this group's commands."""
     group = typer.Typer(help="Publish and subscribe.", no_args_is_help=True)
     group.command("serve")(serve)
+    group.command("bridge")(bridge)
     group.callback()(_group)
     app.add_typer(group, name="broker")
     app.command("publish")(publish)

@@ -23,6 +23,7 @@ from streamgauge.engines import EngineError
 from streamgauge.query import QueryError, TemplateError
 from streamgauge.semantics.profiles import UnknownProfileError
 from streamgauge.semantics.refusal import OutOfOrderError, RefusedError, StreamNameError
+from streamgauge.services.broker.bridge import BridgeError
 from streamgauge.services.broker.calls import BrokerError
 from streamgauge.services.broker.hooks import HookError
 from streamgauge.services.broker.sqlite import JournalError
@@ -70,6 +71,7 @@ BAD_INPUT = (
     FolderError,
     KeepError,
     BrokerError,
+    BridgeError,
     HookError,
     JournalError,
     OntologyError,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from streamgauge.wire.lines import Input
 
@@ -46,3 +46,11 @@ class Sink(Protocol):
 
     def close(self) -> Delivery:
         """Deliver what is under way, stop, and say what became of it all; closing twice says the same."""
+
+
+@runtime_checkable
+class Settling(Protocol):
+    """A sink that says what became of its messages while it is open."""
+
+    def settle(self) -> Delivery:
+        """Wait until nothing is under way, as long as the sink's patience; what became of all messages so far."""

@@ -266,11 +266,15 @@ class KafkaSink:
         except (self._library.KafkaException, BufferError) as error:
             self._pending.lost(str(error))
 
+    def settle(self) -> Delivery:
+        """Wait until all that was sent is acknowledged, as long as ``wait`` says."""
+        return self._pending.drain(lambda: self._last_trouble or "not acknowledged in time")
+
     def close(self) -> Delivery:
         """Wait until all is acknowledged, as long as ``wait`` says."""
         with self._lock:
             if self._result is None:
-                self._result = self._pending.drain(lambda: self._last_trouble or "not acknowledged in time")
+                self._result = self.settle()
                 self._producer.purge()
                 self._stopping.set()
                 self._thread.join()

@@ -211,13 +211,15 @@ class MqttSink:
             self._waiting.append((message, key))
             self._link.wake()
 
+    def settle(self) -> Delivery:
+        """Wait until all that was sent is acknowledged, as long as ``wait`` says."""
+        return self._pending.drain(lambda: self._link.fault or f"not acknowledged: {self._link.trouble}")
+
     def close(self) -> Delivery:
         """Wait until all is acknowledged, as long as ``wait`` says."""
         with self._lock:
             if self._result is None:
-                self._result = self._pending.drain(
-                    lambda: self._link.fault or f"not acknowledged: {self._link.trouble}"
-                )
+                self._result = self.settle()
                 self._link.close()
             return self._result
 
@@ -253,6 +255,11 @@ class MqttSink:
             self._pending.lost(f"the broker refuses a message: {reason}")
         else:
             self._pending.delivered()
+
+
+def overlaps(source: Address, sink: Address) -> bool:
+    """Whether messages to the topic of a sink come to a source, whose topic may have wildcards (MQTT 5, 4.7)."""
+    return bool(client_library(source).topic_matches_sub(_topic(source), _topic(sink)))
 
 
 def _topic(address: Address) -> str:

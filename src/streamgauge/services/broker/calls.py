@@ -1,6 +1,7 @@
 """What a client says to a broker and what it hears, without the connection."""
 
 import json
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -9,6 +10,7 @@ from urllib.parse import quote
 import httpx
 
 from streamgauge.model.terms import Row
+from streamgauge.services.web.dates import retry_after
 from streamgauge.services.web.failures import TRANSIENT
 from streamgauge.sources.sse_events import EventParser
 from streamgauge.wire.results import rows
@@ -25,11 +27,14 @@ _LARGEST: Final = 256 * 2**20
 
 
 class BrokerError(RuntimeError):
-    """A broker refused, or what it says is not understood; ``status`` is HTTP's, 0 without one."""
+    """A broker refused, or what it says is not understood; ``status`` is HTTP's, 0 without one.
 
-    def __init__(self, sentence: str, status: int = 0) -> None:
+    ``after`` is in how many seconds to come again, where the broker says so.
+    """
+
+    def __init__(self, sentence: str, status: int = 0, after: float | None = None) -> None:
         super().__init__(sentence)
-        self.status = status
+        self.status, self.after = status, after
 
 
 class AwayError(BrokerError):
@@ -129,7 +134,7 @@ def checked(response: httpx.Response) -> httpx.Response:
         sentence = response.json()["error"]
     except (ValueError, KeyError, TypeError):
         sentence = f"{response.request.url} answers {response.status_code}"
-    raise BrokerError(str(sentence), response.status_code)
+    raise BrokerError(str(sentence), response.status_code, retry_after(response.headers, int(1000 * time.time())))
 
 
 def checked_later(response: httpx.Response) -> None:

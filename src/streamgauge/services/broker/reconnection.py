@@ -54,7 +54,7 @@ class Reconnection:
             raise BrokerError(f"{self.url}: {why}") from error
         if not self._heard and unknown_host(error):
             raise AwayError(f"{self.url}: {error}: name a host that is there") from error
-        return self._wait(str(error) or type(error).__name__, None)
+        return self._wait(str(error) or type(error).__name__, getattr(error, "after", None))
 
     def busy(self, response: httpx.Response) -> float:
         """The seconds to wait after an answer that says to come again, or after one that ended."""
