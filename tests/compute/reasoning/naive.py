@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from streamgauge.compute.reasoning.rules import Rule, Rules, bindings, instance
+from streamgauge.compute.reasoning.rules import Rule, Rules, bindings, instance, is_unnamed, passes
 from streamgauge.model.terms import Triple
 
 
@@ -11,11 +11,11 @@ def closure(rules: Rules, facts: Iterable[Triple]) -> set[Triple]:
     found = set(facts)
     while new := {triple for rule in rules.rules for triple in _heads(rule, found)} - found:
         found |= new
-    return found
+    return {fact for fact in found if not is_unnamed(fact[2])}
 
 
 def _heads(rule: Rule, facts: set[Triple]) -> Iterator[Triple]:
     open_: list[dict] = [{}]
     for pattern in rule.body:
         open_ = [found for bound in open_ for fact in facts if (found := bindings(pattern, fact, bound)) is not None]
-    return (head for bound in open_ if (head := instance(rule.head, bound)) is not None)
+    return (head for bound in open_ if passes(rule, bound) and (head := instance(rule.head, bound)) is not None)

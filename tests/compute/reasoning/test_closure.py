@@ -10,7 +10,7 @@ from streamgauge.compute.reasoning import Closure, Rules, read_rules
 from streamgauge.model.terms import RDF_TYPE
 from streamgauge.wire.formats import read_triples
 from tests.compute.reasoning.naive import closure
-from tests.compute.reasoning.ontology import AXIOMS, triples
+from tests.compute.reasoning.ontology import AXIOMS, LARGER, triples
 
 THINGS = [f"<urn:t:{name}>" for name in "uvwx"]
 FACTS = [
@@ -38,6 +38,46 @@ def test_it_equals_its_definition_after_every_change(axioms, changes, extent):
         assert set(went) == shown - expected
         assert kept.explicit == len(explicit)
         assert all(kept.is_explicit(fact) == (fact in explicit) for fact in FACTS)
+        shown = expected
+
+
+SAME, DIFFERENT = ("<http://www.w3.org/2002/07/owl#sameAs>", "<http://www.w3.org/2002/07/owl#differentFrom>")
+LARGER_FACTS = [
+    *FACTS,
+    *((one, of, two) for one in THINGS for of in (SAME, DIFFERENT) for two in THINGS if one <= two),
+    *(
+        (one, "<urn:t:p>", value)
+        for one in THINGS
+        for value in ('"1"^^<http://www.w3.org/2001/XMLSchema#integer>', '"x"')
+    ),
+    ("<urn:t:p>", SAME, "<urn:t:s>"),
+    ("<urn:t:A>", SAME, "<urn:t:E>"),
+]
+drawn_larger = st.lists(st.sampled_from(LARGER_FACTS), max_size=5)
+
+
+@settings(max_examples=40)
+@given(
+    st.sets(st.sampled_from(LARGER), min_size=1, max_size=6),
+    st.lists(st.tuples(drawn_larger, drawn_larger), min_size=1, max_size=5),
+    st.sampled_from(["named", "full"]),
+    st.booleans(),
+    st.booleans(),
+)
+def test_with_every_construct_of_owl_2_rl_it_equals_its_definition(axioms, changes, extent, same_as, subsumption):
+    rules = read_rules(triples("\n".join(sorted(axioms))), extent, same_as=same_as, subsumption=subsumption)
+    kept = Closure(rules)
+    explicit: set = set()
+    shown = set(kept.facts.match(None, None, None))
+    assert shown == closure(rules, ())
+    for added, removed in changes:
+        came, went = kept.change(added, removed)
+        explicit = (explicit - set(removed)) | set(added)
+        expected = closure(rules, explicit)
+        assert set(kept.facts.match(None, None, None)) == expected
+        assert set(came) == expected - shown
+        assert set(went) == shown - expected
+        assert kept.explicit == len(explicit)
         shown = expected
 
 

@@ -198,11 +198,14 @@ class Columns(Evaluating):
         super().__init__(rules)
         self._closure, self._tables, self._database = self.stored.closure, Tables(database), database
         self._asked: dict[str, _Asked] = {}
+        self._loaded = False
 
     def load(self, triples: Iterable[Triple]) -> None:
         """Many facts are there, with what follows."""
+        there = set(self._closure.facts.match(None, None, None)) if self._loaded else set()
         self._closure.load(triples)
-        self._tables.insert(self._closure.facts.match(None, None, None))
+        self._loaded = True
+        self._tables.insert(fact for fact in self._closure.facts.match(None, None, None) if fact not in there)
 
     def create(self, channel: str, form: al.QueryForm) -> tuple[str, ...]:
         """A query is asked; ValueError says what of it is not done."""

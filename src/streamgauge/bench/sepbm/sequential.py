@@ -11,9 +11,11 @@ import pyoxigraph as ox
 from streamgauge.bench.sepbm.contract import Channel, Configuration, Due
 from streamgauge.bench.sepbm.histories import in_order
 from streamgauge.compute.reasoning import Rule, Rules
-from streamgauge.model.algebra import BGP, Call, Filter
+from streamgauge.compute.reasoning.rules import SAME, instance, is_unnamed, passes, predicate_of
+from streamgauge.compute.standing.facts import HIDDEN
+from streamgauge.model.algebra import BGP, Call, Expression, Filter, Node, Var
 from streamgauge.model.query import ContinuousQuery
-from streamgauge.model.terms import Row, Triple
+from streamgauge.model.terms import RDF_TYPE, Row, Term, Triple
 from streamgauge.query import parse_sparql
 from streamgauge.query.printer import group
 from streamgauge.semantics.evaluate import Snapshot
@@ -59,18 +61,45 @@ def closed(rules: Rules, facts: Iterable[Triple]) -> ox.Store:
     """A store with all that follows from facts: every rule on everything, again and again, until nothing is new."""
     store = ox.Store()
     store.bulk_load("".join(f"{' '.join(fact)} .\n" for fact in facts).encode(), format=ox.RdfFormat.N_TRIPLES)
-    updates, size = list(map(_update, rules.rules)), -1
+    updates, size = [_update(rule) for rule in rules.rules if not rule.tests], -1
+    tested = [rule for rule in rules.rules if rule.tests]
     while len(store) != size:
         size = len(store)
         for update in updates:
             store.update(update)
+        for rule in tested:
+            _insert(store, rule)
+    for name in {str(rule.head.object) for rule in rules.rules if is_unnamed(str(rule.head.object))}:
+        store.update(f"DELETE WHERE {{ ?x {RDF_TYPE} {_named(name)} }}")
     return store
 
 
 def _update(rule: Rule) -> str:
-    """A rule as an update; a literal is no subject."""
-    proper = Call("!", (Call("ISLITERAL", (rule.head.subject,)),))
-    return f"INSERT {group(BGP((rule.head,)))} WHERE {group(Filter(proper, BGP(rule.body)))}"
+    """A rule as an update; a literal is no subject, and that everything is itself is not said."""
+    head = rule.head
+    proper: Expression = Call("!", (Call("ISLITERAL", (head.subject,)),))
+    if not isinstance(head.predicate, str) or head.predicate == SAME:
+        same = Call("&&", (Call("=", (predicate_of(head), SAME)), Call("SAMETERM", (head.subject, head.object))))
+        real = Call("ISIRI", (predicate_of(head),))
+        proper = Call("&&", (proper, Call("&&", (real, Call("!", (same,))))))
+    return _named(f"INSERT {group(BGP((head,)))} WHERE {group(Filter(proper, BGP(rule.body)))}")
+
+
+def _insert(store: ox.Store, rule: Rule) -> None:
+    """The heads of a rule that tests literals, which SPARQL has no words for."""
+    found = store.query(_named(f"SELECT * WHERE {group(BGP(rule.body))}"))
+    if not isinstance(found, ox.QuerySolutions):
+        raise TypeError("a SELECT gives solutions")
+    names = [variable.value for variable in found.variables]
+    rows: list[dict[Node, Term]] = [{Var(name): str(row[name]) for name in names} for row in found]
+    heads = [instance(rule.head, bound) for bound in rows if passes(rule, bound)]
+    lines = [" ".join(head) + " ." for head in heads if head is not None]
+    store.load(_named("\n".join(lines)).encode(), format=ox.RdfFormat.N_TRIPLES)
+
+
+def _named(text: str) -> str:
+    """A text in which hidden classes have names that SPARQL can read."""
+    return text.replace(HIDDEN, "<urn:streamgauge:hidden:")
 
 
 def _differences(number: int, before: Answers, now: Answers) -> Iterator[Due]:

@@ -5,16 +5,17 @@ derive is counted apart, as it may rest on itself: a deletion takes away whateve
 and afterwards what is still derived comes back (DRed with counts: Hu, Motik, Horrocks, AAAI 2018).
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from sys import intern
 from typing import Final, TypeAlias
 
 from streamgauge.compute.effort import BOUNDLESS, TooMuchError
-from streamgauge.compute.reasoning.rules import Rule, Rules, is_class
+from streamgauge.compute.reasoning.rules import SAME, Rule, Rules, instance, is_class, passes, predicate_of
 from streamgauge.compute.reasoning.steps import Link, Steps
 from streamgauge.compute.standing.facts import Class, Facts, Property
 from streamgauge.compute.standing.joins import Local, Text, joined, tell
+from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.terms import RDF_TYPE, Term, Triple
 
 EXPLICIT: Final = 1
@@ -37,8 +38,8 @@ class Closure:
 
     def __init__(self, rules: Rules = NO_RULES, facts: Facts | None = None) -> None:
         self.facts = Facts() if facts is None else facts
-        joins = [rule for rule in rules.rules if rule.recursive]
-        steps = [rule for rule in rules.rules if not rule.recursive]
+        joins = [rule for rule in rules.rules if not rule.is_step]
+        steps = [rule for rule in rules.rules if rule.is_step]
         self._steps = Steps(steps, [rule.head for rule in joins], self.facts)
         self._derived: dict[Base, int] = {}
         self._events: list[Base] = []
@@ -47,15 +48,31 @@ class Closure:
         self.explicit, self.most = 0, BOUNDLESS
         for rule in joins:
             self._run(rule)
+        self._derive()
 
     def _run(self, rule: Rule) -> None:
-        head = rule.head
-        if is_class(head):
-            target: Class | Property = self.facts.class_of(str(head.object))
-        else:
-            target = self.facts.property_of(str(head.predicate))
-        for reader in joined(self.facts, rule.body, (), _Derive(rule, target, self._events)).readers:
+        if not rule.body:
+            self._state_always(rule)
+            return
+        target = None if isinstance(rule.head.predicate, Var) else self._kept(rule.head)
+        for reader in joined(self.facts, rule.body, (), _Derive(rule, target, self._base, self._events)).readers:
             tell(self.facts, reader)
+
+    def _state_always(self, rule: Rule) -> None:
+        """A fact of the ontology is derived once, from nothing: no deletion takes that away."""
+        triple = instance(rule.head, {})
+        if triple is not None and passes(rule, {}):
+            self._events.append(self._base(*triple))
+
+    def _kept(self, head: TriplePattern) -> Class | Property:
+        """The class or property of a head that names it."""
+        return self.facts.class_of(str(head.object)) if is_class(head) else self.facts.property_of(str(head.predicate))
+
+    def _base(self, subject: Term, predicate: Term, end: Term) -> Base:
+        """A triple as a fact that rules derive."""
+        if predicate == RDF_TYPE:
+            return self.facts.class_of(end), subject, subject
+        return self.facts.property_of(predicate), subject, end
 
     def change(self, added: Iterable[Triple], removed: Iterable[Triple]) -> tuple[list[Triple], list[Triple]]:
         """Explicit facts go, then come; gives the facts of the closure that came and those that went."""
@@ -225,7 +242,8 @@ class Closure:
         for told in of.enter:
             told(member)
         for told in self.facts.enter:
-            told(member, RDF_TYPE, of.name)
+            if not of.hidden:
+                told(member, RDF_TYPE, of.name)
 
     def _withdraw(self, of: Class, member: Term, by: int) -> None:
         """A membership is brought once less; it goes when no explicit fact brings it, and may come back later."""
@@ -241,7 +259,8 @@ class Closure:
         for told in of.leave:
             told(member)
         for told in self.facts.leave:
-            told(member, RDF_TYPE, of.name)
+            if not of.hidden:
+                told(member, RDF_TYPE, of.name)
         del members[member]
         self._doubtful[of, member, member] = state
 
@@ -368,10 +387,11 @@ class _Listed:
 
 @dataclass(frozen=True)
 class _Derive:
-    """A rule's solutions are noted as facts derived, or lost."""
+    """A rule's solutions are noted as facts derived, or lost; ``target`` is ``None`` where the head has a variable."""
 
     rule: Rule
-    target: Class | Property
+    target: Class | Property | None
+    base: Callable[[Term, Term, Term], Base]
     events: list[Base]
     keys: tuple[str, ...] = ()
 
@@ -385,9 +405,23 @@ class _Derive:
         """What is derived is bounded, not what is looked at."""
 
     def found(self, text: Text, where: Local, _sign: str) -> None:
-        """Note the head."""
-        head = self.rule.head
+        """Note the head, where it is a triple of RDF."""
+        head, rule = self.rule.head, self.rule
+        for test in rule.tests:
+            text.open(f"if {text.use(test.holds)}({', '.join(text.term(node, where) for node in test.nodes)}):")
         one = text.term(head.subject, where)
-        two = one if isinstance(self.target, Class) else text.term(head.object, where)
         text.open(f"if {one}[0] != '\"':")
-        text.add(f"{text.use(self.events)}.append(({text.use(self.target)}, {one}, {two}))")
+        two = one if isinstance(self.target, Class) else text.term(head.object, where)
+        if head.predicate == SAME:
+            text.open(f"if {one} != {two}:")
+        if self.target is None:
+            self._placed(text, where, one, two)
+        else:
+            text.add(f"{text.use(self.events)}.append(({text.use(self.target)}, {one}, {two}))")
+
+    def _placed(self, text: Text, where: Local, one: str, two: str) -> None:
+        """Note a head whose predicate is a variable."""
+        predicate = text.term(predicate_of(self.rule.head), where)
+        same = text.use(SAME)
+        text.open(f"if {predicate}[0] == '<' and ({predicate} != {same} or {one} != {two}):")
+        text.add(f"{text.use(self.events)}.append({text.use(self.base)}({one}, {predicate}, {two}))")

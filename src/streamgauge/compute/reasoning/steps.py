@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from streamgauge.compute.reasoning.rules import Rule, is_class
 from streamgauge.compute.standing.facts import Class, Facts, Property
-from streamgauge.model.algebra import TriplePattern
+from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.terms import RDF_TYPE, Term
 
 Brought = tuple[str, Term]
@@ -38,7 +38,10 @@ class Steps:
         for rule in rules:
             for start, end in _step(rule):
                 self._next.setdefault(start, set()).add(end)
-        self._brought = {each for ends in self._next.values() for each in ends} | {_of(head) for head in heads}
+        listed = list(heads)
+        self._open = any(isinstance(head.predicate, Var) for head in listed)
+        derived = {_of(head) for head in listed if isinstance(head.predicate, str)}
+        self._brought = {each for ends in self._next.values() for each in ends} | derived
         self._links: dict[Term, Link] = {}
         self._above: dict[Term, tuple[Class, ...]] = {}
 
@@ -68,7 +71,7 @@ class Steps:
         def classes(kind: str) -> tuple[Class, ...]:
             return tuple(self._facts.class_of(term) for one, term in reached if one == kind)
 
-        lone = not reached and not self._brought & {start, ("turned", name)}
+        lone = not (reached or self._open or self._brought & {start, ("turned", name)})
         own, brought = self._facts.property_of(name), (properties("same"), properties("turned"))
         return Link(own, *brought, classes("subject"), classes("object"), lone, literal)
 

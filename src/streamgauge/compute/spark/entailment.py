@@ -16,10 +16,11 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from streamgauge.compute.reasoning import Rules
+from streamgauge.compute.reasoning.rules import instance, is_unnamed, passes
 from streamgauge.compute.reasoning.steps import Link, Steps
 from streamgauge.compute.spark.horn import Shape, shapes
 from streamgauge.compute.spark.intervals import TRIPLE, islands, merged
-from streamgauge.compute.standing.facts import Facts
+from streamgauge.compute.standing.facts import HIDDEN, Facts
 from streamgauge.model.terms import RDF_TYPE, Term
 
 CASE = "case"
@@ -44,14 +45,41 @@ def entailed(spark: SparkSession, facts: DataFrame, rules: Rules, tell: Tell | N
     extent = facts.agg(fn.count("*"), fn.min("lo"), fn.max("hi")).head()
     assert extent is not None
     apart = _Apart((*worlds, *TRIPLE), extent[1] == extent[2], extent[0] // _ROWS)
+    facts = _with_stated(spark, facts, rules, worlds, (extent[1] or 0, extent[2] or 0))
     steps = _Steps.of(spark, rules)
-    joins = shapes(rule for rule in rules.rules if rule.recursive)
+    joins = shapes(rule for rule in rules.rules if rule.body and not rule.is_step)
     stepped = steps.taken(facts)
     if joins:
         wanted = _Wanted.of(spark, joins)
         derived = _rounds(spark, wanted.among(stepped), _Joins(joins, steps, wanted), apart, tell)
         stepped = stepped.unionByName(derived)
-    return apart.once(stepped)
+    return _shown(apart.once(stepped), rules)
+
+
+def _with_stated(
+    spark: SparkSession, facts: DataFrame, rules: Rules, worlds: list[str], span: tuple[int, int]
+) -> DataFrame:
+    """The facts, and those that the ontology states, which hold all the time, in every case."""
+    stated = [rule for rule in rules.rules if not rule.body and passes(rule, {})]
+    triples = [triple for rule in stated if (triple := instance(rule.head, {})) is not None]
+    if not triples:
+        return facts
+    columns = {
+        name: pa.array(terms, pa.string()) for name, terms in zip(TRIPLE, zip(*triples, strict=True), strict=True)
+    }
+    always = spark.createDataFrame(pa.table(columns))
+    for name, bound in zip(("lo", "hi"), span, strict=True):
+        always = always.withColumn(name, fn.lit(bound).cast(facts.schema[name].dataType))
+    if worlds:
+        always = facts.select(*worlds).distinct().crossJoin(fn.broadcast(always))
+    return facts.unionByName(always)
+
+
+def _shown(frame: DataFrame, rules: Rules) -> DataFrame:
+    """Without memberships of the ontology's hidden classes."""
+    if not any(is_unnamed(str(rule.head.object)) for rule in rules.rules):
+        return frame
+    return frame.filter(~fn.col("object").startswith(HIDDEN))
 
 
 @dataclass(frozen=True)
@@ -176,7 +204,7 @@ def _triple() -> Iterator[Column]:
 
 def _brought(rules: Rules) -> Iterator[tuple[str, bool, list[dict[str, str]]]]:
     """For each property, or class, whether the object is a literal, what a fact brings beside itself."""
-    single = [rule for rule in rules.rules if not rule.recursive]
+    single = [rule for rule in rules.rules if rule.is_step]
     steps, bodies = Steps(single, (), Facts()), [pattern for rule in single for pattern in rule.body]
     for pattern in dict.fromkeys(
         (body.predicate, body.object if body.predicate == RDF_TYPE else "") for body in bodies

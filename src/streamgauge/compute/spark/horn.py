@@ -7,12 +7,14 @@ table, so that the plan grows with the shapes of an ontology's rules, never with
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from streamgauge.compute.reasoning import Rule
+from streamgauge.compute.reasoning import Rule, literals
+from streamgauge.compute.reasoning.rules import SAME
 from streamgauge.compute.spark.intervals import TRIPLE
 from streamgauge.model.algebra import Node, TriplePattern, Var
 from streamgauge.model.terms import Term
@@ -20,16 +22,23 @@ from streamgauge.model.terms import Term
 Slots = tuple[int | None, int | None, int | None]
 """The variables of a pattern's subject, predicate and object by number, ``None`` where there is a constant."""
 
+_Tests: TypeAlias = tuple[tuple[str, tuple[int | Term, ...]], ...]
+_Key: TypeAlias = tuple[tuple[Slots, ...], Slots, _Tests]
+
 _RULE = "rule"
 
 
 @dataclass(frozen=True)
 class Shape:
-    """The rules with these variables in their body and head; ``constants`` of each rule, pattern by pattern."""
+    """The rules with these variables in their body and head; ``constants`` of each rule, pattern by pattern.
+
+    ``tests`` are of literals: a function of ``reasoning.literals`` by its name, variables by number, other terms.
+    """
 
     body: tuple[Slots, ...]
     head: Slots
     constants: tuple[tuple[tuple[Term | None, ...], ...], ...]
+    tests: _Tests = ()
 
     def conclusions(
         self, spark: SparkSession, known: DataFrame, new: DataFrame | None, worlds: Sequence[str]
@@ -48,7 +57,8 @@ class Shape:
     ) -> DataFrame:
         order = self._order(seat or 0)
         sides = [self._matched(spark, new if new is not None and at == seat else known, at, worlds) for at in order]
-        return reduce(lambda left, right: _join(left, right), sides)
+        joined = reduce(lambda left, right: _join(left, right), sides)
+        return reduce(DataFrame.filter, [_tested(*test) for test in self.tests], joined)
 
     def _order(self, first: int) -> list[int]:
         """The patterns, each after one that it shares a variable with where there is one."""
@@ -85,7 +95,13 @@ class Shape:
             for name, slot in zip(TRIPLE, self.head, strict=True)
         ]
         heads = found.select(*worlds, *nodes, "lo", "hi")
-        return heads if self.head[0] is None else heads.filter(~fn.col("subject").startswith('"'))
+        if self.head[0] is not None:
+            heads = heads.filter(~fn.col("subject").startswith('"'))
+        if self.head[1] is not None:
+            heads = heads.filter(fn.col("predicate").startswith("<"))
+        if self.head[1] is not None or any(row[-1][1] == SAME for row in self.constants):
+            heads = heads.filter((fn.col("predicate") != SAME) | (fn.col("subject") != fn.col("object")))
+        return heads
 
     def _table(self, spark: SparkSession, at: int, slots: Slots) -> DataFrame:
         """The constants of a pattern (``c_subject`` ...) of each rule of this shape; the head is the last pattern."""
@@ -99,7 +115,7 @@ class Shape:
 
 def shapes(rules: Iterable[Rule]) -> list[Shape]:
     """The rules by their shapes; ValueError where a predicate is a path or a head's variable is not in the body."""
-    found: dict[tuple[tuple[Slots, ...], Slots], list[tuple[tuple[Term | None, ...], ...]]] = {}
+    found: dict[_Key, list[tuple[tuple[Term | None, ...], ...]]] = {}
     for rule in rules:
         numbers: dict[Var, int] = {}
         patterns = (*rule.body, rule.head)
@@ -108,8 +124,21 @@ def shapes(rules: Iterable[Rule]) -> list[Shape]:
         *body, head = slots
         if any(slot is not None and not any(slot in each for each in body) for slot in head):
             raise ValueError(f"the rule of {rule.axiom or rule.head} concludes about what its body does not name")
-        found.setdefault((tuple(body), head), []).append(constants)
-    return [Shape(body, head, tuple(dict.fromkeys(rows))) for (body, head), rows in found.items()]
+        tests = tuple((each.kind, tuple(_place(node, numbers) for node in each.nodes)) for each in rule.tests)
+        found.setdefault((tuple(body), head, tests), []).append(constants)
+    return [Shape(body, head, tuple(dict.fromkeys(rows)), tests) for (body, head, tests), rows in found.items()]
+
+
+def _place(node: Node, numbers: dict[Var, int]) -> int | Term:
+    """A node of a test: the number of its variable, or the term."""
+    return numbers[node] if isinstance(node, Var) else node
+
+
+def _tested(kind: str, nodes: Sequence[int | Term]) -> Column:
+    """A test of literals over the variables' columns; Python decides it."""
+    holds = getattr(literals, kind)
+    columns = [fn.lit(node) if isinstance(node, str) else fn.col(f"v{node}") for node in nodes]
+    return fn.udf(lambda one, two: bool(holds(one, two)), "boolean")(*columns)
 
 
 def _slots(pattern: TriplePattern, numbers: dict[Var, int]) -> Slots:

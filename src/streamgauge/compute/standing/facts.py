@@ -11,17 +11,22 @@ from streamgauge.model.terms import RDF_TYPE, Term, Triple
 
 Told: TypeAlias = Callable[..., None]
 Several: TypeAlias = tuple[Term, ...] | set[Term]
+HIDDEN: Final = "<:"
+"""Names of hidden classes begin so; no IRI does."""
 _FEW: Final = 4
 """The most terms for a key that are kept as a tuple: it is smaller than a set."""
 
 
 class Class:
-    """The members of a class with a number each; ``enter`` and ``leave`` are told of a member."""
+    """The members of a class with a number each; ``enter`` and ``leave`` are told of a member.
 
-    __slots__ = ("enter", "leave", "members", "name")
+    Memberships of a ``hidden`` class are no triples: only readers of the class itself are told.
+    """
 
-    def __init__(self, name: Term) -> None:
-        self.name = name
+    __slots__ = ("enter", "hidden", "leave", "members", "name")
+
+    def __init__(self, name: Term, hidden: bool = False) -> None:
+        self.name, self.hidden = name, hidden
         self.members: dict[Term, int] = {}
         self.enter: list[Told] = []
         self.leave: list[Told] = []
@@ -78,6 +83,7 @@ class Facts:
 
     def __init__(self) -> None:
         self.classes: dict[Term, Class] = {}
+        self.hidden: dict[Term, Class] = {}
         self.properties: dict[Term, Property] = {}
         self.enter: list[Told] = []
         self.leave: list[Told] = []
@@ -86,6 +92,8 @@ class Facts:
         """A class, empty when it is new."""
         found = self.classes.get(name)
         if found is None:
+            if name.startswith(HIDDEN):
+                return self.hidden.setdefault(name, Class(name, hidden=True))
             found = self.classes[name] = Class(name)
         return found
 
