@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 from streamgauge.model.algebra import Call, Exists, Expression, Var
 from streamgauge.model.terms import Row, Term
 from streamgauge.sparql.comparison import equal_values
-from streamgauge.sparql.functions import ANY, ONE, TWO, boolean, effective
+from streamgauge.sparql.functions import ANY, ONE, TWO, boolean, effective, made_pattern, regex_by, replace_by
 from streamgauge.sparql.values import FALSE, TRUE, Value, read, written
 
 Solution: TypeAlias = Mapping[str, Term | None]
@@ -153,6 +153,8 @@ def _call(operator: str, arguments: Sequence[Expression], access: _Access) -> _S
     form = _FORMS.get(name)
     count = len(steps)
     low, high = _COUNTS.get(name, (0, 1 << 30))
+    if name in _PATTERNED and low <= count <= high and all(isinstance(arguments[at], str) for at in _fixed(name, count)):
+        return _patterned(name, arguments, steps)
     if form is not None and low <= count <= high:
         return form(steps)
     if name in ONE and count == 1:
@@ -162,6 +164,22 @@ def _call(operator: str, arguments: Sequence[Expression], access: _Access) -> _S
     if name in ANY and low <= count <= high:
         return _many(ANY[name], steps)
     raise UnsupportedFunctionError(_why(operator, count))
+
+
+_PATTERNED: Final = {"REGEX": 2, "REPLACE": 3}
+"""Functions whose second argument is a pattern, and where its flags are."""
+
+
+def _fixed(name: str, count: int) -> tuple[int, ...]:
+    """The places of the pattern and, where they are given, its flags."""
+    return (1, _PATTERNED[name]) if count > _PATTERNED[name] else (1,)
+
+
+def _patterned(name: str, arguments: Sequence[Expression], steps: Sequence[_Step]) -> _Step:
+    """REGEX or REPLACE by a constant pattern, which is compiled here: once for a query, not once for a row."""
+    source, *flags = [read(str(arguments[at])) for at in _fixed(name, len(arguments))]
+    made = made_pattern(source, flags[0] if flags else None)
+    return _one(regex_by(made), steps[0]) if name == "REGEX" else _two(replace_by(made), steps[0], steps[2])
 
 
 def _why(operator: str, count: int) -> str:

@@ -16,7 +16,7 @@ from streamgauge.sparql.arithmetic import OPERATORS, negated, unsigned
 from streamgauge.sparql.casts import CASTS
 from streamgauge.sparql.comparison import equal_values, less_values, same_term
 from streamgauge.sparql.moments import Duration, Moment
-from streamgauge.sparql.regular import PatternError, pattern
+from streamgauge.sparql.regular import Pattern, PatternError, pattern
 from streamgauge.sparql.values import (
     BLANK,
     BOOLEAN,
@@ -236,25 +236,51 @@ def _langmatches(tag: Value, wanted: Value) -> Value | None:
 
 
 def _regex(value: Value, source: Value, flags: Value | None = None) -> Value | None:
-    characters = _characters(value)
-    if characters is None or source.kind != STRING or (flags is not None and flags.kind != STRING):
-        return None
-    try:
-        return boolean(pattern(source.value, "" if flags is None else flags.value).found(characters))
-    except PatternError:
-        return None
+    return regex_by(made_pattern(source, flags))(value)
 
 
 def _replace(value: Value, source: Value, replacement: Value, flags: Value | None = None) -> Value | None:
-    characters = _characters(value)
-    others = (source, replacement) if flags is None else (source, replacement, flags)
-    if characters is None or any(other.kind != STRING for other in others):
+    return replace_by(made_pattern(source, flags))(value, replacement)
+
+
+def regex_by(made: Pattern | None) -> Callable[[Value], Value | None]:
+    """REGEX with a pattern that is compiled already; ``None`` is one that XPath does not allow, SPARQL's error."""
+
+    def run(value: Value) -> Value | None:
+        characters = _characters(value)
+        if characters is None or made is None:
+            return None
+        try:
+            return boolean(made.found(characters))
+        except PatternError:
+            return None
+
+    return run
+
+
+def replace_by(made: Pattern | None) -> Callable[[Value, Value], Value | None]:
+    """REPLACE with a pattern that is compiled already, of a text and a replacement; ``None`` as in ``regex_by``."""
+
+    def run(value: Value, replacement: Value) -> Value | None:
+        characters = _characters(value)
+        if characters is None or made is None or replacement.kind != STRING:
+            return None
+        try:
+            return _like(value, made.replaced(characters, replacement.value))
+        except PatternError:
+            return None
+
+    return run
+
+
+def made_pattern(source: Value, flags: Value | None) -> Pattern | None:
+    """The pattern of REGEX or REPLACE, compiled; ``None`` where it is no string or XPath does not allow it."""
+    if source.kind != STRING or (flags is not None and flags.kind != STRING):
         return None
     try:
-        found = pattern(source.value, "" if flags is None else flags.value).replaced(characters, replacement.value)
+        return pattern(source.value, "" if flags is None else flags.value)
     except PatternError:
         return None
-    return _like(value, found)
 
 
 def _hash(name: str) -> Function:

@@ -1,9 +1,13 @@
 """Regular expressions as XPath has them (F&O 3.1, 5.6): syntax checked and translated by elementpath.
 
 RE2 matches: it needs time in proportion to the text, whatever the pattern. Simple patterns on short texts go to
-Python's own module, which is faster there. Patterns with back-references, which RE2 has not, go to the module ``regex``
-for 0.05 s at most; one that took longer once is not tried again. One detail is RE2's: with the flag m, ``^`` matches
-after a newline at the very end too.
+Python's own module, which is faster there. Patterns with back-references, which RE2 has not, and repetitions of more
+than 1,000 times, which it refuses, go to the module ``regex`` for 0.05 s at most; one that took longer once is not
+tried again. One detail is RE2's: with the flag m, ``^`` matches after a newline at the very end too.
+
+A pattern is bounded before it is compiled: ``(a{1,50}){1,50}`` is one of 2,500 states, and counted repetitions within
+counted ones multiply. ``expanded`` counts them; beyond ``LARGEST`` a pattern is a TooLargeError. What a pattern and a
+text make together is bounded by ``STEPS``.
 """
 
 import re
@@ -25,10 +29,21 @@ _SHORT: Final = 1000
 _SECONDS: Final = 0.05
 _REPLACEMENT: Final = re.compile(r"\\[\\$]|\$[0-9]+|[^\\$]+")
 _SPACE: Final = frozenset(" \t\n\r")
+_COUNTED: Final = re.compile(r"\{(\d+)(,(\d*))?\}")
+
+LARGEST: Final = 10_000
+"""States of a pattern with its counted repetitions written out, and the characters that it may have."""
+
+STEPS: Final = 50_000_000
+"""Instructions of a pattern times characters of a text: the most that RE2 does where it cannot cache its states."""
 
 
 class PatternError(ValueError):
     """A pattern, its flags or a replacement that XPath does not allow, or that took too long; SPARQL's error."""
+
+
+class TooLargeError(PatternError):
+    """A pattern that would take too much memory or time to compile; the sentence says how large it is."""
 
 
 class Pattern:
@@ -37,6 +52,7 @@ class Pattern:
     def __init__(self, text: str, flags: str) -> None:
         if not set(flags) <= set("imsxq"):
             raise PatternError(f"unknown flag in {flags!r}: i, m, s, x and q are allowed")
+        _refuse_large(text, flags)
         self._quick = re.compile(text.replace("$", r"\Z")) if not flags and _CALM.fullmatch(text) else None
         self._general: Any = None
         self._source = text, flags
@@ -48,6 +64,8 @@ class Pattern:
             return self._quick
         if self._general is None:
             self._general = _compiled(*self._source)
+        if getattr(self._general, "programsize", 0) * len(text) > STEPS:
+            raise PatternError(f"a text of {len(text)} characters is too long for this pattern")
         return self._general
 
     def found(self, text: str) -> bool:
@@ -73,10 +91,71 @@ class Pattern:
         return "".join((*pieces, text[at:]))
 
 
-@lru_cache(maxsize=1024)
 def pattern(text: str, flags: str = "") -> Pattern:
-    """A pattern, compiled once; PatternError where XPath does not allow it."""
-    return Pattern(text, flags)
+    """A pattern, compiled once; PatternError where XPath does not allow it, which is found once too."""
+    found = _known(text, flags)
+    if isinstance(found, PatternError):
+        raise found.with_traceback(None)
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _known(text: str, flags: str) -> Pattern | PatternError:
+    try:
+        return Pattern(text, flags)
+    except PatternError as error:
+        return error
+
+
+def expanded(text: str) -> int:
+    """How many states a pattern has with its counted repetitions written out.
+
+    ``(a{0,50}b){3}c``: 50 and 1 in the group, 51 and 1 for the group, three times, and 1: 157.
+    """
+    totals, last, at = [0], 0, 0
+    while at < len(text):
+        counted = _COUNTED.match(text, at)
+        if counted is not None:
+            low, comma, high = counted.groups()
+            times = max(1, int(low[:9]) + 1 if comma and not high else int((high or low)[:9]))
+            totals[-1] += last * (times - 1)
+            last, at = last * times, counted.end()
+            continue
+        after = _piece(text, at)
+        if text[at] == "(":
+            totals.append(0)
+        elif text[at] == ")" and len(totals) > 1:
+            last = totals.pop() + 1
+            totals[-1] += last
+        elif text[at] not in "*+?":
+            last = after - at
+            totals[-1] += last
+        at = after
+    return sum(totals)
+
+
+def _piece(text: str, at: int) -> int:
+    """Where the character, the escape or the class that begins at a place ends."""
+    if text[at] == "\\":
+        closing = text.find("}", at) if text[at + 1 : at + 3] in ("p{", "P{") else -1
+        return closing + 1 if closing >= 0 else min(at + 2, len(text))
+    depth, after = 0, at
+    while text[at] == "[" and after < len(text):
+        depth += {"[": 1, "]": -1}.get(text[after], 0)
+        after += 2 if text[after] == "\\" else 1
+        if not depth:
+            return min(after, len(text))
+    return at + 1
+
+
+def _refuse_large(text: str, flags: str) -> None:
+    if len(text) > LARGEST:
+        raise TooLargeError(f"a pattern of {len(text)} characters, {LARGEST} at most: write a shorter one")
+    states = 0 if "q" in flags or "{" not in text else expanded(text)
+    if states > LARGEST:
+        raise TooLargeError(
+            f"a pattern of {states:.3g} states, {LARGEST} at most: counted repetitions within counted ones multiply"
+        )
 
 
 def _filled(parts: list[str | int], match: Any) -> Iterator[str]:
@@ -127,6 +206,7 @@ class _Limited:
     def __init__(self, compiled: Any) -> None:
         self._compiled = compiled
         self.groups: int = compiled.groups
+        self.programsize = 0
         self.slow = False
 
     def search(self, text: str) -> Any:
@@ -139,7 +219,7 @@ class _Limited:
         if self.slow:
             raise TimeoutError("the pattern took too long on another text")
         try:
-            return match(text, timeout=_SECONDS)
+            return match(text, timeout=_SECONDS, concurrent=True)
         except TimeoutError:
             self.slow = True
             raise

@@ -34,7 +34,17 @@ Cell = Term | None
 
 
 class Accumulator(Protocol):
-    """Values come and go with a signed number of copies; ``None`` is unbound or an error."""
+    """Values come and go with a signed number of copies; ``None`` is unbound or an error.
+
+    ``costly`` where a result goes through what is there: ``cost`` is how much that is, in values.
+    """
+
+    costly: bool
+
+    @property
+    def cost(self) -> int:
+        """How many values are gone through for a result."""
+        ...
 
     def add(self, value: Cell, copies: int) -> None:
         """Take in (or back) copies of a value."""
@@ -45,7 +55,14 @@ class Accumulator(Protocol):
         ...
 
 
-class Count:
+class _Constant:
+    """A result that is there at once."""
+
+    costly = False
+    cost = 0
+
+
+class Count(_Constant):
     """COUNT: of rows, or of the values that are bound."""
 
     def __init__(self) -> None:
@@ -61,7 +78,7 @@ class Count:
         return typed(str(self._count), "integer")
 
 
-class Sum:
+class Sum(_Constant):
     """SUM: exact whatever comes and goes; unbound as long as something that is no number is there."""
 
     def __init__(self) -> None:
@@ -153,11 +170,18 @@ class Extreme:
     Of terms that are equal by value the least is taken.
     """
 
+    costly = True
+
     def __init__(self, function: str) -> None:
         self._function, self._sign = function, 1 if function == "MIN" else -1
         self._counts: dict[Cell, int] = {}
         self._odd = 0
         self._heap: list[tuple[int | Decimal | float, Term]] = []
+
+    @property
+    def cost(self) -> int:
+        """All values where there are others than numbers."""
+        return len(self._counts) if self._odd else 0
 
     def add(self, value: Cell, copies: int) -> None:
         """Count the value; a new number also enters the heap."""
@@ -203,7 +227,7 @@ class Extreme:
         return extreme(self._function, values)
 
 
-class Sample:
+class Sample(_Constant):
     """SAMPLE: the value that has been there longest; unbound ones are passed over."""
 
     def __init__(self) -> None:
@@ -224,10 +248,17 @@ class Sample:
 class Concat:
     """GROUP_CONCAT: strings in code point order, which SPARQL leaves open; unbound while there is anything else."""
 
+    costly = True
+
     def __init__(self, separator: str) -> None:
         self._separator = separator
         self._counts: dict[str, int] = {}
-        self._bad = 0
+        self._bad = self._characters = 0
+
+    @property
+    def cost(self) -> int:
+        """All strings, which are put in order, and a value for every 64 characters."""
+        return len(self._counts) + self._characters // 64
 
     def add(self, value: Cell, copies: int) -> None:
         """Count a string, with or without a language tag; anything else is an error."""
@@ -236,6 +267,7 @@ class Concat:
             self._bad += copies
             return
         self._counts[text] = self._counts.get(text, 0) + copies
+        self._characters += copies * (len(text) + len(self._separator))
         if not self._counts[text]:
             del self._counts[text]
 
@@ -256,9 +288,14 @@ class Once:
     """DISTINCT inside an aggregate: a value counts while it has copies."""
 
     def __init__(self, inner: Accumulator) -> None:
-        self._inner = inner
+        self._inner, self.costly = inner, inner.costly
         self._counts: dict[Cell, int] = {}
         self.result: Callable[[], Cell] = inner.result
+
+    @property
+    def cost(self) -> int:
+        """As without DISTINCT."""
+        return self._inner.cost
 
     def add(self, value: Cell, copies: int) -> None:
         """Pass on first and last copies."""

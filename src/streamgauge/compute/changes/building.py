@@ -196,7 +196,7 @@ class Builder:
     def _kept(self, operator: Operator, conditions: Sequence[al.Expression]) -> Operator:
         """The rows for which all conditions hold; those with EXISTS are tested last."""
         for condition in sorted(conditions, key=reads_patterns):
-            operator = self._exists(operator, condition) if reads_patterns(condition) else _keep(operator, condition)
+            operator = self._exists(operator, condition) if reads_patterns(condition) else _keep(operator, condition, self.effort)
         return operator
 
     def _filter(self, condition: al.Expression, inner: al.Pattern, needed: Needed) -> Operator:
@@ -218,7 +218,7 @@ class Builder:
                 self._with(matching.existing(*self._sides(built, part.pattern), wanted, self.effort)), built.variables
             )
         operator, plain = self._resolved(built, condition)
-        return picked(_keep(operator, plain), built.variables)
+        return picked(_keep(operator, plain, self.effort), built.variables)
 
     def _sides(self, built: Operator, pattern: al.Pattern) -> tuple[Operator, Operator]:
         """The outer solutions, and what of the pattern's solutions decides which of them it exists for."""
@@ -263,7 +263,7 @@ class Builder:
         merge = Merge(left, right)
         return self._with(
             matching.optional(
-                left, right, None if condition is None else _batch(condition, merge.variables), merge, self.effort
+                left, right, None if condition is None else _batch(condition, merge.variables, self.effort), merge, self.effort
             )
         )
 
@@ -285,7 +285,7 @@ class Builder:
         self._assign(name)
         built = self.build(inner, needed | reads(expression))
         operator, plain = self._resolved(built, expression)
-        return picked(Compute(operator, name, _batch(plain, operator.variables), self.effort), (*built.variables, name))
+        return picked(Compute(operator, name, _batch(plain, operator.variables, self.effort), self.effort), (*built.variables, name))
 
     def _assign(self, name: str) -> None:
         if name in self._hidden:
@@ -316,7 +316,7 @@ class Builder:
             if key != variable:
                 self._assign(variable.name)
                 inner, plain = self._resolved(inner, key)
-                inner = Compute(inner, variable.name, _batch(plain, inner.variables), self.effort)
+                inner = Compute(inner, variable.name, _batch(plain, inner.variables, self.effort), self.effort)
         return self._grouped(group, inner)
 
     def _grouped(self, group: al.Group, inner: Operator) -> Operator:
@@ -326,9 +326,9 @@ class Builder:
             if plain is not None:
                 inner, plain = self._resolved(inner, plain)
             arguments.append(plain)
-        inputs = [None if plain is None else _batch(plain, inner.variables) for plain in arguments]
+        inputs = [None if plain is None else _batch(plain, inner.variables, self.effort) for plain in arguments]
         keys = tuple(dict.fromkeys((*self._hidden, *(variable.name for variable, _ in group.keys))))
-        made = self._with(Grouped(inner, keys, [(var.name, aggregate) for var, aggregate in group.aggregates], inputs))
+        made = self._with(Grouped(inner, keys, [(var.name, aggregate) for var, aggregate in group.aggregates], inputs, self.effort))
         self.groups.append((group, made))
         return made
 
@@ -365,13 +365,13 @@ def _known(node: al.Node, certain: frozenset[str]) -> int:
     return 1 if node.name in certain else 0
 
 
-def _keep(operator: Operator, condition: al.Expression) -> Operator:
-    return Keep(operator, _batch(condition, operator.variables))
+def _keep(operator: Operator, condition: al.Expression, effort: Effort) -> Operator:
+    return Keep(operator, _batch(condition, operator.variables, effort))
 
 
-def _batch(expression: al.Expression, variables: Sequence[str]) -> Batch:
+def _batch(expression: al.Expression, variables: Sequence[str], effort: Effort) -> Batch:
     _check(expression)
-    return Batch(expression, variables)
+    return Batch(expression, variables, effort)
 
 
 def _visible(pattern: al.Pattern) -> Needed:

@@ -1,8 +1,10 @@
 """Conditions and expressions on rows, compiled once; results are remembered by the terms that they were asked of."""
 
 from collections.abc import Callable, Iterable, Sequence
+from time import perf_counter_ns, thread_time_ns
 from typing import Any, Final
 
+from streamgauge.compute.effort import Effort
 from streamgauge.model.algebra import Call, Exists, Expression, Var, expression_variables
 from streamgauge.model.terms import Row, Term, is_literal
 from streamgauge.sparql.expression import row_condition, row_expression
@@ -13,6 +15,24 @@ Cell = Term | None
 
 LIMIT: Final = 100_000
 """How many results a cache remembers before it starts afresh."""
+
+
+PARTS: Final = 8
+"""Operators and terms of an expression that count as one row, for each row on which they are evaluated."""
+
+LONG_NS: Final = 200_000
+"""Nanoseconds that one evaluation may take before its CPU time counts."""
+
+
+def size_of(expression: Expression) -> int:
+    """How many operators and terms an expression has."""
+    count, waiting = 0, [expression]
+    while waiting:
+        each = waiting.pop()
+        count += 1
+        if isinstance(each, Call):
+            waiting += each.arguments
+    return count
 
 
 def conjuncts(condition: Expression) -> tuple[Expression, ...]:
@@ -84,9 +104,11 @@ def _cached(decide: Callable[[Row], bool]) -> Test:
 
 
 class Batch:
-    """An expression over rows with a bounded memory: each different row is evaluated once."""
+    """An expression over rows with a bounded memory: each different row is evaluated once, within an ``effort``."""
 
-    def __init__(self, expression: Expression, variables: Sequence[str]) -> None:
+    def __init__(self, expression: Expression, variables: Sequence[str], effort: Effort | None = None) -> None:
+        self._effort = effort if effort is not None and effort.bounded else None
+        self._weight = size_of(expression) // PARTS
         needed = set(variables_of(expression))
         self._positions = [position for position, name in enumerate(variables) if name in needed]
         self._names = [variables[position] for position in self._positions]
@@ -105,11 +127,15 @@ class Batch:
             at = self._positions[0] if self._positions else None
             return [None if at is None else row[at] for row in rows]
         keys = self._keys(rows)
+        if self._effort is not None and self._weight:
+            self._effort.spend(len(keys) * self._weight)
         return self._learned(self._values, keys, self._evaluate)
 
     def holds(self, rows: Iterable[Row]) -> list[bool]:
         """Whether the expression, as a FILTER, keeps each row."""
         keys = self._keys(rows)
+        if self._effort is not None and self._weight:
+            self._effort.spend(len(keys) * self._weight)
         if self._fast is not None:
             return [self._fast(*key) for key in keys]
         return self._learned(self._kept, keys, self._holds)
@@ -121,10 +147,32 @@ class Batch:
     def _learned(self, known: dict[Row, Any], keys: list[Row], evaluate: Callable[[Row], Any]) -> list[Any]:
         if len(known) >= LIMIT:
             known.clear()
+        if self._effort is not None:
+            evaluate = _charged(evaluate, self._effort)
         for key in keys:
             if key not in known:
                 known[key] = evaluate(key)
         return [known[key] for key in keys]
+
+
+def _charged(evaluate: Callable[[Row], Any], effort: Effort) -> Callable[[Row], Any]:
+    """The evaluation; where one takes long, the CPU time since then counts, a microsecond as a row.
+
+    The wall clock, which is cheap to read, says when to ask for CPU time, which alone is charged.
+    """
+    since = thread_time_ns()
+
+    def run(row: Row) -> Any:
+        nonlocal since
+        began = perf_counter_ns()
+        found = evaluate(row)
+        if perf_counter_ns() - began > LONG_NS:
+            now = thread_time_ns()
+            effort.spend((now - since) // 1000)
+            since = now
+        return found
+
+    return run
 
 
 def _fast(expression: Expression, names: Sequence[str]) -> Test | None:

@@ -7,6 +7,7 @@ from streamgauge.compute.changes.aggregates import Accumulator, accumulator
 from streamgauge.compute.changes.bags import Bag, add
 from streamgauge.compute.changes.conditions import Batch
 from streamgauge.compute.changes.operators import Operator, picker
+from streamgauge.compute.effort import Effort
 from streamgauge.model.algebra import Aggregate
 from streamgauge.model.terms import Row
 
@@ -23,10 +24,12 @@ class Grouped:
         keys: tuple[str, ...],
         aggregates: Sequence[tuple[str, Aggregate]],
         inputs: Sequence[Batch | None],
+        effort: Effort,
     ) -> None:
         self.variables = (*keys, *(name for name, _ in aggregates))
         self.certain = inner.certain & frozenset(keys)
         self._inner, self._inputs = inner, inputs
+        self._effort = effort if effort.bounded else None
         self._aggregates = [aggregate for _, aggregate in aggregates]
         self._key = picker(inner.variables, keys)
         self._groups: dict[Row, _Group] = {}
@@ -77,6 +80,8 @@ class Grouped:
         if not group.size and not self._global:
             del self._groups[key]
             return
+        if self._effort is not None:
+            self._effort.spend(group.cost)
         new = self._shown[key] = key + group.results()
         add(out, new, 1)
 
@@ -87,6 +92,12 @@ class _Group:
     def __init__(self, aggregates: Sequence[Aggregate]) -> None:
         self.size = 0
         self._accumulators: list[Accumulator] = [accumulator(aggregate) for aggregate in aggregates]
+        self._costly = [each for each in self._accumulators if each.costly]
+
+    @property
+    def cost(self) -> int:
+        """How many values are gone through for the results, beside one of each aggregate."""
+        return 1 + sum(each.cost for each in self._costly)
 
     def add(self, values: Sequence[Any], copies: int) -> None:
         self.size += copies

@@ -254,7 +254,7 @@ class JoinRows:
 
     def _pairs(self, change: Bag, lefts: Bag, rights: Bag) -> None:
         merge = self._merge
-        self._effort.spend(len(lefts) * len(rights))
+        self._effort.spend(len(lefts) * len(rights) * self._effort.weight)
         if not merge.loose:
             rests = [(merge.rest(right), n) for right, n in rights.items()]
             for left, m in lefts.items():

@@ -1,14 +1,18 @@
 """Facts that stand from when they are published until they are deleted, and what each change does to answers."""
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from streamgauge.compute.effort import TooMuchError
+from streamgauge.compute.effort import BOUNDLESS, TooMuchError
 from streamgauge.compute.reasoning.closure import NO_RULES, Closure
 from streamgauge.compute.reasoning.rules import Rules
 from streamgauge.compute.standing.pool import Queries, Standing
 from streamgauge.model.algebra import QueryForm
 from streamgauge.model.terms import Row, Triple
+
+
+PER_TRIPLE: Final = 100
+"""How many more facts and rows a query may look at for each triple that a change has."""
 
 
 class Difference(NamedTuple):
@@ -24,11 +28,18 @@ class Landmark:
     def __init__(self, rules: Rules = NO_RULES) -> None:
         self.closure = Closure(rules)
         self._queries = Queries(self.closure.facts)
+        self._change = BOUNDLESS
         self._failed: dict[Standing, TooMuchError] = {}
 
-    def limit(self, effort: int, derived: int) -> None:
-        """How much is looked at to answer a query, and for each change; how often one change derives something."""
-        self._queries.effort.most, self.closure.most = effort, derived
+    def limit(self, effort: int, derived: int, change: int | None = None) -> None:
+        """How much is looked at to begin a query, how often one change derives something, what it lets a query look at.
+
+        For a change that is ``change``, ``effort`` unless said, and ``PER_TRIPLE`` more for each of its triples, at
+        most ``effort``.
+        """
+        self._queries.most_to_begin, self.closure.most = effort, derived
+        self._change = effort if change is None else change
+        self._queries.most = min(effort, self._change)
 
     def ask(self, form: QueryForm) -> Standing:
         """A query, answered at once until its ``end``.
@@ -36,6 +47,18 @@ class Landmark:
         UnsupportedError names what of it is not kept incrementally, TooMuchError says that it costs too much.
         """
         return self._queries.ask(form)
+
+    def built(self, form: QueryForm) -> Standing:
+        """A query that has found nothing yet: ``entering``, ``Standing.settle`` and ``begin`` come next."""
+        return Standing(form, self._queries)
+
+    def entering(self, standing: Standing) -> Iterator[None]:
+        """Find the solutions of its patterns, a part at each step; facts may change between two. TooMuchError."""
+        return self._queries.enter(standing)
+
+    def begin(self, standing: Standing) -> None:
+        """It is told of changes from now on, those since its patterns were entered are taken in; TooMuchError."""
+        self._queries.begin(standing)
 
     def failed(self) -> dict[Standing, TooMuchError]:
         """The queries that failed since this was asked last: their answers are not kept any more."""
@@ -55,7 +78,9 @@ class Landmark:
         not, changes nothing. TooMuchError, at once, when too much would be derived: then nothing is changed. Queries
         whose change would cost too much have ``failed``.
         """
-        self.closure.apply(added, removed)
+        came, went = tuple(added), tuple(removed)
+        self._queries.most = min(self._queries.most_to_begin, self._change + PER_TRIPLE * (len(came) + len(went)))
+        self.closure.apply(came, went)
         return self._changed(self._queries.touched())
 
     def _changed(self, touched: Iterable[Standing]) -> Iterator[tuple[Standing, Difference]]:

@@ -104,6 +104,13 @@ class Facts:
             found = self.properties[name] = Property(name)
         return found
 
+    def subjects(self) -> dict[Term, None]:
+        """All subjects of triples."""
+        found: dict[Term, None] = {}
+        for each in (*(of.out for of in self.properties.values()), *(of.members for of in self.classes.values())):
+            found.update(dict.fromkeys(each))
+        return found
+
     def __len__(self) -> int:
         pairs = sum(len(ends) for each in self.properties.values() for ends in each.out.values())
         return pairs + sum(len(each.members) for each in self.classes.values())

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from streamgauge.compute.changes.conditions import test, variables_of
+from streamgauge.compute.changes.conditions import PARTS, size_of, test, variables_of
 from streamgauge.compute.standing.facts import Class, Facts, Property
 from streamgauge.model.algebra import Expression, Node, TriplePattern, Var
-from streamgauge.model.terms import RDF_TYPE
+from streamgauge.model.terms import RDF_TYPE, Term
 
 Local = Mapping[str, str]
 """Which local of the generated function holds a variable."""
@@ -47,6 +47,10 @@ class Text:
     def term(self, node: Node, where: Local) -> str:
         """What a term of a pattern is in the text."""
         return where[node.name] if isinstance(node, Var) else self.use(node)
+
+
+class JoinError(ValueError):
+    """A basic graph pattern that is too large to be compiled."""
 
 
 class Finish(Protocol):
@@ -84,11 +88,27 @@ class Reader:
 
 
 @dataclass(frozen=True, slots=True)
+class Anchor:
+    """A variable by whose values the solutions are parted; ``begin`` finds those with one value, given ``keys`` too.
+
+    ``values`` gives all values that it may have, for values of ``keys``.
+    """
+
+    name: str
+    values: Callable[..., Iterable[Term]]
+    begin: Callable[..., None]
+
+
+@dataclass(frozen=True, slots=True)
 class Joined:
-    """The functions of a basic graph pattern: its readers, and ``begin``, which finds what there is, given ``keys``."""
+    """The functions of a basic graph pattern: its readers, and ``begin``, which finds what there is, given ``keys``.
+
+    ``anchor`` makes what finds the same in parts; ``None`` where no variable is open.
+    """
 
     readers: tuple[Reader, ...]
     begin: Callable[..., None]
+    anchor: Callable[[], Anchor | None]
 
 
 def joined(facts: Facts, patterns: Sequence[TriplePattern], conditions: Sequence[Expression], finish: Finish) -> Joined:
@@ -99,12 +119,21 @@ def joined(facts: Facts, patterns: Sequence[TriplePattern], conditions: Sequence
         for name, sign in (("enter", "+"), ("leave", "-")):
             plan.triggered(text, at, f"{name}{at}", sign)
     plan.begun(text)
+    made = _made(text)
+    readers = tuple(Reader(each, made[f"enter{at}"], made[f"leave{at}"]) for at, each in enumerate(patterns))
+    return Joined(readers, made["begin"], plan.anchor)
+
+
+def _made(text: Text) -> dict[str, Any]:
+    """The functions of a text. JoinError where CPython has no room for so many loops and tests in each other."""
     body = "\n".join("    " + line for line in text.lines)
     space: dict[str, Any] = {}
-    exec(compile(f"def build({', '.join(text.names)}):\n{body}\n    return locals()\n", "<joins>", "exec"), space)
-    made = space["build"](**text.names)
-    readers = tuple(Reader(each, made[f"enter{at}"], made[f"leave{at}"]) for at, each in enumerate(patterns))
-    return Joined(readers, made["begin"])
+    try:
+        exec(compile(f"def build({', '.join(text.names)}):\n{body}\n    return locals()\n", "<joins>", "exec"), space)
+    except (SyntaxError, MemoryError, RecursionError) as error:
+        raise JoinError("a group of that many triple patterns and conditions: put some of them into a group") from error
+    made: dict[str, Any] = space["build"](**text.names)
+    return made
 
 
 _POSITIONS: Final = ("s", "p", "o")
@@ -134,10 +163,51 @@ class _Plan:
         """The function that finds all solutions for values of the keys."""
         keys = self.finish.keys
         where = {name: f"k{number}" for number, name in enumerate(keys)}
+        self._begin(text, where)
+
+    def _begin(self, text: Text, where: dict[str, str]) -> None:
+        bound = set(where)
         text.open(f"def begin({', '.join(where.values())}):")
         self.finish.begun(text)
-        self._joins(text, where, self._order(list(range(len(self.patterns))), set(keys)), "+", None)
+        self._joins(text, where, self._order(list(range(len(self.patterns))), bound), "+", None)
         text.depth = 0
+
+    def anchor(self) -> Anchor | None:
+        """Parts by the first variable that the joins would bind: by a subject before an object."""
+        keys = self.finish.keys
+        for at in self._order(list(range(len(self.patterns))), set(keys)):
+            pattern = self.patterns[at]
+            nodes = pattern.subject, pattern.object, pattern.predicate
+            free = [node for node in nodes if isinstance(node, Var) and node.name not in keys]
+            if free:
+                name, text = free[0].name, Text()
+                self._begin(text, {name: "a", **{key: f"k{number}" for number, key in enumerate(keys)}})
+                return Anchor(name, self._values(pattern, name, keys), _made(text)["begin"])
+        return None
+
+    def _values(self, pattern: TriplePattern, name: str, keys: Sequence[str]) -> Callable[..., Iterable[Term]]:
+        """All values that an open variable may have in a pattern, and maybe others, for values of the keys.
+
+        An object is open only where the subject is none.
+        """
+        kind, facts = kind_of(self.facts, pattern), self.facts
+        places = [keys.index(n.name) if isinstance(n, Var) and n.name in keys else None for n in _nodes(pattern)]
+        is_subject = pattern.subject == Var(name)
+        if isinstance(kind, Class):
+            return lambda *_given: kind.members
+        if isinstance(kind, Property) and is_subject:
+            end = places[2]
+            return lambda *given: kind.out if end is None else kind.backward().get(given[end], ())
+        if is_subject and places[2] is None:
+            return lambda *_given: facts.subjects()
+        position = [node == Var(name) for node in _nodes(pattern)].index(True)
+
+        def values(*given: Term) -> Iterable[Term]:
+            known = [None if place is None else given[place] for place in places]
+            fixed = pattern.predicate if isinstance(pattern.predicate, str) else known[1]
+            return dict.fromkeys(triple[position] for triple in facts.match(known[0], fixed, known[2]))
+
+        return values
 
     def _joins(self, text: Text, where: dict[str, str], steps: Iterable[int], sign: str, trigger: int | None) -> None:
         waiting = list(self.conditions)
@@ -160,6 +230,8 @@ class _Plan:
             names = variables_of(condition)
             if all(name in where for name in names):
                 waiting.remove((condition, tested))
+                if weight := size_of(condition) // PARTS:
+                    self.finish.looked(text, str(weight))
                 text.open(f"if {text.use(tested)}({', '.join(where[name] for name in names)}):")
         return known
 

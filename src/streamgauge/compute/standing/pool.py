@@ -1,62 +1,84 @@
-"""Queries over standing facts that come and go while facts do."""
+"""Queries over standing facts that come and go while facts do.
 
-from collections.abc import Iterable
-from functools import partial
+A query begins in three steps: it is built (``Standing``), its patterns enter (``Queries.enter``, in turns between which
+facts may change), and what is above them is evaluated (``Standing.settle``, which touches nothing that others have).
+From ``Queries.begin`` on it is told of changes.
+"""
 
-from streamgauge.compute.changes.bags import Bag
+from collections.abc import Iterable, Iterator
+
 from streamgauge.compute.changes.evaluator import Kept
 from streamgauge.compute.changes.normal import UnsupportedError
 from streamgauge.compute.changes.operators import Take
 from streamgauge.compute.changes.plans import Asked
-from streamgauge.compute.effort import Effort, TooMuchError
+from streamgauge.compute.effort import BOUNDLESS, Effort, TooMuchError
+from streamgauge.compute.standing.entry import Entry
 from streamgauge.compute.standing.facts import Facts
+from streamgauge.compute.standing.joins import JoinError
 from streamgauge.compute.standing.shapes import Running, Shape, Taker, shape
 from streamgauge.model.algebra import QueryForm
 from streamgauge.model.terms import Row, Term
+from streamgauge.query.rebuild import every_pattern
+
+PATTERNS = 64
+"""Basic graph patterns that a query may have: each is told of every change."""
+
+KEPT = 8
+"""As how many facts a row counts that is kept when a query begins: it takes about 100 bytes."""
+
+OPERATORS = 8
+"""Operators of a query through which a row goes for one that counts."""
 
 
 class Standing:
-    """A query over standing facts; ``kept`` is its answer."""
+    """A query over standing facts; ``kept`` is its answer.
+
+    UnsupportedError names what of it is not kept incrementally, TooMuchError says that it costs too much.
+    """
 
     def __init__(self, form: QueryForm, pool: "Queries") -> None:
         self.form, self._pool = form, pool
-        self.failed = False
-        self._asked: list[tuple[Running[Standing], Taker[Standing], tuple[Term, ...]]] = []
-        try:
-            self.kept = Kept(form, self, effort=pool.effort)
-        except BaseException:
-            self.end()
-            raise
+        self.effort = Effort(pool.most_to_begin, KEPT)
+        self.failed, self.begun = False, False
+        self.entries: list[Entry[Standing]] = []
+        self._weight = sum(1 for _ in every_pattern(form.pattern)) // OPERATORS
+        self.kept = Kept(form, self, effort=self.effort)
 
     def leaf(self, asked: Asked) -> Take:
         """A pattern whose solutions are wanted."""
         if asked.graph is not None:
             raise UnsupportedError(f"GRAPH {asked.graph}: facts stand in the default graph")
-        found: Bag = {}
-        taker = Taker(found, self)
-        self._asked.append(self._pool.enter(taker, asked))
-        if self.failed:
-            raise self._pool.too_much
-        return partial(_taken, found)
+        if len(self.entries) >= PATTERNS:
+            raise TooMuchError(f"it asks for the solutions of more than {PATTERNS} groups of triple patterns")
+        entry = Entry(asked, self, self._pool)
+        self.entries.append(entry)
+        return entry.take
+
+    def settle(self) -> None:
+        """Evaluate what its patterns found; TooMuchError. Nothing is touched that others have."""
+        self._spend()
+        self.kept.settle()
 
     def turn(self) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
         """The change of the answer as a set; TooMuchError when it would cost too much, and from then on."""
         if self.failed:
             raise self._pool.too_much
-        self._pool.effort.renew()
+        if not self.begun:
+            return (), ()
+        self.effort.renew(self._pool.most)
+        if self._weight:
+            self._spend()
         return self.kept.turn()
+
+    def _spend(self) -> None:
+        """Every operator is gone through by what was found."""
+        self.effort.spend(self._weight * sum(each.waiting for each in self.entries))
 
     def end(self) -> None:
         """It is asked no more."""
-        for running, taker, constants in self._asked:
-            self._pool.leave(running, taker, constants)
-        self._asked.clear()
-
-
-def _taken(found: Bag) -> Bag:
-    change = found.copy()
-    found.clear()
-    return change
+        for entry in self.entries:
+            entry.leave()
+        self.entries.clear()
 
 
 class Queries:
@@ -66,12 +88,13 @@ class Queries:
         self._facts = facts
         self._shapes: dict[Shape, Running[Standing]] = {}
         self._touched: list[Standing] = []
-        self.effort, self.turn = Effort(), 0
+        self.turn = 0
+        self.most_to_begin = self.most = BOUNDLESS
+        """How much may be looked at to begin a query, and for what this change of the facts makes of it."""
 
-    @property
-    def most(self) -> int:
-        """How much may be looked at to begin a query, and for what one change of the facts makes of it."""
-        return self.effort.most
+    def share(self, owner: Standing) -> int:
+        """Among how many patterns a query parts what may be looked at."""
+        return len(owner.entries)
 
     @property
     def too_much(self) -> TooMuchError:
@@ -89,14 +112,39 @@ class Queries:
 
     def ask(self, form: QueryForm) -> Standing:
         """A query, answered at once. UnsupportedError names what of it is not kept incrementally, TooMuchError."""
-        self.effort.renew()
         standing = Standing(form, self)
         try:
-            standing.kept.settle()
-        except TooMuchError:
+            for _ in self.enter(standing):
+                pass
+            standing.settle()
+            self.begin(standing)
+        except BaseException:
             standing.end()
             raise
         return standing
+
+    def enter(self, standing: Standing) -> Iterator[None]:
+        """Find the solutions of a query's patterns, a part at each step; facts may change between two steps.
+
+        TooMuchError. The query is still to be settled, and to begin.
+        """
+        for entry in standing.entries:
+            yield from entry.steps(standing.effort)
+            if standing.failed:
+                raise self.too_much
+        for entry in standing.entries:
+            entry.hand_over()
+
+    def begin(self, standing: Standing) -> None:
+        """A query that is settled takes in what changed since its patterns entered; TooMuchError."""
+        for entry in standing.entries:
+            entry.open()
+        standing.effort.weight = 1
+        standing.effort.renew()
+        if standing.failed:
+            raise self.too_much
+        standing.begun = True
+        standing.settle()
 
     def touched(self) -> Iterable[Standing]:
         """Queries whose answers may have changed, each once; a turn ends."""
@@ -105,16 +153,16 @@ class Queries:
         self._touched.clear()
         return found
 
-    def enter(
-        self, taker: Taker[Standing], asked: Asked
-    ) -> tuple[Running["Standing"], Taker["Standing"], tuple[Term, ...]]:
-        """A pattern is asked for."""
+    def running(self, asked: Asked) -> tuple[Running["Standing"], tuple[Term, ...]]:
+        """What finds the solutions of a pattern, and the constants to ask with."""
         kind, constants = shape(asked)
         running = self._shapes.get(kind)
         if running is None:
-            running = self._shapes[kind] = Running(kind, self._facts, self)
-        running.enter(taker, constants, self.effort)
-        return running, taker, constants
+            try:
+                running = self._shapes[kind] = Running(kind, self._facts, self)
+            except JoinError as error:
+                raise UnsupportedError(str(error)) from error
+        return running, constants
 
     def leave(self, running: Running[Standing], taker: Taker[Standing], constants: tuple[Term, ...]) -> None:
         """It is no more."""

@@ -3,15 +3,16 @@
 All queries with patterns of a shape share its joins; what is found goes to those that ask with its constants.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Generic, Protocol, TypeVar
 
 from streamgauge.compute.changes.bags import Bag
 from streamgauge.compute.changes.plans import Asked
-from streamgauge.compute.effort import Effort
 from streamgauge.compute.standing.facts import Facts
-from streamgauge.compute.standing.joins import Joined, Local, Text, joined, tell, untell
+from streamgauge.compute.standing.joins import Anchor, Joined, Local, Text, joined, tell, untell
 from streamgauge.model.algebra import Call, Expression, Node, TriplePattern, Var
 from streamgauge.model.terms import RDF_TYPE, Term
 
@@ -68,6 +69,14 @@ def shape(asked: Asked) -> tuple[Shape, tuple[Term, ...]]:
     return Shape(patterns, conditions, output, tuple(naming.constants.values())), tuple(naming.constants)
 
 
+def original(asked: Asked, name: str) -> str:
+    """What a variable of the shape is called in the pattern."""
+    naming = _Naming()
+    for each in asked.bgp.patterns:
+        naming.pattern(each)
+    return next(own for own, made in naming.variables.items() if made == name)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Taker(Generic[Owner]):
     """Where the solutions for some constants go; ``owner`` is touched when the first one comes."""
@@ -81,12 +90,16 @@ class Bounds(Protocol[Told]):
 
     @property
     def most(self) -> int:
-        """How many facts."""
+        """How many facts, because of this change."""
         ...
 
     @property
     def turn(self) -> int:
         """The number of the turn."""
+        ...
+
+    def share(self, owner: Told) -> int:
+        """Of how many patterns it asks for the solutions."""
         ...
 
     def touch(self, owner: Told) -> None:
@@ -99,32 +112,60 @@ class Bounds(Protocol[Told]):
 
 
 class Running(Generic[Owner]):
-    """A shape over facts: its takers by their constants. In a turn it looks at ``bounds.most`` facts, at most twice."""
+    """A shape over facts: its takers by their constants. In a turn it looks at ``bounds.most`` facts, at most twice.
+
+    A query of several patterns parts that among them; where others ask for the shape too, the one with fewest counts.
+    """
 
     def __init__(self, shape: Shape, facts: Facts, bounds: Bounds[Owner]) -> None:
         self.shape = shape
         self._facts, self._bounds = facts, bounds
-        self._left, self._turn, self._asking = [0], -1, 0
+        self._left, self._turn, self._asking, self._finding = [0], -1, 0, False
+        self._shares: Counter[int] = Counter()
         self._takers: dict[object, list[tuple[Bag, Owner]]] = {}
         finish = _Routed(shape, self._takers, self._left, bounds.touch, self._over)
         self._joined: Joined = joined(facts, shape.patterns, shape.conditions, finish)
         for reader in self._joined.readers:
             tell(facts, reader)
 
-    def enter(self, taker: Taker[Owner], constants: Sequence[Term], effort: Effort) -> None:
-        """A taker asks with these constants; it has all solutions there are at once, or has failed."""
-        self._left[0], self._turn = effort.left, self._bounds.turn
+    def enter(self, taker: Taker[Owner], constants: Sequence[Term]) -> None:
+        """A taker asks with these constants: changes of its solutions come from now on."""
         self._asking += 1
+        self._takers.setdefault(_key(constants), []).append((taker.found, taker.owner))
+        self._shares[self._bounds.share(taker.owner)] += 1
+
+    def find(self, taker: Taker[Owner], constants: Sequence[Term], most: int, value: Term | None = None) -> int:
+        """All solutions there are for these constants, those with a value of the anchor where one is given.
+
+        How many facts of ``most`` may still be looked at; where that is negative the solutions are not all.
+        """
         key = _key(constants)
-        before, self._takers[key] = self._takers.get(key, []), [(taker.found, taker.owner)]
-        self._joined.begin(*constants)
-        self._takers[key] = [*before, *self._takers[key]]
-        effort.left, self._left[0], self._turn = max(0, self._left[0]), 0, -1
+        before, self._takers[key] = self._takers.get(key), [(taker.found, taker.owner)]
+        self._left[0], self._finding = most, True
+        try:
+            if value is None:
+                self._joined.begin(*constants)
+            elif self.anchor is not None:
+                self.anchor.begin(value, *constants)
+        finally:
+            left, self._left[0], self._turn, self._finding = self._left[0], 0, -1, False
+            if before is None:
+                del self._takers[key]
+            else:
+                self._takers[key] = before
+        return left
+
+    @cached_property
+    def anchor(self) -> Anchor | None:
+        """What parts the solutions, compiled when it is first needed."""
+        return self._joined.anchor()
 
     def _over(self, takers: list[tuple[Bag, Owner]] | None) -> bool:
         """All that may be looked at was; whether that was in this turn, which ends it for those who ask for it."""
+        if self._finding:
+            return True
         if self._turn != self._bounds.turn:
-            self._left[0], self._turn = self._bounds.most, self._bounds.turn
+            self._left[0], self._turn = self._bounds.most // min(self._shares), self._bounds.turn
             return False
         for each in self._takers.values() if takers is None else [takers]:
             for _, owner in each:
@@ -143,6 +184,10 @@ class Running(Generic[Owner]):
         else:
             self._takers.pop(key, None)
         self._asking -= 1
+        share = self._bounds.share(taker.owner)
+        self._shares[share] -= 1
+        if not self._shares[share]:
+            del self._shares[share]
         return not self._asking
 
     def stop(self) -> None:

@@ -82,7 +82,7 @@ class Strategy(Protocol):
 
     complete: bool
 
-    def limit(self, effort: int, derived: int) -> None:
+    def limit(self, effort: int, derived: int, change: int | None = None) -> None:
         """How much may be looked at for an answer, how much a publication may derive; only for what can be stopped."""
         ...
 

@@ -115,7 +115,7 @@ class Evaluating:
         self.stored = StoredClosure(rules)
         self.channels: dict[str, Asked] = {}
 
-    def limit(self, effort: int, derived: int) -> None:
+    def limit(self, effort: int, derived: int, change: int | None = None) -> None:
         """Nothing is bounded: what pyoxigraph evaluates cannot be stopped."""
 
     def failures(self) -> Failures:

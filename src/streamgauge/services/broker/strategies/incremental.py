@@ -27,9 +27,9 @@ class Incremental:
         self._names: dict[Standing, str] = {}
         self._refused: dict[int, str] = {}
 
-    def limit(self, effort: int, derived: int) -> None:
+    def limit(self, effort: int, derived: int, change: int | None = None) -> None:
         """Bounds for each answer and each publication."""
-        self._driver.limit(effort, derived)
+        self._driver.limit(effort, derived, change)
 
     def failures(self) -> Failures:
         """Publications that would derive too much, queries whose change would cost too much."""
