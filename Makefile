@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin
+# Bytecode is kept: without it each of a thousand programs that the tests start compiles the package anew.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: setup demo test quick coverage check prove proofs drawn bench clean
 
