@@ -78,18 +78,21 @@ def _pattern_gap(pattern: al.Pattern, graphs: Collection[Term], occurrences: boo
             return "GRAPH in GRAPH"
         case al.BGP(patterns=patterns) if any(_is_open_path(each.predicate) for each in patterns):
             return "a path that may be of length zero"
-        case al.Group(aggregates=aggregates):
-            return _aggregates_gap([each for _, each in aggregates], occurrences)
+        case al.Group(pattern=inner, aggregates=aggregates):
+            hidden = any(variable.name.startswith(("_:", ".")) for variable in al.pattern_variables(inner))
+            return _aggregates_gap([each for _, each in aggregates], occurrences, hidden)
         case _:
             return None
 
 
-def _aggregates_gap(aggregates: Iterable[al.Aggregate], occurrences: bool) -> str | None:
+def _aggregates_gap(aggregates: Iterable[al.Aggregate], occurrences: bool, hidden: bool) -> str | None:
     for each in aggregates:
         if each.function not in _AGGREGATES:
             return each.function
         if each.argument is None and each.distinct and occurrences:
             return "COUNT(DISTINCT *) over a content that is a bag"
+        if each.argument is None and each.distinct and hidden:
+            return "COUNT(DISTINCT *) over blank nodes of the pattern, which are no part of a solution (18.3.1)"
     return None
 
 
@@ -101,6 +104,8 @@ def _expression_gap(tree: al.Expression, pattern: al.Pattern, occurrences: bool)
                 return operator
             case al.Call(operator="<" | ">" | "<=" | ">=", arguments=arguments) if any(map(_is_choice, arguments)):
                 return "an order of values that IF or COALESCE chooses"
+            case al.Call(operator="<" | ">" | "<=" | ">=", arguments=arguments) if any(map(_is_resource, arguments)):
+                return "an order of IRIs"
             case al.Exists(pattern=inner) if occurrences or not _is_plain_block(inner):
                 return "EXISTS with more than triple patterns"
             case al.Exists() if not isinstance(pattern, al.Filter):
@@ -113,6 +118,11 @@ def _expression_gap(tree: al.Expression, pattern: al.Pattern, occurrences: bool)
 def _is_choice(tree: al.Expression) -> bool:
     """A value that may be a resource, and is no variable: ``restated`` cannot test it."""
     return isinstance(tree, al.Call) and tree.operator.upper() in ("IF", "COALESCE")
+
+
+def _is_resource(tree: al.Expression) -> bool:
+    """A constant that "<" compares with nothing: pyoxigraph has <urn:a> >= <urn:a>."""
+    return isinstance(tree, str) and tree.startswith("<")
 
 
 def _is_plain_block(pattern: al.Pattern) -> bool:
