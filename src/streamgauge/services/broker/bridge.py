@@ -8,6 +8,7 @@ A notification is acknowledged when the sink has delivered it. Both ways deliver
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from queue import SimpleQueue
 from random import Random
@@ -117,8 +118,8 @@ class Bridge:
         """Carry; BrokerError, AwayError, SourceError or BridgeError when something fails."""
         inward = zip(self._inlets, self._sources, strict=True)
         outward = zip(self._outlets, self._sinks, strict=True)
-        works = [lambda n=n, pair=pair: self._publish(n, *pair) for n, pair in enumerate(inward)]
-        works += [lambda pair=pair: self._deliver(*pair) for pair in outward]
+        works = [partial(self._publish, number, *pair) for number, pair in enumerate(inward)]
+        works += [partial(self._deliver, *pair) for pair in outward]
         for work in works:
             Thread(target=self._watched, args=(work,), name="streamgauge-bridge", daemon=True).start()
         for _ in works:
@@ -180,8 +181,15 @@ class Bridge:
     def _deliver(self, outlet: Outlet, sink: Sink) -> None:
         """Notifications one by one: the next is taken, and this one acknowledged, when it is delivered."""
         with self._connect() as client:
-            how = {"patience": self._patience, "tell": self._tell}
-            for told in client.subscribe(outlet.channel, outlet.name, sleep=self._rest, random=self._random, **how):
+            heard = client.subscribe(
+                outlet.channel,
+                outlet.name,
+                sleep=self._rest,
+                random=self._random,
+                patience=self._patience,
+                tell=self._tell,
+            )
+            for told in heard:
                 sink.send(message(told), told.key)
                 delivery = sink.settle() if isinstance(sink, Settling) else None
                 if delivery is not None and delivery.undelivered:

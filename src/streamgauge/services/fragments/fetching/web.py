@@ -15,11 +15,12 @@ import httpx
 
 from streamgauge.services.fragments.fetching.cache import Cache, Kept, Key, Response
 from streamgauge.services.fragments.fetching.contract import SourceError, StatusError, UnavailableError
-from streamgauge.services.fragments.fetching.lifetimes import Lifetime, Skew, http_date, lifetime
+from streamgauge.services.fragments.fetching.lifetimes import Lifetime, Skew, lifetime
 from streamgauge.services.fragments.fetching.limits import Limits
 from streamgauge.services.fragments.fetching.reach import Reach, parsed, reach
 from streamgauge.services.fragments.fetching.sending import PASSING, Answer, Asked, Counters, Sender
 from streamgauge.services.fragments.quads import VERSION
+from streamgauge.services.web.dates import http_date
 from streamgauge.services.web.guarded import origin
 from streamgauge.sources.sse_events import EventParser, ServerEvent
 
