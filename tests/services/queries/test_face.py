@@ -17,7 +17,7 @@ from websockets.sync.client import connect
 
 from streamgauge.engines import load
 from streamgauge.services.queries.face import application
-from streamgauge.services.queries.limits import Limits
+from streamgauge.services.queries.limits import BusyError, Limits
 from streamgauge.services.queries.registry import Queries
 from streamgauge.services.web.serving import Serving
 from streamgauge.wire.formats import stream_formats
@@ -479,3 +479,24 @@ def test_what_has_no_entity_tag_refuses_conditions(ask, method, path, condition)
     assert (refused.status_code, "has no entity tag" in refused.json()["error"]) == (412, True)
     assert (ask.queries.queries(), ask.queries.streams()) == ([], {})
     assert ask(method, path, content=select(), headers={condition: "x"}).status_code == 400
+
+
+def test_quotas_are_of_a_token():
+    clock = [0.0]
+    limits = Limits(queries=1, elements_per_second=2)
+    queries = Queries(load, ("live",), limits, clock=lambda: 4000, steady=lambda: clock[0])
+    ask = Client(queries, tokens=[TOKEN, TOKEN * 2])
+    for token in (TOKEN, TOKEN * 2):
+        headers = {"Authorization": f"Bearer {token}"}
+        assert ask("POST", "/queries", json={"query": select()}, headers=headers).status_code == 201
+        refused = ask("POST", "/queries", json={"query": select()}, headers=headers)
+        assert (refused.status_code, "1 queries are registered" in refused.json()["error"]) == (429, True)
+        assert queries.publish(IN, [element(0)] * 2, token) == len(queries.queries())
+        with pytest.raises(BusyError, match="more than 2 elements"):
+            queries.publish(IN, [element(0)], token)
+    assert ask("DELETE", "/queries/q1", headers=headers).status_code == 204
+    assert (
+        ask("POST", "/queries", json={"query": select()}, headers={"Authorization": f"Bearer {TOKEN}"}).status_code
+        == 201
+    )
+    queries.close("the test is over")

@@ -156,7 +156,7 @@ class Face:
     async def _register(self, request: Request, body: str) -> Response:
         is_json = request.headers.get("content-type", "").partition(";")[0] == "application/json"
         wish = read_wish(_json(body)) if is_json else Wish(body, **_options(request))
-        running = await run_in_threadpool(self._queries.register, wish)
+        running = await run_in_threadpool(self._queries.register, wish, self._owner(request))
         return tagged_json(status(running), status=201, headers={"Location": f"/queries/{running.name}"})
 
     async def queries(self, _request: Request) -> Response:
@@ -245,7 +245,7 @@ class Face:
         waited = 0.0
         while True:
             try:
-                readers = await run_in_threadpool(self._queries.publish, stream, items)
+                readers = await run_in_threadpool(self._queries.publish, stream, items, self._owner(request))
                 return JSONResponse({"items": len(items), "queries": readers}, 202)
             except BusyError:
                 if waited >= PATIENCE_S:
@@ -287,9 +287,13 @@ class Face:
     def _running(self, request: Request) -> Running:
         return self._queries.query(request.path_params["id"])
 
+    def _owner(self, request: Request) -> str:
+        """The identity of who asks."""
+        return self._tokens.identity(given(request.headers, request.scope))
+
     def _key(self, request: Request, body: bytes) -> RetryKey | None:
         """The key of a request, with all that another use of the key would differ in."""
-        owner = self._tokens.identity(given(request.headers, request.scope))
+        owner = self._owner(request)
         kind = request.headers.get("content-type", "").strip().lower()
         address = request.scope["query_string"], request.url.path.encode()
         return read_key(request.headers.get("idempotency-key"), owner, *address, kind.encode(), body)

@@ -17,6 +17,7 @@ from streamgauge.services.queries.wishes import Wish, WishError, understand
 from streamgauge.services.queries.working import Question, Work
 from streamgauge.services.web.answers import End
 from streamgauge.services.web.rates import Rate
+from streamgauge.services.web.tokens import OPEN
 from streamgauge.wire.lines import Advance, Input
 
 RETRY_S = 1.0
@@ -59,25 +60,30 @@ class Queries:
         self._counts: dict[str, int] = {}
         self._names, self._sequence = count(1), count()
         rate = self.limits.elements_per_second
-        self._rate = None if rate is None else Rate(rate, steady)
+        self._rates: dict[str, Rate] = {}
+        self._per_second = rate
+        self._owners: dict[str, str] = {}
         self._closed = False
 
-    def register(self, wish: Wish) -> Running:
-        """Begin to answer a query; it sees what is published from now on.
+    def register(self, wish: Wish, owner: str = OPEN) -> Running:
+        """Begin to answer a query of an identity; it sees what is published from now on.
 
         QueryError, WishError, RefusedError, LimitError or ConflictError say why not.
         """
         if wish.engine is not None and wish.engine not in self.engines:
             raise WishError(f"engine is {wish.engine!r}: there is {', '.join(self.engines)}")
         with self._understanding:
-            self._admit()
+            self._admit(owner)
             engine = wish.engine or self.engines[0]
             query, semantics = understand(wish, self._load(engine), self.limits)
             query = self._beside(query)
             name = f"q{next(self._names)}"
             output = (query.name or f"urn:streamgauge:answers:{name}") if makes_triples(query) else None
             question = Question(wish.query, query, semantics, engine, output, wish.t0, wish.advance == "wall")
-            return self._start(name, question)
+            running = self._start(name, question)
+            with self._lock:
+                self._owners[name] = owner
+            return running
 
     def _start(self, name: str, question: Question) -> Running:
         with self._lock:
@@ -104,10 +110,12 @@ class Queries:
         if running.question.output is not None:
             self._outputs[running.question.output] = running.name
 
-    def _admit(self) -> None:
+    def _admit(self, owner: str) -> None:
         if self._closed:
             raise ConflictError("the service is ending: ask again when it is back")
-        if len(self._running) >= self.limits.queries:
+        with self._lock:
+            registered = sum(self._owners.get(name, OPEN) == owner for name in self._running)
+        if registered >= self.limits.queries:
             raise LimitError(f"{self.limits.queries} queries are registered already: deregister one first")
 
     def _beside(self, query: ContinuousQuery) -> ContinuousQuery:
@@ -141,6 +149,7 @@ class Queries:
             running = self.query(name)
             require(running)
             del self._running[name], self._since[name]
+            self._owners.pop(name, None)
             if running.question.output is not None:
                 self._counts.pop(running.question.output, None)
             self._outputs = {stream: by for stream, by in self._outputs.items() if by != name}
@@ -185,9 +194,10 @@ class Queries:
                 raise LimitError(f"more than {self.limits.shared_triples} shared triples: bring fewer")
             self._shared[name] = triples
 
-    def publish(self, stream: str, items: Sequence[Input]) -> int:
+    def publish(self, stream: str, items: Sequence[Input], owner: str = OPEN) -> int:
         """Elements and advances of a stream, to every query that reads it, all or none; how many queries that are.
 
+        The rate is that of the identity ``owner``.
         BusyError when a query cannot keep up or more comes than may per second; ConflictError for an output's stream.
         """
         with self._lock:
@@ -201,10 +211,16 @@ class Queries:
                 if running.work.full:
                     waiting = running.work.waiting
                     raise BusyError(f"{running.name} cannot keep up: {waiting} elements wait for it", RETRY_S)
-            if self._rate is not None and (wait := self._rate.take(len(items))):
-                raise BusyError(f"more than {self.limits.elements_per_second:g} elements a second", wait)
+            self._keep_to_rate(owner, len(items))
             self._hand_out(stream, items, readers)
             return len(readers)
+
+    def _keep_to_rate(self, owner: str, count: int) -> None:
+        if self._per_second is None:
+            return
+        rate = self._rates.get(owner) or self._rates.setdefault(owner, Rate(self._per_second, self._steady))
+        if wait := rate.take(count):
+            raise BusyError(f"more than {self._per_second:g} elements a second", wait)
 
     def _refuse_closed(self) -> None:
         if self._closed:

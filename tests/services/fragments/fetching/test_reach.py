@@ -17,6 +17,7 @@ from streamgauge.services.fragments.fetching.guarded import guarded_client
 from streamgauge.services.fragments.fetching.reach import RefusedError, reach
 from streamgauge.services.fragments.fetching.sources import open_source
 from streamgauge.services.web.addresses import is_private
+from streamgauge.services.web.failures import permanent_failure
 from streamgauge.services.web.guarded import PRIVATE, Guarded
 from tests.services.fragments.fetching.fakes import reply, web
 
@@ -280,6 +281,28 @@ def test_certificates_are_of_the_name_not_of_the_address(secure: tuple[int, ssl.
                 await client.get(f"https://other.example:{port}/", extensions=private)
 
     asyncio.run(run())
+
+
+@pytest.mark.server
+def test_what_tls_refuses_is_known_as_what_no_try_mends(secure: tuple[int, ssl.SSLContext]) -> None:
+    port, _ = secure
+    plain = HTTPServer(("127.0.0.1", 0), Named)
+    thread = Thread(target=plain.serve_forever, daemon=True)
+    thread.start()
+
+    async def why(address: str) -> str:
+        async with httpx.AsyncClient() as client:
+            with pytest.raises((httpx.HTTPError, httpx.InvalidURL)) as error:
+                await client.get(address)
+        return permanent_failure(error.value)
+
+    assert "its certificate is not trusted: self-signed certificate" in asyncio.run(why(f"https://127.0.0.1:{port}/"))
+    assert "no TLS is spoken there" in asyncio.run(why(f"https://127.0.0.1:{plain.server_port}/"))
+    assert "no web address" in asyncio.run(why("gopher://127.0.0.1/"))
+    plain.shutdown()
+    plain.server_close()
+    thread.join()
+    assert asyncio.run(why(f"http://127.0.0.1:{plain.server_port}/")) == ""
 
 
 def test_a_name_that_is_not_found() -> None:
