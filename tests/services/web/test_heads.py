@@ -17,9 +17,9 @@ HOST = (b"host", b"a.example")
         ("1.1", b"/", [HOST], ""),
         ("1.0", b"/", [], ""),
         ("1.1", b"/", [], "Host is missing"),
-        ("1.1", b"/", [HOST, HOST], "Host came 2 times"),
-        ("1.1", b"/", [HOST, (b"host", b"b.example")], "Host came 2 times"),
-        ("1.0", b"/", [HOST, HOST], "Host came 2 times"),
+        ("1.1", b"/", [HOST, HOST], "Host came more than once"),
+        ("1.1", b"/", [HOST, (b"host", b"b.example")], "Host came more than once"),
+        ("1.0", b"/", [HOST, HOST], "Host came more than once"),
         ("1.1", b"/", [(b"host", b"a.example:80")], ""),
         ("1.1", b"/", [(b"host", b"[::1]:80")], ""),
         ("1.1", b"/", [(b"host", b"")], "expected a host"),
@@ -31,7 +31,12 @@ HOST = (b"host", b"a.example")
         ("1.1", b"http://a.example/", [HOST], ""),
         ("1.1", b"http://A.EXAMPLE/x", [HOST], ""),
         ("1.1", b"http://b.example/", [HOST], "another host"),
-        ("1.1", b"/", [HOST, (b"content-length", b"3"), (b"content-length", b"4")], "Content-Length came 2 times"),
+        (
+            "1.1",
+            b"/",
+            [HOST, (b"content-length", b"3"), (b"content-length", b"4")],
+            "Content-Length came more than once",
+        ),
         ("1.1", b"/", [HOST, (b"content-length", b"3"), (b"transfer-encoding", b"chunked")], "one of them"),
         ("1.1", b"/", [HOST, (b"if-match", b'"a"'), (b"if-match", b'"b"')], ""),
         ("1.1", b"/", [HOST, (b"accept", b"a/b"), (b"accept", b"c/d")], ""),
@@ -45,7 +50,7 @@ def test_a_head_is_clear_or_refused(version, target, headers, says):
 @pytest.mark.parametrize("name", sorted(SINGLE))
 def test_fields_that_come_once_come_once(name):
     others = [] if name == b"host" else [HOST]
-    assert "came 2 times: send it once" in head_fault("1.1", b"/", [*others, (name, b"x"), (name, b"x")])
+    assert "came more than once: send it once" in head_fault("1.1", b"/", [*others, (name, b"x"), (name, b"x")])
 
 
 GET, POST = "GET /health HTTP/1.1\n", "POST /publish HTTP/1.1\nHost: 127.0.0.1\n"

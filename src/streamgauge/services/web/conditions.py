@@ -10,6 +10,7 @@ RawHeaders: TypeAlias = Iterable[tuple[bytes, bytes]]
 """Names in lower case and values, as ASGI has them."""
 
 ANY: Final = ("*",)
+_FIELDS: Final = (b"if-match", b"if-none-match")
 _MEMBER = re.compile(r'[ \t]*((?:W/)?"[\x21\x23-\x7e\x80-\xff]*")?[ \t]*(?:,|$)')
 
 
@@ -54,13 +55,15 @@ class Conditions:
                 )
 
 
+UNCONDITIONAL: Final = Conditions()
+
+
 def read_conditions(headers: RawHeaders) -> Conditions:
     """The conditions of a request; ConditionError for a header that is no list of entity tags."""
-    lines: dict[bytes, list[str]] = {b"if-match": [], b"if-none-match": []}
-    for name, value in headers:
-        if name in lines:
-            lines[name].append(value.decode("latin-1"))
-    return Conditions(*(_tags(name.decode(), found) for name, found in lines.items()))
+    found = [(name, value.decode("latin-1")) for name, value in headers if name in _FIELDS]
+    if not found:
+        return UNCONDITIONAL
+    return Conditions(*(_tags(field.decode(), [value for name, value in found if name == field]) for field in _FIELDS))
 
 
 def entity_tag(representation: bytes) -> str:

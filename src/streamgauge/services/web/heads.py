@@ -1,7 +1,6 @@
 """Heads of requests that two servers, or two parts of one, could understand differently (RFC 9112, 3.2 and 6)."""
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
@@ -34,18 +33,22 @@ def head_fault(version: str, target: bytes, headers: Sequence[tuple[bytes, bytes
 
     ``version`` is HTTP's (``1.1``), ``target`` the request's as sent, names of ``headers`` are in lower case.
     """
-    counts = Counter(name for name, _ in headers)
-    twice = sorted(name.decode() for name in SINGLE if counts[name] > 1)
-    if twice:
-        return f"the header {twice[0].title()} came {counts[twice[0].encode()]} times: send it once"
-    if counts[b"content-length"] and counts[b"transfer-encoding"]:
-        return "Content-Length and Transfer-Encoding came together: send one of them"
-    host = next((value for name, value in headers if name == b"host"), None)
+    seen: set[bytes] = set()
+    host: bytes | None = None
+    for name, value in headers:
+        if name in SINGLE:
+            if name in seen:
+                return f"the header {name.decode().title()} came more than once: send it once"
+            seen.add(name)
+            if name == b"host":
+                host = value
+        elif name == b"transfer-encoding" and any(other == b"content-length" for other, _ in headers):
+            return "Content-Length and Transfer-Encoding came together: send one of them"
     if host is None:
         return "" if version == "1.0" else "the header Host is missing: HTTP/1.1 needs it"
     if not _HOST.fullmatch(host):
         return f"the header Host is {host[:80].decode('latin-1')!r}: expected a host, with its port where it has one"
-    named = _ABSOLUTE.match(target)
+    named = None if target.startswith(b"/") else _ABSOLUTE.match(target)
     if named is not None and named[1].lower() != host.lower():
         return "the request's target names another host than the header Host: send the same in both"
     return ""
