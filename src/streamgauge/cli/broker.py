@@ -15,17 +15,19 @@ from streamgauge.broker import AwayError, BrokerError, Client, Told
 from streamgauge.cli.bridge import bridge
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.notified import Lines, Live
+from streamgauge.cli.ontologies import Lenient, SameAs, Subsumption, read_ontologies
 from streamgauge.cli.tokens import TOKEN
 from streamgauge.compute.lasting import lasting
-from streamgauge.compute.reasoning import read_rules
+from streamgauge.compute.reasoning import Rules
 from streamgauge.services.broker.access import Access, read_grants
 from streamgauge.services.broker.broker import Broker
 from streamgauge.services.broker.face import application
 from streamgauge.services.broker.hooks import read_hook
-from streamgauge.services.broker.limits import Limits
+from streamgauge.services.broker.limits import LimitError, Limits
 from streamgauge.services.broker.registry import Require, anything
 from streamgauge.services.broker.sqlite import SqliteJournal
 from streamgauge.services.broker.strategies import begin
+from streamgauge.services.broker.violations import CHANNEL, open_violations
 from streamgauge.services.web.origins import read_origins
 from streamgauge.services.web.serving import Serving
 from streamgauge.services.web.tokens import OPEN, check_tokens
@@ -77,6 +79,9 @@ def serve(
     journal: Annotated[Path | None, typer.Option(help="The file that keeps everything; in memory without it.")] = None,
     ontology: Annotated[list[Path] | None, typer.Option(help="An ontology, as an RDF file.")] = None,
     closure: Annotated[Closure, typer.Option(help="What is derived: of named classes, or all.")] = Closure.NAMED,
+    ontology_lenient: Lenient = False,
+    same_as: SameAs = False,
+    subsumption: Subsumption = False,
     strategy: Annotated[str, typer.Option(help="How notifications are found.")] = "incremental",
     token_file: Annotated[Path | None, typer.Option(help="TOKEN [OPERATION,... [CHANNEL ...]], one a line.")] = None,
     allow_origin: Annotated[
@@ -112,12 +117,14 @@ def serve(
         lag=max_lag,
         connections=max_connections,
     )
-    axioms = [triple for file in ontology or () for triple in read_triples(file)]
-    rules = read_rules(axioms, closure.value)
+    rules = read_ontologies(
+        ontology or (), closure.value, _say, lenient=ontology_lenient, same_as=same_as, subsumption=subsumption
+    )
     kept = None if journal is None else SqliteJournal(journal)
     with lasting():
         broker = _Served(begin(strategy, rules), lambda: time.time_ns() // 1_000_000, time.monotonic, kept, limits)
         _fill(broker, data or ())
+        _open_violations(broker, rules)
     say = "in memory" if journal is None else str(journal)
     Serving(
         application(broker, access, hooks, origins),
@@ -140,6 +147,21 @@ class _Served(Broker):
             return super().create_channel(name, query, owner=owner, require=require)
 
 
+def _say(sentence: str) -> None:
+    typer.echo(sentence, err=True)
+
+
+def _open_violations(broker: Broker, rules: Rules) -> None:
+    """The channel of violations; data that contradict the ontology stop nothing."""
+    try:
+        count = open_violations(broker, rules)
+    except LimitError as error:
+        _say(f"no channel {CHANNEL}: {error}")
+        return
+    if count:
+        _say(f"{count} violations of the ontology: they are in the channel {CHANNEL}")
+
+
 def _access(file: Path | None) -> Access:
     lines = file.read_text(encoding="utf-8").splitlines() if file is not None else []
     return Access(read_grants([*lines, os.environ.get(TOKEN, "")]))
@@ -148,7 +170,7 @@ def _access(file: Path | None) -> Access:
 def _fill(broker: Broker, data: Iterable[Path]) -> None:
     """Facts of files, where there are none."""
     files = list(data)
-    if files and (broker.number or broker.channels() or broker.facts()):
+    if files and (broker.number or broker.channels() or broker.explicit):
         typer.echo(f"the journal has facts already: {', '.join(map(str, files))} not read again", err=True)
     elif files:
         broker.load(triple for file in files for triple in read_triples(file))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import typer
 
-from streamgauge.compute.reasoning import OntologyError, Rules, read_rules
+from streamgauge.cli.ontologies import read_ontologies
+from streamgauge.compute.reasoning import OntologyError, Rules
 from streamgauge.compute.reasoning.ontology import Extent
-from streamgauge.wire.formats import FormatError, read_triples
+from streamgauge.wire.formats import FormatError
 from streamgauge.workloads import Workload
 
 if TYPE_CHECKING:
@@ -20,8 +22,18 @@ GRAPH: Final = "ntriples"
 _EXTENTS: Final[dict[str, Extent]] = {"rules": "named", "full": "full"}
 
 
-def read_axioms(workload: Workload, closure: str | None, ontology: Path | None, format_: str) -> Rules | None:
-    """The rules of ``--closure``, ``None`` without it; BadParameter or FormatError says what does not go together."""
+def read_axioms(
+    workload: Workload,
+    closure: str | None,
+    ontology: Path | None,
+    format_: str,
+    say: Callable[[str], object],
+    **options: bool,
+) -> Rules | None:
+    """The rules of ``--closure``, ``None`` without it; BadParameter or FormatError says what does not go together.
+
+    ``options`` are those of ``read_ontologies``.
+    """
     if closure is None:
         if ontology is not None:
             raise typer.BadParameter("an ontology is for --closure rules or --closure full", param_hint="--ontology")
@@ -35,7 +47,7 @@ def read_axioms(workload: Workload, closure: str | None, ontology: Path | None, 
         said = f"the workload {workload.NAME} has no ontology: name one with --ontology FILE"
         raise typer.BadParameter(said, param_hint="--closure")
     try:
-        return read_rules(read_triples(file), _EXTENTS[closure])
+        return read_ontologies((file,), _EXTENTS[closure], say, **options)
     except OntologyError as error:
         raise FormatError(f"{file}: {error}") from error
 

@@ -12,6 +12,7 @@ from rich.table import Table
 from streamgauge import workloads as registry
 from streamgauge.cli.annotated import styles, write
 from streamgauge.cli.closing import GRAPH, read_axioms, write_graph
+from streamgauge.cli.ontologies import Lenient, SameAs, Subsumption
 from streamgauge.cli.spark import spark
 from streamgauge.model.terms import Triple
 from streamgauge.services.fragments.annotations import UnknownMethodError
@@ -50,6 +51,9 @@ def generate(
     ontology: Annotated[
         Path | None, typer.Option(help="Its axioms, for --closure; the workload's own unless given.")
     ] = None,
+    ontology_lenient: Lenient = False,
+    same_as: SameAs = False,
+    subsumption: Subsumption = False,
     begins: Annotated[datetime, typer.Option(help="When the stream's time 0 is, for annotations (UTC).")] = _DAY,
     master: Annotated[str | None, typer.Option(help="Spark master, local[*] unless given.")] = None,
 ) -> None:
@@ -59,11 +63,12 @@ def generate(
     if format not in (known := ("parquet", GRAPH, *stream_formats())):
         raise typer.BadParameter(f"no stream format {format!r}: there are {', '.join(known)}")
     wanted = None if annotated is None else _styles(annotated)
-    rules = read_axioms(module, closure, ontology, format if wanted is None else "--annotated")
+    kind, console = format if wanted is None else "--annotated", Console(stderr=True)
+    options = {"lenient": ontology_lenient, "same_as": same_as, "subsumption": subsumption}
+    rules = read_axioms(module, closure, ontology, kind, console.print, **options)
     if out.exists():
         raise FormatError(f"{out} is there already: remove it or name another place")
     table = module.generate(spark(master), seed, partitions=None, **given)
-    console = Console(stderr=True)
     with console.status(f"generating {workload}"):
         if wanted is None and format == "parquet":
             table.write.mode("error").parquet(str(out))

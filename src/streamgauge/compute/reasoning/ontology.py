@@ -167,7 +167,8 @@ class _Reader:
         if predicate in _PARTS or (predicate.startswith(_FACETS) and is_blank(subject)):
             return []
         if predicate == f"<{OWL}imports>":
-            self.imports.append(end)
+            if not self._graph.has_type(end, "Ontology"):
+                self.imports.append(end)
             return []
         if predicate == f"<{OWL}sourceIndividual>":
             return self._denied(subject, end)

@@ -168,6 +168,11 @@ class Broker:
         return self._number
 
     @property
+    def explicit(self) -> int:
+        """How many facts were published and not deleted; what an ontology states is not among them."""
+        return self._strategy.explicit
+
+    @property
     def waiting(self) -> int:
         """How many publications wait."""
         return len(self._waiting)
