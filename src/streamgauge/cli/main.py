@@ -36,6 +36,7 @@ from streamgauge.services.web.origins import OriginError
 from streamgauge.services.web.tokens import TokenError
 from streamgauge.sources import SourceError
 from streamgauge.watching import WatchError
+from streamgauge.wire.bounds import BoundError
 from streamgauge.wire.formats import FormatError
 from streamgauge.wire.run import RunError
 from streamgauge.wire.stream import StreamError
@@ -79,6 +80,7 @@ BAD_INPUT = (
     ConfigurationError,
     UnusableSystemError,
     RecordingError,
+    BoundError,
 )
 """What a user can put right: printed as its sentence, without a stack trace."""
 
@@ -120,6 +122,8 @@ def main() -> None:
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         sys.exit(_say(f"{where}{error.strerror or error}"))
+    except RecursionError:
+        sys.exit(_say("the query or the data are nested too deeply to be evaluated: write them flatter"))
     except Exception as error:
         if _NO_ROOM not in str(error):
             raise

@@ -3,7 +3,7 @@
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import R2S
 from streamgauge.query.dialects import Dialect, load
-from streamgauge.query.errors import QueryError
+from streamgauge.query.errors import QueryError, check_bounds
 from streamgauge.query.parser import parse_sparql, refuse_sequences
 from streamgauge.query.template import TemplateError, fill, parameters
 
@@ -27,6 +27,7 @@ def dialects() -> tuple[str, ...]:
 
 def detect(text: str) -> str:
     """The name of the dialect whose stream clause the text has; QueryError says what to add when it has none."""
+    check_bounds(text)
     for name in dialects():
         if load()[name].recognises(text):
             return name
@@ -37,6 +38,7 @@ def detect(text: str) -> str:
 
 def parse(text: str, dialect: str | None = None) -> ContinuousQuery:
     """The query of a text, its dialect told by its stream clause unless named; QueryError says where it is wrong."""
+    check_bounds(text)
     return _named(detect(text) if dialect is None else dialect).parse(text)
 
 

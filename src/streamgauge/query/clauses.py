@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Final, NoReturn
 
 from streamgauge.model.algebra import QueryForm
@@ -46,8 +46,11 @@ class Clauses:
 
     def begins(self, token: Token) -> bool:
         """Whether the query form begins here: the first SELECT, CONSTRUCT or ASK, not a subquery's."""
-        forms = (one for one in self.found[self.prologue.end :] if one.says("SELECT", "CONSTRUCT", "ASK"))
-        return token is next(forms, None)
+        return token.says("SELECT", "CONSTRUCT", "ASK") and token is self._form()
+
+    def _form(self) -> Token | None:
+        rest = islice(self.found, self.prologue.end, None)
+        return next((one for one in rest if one.says("SELECT", "CONSTRUCT", "ASK")), None)
 
     def take(self, *words: str) -> bool:
         """Steps over these keywords if they follow."""
@@ -73,10 +76,10 @@ class Clauses:
 
     def static_graph(self) -> bool:
         """Steps over ``FROM <g>`` before WHERE, a static graph that joins the default graph, if it follows."""
-        first, passed = self.token, [token.text for token in self.found[: self.at]]
-        following = self.found[self.at + 1 : self.at + 2]
+        first, following = self.token, self.found[self.at + 1 : self.at + 2]
         if not first.says("FROM") or not following or following[0].kind not in ("iri", "name"):
             return False
+        passed = [token.text for token in self.found[: self.at]]
         if passed.count("{") != passed.count("}"):
             self.refuse("FROM stands before WHERE", first)
         self.at += 1

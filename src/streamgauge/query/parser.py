@@ -1,18 +1,21 @@
 """Plain SPARQL 1.1 text to algebra: pyoxigraph validates and locates, rdflib gives the tree."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 import pyoxigraph as ox
 
+from streamgauge.model import algebra as al
 from streamgauge.model.algebra import QueryForm
-from streamgauge.query.errors import QueryError, refusal
+from streamgauge.model.terms import Term
+from streamgauge.query.errors import QueryError, check_bounds, refusal
 from streamgauge.query.expressions import WORD
 from streamgauge.query.prologue import Prologue, read_prologue
-from streamgauge.query.shape import shape
+from streamgauge.query.rebuild import every_expression, every_pattern, expressions
+from streamgauge.query.shape import deep, shape
 from streamgauge.query.stamps import FUNCTION, TIMESTAMP, stamped
 from streamgauge.query.tokens import Token, blank, tokens
 from streamgauge.query.tree import form
@@ -25,9 +28,8 @@ _REFUSED: Final = {
     "FROM": "FROM names data to load: bring it beside the query as static data and leave this out, or name a stream",
 }
 _SEQUENCES: Final = ("SEQ", "OPTIONALSEQ", "EQUALS", "EQUALSOPTIONAL", "GETDURATION", "GETSTARTTIME", "GETENDTIME")
-_NESTING: Final = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
-MOST_NESTED: Final = 200
-"""How deep brackets may lie in each other, less than what parsers that call themselves for each can bear."""
+_PARSE_ONLY: Final = {"use_default_graph_as_union": True, "default_graph": ox.NamedNode("urn:streamgauge:none")}
+"""Arguments that pyoxigraph refuses together once a text is parsed, before its planner: that takes n^3 for n joins."""
 
 _NEAR: Final = "this does not belong here, or something just before it is missing"
 _BELOW: Final = " or "
@@ -39,12 +41,16 @@ def parse_sparql(text: str, base: str | None = None) -> QueryForm:
     ``base`` is that of relative IRIs where the text declares none; without both they are refused.
     Beyond SPARQL it knows ``timestamp(?s, ?p, ?o)``, as C-SPARQL's function by IRI or by that word.
     """
+    check_bounds(text)
     words = [first for first, second in pairwise(tokens(text)) if first.says(TIMESTAMP) and second.text == "("]
     plain = reduce(lambda before, word: blank(before, word.start, word.end, WORD), words, text)
     try:
-        return _parsed(plain, base)
+        with deep():
+            return _parsed(plain, base)
     except QueryError as error:
         raise error.within(text) from None
+    except RecursionError:
+        raise refusal("the query is nested too deeply: write it flatter", text, 0) from None
 
 
 def _parsed(text: str, base: str | None) -> QueryForm:
@@ -54,8 +60,9 @@ def _parsed(text: str, base: str | None) -> QueryForm:
     for token in found[prologue.end :]:
         if token.kind in ("iri", "name"):
             prologue.iri(token)
-    _validate(text, found, prologue)
+    _validate(text, prologue)
     result = form(shape(text, found, prologue))
+    _check_functions(result, text, found, prologue)
     try:
         stamped(result)
     except ValueError as error:
@@ -73,11 +80,7 @@ def _refuse(text: str, found: Sequence[Token], first: int) -> None:
         what = f"{word} is an update: write a SELECT, ASK or CONSTRUCT; streams change the data"
         raise refusal(what, text, found[first].start)
     refuse_sequences(text)
-    depth = 0
     for token in found[first:]:
-        depth += _NESTING.get(token.text, 0)
-        if depth > MOST_NESTED:
-            raise refusal(f"more than {MOST_NESTED} brackets lie in each other: write it flatter", text, token.start)
         if token.says(*_REFUSED):
             raise refusal(_REFUSED[token.text.upper()], text, token.start)
         if token.text == "$" and text.startswith("${", token.start):
@@ -92,17 +95,39 @@ def refuse_sequences(text: str) -> None:
             raise refusal(what, text, token.start)
 
 
-def _validate(text: str, found: Sequence[Token], prologue: Prologue) -> None:
+def _validate(text: str, prologue: Prologue) -> None:
+    """QueryError for what is no SPARQL; functions are another matter."""
     try:
-        ox.Store().query(
-            text,
-            base_iri=prologue.default,
-            custom_functions={ox.NamedNode(name[1:-1]): _never for name in (FUNCTION, WORD)},
-        )
+        _ask_pyoxigraph(text, prologue.default, _PARSE_ONLY)
     except SyntaxError as error:
         raise _located(text, str(error)) from None
     except (ValueError, OSError, RuntimeError) as error:
-        raise _unsupported(text, found, prologue, str(error)) from None
+        if not set(_PARSE_ONLY) <= set(re.findall(r"\w+", str(error))):
+            raise refusal(f"not SPARQL: {error}", text, 0) from None
+
+
+def _ask_pyoxigraph(text: str, base: str | None, arguments: Mapping[str, Any]) -> None:
+    functions: dict[ox.NamedNode, Any] = {ox.NamedNode(name[1:-1]): _never for name in (FUNCTION, WORD)}
+    ox.Store().query(text, base_iri=base, custom_functions=functions, **arguments)
+
+
+def _check_functions(result: QueryForm, text: str, found: Sequence[Token], prologue: Prologue) -> None:
+    """QueryError for functions named by IRI that are no casts, or casts of more than one argument."""
+    for name, count in sorted(set(_functions(result))):
+        arguments = ", ".join(["1"] * count)
+        try:
+            _ask_pyoxigraph(f"ASK {{ FILTER({name}({arguments})) }}", None, {})
+        except (ValueError, OSError, RuntimeError, SyntaxError) as error:
+            raise _unsupported(text, found, prologue, str(error)) from None
+
+
+def _functions(result: QueryForm) -> Iterator[tuple[Term, int]]:
+    """The functions that are called by IRI, with how many arguments."""
+    for pattern in every_pattern(result.pattern):
+        for tree in expressions(pattern):
+            for part in every_expression(tree):
+                if isinstance(part, al.Call) and part.operator[0] == "<" and part.operator[-1] == ">":
+                    yield part.operator, len(part.arguments)
 
 
 def _never(*_: object) -> None:

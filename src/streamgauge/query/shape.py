@@ -89,7 +89,7 @@ def shape(text: str, found: Sequence[Token], prologue: Prologue) -> Shape:
     written = list(_rewrite(found[prologue.end :], prologue, table, signed))
     plain = "".join(gap + piece for gap, piece, _ in written)
     try:
-        with _PARSER, _deep():
+        with _PARSER, deep():
             return Shape(parseQuery(plain)[1], tuple(table), prologue, frozenset(signed))
     except (ParseBaseException, RecursionError) as error:
         where = _origin(written, getattr(error, "loc", 0))
@@ -99,14 +99,36 @@ def shape(text: str, found: Sequence[Token], prologue: Prologue) -> Shape:
 
 
 @contextmanager
-def _deep() -> Iterator[None]:
-    """Pyparsing takes some thirty calls for one level of brackets."""
-    before = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(before, _CALLS))
-    try:
+def deep() -> Iterator[None]:
+    """Allow ``_CALLS`` Python calls in each other: Pyparsing takes some thirty for one level of brackets.
+
+    The limit is the whole process's. It is raised by the first thread that is here and put back by the last one.
+    """
+    with _LIMIT:
         yield
-    finally:
-        sys.setrecursionlimit(before)
+
+
+class _CallLimit:
+    """The limit of recursion while threads need more of it."""
+
+    def __init__(self) -> None:
+        self._lock, self._users, self._before = threading.Lock(), 0, 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._users += 1
+            if self._users == 1:
+                self._before = sys.getrecursionlimit()
+                sys.setrecursionlimit(max(self._before, _CALLS))
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._users -= 1
+            if not self._users:
+                sys.setrecursionlimit(self._before)
+
+
+_LIMIT: Final = _CallLimit()
 
 
 def _origin(written: Sequence[tuple[str, str, int]], location: int) -> int:
@@ -126,7 +148,7 @@ def _rewrite(
     while index < len(found):
         token = found[index]
         counts = index > 0 and found[index - 1].says("LIMIT", "OFFSET")
-        piece, used = (token.text, 1) if counts else _piece(found[index:], prologue, table, negated)
+        piece, used = (token.text, 1) if counts else _piece(found[index : index + 3], prologue, table, negated)
         # A path modifier follows its path without a space, or rdflib does not see it.
         near = token.start == end or token.text in ("*", "+", "?")
         gap = "" if near and not _precedes_number(found, index) else " "

@@ -11,8 +11,8 @@ _ESCAPE: Final = r"\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}"
 _LOCAL: Final = r"%[0-9A-Fa-f]{2}|\\[_~.\-!$&'()*+,;=/?#@%]"
 _TERMINALS: Final[dict[str, str]] = {
     "comment": r"\#[^\n\r]*",
-    "string": r'"""(?:"{0,2}(?:[^"\\]|\\.))*"""|' + r"'''(?:'{0,2}(?:[^'\\]|\\.))*'''|"
-    r'"(?:[^"\\\n\r]|\\.)*"|' + r"'(?:[^'\\\n\r]|\\.)*'",
+    "string": r'"""(?:[^"\\]|\\.|"(?!""))*+"""|' + r"'''(?:[^'\\]|\\.|'(?!''))*+'''|"
+    r'"(?:[^"\\\n\r]|\\.)*+"|' + r"'(?:[^'\\\n\r]|\\.)*+'",
     "iri": r'<(?:[^\x00-\x20<>"{}|^`\\]|' + _ESCAPE + r")*>",
     "blank": r"_:\w(?:[\w.\-·]*[\w\-·])?",
     "name": r"(?:[^\W\d_](?:[\w.\-·]*[\w\-·])?)?:"
@@ -45,7 +45,10 @@ class Token:
 
 
 def tokens(text: str) -> tuple[Token, ...]:
-    """The tokens of a query, comments left out; nothing is refused here."""
+    """The tokens of a query, comments left out; nothing is refused here.
+
+    Time is linear in a text within its bounds (``bounded``), where no string is left open and no name is long.
+    """
     return tuple(_scan(text))
 
 

@@ -7,12 +7,16 @@ from typing import Final, TypeAlias
 
 from streamgauge.model.algebra import BGP, Construct, Join, Node, Pattern, TriplePattern, Var
 from streamgauge.model.terms import Term, Triple, is_iri, is_literal
-from streamgauge.query.errors import refusal
+from streamgauge.query.errors import check_bounds, refusal
 from streamgauge.query.parser import parse_sparql
 from streamgauge.query.tokens import Token, tokens
+from streamgauge.wire.bounds import SERVED
 
-LONGEST: Final = 64 * 2**10
+LONGEST: Final = SERVED.characters
 """Characters that an update may have."""
+
+MOST_DECLARED: Final = 20_000
+"""Operations of an update times the tokens of the declarations before them, which each is read with."""
 
 _REFUSED: Final = {
     "LOAD": "send the data itself",
@@ -138,10 +142,14 @@ def read_update(text: str, fresh: Callable[[str], Term]) -> list[Change]:
     """
     if len(text) > LONGEST:
         raise refusal(f"the update has {len(text)} characters, more than {LONGEST}: send data as RDF", "", 0)
+    check_bounds(text, SERVED)
     operations: list[Change] = []
-    prologue = ""
+    prologue, declared = "", 0
     for part in _parts(text):
         prologue += part.prologue
+        declared += len(tokens(prologue))
+        if declared > MOST_DECLARED:
+            raise refusal("too many declarations for so many operations: send them in several updates", text, 0)
         operations.append(_operation(part, prologue, fresh))
     if not operations:
         raise refusal(f"there is no update here: {_SUPPORTED}", text, 0)

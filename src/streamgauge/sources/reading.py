@@ -9,7 +9,6 @@ from streamgauge.sources.contract import SourceError
 from streamgauge.wire.formats import FormatError, Reading, stream_formats
 from streamgauge.wire.formats.format import Format
 from streamgauge.wire.lines import Input
-from streamgauge.wire.nesting import NestingError, refuse_nested
 
 _REASONS = 10
 
@@ -95,10 +94,7 @@ class Messages:
         try:
             if len(payload) > self._reading.limit:
                 raise FormatError(f"{place}: {len(payload)} bytes, more than {self._reading.limit}: raise the limit")
-            refuse_nested(payload)
             return self._decode(payload, place, arrived if self._arrival else None)
-        except NestingError as error:
-            self.refuse(FormatError(f"{place}: {error}"))
         except FormatError as error:
             self.refuse(error)
         return ()

@@ -14,6 +14,7 @@ from streamgauge.sources import Source, open_source
 from streamgauge.sources.address import Address, parse_address, read_options
 from streamgauge.sources.files import FileOptions
 from streamgauge.watching.asked import WatchError
+from streamgauge.wire.bounds import check_turtle
 from streamgauge.wire.canonical import parse_term, to_term, to_triple, to_triples
 from streamgauge.wire.formats import STREAM
 from streamgauge.wire.formats.format import Reading
@@ -116,6 +117,7 @@ class _Making:
     def _triples(self, triples: Triples) -> tuple[Triple, ...]:
         try:
             if isinstance(triples, str):
+                check_turtle(triples)
                 return to_triples(ox.parse(triples, format=ox.RdfFormat.N_TRIPLES))
             return tuple([self._triple(triple) for triple in triples])
         except (SyntaxError, TypeError, ValueError) as error:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 import pyoxigraph as ox
 
 from streamgauge.model.terms import Term, Triple
+from streamgauge.wire.bounds import check_turtle
 
 _IRI = re.compile(r"<[^\x00-\x20<>\"{}|^`\\]*>")
 _BLANK = re.compile(r"_:[A-Za-z0-9]+")
@@ -94,6 +95,8 @@ def parse_term(text: str) -> ox.NamedNode | ox.BlankNode | ox.Literal:
         return ox.NamedNode(text[1:-1])
     if _BLANK.fullmatch(text):
         return ox.BlankNode(text[2:])
+    if "<<" in text:
+        check_turtle(text)
     try:
         (quad,) = ox.parse(f"<urn:s> <urn:p> {text} .".encode(), format=ox.RdfFormat.N_TRIPLES)
     except (SyntaxError, ValueError) as error:

@@ -19,6 +19,7 @@ import pyoxigraph as ox
 from streamgauge.model.answer import Answer, AnswerKind
 from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import Row, Term, Triple
+from streamgauge.wire.bounds import check_turtle
 from streamgauge.wire.canonical import parse_term, to_term, to_triples
 
 _KINDS = get_args(AnswerKind)
@@ -289,6 +290,7 @@ def _laid_out(triples: Sequence[tuple[str, ...]]) -> TypeGuard[list[Triple]]:
 
 def _parsed(text: str, name: str) -> tuple[Triple, ...]:
     try:
+        check_turtle(text)
         return to_triples(ox.parse(text, format=ox.RdfFormat.N_TRIPLES))
     except (SyntaxError, ValueError) as error:
         raise LineError(f"field {name} is not N-Triples: {error}") from error

@@ -11,11 +11,13 @@ all copies are (``counts``).
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from types import CodeType
 from typing import Any
 
 from streamgauge.compute.changes.bags import Bag
 from streamgauge.compute.changes.conditions import test, variables_of
 from streamgauge.compute.changes.plans import Path, Plan, Planned, Relation, Step, merged
+from streamgauge.compute.effort import TooMuchError
 from streamgauge.model.algebra import Var
 from streamgauge.model.terms import Term, Triple
 
@@ -84,9 +86,17 @@ def generate(planned: Sequence[Planned], outputs: Sequence[tuple[str, ...]], fou
         _function(text, name, whole)
     source = _module(text)
     space: dict[str, Any] = {}
-    exec(compile(source, "<joins>", "exec"), space)
+    exec(compiled(source), space)
     enter, leave, follow = space["build"](**text.names)
     return Joins(enter, leave, follow, indexes | copies, source)
+
+
+def compiled(source: str) -> CodeType:
+    """The code of generated joins; TooMuchError beyond what Python compiles: 100 indents, 20 loops in each other."""
+    try:
+        return compile(source, "<joins>", "exec")
+    except (SyntaxError, MemoryError, RecursionError) as error:
+        raise TooMuchError(f"its joins are too many or too deep to be compiled ({error})") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,9 +147,9 @@ class Queries:
         standing.settle()
 
     def touched(self) -> Iterable[Standing]:
-        """Queries whose answers may have changed, each once; a turn ends."""
+        """Queries whose answers may have changed, each once and none that has ended; a turn ends."""
         self.turn += 1
-        found = dict.fromkeys(self._touched)
+        found = dict.fromkeys(each for each in self._touched if each.entries)
         self._touched.clear()
         return found
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from streamgauge.model.terms import Row, Triple
 from streamgauge.query import parse_sparql
+from streamgauge.query.errors import check_bounds
 from streamgauge.query.updates import Change, TooManySolutionsError, together
 from streamgauge.services.broker.channels import Channel, Subscribed
 from streamgauge.services.broker.contract import Found, Publication, Strategy
@@ -22,6 +23,7 @@ from streamgauge.services.broker.texts import check_texts
 from streamgauge.services.web.answers import End
 from streamgauge.services.web.retries import KeyReuseError, RetryKey, RetryMemory, request_digest
 from streamgauge.services.web.tokens import OPEN
+from streamgauge.wire.bounds import SERVED
 
 
 class FailedError(RuntimeError):
@@ -289,6 +291,7 @@ class Broker:
         """
         if len(query) > self.limits.query_text:
             raise LimitError(f"a query of more than {self.limits.query_text} characters: write a shorter one")
+        check_bounds(query, SERVED)
         form = parse_sparql(query)
         check_texts(form, self.limits)
         with self._evaluating:

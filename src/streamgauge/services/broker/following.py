@@ -1,12 +1,12 @@
 """What a subscriber says on its WebSocket: which notifications need not come again."""
 
 import asyncio
-import json
 from typing import Any
 
 from starlette.websockets import WebSocket
 
 from streamgauge.services.broker.channels import Subscribed
+from streamgauge.wire.bounds import read_json
 
 
 async def acknowledged(websocket: WebSocket, subscribed: Subscribed) -> None:
@@ -21,8 +21,8 @@ async def acknowledged(websocket: WebSocket, subscribed: Subscribed) -> None:
 
 def _number(text: str) -> int | None:
     try:
-        said: Any = json.loads(text)
-    except (ValueError, RecursionError):
+        said: Any = read_json(text)
+    except ValueError:
         return None
     number = said.get("acknowledge") if isinstance(said, dict) and len(said) == 1 else None
     return number if isinstance(number, int) and not isinstance(number, bool) and number >= 0 else None

@@ -9,8 +9,8 @@ import pyoxigraph as ox
 from streamgauge.model.terms import Triple
 from streamgauge.query.updates import Change, read_update
 from streamgauge.services.broker.limits import LimitError
+from streamgauge.wire.bounds import check_rdf
 from streamgauge.wire.canonical import to_triple
-from streamgauge.wire.nesting import NestingError, refuse_nested
 
 SYNTAXES: Final = {
     "text/turtle": ox.RdfFormat.TURTLE,
@@ -53,7 +53,7 @@ class Graphs:
         if syntax is None:
             raise MediaTypeError(f"a graph comes as one of {', '.join(SYNTAXES)}: {media or 'no content type'} is none")
         try:
-            refuse_nested(body)
+            check_rdf(body, syntax)
             for count, quad in enumerate(ox.parse(body, format=syntax, rename_blank_nodes=True), 1):
                 if quad.graph_name != ox.DefaultGraph():
                     raise GraphError(f"a named graph, {quad.graph_name}: facts have no graph of their own")
@@ -63,8 +63,6 @@ class Graphs:
                 if max(map(len, triple)) > self._term:
                     raise LimitError(f"a term of more than {self._term} characters: {max(triple, key=len)[:40]}...")
                 yield triple
-        except NestingError as error:
-            raise GraphError(str(error)) from error
         except SyntaxError as error:
             raise GraphError(f"line {error.lineno}: not {media}: {error.msg}") from error
         except (ValueError, OSError) as error:

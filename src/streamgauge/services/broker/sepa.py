@@ -22,6 +22,7 @@ from streamgauge.services.broker.broker import Broker
 from streamgauge.services.broker.channels import Subscribed, UnknownChannelError
 from streamgauge.services.web import events
 from streamgauge.services.web.tokens import OPEN
+from streamgauge.wire.bounds import read_json
 from streamgauge.wire.results import results
 
 PREFIX: Final = "sepa:"
@@ -198,8 +199,8 @@ class Conversation:
 
 def _read(text: str) -> tuple[str, Mapping[str, Any]]:
     try:
-        said = json.loads(text)
-    except (ValueError, RecursionError):
+        said = read_json(text)
+    except ValueError:
         said = None
     if isinstance(said, dict):
         for what in ("subscribe", "unsubscribe"):

@@ -1,7 +1,6 @@
 """The query service on the web: requests in, answers out; everything that is decided is decided in the core."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -46,6 +45,7 @@ from streamgauge.services.web.representations import json_tag, tagged_json
 from streamgauge.services.web.retries import BadKeyError, KeyBusyError, KeyReuseError, Once, RetryKey, read_key
 from streamgauge.services.web.tokens import Guard, Tokens, given
 from streamgauge.sources import SourceError
+from streamgauge.wire.bounds import read_json
 from streamgauge.wire.fields import FieldError
 from streamgauge.wire.formats import FormatError
 
@@ -317,7 +317,7 @@ def _message(answer: Numbered[bytes]) -> str:
 
 def _json(body: str) -> Any:
     try:
-        return json.loads(body)
+        return read_json(body)
     except ValueError as error:
         raise WishError(f"not JSON: {error}") from error
 

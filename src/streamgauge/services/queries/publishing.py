@@ -8,7 +8,6 @@ from streamgauge.services.queries.asking import refuse_removal
 from streamgauge.services.queries.wishes import WishError
 from streamgauge.wire.formats import Reading, stream_formats
 from streamgauge.wire.lines import Input
-from streamgauge.wire.nesting import NestingError, refuse_nested
 
 _BY_TYPE: Final = {
     "application/x-ndjson": "jsonl",
@@ -38,10 +37,6 @@ def read_items(
         known = ", ".join(sorted(_BY_TYPE))
         raise WishError(f"elements come as one of {known}: {media or 'no content type'} is none (or name ?form=)")
     arrived = now() if time == "now" or (time is None and made.name == "turtle") else _milliseconds(time)
-    try:
-        refuse_nested(body)
-    except NestingError as error:
-        raise WishError(str(error)) from error
     items = made.decoder(Reading(stream=stream, lateness=_ANY_LATENESS))(body, "body", arrived)
     for item in items:
         if isinstance(item, StreamElement):

@@ -10,12 +10,13 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
 from streamgauge.model.terms import Triple
 from streamgauge.query import detect, dialects, parse
+from streamgauge.query.errors import check_bounds
 from streamgauge.semantics.profiles import profile
 from streamgauge.services.queries.asking import fixed, profile_for
 from streamgauge.services.queries.limits import LimitError, Limits
+from streamgauge.wire.bounds import SERVED, BoundError, check_turtle
 from streamgauge.wire.canonical import to_triple
 from streamgauge.wire.fields import FieldError, decode
-from streamgauge.wire.nesting import NestingError, refuse_nested
 from streamgauge.wire.semantics import from_json
 
 
@@ -59,6 +60,7 @@ def understand(wish: Wish, engine: Engine, limits: Limits) -> tuple[ContinuousQu
     """The query with its own static data, and its semantics; QueryError, WishError or LimitError."""
     if len(wish.query.encode()) > limits.query_text:
         raise LimitError(f"the query is longer than {limits.query_text} bytes: ask something shorter")
+    check_bounds(wish.query, SERVED)
     dialect = wish.dialect or detect(wish.query)
     query = parse(wish.query, dialect).with_static(read_static(wish.static, limits.static_triples))
     return query, _semantics(wish, dialect, engine)
@@ -68,12 +70,12 @@ def read_static(text: str, limit: int) -> tuple[Triple, ...]:
     """The triples of Turtle or N-Triples text; WishError names the line, LimitError when they are too many."""
     found = list[Triple]()
     try:
-        refuse_nested(text)
+        check_turtle(text)
         for quad in ox.parse(text, format=ox.RdfFormat.TURTLE):
             found.append(to_triple(quad))
             if len(found) > limit:
                 raise LimitError(f"more than {limit} static triples: bring fewer")
-    except NestingError as error:
+    except BoundError as error:
         raise WishError(f"static: {error}") from error
     except SyntaxError as error:
         raise WishError(f"static, line {error.lineno}: not Turtle: {error.msg}") from error

@@ -12,6 +12,8 @@ import pyoxigraph as ox
 
 from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import Term, Triple
+from streamgauge.wire.bounded_files import bounded
+from streamgauge.wire.bounds import BoundError
 from streamgauge.wire.canonical import parse_term, to_term
 from streamgauge.wire.lines import Input
 
@@ -232,7 +234,9 @@ class Arriving(io.RawIOBase):
 def parse_open(file: IO[bytes] | io.RawIOBase, place: str, syntax: ox.RdfFormat) -> Iterator[ox.Quad]:
     """The quads of an open RDF file, as ``parse``."""
     try:
-        yield from ox.parse(cast(IO[bytes], file), format=syntax)
+        yield from ox.parse(cast(IO[bytes], bounded(file, syntax)), format=syntax)
+    except BoundError as error:
+        raise FormatError(f"{place}: {error}") from error
     except SyntaxError as error:
         raise FormatError(f"{place}, line {error.lineno}: {reason(error)}") from error
     except (OSError, EOFError) as error:

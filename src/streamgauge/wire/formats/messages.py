@@ -14,6 +14,7 @@ from typing import IO
 import pyoxigraph as ox
 
 from streamgauge.model.element import StreamElement
+from streamgauge.wire.bounds import BoundError, check_turtle
 from streamgauge.wire.formats.dataset import message
 from streamgauge.wire.formats.delimited import Piece, Splitter
 from streamgauge.wire.formats.format import (
@@ -112,6 +113,8 @@ class _Log:
         """TriG holds all but N-Quads: what is no TriG but N-Quads settles the log's syntax."""
         try:
             return self._parsed(piece, self._syntaxes[0])
+        except BoundError as error:
+            raise FormatError(f"{place}, line {piece.line}: {error}") from error
         except SyntaxError as error:
             for other in self._syntaxes[1:]:
                 with suppress(SyntaxError):
@@ -122,6 +125,7 @@ class _Log:
             raise FormatError(f"{place}, line {line}: {reason(error)}") from error
 
     def _parsed(self, piece: Piece, syntax: ox.RdfFormat) -> list[ox.Quad]:
+        check_turtle(piece.text)
         parser = ox.parse(self._header + piece.text, format=syntax)
         quads = list(parser)
         if parser.prefixes or parser.base_iri:

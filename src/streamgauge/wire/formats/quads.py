@@ -12,6 +12,7 @@ from typing import IO
 import pyoxigraph as ox
 
 from streamgauge.model.element import StreamElement
+from streamgauge.wire.bounds import BoundError, check_turtle
 from streamgauge.wire.canonical import to_triple
 from streamgauge.wire.formats.dataset import Quad, decoder, gather, graph_name, graph_of, passing, stamp
 from streamgauge.wire.formats.format import (
@@ -91,10 +92,14 @@ def _nquads(file: IO[bytes], place: str, limit: int, refuse: Refuse) -> Iterator
     for count, line in bounded_lines(file, place, limit, refuse):
         where = f"{place}, line {count}"
         try:
+            if b"<<" in line:
+                check_turtle(line)
             for quad in ox.parse(line, format=ox.RdfFormat.N_QUADS):
                 yield where, to_triple(quad), graph_name(quad)
         except SyntaxError as error:
             refuse(FormatError(f"{where}: not N-Quads: {reason(error)}"))
+        except BoundError as error:
+            refuse(FormatError(f"{where}: {error}"))
 
 
 def _trig_of_files(path: Path) -> Iterator[Quad]:

@@ -9,6 +9,7 @@ from streamgauge.model.terms import Term
 from streamgauge.services.fragments.fetching.cache import Response
 from streamgauge.services.fragments.fetching.contract import SourceError
 from streamgauge.services.fragments.quads import DEFAULT, Quad
+from streamgauge.wire.bounds import check_rdf
 from streamgauge.wire.canonical import to_term
 
 SYNTAXES: Final = {
@@ -65,6 +66,7 @@ def _parsed(response: Response, limit: int) -> list[Quad]:
     naming = Naming(response.address)
     found: list[Quad] = []
     try:
+        check_rdf(response.body, form)
         for quad in ox.parse(response.body, format=form, base_iri=response.address):
             if len(found) >= limit:
                 raise SourceError(response.address, f"has more than {limit} quads: raise the limit `quads`")

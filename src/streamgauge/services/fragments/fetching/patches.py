@@ -8,6 +8,7 @@ from streamgauge.services.fragments.fetching.cache import Response
 from streamgauge.services.fragments.fetching.contract import Changed, SourceError
 from streamgauge.services.fragments.fetching.documents import Naming
 from streamgauge.services.fragments.quads import Quad
+from streamgauge.wire.bounds import check_turtle
 
 MEDIA_TYPE: Final = "application/rdf-patch"
 
@@ -36,7 +37,9 @@ def read_lines(address: str, body: bytes, limit: int) -> tuple[tuple[Quad, ...],
 def _quads(address: str, lines: list[str]) -> tuple[Quad, ...]:
     naming = Naming(address)
     try:
-        parsed = ox.parse("\n".join(lines), format=ox.RdfFormat.N_QUADS)
+        text = "\n".join(lines)
+        check_turtle(text)
+        parsed = ox.parse(text, format=ox.RdfFormat.N_QUADS)
         return tuple(map(naming.quad, parsed))
     except (SyntaxError, ValueError) as error:
         raise SourceError(address, f"is no patch: {error}") from error

@@ -1,6 +1,5 @@
 """Writes as HTTP requests: a method, parameters and a body become operations."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -19,8 +18,8 @@ from streamgauge.services.fragments.serving.skolem import unnamed
 from streamgauge.services.fragments.serving.terms import read_node
 from streamgauge.services.fragments.serving.validity import NAMES, Validity, time, validity
 from streamgauge.services.fragments.style import VOCABULARIES, Border, Label, Style
+from streamgauge.wire.bounds import check_rdf, read_json
 from streamgauge.wire.formats.format import Relabel
-from streamgauge.wire.nesting import refuse_nested
 
 PLACES: Final = ("subject", "predicate", "object")
 STYLES: Final = ("method", "label", "vocabulary", "border")
@@ -103,8 +102,10 @@ def _patch(request: Request) -> list[Operation]:
     if request.media_type != "application/json":
         raise MediaTypeError(f"{request.media_type or 'no content type'}: PATCH takes {_UPDATE} or application/json")
     try:
-        data = json.loads(_text(request.body))
-    except (ValueError, RecursionError) as error:
+        data = read_json(_text(request.body))
+    except RequestError:
+        raise
+    except ValueError as error:
         raise RequestError(f"not JSON: {error}"[:200]) from None
     if not isinstance(data, list) or not all(isinstance(each, dict) for each in data) or len(data) > OPERATIONS:
         raise RequestError(f"expected a list of at most {OPERATIONS} operations: {_SHAPE}")
@@ -197,7 +198,7 @@ def _quads(request: Request) -> Iterator[Quad]:
         raise MediaTypeError(f"{request.media_type or 'no content type'}: facts come as one of {_RDF}")
     relabel, base = Relabel(request.fresh), request.base
     try:
-        refuse_nested(request.body)
+        check_rdf(request.body, syntax)
         for quad in ox.parse(request.body, format=syntax):
             graph = DEFAULT if isinstance(quad.graph_name, ox.DefaultGraph) else relabel.term(quad.graph_name)
             s, p, o = relabel.triple(quad)

@@ -9,7 +9,6 @@ from streamgauge.model.algebra import Node, Var
 from streamgauge.model.terms import Term
 from streamgauge.services.fragments.quads import DEFAULT, DEFAULT_IRI
 from streamgauge.wire.canonical import parse_term, to_term
-from streamgauge.wire.nesting import refuse_nested
 
 _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:[^\x00-\x20<>\"{}|^`\\]*")
 _VARIABLE = re.compile(r"[?$](\w+)")
@@ -58,7 +57,6 @@ def read_graph(text: str) -> Node | None:
 def canonical(text: Term) -> Term:
     """The canonical form of an N-Triples term; TermError for what is none."""
     try:
-        refuse_nested(text)
         return to_term(parse_term(text))
     except ValueError as error:
         raise TermError(str(error)) from error

@@ -20,6 +20,7 @@ from streamgauge.services.fragments.fetching.sources import First
 from streamgauge.services.fragments.fetching.together import together
 from streamgauge.services.fragments.fetching.web import Web
 from streamgauge.services.fragments.quads import ANYWHERE, DEFAULT, Quad, QuadPattern
+from streamgauge.wire.bounds import check_results
 from streamgauge.wire.canonical import value_text
 
 RANK: Final = 40
@@ -177,6 +178,7 @@ def _read(response: Response) -> ox.QuerySolutions | ox.QueryBoolean:
     if form is None:
         raise SourceError(response.address, f"is {response.kind!r}: solutions are read as SPARQL's JSON or XML")
     try:
+        check_results(response.body, form)
         return ox.parse_query_results(response.body, format=form)
     except (SyntaxError, ValueError) as error:
         raise SourceError(response.address, f"cannot be read as solutions: {error}") from error

@@ -1,0 +1,427 @@
+"""Bounds of SPARQL, RDF, JSON and XML text, held by one linear scan before a parser sees the text.
+
+The parsers behind (pyoxigraph's, rdflib's, json's) call themselves for each level of nesting and for each operator of a
+chain: some 20 KB of text overflow a thread's stack, which ends the process. A scan here knows the terminals of a syntax
+(strings, comments and IRIs are skipped) and keeps two sums: how many brackets are open, and the weight of what is open:
+
+    { FILTER(!?a || ?b) }    at ?b: brackets { and (; weight 1 for {, 2 for its part FILTER(, 1 for (, 2 for ! and ||
+
+A bracket weighs 1 while it is open. A part of a group (a bracket or triple pattern in it) weighs 2 until the group
+ends, an operator 1 until a comma or the end of its brackets. So the weight is no less than the height of the tree that
+a parser makes: chains (``a || b || c``, UNION, the joins of a group) are trees as high as they are long.
+
+pyoxigraph 0.5.13 takes at most 10.5 KB of stack for a bracket and 1.9 KB for another unit of weight: ``DEPTH`` and
+``WEIGHT`` together need at most 1 MB of the 8 MB that threads have here (docs/serving.md has all figures).
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+import pyoxigraph as ox
+
+DEPTH: Final = 48
+"""Brackets of a SPARQL text that may be open at once."""
+
+WEIGHT: Final = 256
+"""Brackets, operators and patterns of a SPARQL text that may be open at once."""
+
+DATA_DEPTH: Final = 100
+"""Brackets of Turtle, objects and arrays of JSON, elements of XML that may be open at once."""
+
+TRIPLE_TERMS: Final = 32
+"""Triple terms or reified triples that may lie in each other."""
+
+CONTEXT_TERMS: Final = 10_000_000
+"""Terms of JSON-LD contexts that may be copied: each context in another copies that one, 0.2 us a term."""
+
+
+class BoundError(ValueError):
+    """Text beyond a bound; the sentence names the bound, ``position`` counts the characters before."""
+
+    def __init__(self, sentence: str, position: int = 0) -> None:
+        super().__init__(sentence)
+        self.position = position
+
+
+@dataclass(frozen=True, slots=True)
+class TextBounds:
+    """The most characters and terminals of a SPARQL text."""
+
+    characters: int
+    tokens: int
+
+
+LOCAL: Final = TextBounds(2**20, 100_000)
+"""Of texts that users give their own process."""
+
+SERVED: Final = TextBounds(64 * 2**10, 4_000)
+"""Of texts that a server takes; rdflib's parser needs 0.1 to 0.5 ms for a token."""
+
+Spans: TypeAlias = re.Pattern[str]
+
+_ESCAPED: Final = r"\\(?s:.)?"
+_STRINGS: Final = (
+    rf'"""(?:[^"\\]|{_ESCAPED}|"(?!""))*+(?:""")?+|' + rf"'''(?:[^'\\]|{_ESCAPED}|'(?!''))*+(?:''')?+|"
+    rf'"(?:[^"\\\n\r]|{_ESCAPED})*+"?+|' + rf"'(?:[^'\\\n\r]|{_ESCAPED})*+'?+"
+)
+_IRI: Final = r'<(?:[^\x00-\x20<>"{}|^`\\]|\\[uU])*+>'
+_CUT: Final = _IRI.removesuffix(">") + r"(?:>|\Z)"
+"""An IRI that may go on in the next block."""
+_TURTLE: Final[Spans] = re.compile(rf"#[^\n\r]*+|{_STRINGS}|{_CUT}|<<|>>|>\Z|[\[({{]|[\])}}]|\\.?", re.DOTALL)
+_JSON: Final[Spans] = re.compile(rf'"(?:[^"\\]|{_ESCAPED})*+"?+|[\[{{]|[\]}}]|:')
+_XML: Final[Spans] = re.compile(
+    r"<!--.*?(?:-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|<\?.*?(?:\?>|\Z)|<!|</|"
+    r"""<(?:[^<>"']|"[^"]*+"|'[^']*+')*+>?+""",
+    re.DOTALL,
+)
+_SPARQL: Final[Spans] = re.compile(
+    rf"(?P<comment>\#[^\n\r]*+)|(?P<string>{_STRINGS})|(?P<iri>{_IRI})|(?P<variable>[?$]\w++)|"
+    r"(?P<number>(?:\d++\.?\d*+|\.\d++)(?:[eE][+-]?\d++)?)|(?P<language>@[A-Za-z]++(?:-[A-Za-z0-9]++)*+)|"
+    r"(?P<word>(?:[^\W\d]|:)(?:[\w.\-·:%]|\\.)*+)|"
+    r"(?P<open><<|[({\[])|(?P<close>>>|[)}\]])|(?P<operator>\|\||&&|[!+\-*/|^])|(?P<end>[.;,])|(?P<sign>\S)",
+    re.DOTALL,
+)
+_CODE_POINT: Final = re.compile(r"\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})")
+_HIDDEN: Final = re.compile(r"[!+\-*/=&(]")
+_LONGEST_NAME: Final = 1_000
+_LONGEST_TERMINAL: Final = 64 * 2**20
+_PART: Final = 2
+_ARGUMENT: Final = 2
+"""More tokens that an expression counts for: rdflib tries all its operators on each."""
+_TEMPLATES: Final = ("CONSTRUCT", "DATA", "INSERT", "DELETE")
+
+
+# SPARQL
+
+
+@dataclass(slots=True)
+class _Level:
+    """What is open: its bracket (``t`` a template's, ``v`` that of VALUES), the weight of the parts it has so far."""
+
+    kind: str
+    operators: int = 0
+    parts: int = 0
+
+    @property
+    def group(self) -> bool:
+        return self.kind in ("", "{", "[")
+
+    @property
+    def weight(self) -> int:
+        return 1 + self.operators + self.parts
+
+
+@dataclass(slots=True)
+class _SparqlScan:
+    """The sums of a SPARQL text up to a token."""
+
+    levels: list[_Level] = field(default_factory=lambda: [_Level("")])
+    below: int = 0
+    """The weight of all levels but the last."""
+    word: str = ""
+    values: bool = False
+    operand: bool = False
+
+    @property
+    def weight(self) -> int:
+        return self.below + self.levels[-1].weight
+
+    def take(self, kind: str, text: str) -> int:
+        """Add a token; what it may hide from this scan: a parser need not take ``<a>`` after ``?x`` for an IRI."""
+        getattr(self, f"_{kind}", self._operand)(text)
+        return len(_HIDDEN.findall(text)) if kind == "iri" else 0
+
+    def _open(self, text: str) -> None:
+        last = self.levels[-1]
+        if last.group:
+            last.parts += _PART
+        kind = text
+        if text == "{" and (self.values or last.kind == "t" or self.word in _TEMPLATES):
+            kind = "v" if self.values else "t"
+        elif last.kind == "t":
+            kind = "t"
+        self.values = self.values and text == "("
+        self.below += last.weight
+        self.levels.append(_Level(kind))
+        self.word, self.operand = "", False
+
+    def _close(self, _text: str) -> None:
+        if len(self.levels) > 1:
+            self.levels.pop()
+            self.below -= self.levels[-1].weight
+        self.operand = True
+
+    def _operator(self, text: str) -> None:
+        if self.levels[-1].kind not in ("{", "v", "t") or text not in "+-":
+            self.levels[-1].operators += 1
+        self.operand = False
+
+    def _end(self, _text: str) -> None:
+        level = self.levels[-1]
+        level.operators, self.operand = 0, False
+        level.parts += _PART * (level.kind in ("{", "["))
+
+    def _word(self, text: str) -> None:
+        if ":" in text:
+            self._operand(text)
+            text = text.partition(":")[0]
+        else:
+            self.word, self.operand = text.upper(), False
+            self.values = self.word == "VALUES"
+        if self.levels[-1].kind != "{":
+            self.levels[-1].operators += text.count("-")
+
+    def _iri(self, text: str) -> None:
+        """An IRI, or what a parser reads as ``<``, brackets and operators."""
+        self._operand(text)
+        self.levels[-1].operators += max(0, text.count("(") - text.count(")"))
+
+    def _operand(self, _text: str) -> None:
+        level = self.levels[-1]
+        if self.operand and level.kind == "(":  # an item of a collection: two triple patterns
+            level.parts += 2 * _PART
+        self.operand = True
+
+    def _comment(self, _text: str) -> None:
+        pass
+
+    def _sign(self, _text: str) -> None:
+        self.operand = False
+
+
+def check_sparql(text: str, bounds: TextBounds = LOCAL) -> None:
+    """BoundError for a SPARQL query or update, or a dialect's text, that is longer or deeper than the bounds.
+
+    Code points written as escapes (SPARQL 1.1 Query, 19.2) are read both ways.
+    """
+    if len(text) > bounds.characters:
+        raise BoundError(f"{len(text)} characters, more than {bounds.characters}: write a shorter text")
+    _scan_sparql(text, bounds)
+    if "\\u" in text or "\\U" in text:
+        plain = _CODE_POINT.sub(_character, text)
+        if plain != text:
+            _scan_sparql(plain, bounds, text.find("\\"))
+
+
+def _scan_sparql(text: str, bounds: TextBounds, position: int | None = None) -> None:
+    scan, count = _SparqlScan(), 0
+    for match in _SPARQL.finditer(text):
+        count += match.lastgroup != "comment"
+        kind, part = match.lastgroup or "sign", match[0]
+        hidden = scan.take(kind, part)
+        here = match.start() if position is None else position
+        count += _ARGUMENT * (part == "," and scan.levels[-1].kind == "(")
+        if count > bounds.tokens:
+            raise BoundError(f"more than {bounds.tokens} terms, words and signs: write a shorter text", here)
+        if len(scan.levels) > DEPTH + 1:
+            raise BoundError(f"more than {DEPTH} brackets lie in each other: write the text flatter", here)
+        if scan.weight + hidden > WEIGHT + 1:
+            what = "brackets, operators and patterns are open here, one in or after the other: write shorter chains"
+            raise BoundError(f"more than {WEIGHT} {what}", here)
+        _check_token(kind, part, here)
+
+
+def _check_token(kind: str, text: str, position: int) -> None:
+    if kind == "string" and not _is_closed(text):
+        raise BoundError("a string is not closed: end it with the quotes that it begins with", position)
+    if kind == "word" and len(text) > _LONGEST_NAME:
+        raise BoundError(f"a name of more than {_LONGEST_NAME} characters: write a shorter one", position)
+
+
+def _is_closed(text: str) -> bool:
+    marks = text[0] * 3 if text[:3] in ('"""', "'''") else text[0]
+    end = len(text) - len(marks)
+    escapes = end - len(text[:end].rstrip("\\"))
+    return end >= len(marks) and text.endswith(marks) and escapes % 2 == 0
+
+
+def _character(match: re.Match[str]) -> str:
+    code = int(match[1] or match[2], 16)
+    return chr(code) if code < 0x110000 else match[0]
+
+
+# RDF, JSON, XML
+
+
+def check_rdf(body: str | bytes, syntax: ox.RdfFormat) -> None:
+    """BoundError for RDF text that is deeper than the bounds, RDF/XML with a DTD, JSON-LD with too many contexts."""
+    text = _decoded(body)
+    if syntax in (ox.RdfFormat.JSON_LD, ox.RdfFormat.STREAMING_JSON_LD):
+        _check_json_ld(text)
+    elif syntax == ox.RdfFormat.RDF_XML:
+        check_xml(text)
+    else:
+        check_turtle(text)
+
+
+def check_turtle(body: str | bytes) -> None:
+    """BoundError for Turtle, TriG, N-Triples, N-Quads or N3 whose brackets or triple terms lie too deep."""
+    text = _decoded(body)
+    if text.count("<<") > TRIPLE_TERMS or sum(map(text.count, "[({")) > DATA_DEPTH:
+        TurtleScan().feed(text, last=True)
+
+
+@dataclass(slots=True)
+class TurtleScan:
+    """How many brackets and triple terms are open in text that comes in blocks; ``feed`` raises BoundError."""
+
+    brackets: int = 0
+    terms: int = 0
+    rest: str = ""
+    """What may go on in the next block: the terminal that the last one ended in."""
+
+    def feed(self, text: str, *, last: bool) -> None:
+        """Add a block; ``last`` says that no other follows."""
+        text, self.rest = self.rest + text, ""
+        for match in _TURTLE.finditer(text):
+            if match.end() == len(text) and not last:
+                self.rest = text[match.start() :]
+                break
+            self._take(match[0], match.start())
+        if len(self.rest) > _LONGEST_TERMINAL:
+            raise BoundError(f"a string or comment of more than {_LONGEST_TERMINAL} bytes: write a shorter one")
+
+    def _take(self, part: str, position: int) -> None:
+        if part in ("<<", ">>"):
+            self.terms = max(0, self.terms + (1 if part == "<<" else -1))
+        elif part in "[({":
+            self.brackets += 1
+        elif part in "])}":
+            self.brackets = max(0, self.brackets - 1)
+        if self.terms > TRIPLE_TERMS:
+            raise BoundError(
+                f"triple terms lie more than {TRIPLE_TERMS} deep in each other: that is not read", position
+            )
+        if self.brackets > DATA_DEPTH:
+            raise BoundError(f"more than {DATA_DEPTH} brackets lie in each other: name the nodes instead", position)
+
+
+def check_json(body: str | bytes) -> None:
+    """BoundError for JSON whose objects and arrays lie too deep in each other."""
+    text = _decoded(body)
+    if text.count("{") + text.count("[") > DATA_DEPTH:
+        for _ in _json_depths(text):
+            pass
+
+
+def read_json(body: str | bytes) -> Any:
+    """The value of JSON text (RFC 8259) within the bounds; ValueError, a BoundError among them, says what is wrong."""
+    check_json(body)
+    try:
+        return json.loads(body)
+    except RecursionError as error:
+        raise BoundError("objects and arrays lie too deep in each other: write them flatter") from error
+
+
+def _json_depths(text: str) -> Iterator[tuple[str, int]]:
+    """The terminals of JSON text, each with how many objects and arrays are open after it."""
+    depth = 0
+    for match in _JSON.finditer(text):
+        part = match[0]
+        if part in "[{":
+            depth += 1
+        elif part in "]}":
+            depth = max(0, depth - 1)
+        if depth > DATA_DEPTH:
+            sentence = f"objects and arrays lie more than {DATA_DEPTH} deep in each other: write them flatter"
+            raise BoundError(sentence, match.start())
+        yield part, depth
+
+
+def _check_json_ld(text: str) -> None:
+    """BoundError for a depth, or for contexts whose terms a processor would copy too often."""
+    if "\\u" in text:
+        text = _CODE_POINT.sub(_plain_character, text)
+    check_json(text)
+    if text.count("@context") > 1:
+        contexts = _Contexts()
+        for part, depth in _json_depths(text):
+            contexts.take(part, depth)
+
+
+def _plain_character(match: re.Match[str]) -> str:
+    """A letter, digit or @ for its escape; other escapes stay, as quotes and backslashes must."""
+    made = _character(match)
+    return made if made == "@" or (made.isascii() and made.isalnum()) else match[0]
+
+
+@dataclass(slots=True)
+class _Contexts:
+    """How many terms are copied: a context copies those around it, and one of a term's own does so at each use.
+
+    ``sizes`` are the terms of the contexts of each open object, ``inside`` is the depth below which a context lies.
+    """
+
+    sizes: list[int] = field(default_factory=lambda: [0] * (DATA_DEPTH + 2))
+    inside: int | None = None
+    key: str = ""
+    scoped: bool = False
+    copied: int = 0
+
+    def take(self, part: str, depth: int) -> None:
+        """Add a terminal; BoundError."""
+        if part[0] == '"':
+            self.key = part
+            return
+        if part == ":":
+            self._name(depth)
+        elif part in "[{":
+            self._begin(depth)
+        elif self.inside is not None and depth <= self.inside:
+            self.inside = None
+        self.key = ""
+        if self.copied > CONTEXT_TERMS:
+            raise BoundError("contexts lie in each other too often: send one context, or Turtle")
+
+    def _name(self, depth: int) -> None:
+        if self.inside is not None:
+            self.sizes[self.inside] += 1
+            self.scoped = self.scoped or self.key == '"@context"'
+        elif self.key == '"@context"':
+            self.inside = depth
+            self.copied += self.sizes[depth]
+
+    def _begin(self, depth: int) -> None:
+        if self.inside is None:
+            self.sizes[depth] = self.sizes[depth - 1]
+            self.copied += self.sizes[depth] if self.scoped else 0
+
+
+def check_xml(body: str | bytes) -> None:
+    """BoundError for XML with a DTD, in another encoding than UTF-8, or with elements too deep in each other."""
+    text = _decoded(body)
+    if "\0" in text[:200] or text[:2] in ("\xff\xfe", "\xfe\xff") or _other_encoding(text[:200]):
+        raise BoundError("XML is read in UTF-8 only: write it so")
+    depth = 0
+    for match in _XML.finditer(text):
+        part = match[0]
+        if part == "<!":
+            raise BoundError("XML with a DTD (<!DOCTYPE, <!ENTITY) is not read: write names out", match.start())
+        if part == "</":
+            depth = max(0, depth - 1)
+        elif part[1:2] not in ("!", "?") and not part.endswith("/>"):
+            depth += 1
+        if depth > DATA_DEPTH:
+            raise BoundError(f"elements lie more than {DATA_DEPTH} deep in each other: name the nodes", match.start())
+
+
+def _other_encoding(head: str) -> bool:
+    found = re.search(r"""<\?xml[^>]*?encoding\s*=\s*["']([^"']*)""", head)
+    return found is not None and found[1].lower() not in ("utf-8", "utf8", "us-ascii")
+
+
+def check_results(body: str | bytes, form: ox.QueryResultsFormat) -> None:
+    """BoundError for SPARQL results in JSON or XML that are deeper than the bounds."""
+    checks: Mapping[ox.QueryResultsFormat, Callable[[str | bytes], None]] = {
+        ox.QueryResultsFormat.JSON: check_json,
+        ox.QueryResultsFormat.XML: check_xml,
+    }
+    checks.get(form, check_turtle)(body)
+
+
+def _decoded(body: str | bytes) -> str:
+    """Text as it is, bytes as one character each: all terminals here are ASCII."""
+    return body.decode("latin-1") if isinstance(body, bytes) else body
