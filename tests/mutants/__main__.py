@@ -1,0 +1,123 @@
+"""``make mutants``: how many changes of the oracle's source the quick tests notice.
+
+The tests are collected once; every mutant is tried in a copy of that process. Which tests reach which lines is
+measured once and kept in ``.mutants/`` until a source or a test changes, and so are the mutants of the last run.
+"""
+
+import argparse
+import gc
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+import streamgauge
+from tests.mutants.equivalent import entry, proofs
+from tests.mutants.mutations import MutableFile, Mutant
+from tests.mutants.reached import Reached, kept, measured, print_of, prints_of, told
+from tests.mutants.sample import draw, files
+from tests.mutants.table import Ended, share, survivors, table
+from tests.mutants.trial import Steady, Tried, Trials, forked
+
+FOLDERS = ("streamgauge/bench/judging", "streamgauge/bench/expected", "streamgauge/semantics")
+WITHOUT = ("streamgauge/bench/expected/on_spark.py",)
+"""Files that only tests with a JVM reach, which are not run here."""
+TESTS = (
+    *("tests/oracle", "tests/semantics", "tests/conformance", "tests/sparql"),
+    *(f"tests/bench/{name}" for name in ("judging", "expected", "rules", "importing", "certifying")),
+)
+"""The folders that concern the oracle."""
+OPTIONS = (
+    *("--quick", "-q", "-s", "-p", "no:randomly", "-p", "no:cacheprovider"),
+    *("-o", "tmp_path_retention_policy=none", "-W", "ignore::pytest.PytestAssertRewriteWarning"),
+)
+KEPT = Path(".mutants")
+
+
+def parser() -> argparse.ArgumentParser:
+    """What can be asked."""
+    asked = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
+    asked.add_argument("--count", type=int, default=500, help="how many mutants are drawn")
+    asked.add_argument("--seed", type=int, default=1, help="which are drawn")
+    asked.add_argument("--least", type=float, default=95.0, help="the least share that is caught, in percent")
+    asked.add_argument("--most", type=float, default=60.0, help="seconds of tests without a mutant, the fastest, for each")
+    asked.add_argument("--file", action="append", help="only this file, as judging/align.py")
+    asked.add_argument("--again", action="store_true", help="try the survivors of the last run again")
+    return asked
+
+
+class Session:
+    """A pytest plugin: tries the mutants in place of running the tests."""
+
+    def __init__(self, asked: argparse.Namespace) -> None:
+        self._asked = asked
+        self.ended: list[Ended] = []
+        self.sources = Path(streamgauge.__file__).parents[1]
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """After the collection."""
+        if session.testsfailed:
+            raise session.Interrupted("the tests cannot be collected")
+        mutable = files(self.sources, FOLDERS, WITHOUT)
+        reached = self._reached(session.items, [each.name for each in mutable])
+        drawn = self._drawn(mutable)
+        known = proofs()
+        originals = {each.name: each.source for each in mutable}
+        trials = Trials(self.sources, session.items, reached.seconds, OPTIONS)
+        gc.freeze()
+        for mutant in drawn:
+            before = originals[mutant.file]
+            if mutant.key in known:
+                tried = Tried("equivalent")
+            else:
+                tests = reached.tests(mutant.file, before, mutant.line, inside=bool(mutant.function))
+                tests = reached.within(tests, self._asked.most)
+                tried = trials.attempt(mutant, before, tests)
+            self.ended.append(Ended(mutant, tried, before))
+            print(f"{tried.ended:10} {mutant.file}:{mutant.line} {tried.by} {tried.ran or ''}", flush=True)
+        return True
+
+    def _reached(self, items: Sequence[pytest.Item], mutable: Sequence[str]) -> Reached:
+        path = KEPT / f"reached-{print_of([self.sources / 'streamgauge', Path('tests')])}.json"
+        found = kept(path).fresh(prints_of(item.nodeid for item in items))
+        new = [item for item in items if item.nodeid not in found.seconds]
+        if new:
+            print(f"{len(new)} tests are run once without a mutant", flush=True)
+            found.add(told(forked(lambda say: asdict(measured(new, self.sources, mutable, say)))))
+            found.keep(path)
+        if found.failed:
+            raise pytest.UsageError(f"these tests fail without any mutant: {', '.join(found.failed)}")
+        return found
+
+    def _drawn(self, mutable: Sequence[MutableFile]) -> list[Mutant]:
+        drawn = draw(mutable, self._asked.count, self._asked.seed)
+        if self._asked.file:
+            drawn = [each for each in drawn if each.file.endswith(tuple(self._asked.file))]
+        if self._asked.again:
+            left = {tuple(key) for key in json.loads((KEPT / "survivors.json").read_text("utf-8"))}
+            drawn = [each for each in drawn if each.key in left]
+        return drawn
+
+
+def main() -> int:
+    """Exit code 1 where fewer are caught than asked for."""
+    asked = parser().parse_args()
+    session = Session(asked)
+    code = pytest.main([*OPTIONS, *TESTS], plugins=[session, Steady()])
+    if code != pytest.ExitCode.OK or not session.ended:
+        return int(code) or 1
+    left = [each.mutant for each in session.ended if each.tried.ended == "survived"]
+    (KEPT / "survivors.json").write_text(json.dumps([each.key for each in left]), "utf-8")
+    (KEPT / "survivors.toml").write_text("\n\n".join(map(entry, left)), "utf-8")
+    print(f"\n{survivors(session.ended)}\n\n{table(session.ended)}\n")
+    unknown = sorted(name for name in {key[0] for key in proofs()} if not (session.sources / name).is_file())
+    for name in unknown:
+        print(f"equivalent.toml names {name}, which is no file")
+    return int(share(session.ended) < asked.least or bool(unknown))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

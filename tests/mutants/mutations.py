@@ -1,0 +1,187 @@
+"""Mutants of the oracle's source: one line changed in one way, by mutmut's operators over libcst's trees.
+
+mutmut itself mutates undecorated functions only and starts pytest anew for each mutant, so its operators are used, and
+the mutants are tried here. Left alone is what decides no verdict:
+
+- annotations, type aliases, decorators and docstrings;
+- texts for people, that is string literals with a space in them;
+- assertions: ``assert`` statements and the ``strict`` of ``zip``;
+- the arguments of ``isinstance``, and defaults that are calls or functions.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from difflib import unified_diff
+from itertools import accumulate
+from typing import Final
+
+import libcst as cst
+from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
+from mutmut.mutation.mutators import mutation_operators
+
+_PLAIN_DEFAULTS: Final = (cst.Name, cst.BaseNumber, cst.BaseString)
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A file with one change; ``file`` is relative to the sources, ``function`` is dotted, empty outside of any."""
+
+    file: str
+    line: int
+    function: str
+    before: str
+    after: str
+    source: str = field(repr=False)
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """The same for a mutant when lines elsewhere in its file change."""
+        return self.file, self.function, self.before, self.after
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A node of a file and what takes its place."""
+
+    line: int
+    function: str
+    old: cst.CSTNode
+    new: cst.CSTNode
+    place: CodeRange | None
+
+
+class MutableFile:
+    """A source file with all of its possible changes, by line."""
+
+    def __init__(self, name: str, source: str) -> None:
+        self.name, self.source = name, source
+        wrapper = MetadataWrapper(cst.parse_module(source))
+        self._tree = wrapper.module
+        self._starts = [0, *accumulate(map(len, source.splitlines(keepends=True)))]
+        changes = _Changes()
+        wrapper.visit(changes)
+        self.lines: dict[int, list[Change]] = {}
+        for change in changes.found:
+            self.lines.setdefault(change.line, []).append(change)
+
+    def mutant(self, change: Change) -> Mutant | None:
+        """The file with this change; ``None`` where that is no Python, or nothing has changed."""
+        source = self._spliced(change) or self._replaced(change)
+        try:
+            compile(source, self.name, "exec")
+        except SyntaxError:
+            return None
+        before, after = _lines(self.source, source, "-"), _lines(self.source, source, "+")
+        if before == after:
+            return None
+        return Mutant(self.name, change.line, change.function, before, after, source)
+
+    def _spliced(self, change: Change) -> str | None:
+        """The text with the node's own exchanged; ``None`` where the tree does not tell where that is."""
+        if change.place is None:
+            return None
+        first, last = (self._starts[each.line - 1] + each.column for each in (change.place.start, change.place.end))
+        if self.source[first:last] != self._tree.code_for_node(change.old):
+            return None
+        return self.source[:first] + self._tree.code_for_node(change.new) + self.source[last:]
+
+    def _replaced(self, change: Change) -> str:
+        tree = self._tree.deep_replace(change.old, change.new)
+        assert isinstance(tree, cst.Module)
+        return tree.code
+
+
+def difference(before: str, after: str, name: str) -> str:
+    """The changed lines of a file with two around them."""
+    return "\n".join(unified_diff(before.splitlines(), after.splitlines(), name, name, lineterm="", n=2))
+
+
+def _lines(before: str, after: str, side: str) -> str:
+    """What one side has alone, on one line."""
+    changed = list(unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=0))[2:]
+    return " ".join(line[1:].strip() for line in changed if line.startswith(side))
+
+
+class _Changes(cst.CSTVisitor):
+    """All changes of a module, in the order of its text."""
+
+    METADATA_DEPENDENCIES = (PositionProvider,)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[Change] = []
+        self._lines: list[int] = [1]
+        self._names: list[str] = []
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        place = self.get_metadata(PositionProvider, node, None)
+        self._lines.append(self._lines[-1] if place is None else place.start.line)
+        if isinstance(node, cst.FunctionDef | cst.ClassDef):
+            self._names.append(node.name.value)
+        if _is_left_alone(node):
+            return False
+        self.found += [
+            Change(self._lines[-1], ".".join(self._names), node, new, place)
+            for kind, operator in mutation_operators
+            if isinstance(node, kind)
+            for new in operator(node)
+            if not _drops_strict(node, new)
+        ]
+        return True
+
+    def on_leave(self, original_node: cst.CSTNode) -> None:
+        self._lines.pop()
+        if isinstance(original_node, cst.FunctionDef | cst.ClassDef):
+            self._names.pop()
+
+
+def _is_left_alone(node: cst.CSTNode) -> bool:
+    match node:
+        case cst.Annotation() | cst.Decorator() | cst.Assert() | cst.Import() | cst.ImportFrom():
+            return True
+        case cst.BaseString():
+            return _is_text(node)
+        case cst.Call(func=cst.Name(value="isinstance")):
+            return True
+        case cst.Arg(keyword=cst.Name(value="strict")):
+            return True
+        case cst.Param(default=default) if default is not None:
+            return not isinstance(default, _PLAIN_DEFAULTS)
+        case cst.Assign(targets=(cst.AssignTarget(target=cst.Name(value=name)),)):
+            return _is_type(name)
+        case cst.AnnAssign(annotation=cst.Annotation(annotation=cst.Name(value="TypeAlias"))):
+            return True
+        case _:
+            return False
+
+
+def _is_text(node: cst.BaseString) -> bool:
+    """Whether a string literal is for people: it has letters and a space, or goes over several lines."""
+    match node:
+        case cst.ConcatenatedString(left=left, right=right):
+            return _is_text(left) or _is_text(right)
+        case cst.SimpleString():
+            return node.quote in ('"""', "'''") or _is_prose(node.raw_value)
+        case cst.FormattedString(parts=parts):
+            return _is_prose("".join(part.value for part in parts if isinstance(part, cst.FormattedStringText)))
+        case _:
+            return True
+
+
+def _is_prose(text: str) -> bool:
+    return " " in text and any(letter.isalpha() for letter in text)
+
+
+def _is_type(name: str) -> bool:
+    """Whether a name is written as a type's: an alias."""
+    plain = name.lstrip("_")
+    return plain[:1].isupper() and not plain.isupper()
+
+
+def _drops_strict(old: cst.CSTNode, new: cst.CSTNode) -> bool:
+    """Whether a call is mutated in its ``strict`` only."""
+    return isinstance(old, cst.Call) and isinstance(new, cst.Call) and set(_stricts(old)) != set(_stricts(new))
+
+
+def _stricts(call: cst.Call) -> Iterator[cst.CSTNode]:
+    return (each.value for each in call.args if each.keyword is not None and each.keyword.value == "strict")

@@ -1,0 +1,171 @@
+"""Which tests reach which lines of the sources, and how long each takes: measured once, kept until something changes."""
+
+import ast
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+from hashlib import sha256
+from itertools import accumulate
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+import pytest
+from _pytest.runner import runtestprotocol
+from coverage import Coverage
+
+LONGEST = 3.0
+"""Seconds of CPU beyond which a test is not run for mutants."""
+
+LARGEST = 1_000_000
+"""Bytes beyond which a file of the tests is told by its size alone."""
+
+
+@dataclass(slots=True)
+class Reached:
+    """``seconds`` (of CPU) by test, and for every file and line the tests that run it.
+
+    ``failed`` are tests that fail without any mutant, ``prints`` are those of the tests' files.
+    """
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    lines: dict[str, dict[int, list[str]]] = field(default_factory=dict)
+    failed: list[str] = field(default_factory=list)
+    prints: dict[str, str] = field(default_factory=dict)
+
+    def fresh(self, prints: Mapping[str, str]) -> "Reached":
+        """Without the tests whose files have changed."""
+        same = {test for test in self.seconds if self.prints.get(file := file_of(test)) == prints.get(file)}
+        lines = {
+            file: {line: [test for test in tests if test in same] for line, tests in each.items()}
+            for file, each in self.lines.items()
+        }
+        seconds = {test: each for test, each in self.seconds.items() if test in same}
+        return Reached(seconds, lines, [test for test in self.failed if test in same], dict(prints))
+
+    def add(self, other: "Reached") -> None:
+        """What was measured beside."""
+        self.seconds |= other.seconds
+        self.failed += other.failed
+        for file, lines in other.lines.items():
+            mine = self.lines.setdefault(file, {})
+            for line, tests in lines.items():
+                mine[line] = [*mine.get(line, ()), *tests]
+
+    def of(self, file: str, lines: Iterable[int]) -> list[str]:
+        """The tests that run one of these lines of a file, the fastest first."""
+        known = self.lines.get(file, {})
+        found = {test for line in lines for test in known.get(line, ()) if self.seconds[test] <= LONGEST}
+        return sorted(found, key=lambda test: (self.seconds[test], test))
+
+    def tests(self, file: str, source: str, line: int, *, inside: bool) -> list[str]:
+        """The tests for a mutant at a line: those that run its statement, else its function, else any of its file."""
+        if not inside:
+            return self.of(file, self.lines.get(file, {}))
+        statement, function = spans(source, line)
+        return self.of(file, statement) or self.of(file, function)
+
+    def within(self, tests: Sequence[str], most: float) -> list[str]:
+        """The first of these that take at most so many seconds in all."""
+        so_far = accumulate(self.seconds[test] for test in tests)
+        return [test for test, seconds in zip(tests, so_far, strict=True) if seconds <= most]
+
+    def keep(self, path: Path) -> None:
+        """Write it down, the tests of a line by their numbers."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        numbers = {test: number for number, test in enumerate(self.seconds)}
+        lines = {
+            file: {line: [numbers[test] for test in tests] for line, tests in each.items()}
+            for file, each in self.lines.items()
+        }
+        path.write_text(json.dumps({**asdict(self), "lines": lines}), "utf-8")
+
+
+def kept(path: Path) -> Reached:
+    """What was written down; nothing where there is no such file."""
+    if not path.is_file():
+        return Reached()
+    found = told(json.loads(path.read_text("utf-8")))
+    tests = list(found.seconds)
+    for lines in found.lines.values():
+        lines.update({line: [tests[int(number)] for number in numbers] for line, numbers in lines.items()})
+    return found
+
+
+def told(said: Any) -> Reached:
+    """What was measured, from JSON."""
+    lines = {file: {int(line): tests for line, tests in each.items()} for file, each in said["lines"].items()}
+    return Reached(said["seconds"], lines, said["failed"], said["prints"])
+
+
+def spans(source: str, line: int) -> tuple[range, range]:
+    """The lines of the innermost statement at a line, without the statements inside, and those of its function."""
+    statement = function = range(line, line + 1)
+    least = len(source)
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.stmt):
+            continue
+        whole = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+        if line in whole and isinstance(node, ast.FunctionDef):
+            function = range(node.body[0].lineno, whole.stop)
+        inner = [each.lineno for each in ast.walk(node) if isinstance(each, ast.stmt) and each.lineno > node.lineno]
+        own = range(node.lineno, min((whole.stop, *inner)))
+        if line in own and len(own) <= least:
+            statement, least = own, len(own)
+    return statement, function
+
+
+def measured(items: Sequence[pytest.Item], sources: Path, files: Iterable[str], say: Callable[[], None]) -> Reached:
+    """Run the tests as they are, one after another."""
+    found = Reached()
+    cover = Coverage(data_file=None, config_file=False, include=[str(sources / file) for file in files])
+    cover.start()
+    for item, following in zip(items, [*items[1:], None], strict=True):
+        say()
+        cover.switch_context(item.nodeid)
+        begun = process_time()
+        reports = runtestprotocol(item, log=False, nextitem=following)
+        found.seconds[item.nodeid] = round(process_time() - begun, 4)
+        if any(report.failed for report in reports):
+            found.failed.append(item.nodeid)
+    cover.stop()
+    data = cover.get_data()
+    for path in data.measured_files():
+        found.lines[Path(path).relative_to(sources).as_posix()] = by_line(data.contexts_by_lineno(path))
+    return found
+
+
+def file_of(test: str) -> str:
+    """A test's file."""
+    return test.partition("::")[0]
+
+
+def print_of(folders: Sequence[Path]) -> str:
+    """A number for the code under some folders without the tests' own files: another one when any of it changes."""
+    paths = [path for folder in folders for path in folder.rglob("*.py") if not path.name.startswith("test_")]
+    return _print([path for path in paths if "mutants" not in path.parts[-2:]])
+
+
+def prints_of(tests: Iterable[str]) -> dict[str, str]:
+    """The same for the file of each test with the data beside it."""
+    files = sorted({file_of(test) for test in tests})
+    return {file: _print([Path(file), *_data(str(Path(file).parent))]) for file in files}
+
+
+@lru_cache(maxsize=100)
+def _data(folder: str) -> tuple[Path, ...]:
+    return tuple(path for path in Path(folder).rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc"))
+
+
+def _print(paths: Iterable[Path]) -> str:
+    said = sha256()
+    for path in sorted(paths):
+        size = path.stat().st_size
+        said.update(f"{path.name} {size} ".encode() + (path.read_bytes() if size <= LARGEST else b""))
+    return said.hexdigest()[:16]
+
+
+def by_line(contexts: Mapping[int, Sequence[str]]) -> dict[int, list[str]]:
+    """Lines with the tests that run them, without what runs at import."""
+    return {line: sorted({*tests} - {""}) for line, tests in contexts.items() if any(tests)}

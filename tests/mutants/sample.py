@@ -1,0 +1,48 @@
+"""The lines that are mutated: drawn by a seed, from every file as many as its share of all lines that can be."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from random import Random
+
+from tests.mutants.mutations import MutableFile, Mutant
+
+
+def files(sources: Path, folders: Sequence[str], without: Sequence[str] = ()) -> list[MutableFile]:
+    """The source files of some folders, without those whose tests are not run here, that have something to mutate."""
+    found = (path.relative_to(sources).as_posix() for folder in folders for path in sorted((sources / folder).glob("*.py")))
+    read = [MutableFile(name, (sources / name).read_text("utf-8")) for name in found if name not in without]
+    return [each for each in read if each.lines]
+
+
+def shares(lines: Mapping[str, int], count: int) -> dict[str, int]:
+    """How many of ``count`` each file gets by its lines: at least one, the largest remainders rounded up."""
+    total = sum(lines.values())
+    wanted = {name: max(1.0, count * each / total) for name, each in lines.items()}
+    given = {name: min(int(each), lines[name]) for name, each in wanted.items()}
+    order = sorted(lines, key=lambda name: (given[name] - wanted[name], name))
+    while sum(given.values()) < min(count, total):
+        for name in order:
+            if sum(given.values()) < count and given[name] < lines[name]:
+                given[name] += 1
+    return given
+
+
+def draw(mutable: Sequence[MutableFile], count: int, seed: int) -> list[Mutant]:
+    """So many mutants, each of another line; a file's are drawn by the seed and its name, whatever others have."""
+    given = shares({each.name: len(each.lines) for each in mutable}, count)
+    return [mutant for each in mutable for mutant in _of_file(each, given[each.name], Random(f"{seed} {each.name}"))]
+
+
+def _of_file(mutable: MutableFile, count: int, random: Random) -> list[Mutant]:
+    """One change each of lines in random order, until there are enough; lines whose changes change nothing are passed."""
+    found: list[Mutant] = []
+    lines = sorted(mutable.lines)
+    random.shuffle(lines)
+    for line in lines:
+        if len(found) == count:
+            break
+        changes = random.sample(mutable.lines[line], len(mutable.lines[line]))
+        mutant = next((made for change in changes if (made := mutable.mutant(change)) is not None), None)
+        if mutant is not None:
+            found.append(mutant)
+    return sorted(found, key=lambda each: each.line)

@@ -1,0 +1,52 @@
+"""What became of the mutants, in words: a row per file, then each survivor as a difference."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tests.mutants.mutations import Mutant, difference
+from tests.mutants.trial import Tried
+
+ENDS: Final = ("caught", "timed out", "equivalent", "survived")
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A mutant of a file that was ``original``, and how it ended."""
+
+    mutant: Mutant
+    tried: Tried
+    original: str
+
+
+def share(ended: Sequence[Ended]) -> float:
+    """The share that the tests catch, in percent, of those that they can; an endless loop is caught."""
+    ends = Counter(each.tried.ended for each in ended)
+    possible = len(ended) - ends["equivalent"]
+    return 100 * (ends["caught"] + ends["timed out"]) / possible if possible else 100.0
+
+
+def table(ended: Sequence[Ended]) -> str:
+    """A row per file and one for all."""
+    files = sorted({each.mutant.file for each in ended})
+    width = max(map(len, (*files, "all files")))
+    head = " ".join([f"{'':{width}}", f"{'mutants':>8}", *(f"{name:>10}" for name in ENDS), f"{'caught of possible':>19}"])
+    rows = [_row(file, width, [each for each in ended if each.mutant.file == file]) for file in files]
+    return "\n".join([head, *rows, _row("all files", width, ended)])
+
+
+def _row(name: str, width: int, ended: Sequence[Ended]) -> str:
+    ends = Counter(each.tried.ended for each in ended)
+    counts = " ".join(f"{ends[end]:10}" for end in ENDS)
+    return f"{name:{width}} {len(ended):8} {counts} {share(ended):17.1f} %"
+
+
+def survivors(ended: Sequence[Ended]) -> str:
+    """Every survivor: where, after how many tests, and the difference."""
+    left = [each for each in ended if each.tried.ended == "survived"]
+    return "\n\n".join(
+        f"{each.mutant.file}:{each.mutant.line} in {each.mutant.function or 'the module'}, survived "
+        f"{each.tried.ran or 'no'} tests\n{difference(each.original, each.mutant.source, each.mutant.file)}"
+        for each in left
+    )
