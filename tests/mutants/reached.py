@@ -54,10 +54,10 @@ class Reached:
                 mine[line] = [*mine.get(line, ()), *tests]
 
     def of(self, file: str, lines: Iterable[int]) -> list[str]:
-        """The tests that run one of these lines of a file, the fastest first."""
-        known = self.lines.get(file, {})
+        """The tests that run one of these lines of a file: the file's own first, then the fastest first."""
+        known, own = self.lines.get(file, {}), f"/test_{Path(file).stem}"
         found = {test for line in lines for test in known.get(line, ()) if self.seconds[test] <= LONGEST}
-        return sorted(found, key=lambda test: (self.seconds[test], test))
+        return sorted(found, key=lambda test: (own not in test.partition("::")[0], self.seconds[test], test))
 
     def tests(self, file: str, source: str, line: int, *, inside: bool) -> list[str]:
         """The tests for a mutant at a line: those that run its statement, else its function, else any of its file."""
