@@ -4,6 +4,7 @@ So every name that a function was imported by, and every decorator around it, se
 function (constants, class bodies, defaults) was computed at import; then ``NotInFunctionsError`` asks for a new import.
 """
 
+import ast
 import gc
 from collections.abc import Iterable, Iterator
 from types import CodeType, FunctionType
@@ -20,6 +21,18 @@ def functions(sources: str) -> list[FunctionType]:
         for each in gc.get_objects()
         if isinstance(each, FunctionType) and each.__code__.co_filename.startswith(sources)
     ]
+
+
+def runs_at_import(source: str) -> set[str]:
+    """The names that a module calls while it is imported: what these do is done when the tests begin."""
+    found, waiting = set[str](), list(ast.iter_child_nodes(ast.parse(source)))
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            found.add(node.func.id)
+        if not isinstance(node, ast.FunctionDef | ast.Lambda):
+            waiting += ast.iter_child_nodes(node)
+    return found
 
 
 def replace(before: str, after: str, file: str, live: Iterable[FunctionType]) -> int:

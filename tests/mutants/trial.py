@@ -23,7 +23,7 @@ from _pytest.runner import runtestprotocol
 from hypothesis import Phase, settings
 
 from tests.mutants.mutations import Mutant
-from tests.mutants.replaced import NotInFunctionsError, functions, replace
+from tests.mutants.replaced import NotInFunctionsError, functions, replace, runs_at_import
 
 TIMES = 10
 """A test may take so many times the CPU that it takes without a mutant,"""
@@ -125,6 +125,8 @@ class Trials:
 
     def _hot(self, mutant: Mutant, before: str, tests: Sequence[str], say: Say) -> object:
         _bound_memory()
+        if mutant.function.partition(".")[0] in runs_at_import(before):
+            return "cold"
         try:
             replace(before, mutant.source, str(self._sources / mutant.file), self._live)
         except NotInFunctionsError:
