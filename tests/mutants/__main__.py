@@ -32,7 +32,7 @@ TESTS = (
 """The folders that concern the oracle."""
 OPTIONS = (
     *("--quick", "-q", "-s", "-p", "no:randomly", "-p", "no:cacheprovider"),
-    *("-o", "tmp_path_retention_policy=none", "-W", "ignore::pytest.PytestAssertRewriteWarning"),
+    *("--basetemp", ".mutants/tmp", "-o", "tmp_path_retention_policy=none", "-W", "ignore::pytest.PytestAssertRewriteWarning"),
 )
 KEPT = Path(".mutants")
 
@@ -78,6 +78,7 @@ class Session:
                 tried = trials.attempt(mutant, before, tests)
             self.ended.append(Ended(mutant, tried, before))
             print(f"{tried.ended:10} {mutant.file}:{mutant.line} {tried.by} {tried.ran or ''}", flush=True)
+        keep([each.mutant for each in self.ended if each.tried.ended == "survived"])
         return True
 
     def _reached(self, items: Sequence[pytest.Item], mutable: Sequence[str]) -> Reached:
@@ -102,6 +103,12 @@ class Session:
         return drawn
 
 
+def keep(survivors: Sequence[Mutant]) -> None:
+    """For ``--again``, and as entries of ``equivalent.toml`` to be proven."""
+    (KEPT / "survivors.json").write_text(json.dumps([each.key for each in survivors]), "utf-8")
+    (KEPT / "survivors.toml").write_text("\n\n".join(map(entry, survivors)), "utf-8")
+
+
 def main() -> int:
     """Exit code 1 where fewer are caught than asked for."""
     asked = parser().parse_args()
@@ -109,9 +116,6 @@ def main() -> int:
     code = pytest.main([*OPTIONS, *TESTS], plugins=[session, Steady()])
     if code != pytest.ExitCode.OK or not session.ended:
         return int(code) or 1
-    left = [each.mutant for each in session.ended if each.tried.ended == "survived"]
-    (KEPT / "survivors.json").write_text(json.dumps([each.key for each in left]), "utf-8")
-    (KEPT / "survivors.toml").write_text("\n\n".join(map(entry, left)), "utf-8")
     print(f"\n{survivors(session.ended)}\n\n{table(session.ended)}\n")
     unknown = sorted(name for name in {key[0] for key in proofs()} if not (session.sources / name).is_file())
     for name in unknown:
