@@ -1,7 +1,7 @@
 """The closure by another implementation of OWL 2 RL, the library owlrl, and facts to compare it on.
 
-Where owlrl 7 is not as the tables of OWL 2 Profiles (4.3), it is not asked: prp-key leaves the last property of a key out
-of the comparison, eq-diff2, eq-diff3 and prp-adp leave out the last member of a list, and dt-eq and dt-diff are not
+Where owlrl 7 is not as the tables of OWL 2 Profiles (4.3), it is not asked: prp-key leaves the last property of a key
+out of the comparison, eq-diff2, eq-diff3 and prp-adp leave out the last member of a list, dt-eq and dt-diff are not
 done. owl:cardinality is in no rule: here "exactly one" is read as "at most one", so owlrl is given that.
 """
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import Phase, given
 from hypothesis import strategies as st
 
-from streamgauge.compute.reasoning import Closure, Rules, read_rules
+from streamgauge.compute.reasoning import VIOLATES, Closure, Rules, read_rules
 from streamgauge.compute.spark.entailment import entailed
 from streamgauge.model.terms import RDF_TYPE
 from tests.compute.reasoning.naive import closure
@@ -111,6 +111,24 @@ def test_without_rules_facts_are_only_joined_up(tiny):
 def test_no_facts(tiny):
     rules = read_rules(triples("\n".join(AXIOMS)))
     assert entailed(tiny, table(tiny, []), rules).collect() == []
+
+
+def test_equality_tests_of_literals_hidden_classes_and_stated_facts(tiny):
+    axioms = """
+        :A rdfs:subClassOf _:r . _:r owl:onProperty :p ; owl:hasValue :u ; rdfs:subClassOf :B .
+        :q a owl:FunctionalProperty . :r rdfs:range xsd:integer . :C owl:oneOf ( :v ) . :C owl:disjointWith :B .
+    """
+    rules = read_rules(triples(axioms), same_as=True)
+    u, v, w, x = THINGS
+    facts = [(w, RDF_TYPE, "<urn:t:A>"), (w, "<urn:t:q>", u), (w, "<urn:t:q>", v), (x, "<urn:t:r>", '"text"')]
+    rows = [(*fact, 0, 0) for fact in facts]
+    found = [tuple(row)[:3] for row in entailed(tiny, table(tiny, rows, cased=False), rules).collect()]
+    assert set(found) == closure(rules, facts)
+    assert len(set(found)) == len(found)
+    assert {subject for subject, predicate, _ in found if predicate == VIOLATES} == {x}
+    cases = [(n, *row) for n in range(2) for row in rows[n:]]
+    split = {tuple(row)[:4] for row in entailed(tiny, table(tiny, cases), rules).collect()}
+    assert split == {(n, *fact) for n in range(2) for fact in closure(rules, facts[n:])}
 
 
 def test_rounds_are_told(tiny):
