@@ -19,6 +19,10 @@ RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 THINGS = [f"<urn:i:{n}>" for n in range(5)]
 LITERALS = ['"a"', '"b"', '"2020-01-01T00:00:00+00:00"^^<http://www.w3.org/2001/XMLSchema#dateTime>']
 NOT_SAID = (f"<{OWL}Thing>", f"<{OWL}NamedIndividual>")
+REFLEXIVE = (SAME, *(f"<{RDFS}sub{name}Of>" for name in ("Class", "Property")))
+REFLEXIVE += tuple(f"<{OWL}equivalent{name}>" for name in ("Class", "Property"))
+"""Said by owlrl of everything, of classes and of properties (eq-ref, scm-cls, scm-op)."""
+
 NOTES = ("#label>", "#comment>", "#seeAlso>", "#isDefinedBy>")
 
 
@@ -68,7 +72,7 @@ def individuals(triples):
         for subject, predicate, end in triples
         if subject in THINGS
         and predicate not in (VIOLATES, "<http://www.daml.org/2002/03/agents/agent-ont#error>")
-        and not (predicate == SAME and subject == end)
+        and not (predicate in REFLEXIVE and subject == end)
         and not (predicate == RDF_TYPE and (end.startswith("_:") or end in NOT_SAID))
     }
 

@@ -56,6 +56,7 @@ def test_a_fixture_closes_as_the_peer_closes_it(file):
 
 
 @pytest.mark.prove
+@pytest.mark.heavy("another implementation closes from scratch 200 times")
 @pytest.mark.parametrize("file", FIXTURES, ids=lambda file: file.stem)
 def test_a_fixture_closes_as_the_peer_closes_it_after_every_step(file):
     compared(read(file), 200, seed=6)
@@ -105,6 +106,7 @@ def test_the_ontologies_that_people_have_close_as_the_peer_closes_them(name):
 
 
 @pytest.mark.prove
+@pytest.mark.heavy("another implementation closes from scratch 200 times")
 @pytest.mark.parametrize("name", PEOPLES)
 def test_they_close_as_the_peer_closes_them_over_200_steps(name):
     ontology = vocabulary(name)
