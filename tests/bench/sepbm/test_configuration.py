@@ -80,7 +80,7 @@ def damage(folder, name, text):
         ("configuration.json", json.dumps({"version": 2, "made": {}, "alike": {}}), "version 2"),
         ("base.nt", "<urn:a> <urn:b> <urn:c> .\n<urn:a> <urn:b>\n", r"base.nt:2: expected"),
         ("ontology.nt", "<urn:a> .\n", r"ontology.nt"),
-        ("ontology.nt", "<urn:A> <http://www.w3.org/2002/07/owl#complementOf> <urn:B> .\n", "complementOf"),
+        ("ontology.nt", f"<urn:p> {RDF_TYPE} <http://www.w3.org/2002/07/owl#ReflexiveProperty> .\n", "Reflexive"),
         ("sequence.jsonl", '{"n": 1, "add": "", "remove": ""}\n{"n": 3, "add": "", "remove": ""}\n', "jsonl:2: .*is 3"),
         ("sequence.jsonl", '{"n": 1, "add": "<urn:a> .", "remove": ""}\n', "jsonl:1"),
         ("sequence.jsonl", '{"n": 1, "add": 7, "remove": ""}\n', "jsonl:1"),
