@@ -21,6 +21,7 @@ from streamgauge.compute.lasting import lasting
 from streamgauge.compute.reasoning import Rules
 from streamgauge.services.broker.access import Access, read_grants
 from streamgauge.services.broker.broker import Broker
+from streamgauge.services.broker.contract import Strategy
 from streamgauge.services.broker.face import application
 from streamgauge.services.broker.hooks import read_hook
 from streamgauge.services.broker.limits import LimitError, Limits
@@ -79,7 +80,7 @@ def serve(
     journal: Annotated[Path | None, typer.Option(help="The file that keeps everything; in memory without it.")] = None,
     ontology: Annotated[list[Path] | None, typer.Option(help="An ontology, as an RDF file.")] = None,
     closure: Annotated[Closure, typer.Option(help="What is derived: of named classes, or all.")] = Closure.NAMED,
-    ontology_lenient: Lenient = False,
+    lenient: Lenient = False,
     same_as: SameAs = False,
     subsumption: Subsumption = False,
     strategy: Annotated[str, typer.Option(help="How notifications are found.")] = "incremental",
@@ -118,20 +119,16 @@ def serve(
         connections=max_connections,
     )
     rules = read_ontologies(
-        ontology or (), closure.value, _say, lenient=ontology_lenient, same_as=same_as, subsumption=subsumption
+        ontology or (), closure.value, _say, lenient=lenient, same_as=same_as, subsumption=subsumption
     )
     kept = None if journal is None else SqliteJournal(journal)
-    with lasting():
-        broker = _Served(begin(strategy, rules), lambda: time.time_ns() // 1_000_000, time.monotonic, kept, limits)
-        _fill(broker, data or ())
-        _open_violations(broker, rules)
-    say = "in memory" if journal is None else str(journal)
+    broker = _begun(begin(strategy, rules), kept, limits, data or (), rules)
     Serving(
         application(broker, access, hooks, origins),
         host,
         port,
         broker.close,
-        lambda at: typer.echo(f"broker ({say}) at {at}", err=True),
+        lambda at: typer.echo(f"broker ({journal or 'in memory'}) at {at}", err=True),
         max_connections,
     ).run()
 
@@ -149,6 +146,17 @@ class _Served(Broker):
 
 def _say(sentence: str) -> None:
     typer.echo(sentence, err=True)
+
+
+def _begun(
+    strategy: Strategy, kept: SqliteJournal | None, limits: Limits, data: Iterable[Path], rules: Rules
+) -> Broker:
+    """A broker with the facts of its journal, or of files, and the channel of violations."""
+    with lasting():
+        broker = _Served(strategy, lambda: time.time_ns() // 1_000_000, time.monotonic, kept, limits)
+        _fill(broker, data)
+        _open_violations(broker, rules)
+    return broker
 
 
 def _open_violations(broker: Broker, rules: Rules) -> None:

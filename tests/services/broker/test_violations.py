@@ -72,12 +72,12 @@ def test_an_ontology_that_nothing_contradicts_has_no_such_channel():
 
 
 def test_the_channel_survives_and_is_not_taken_from_another(tmp_path):
-    broker = made(journal=SqliteJournal(tmp_path / "journal", 10))
+    broker = made(journal=SqliteJournal(tmp_path / "journal"))
     open_violations(broker, RULES)
     broker.subscribe(CHANNEL, "me", lambda: None)
     broker.publish([fact("u", "a", "Person"), fact("u", "a", "Course")])
     broker.close()
-    again = made(journal=SqliteJournal(tmp_path / "journal", 10))
+    again = made(journal=SqliteJournal(tmp_path / "journal"))
     assert open_violations(again, RULES) == 1
     assert [each.number for each in again.subscribe(CHANNEL, "me", lambda: None).take()] == [1]
     again.delete_channel(CHANNEL)
