@@ -7,6 +7,7 @@ table, so that the plan grows with the shapes of an ontology's rules, never with
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import repeat
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -137,13 +138,13 @@ def _place(node: Node, numbers: dict[Var, int]) -> int | Term:
 def _tested(kind: str, nodes: Sequence[int | Term]) -> Column:
     """A test of literals over the variables' columns; Python decides it."""
     holds = getattr(literals, kind)
-    columns = [fn.lit(node) if isinstance(node, str) else fn.col(f"v{node}") for node in nodes]
-    return fn.udf(lambda one, two: bool(holds(one, two)), "boolean")(*columns)
 
+    def decide(*columns: pa.Array) -> pa.Array:
+        values = iter([column.to_pylist() for column in columns])
+        terms = [repeat(node, len(columns[0])) if isinstance(node, str) else next(values) for node in nodes]
+        return pa.array([holds(*pair) for pair in zip(*terms, strict=True)], pa.bool_())
 
-def _slots(pattern: TriplePattern, numbers: dict[Var, int]) -> Slots:
-    one, two, three = (numbers.setdefault(n, len(numbers)) if isinstance(n, Var) else None for n in _nodes(pattern))
-    return one, two, three
+    return fn.arrow_udf(decide, "boolean")(*(fn.col(f"v{node}") for node in nodes if not isinstance(node, str)))
 
 
 def _nodes(pattern: TriplePattern) -> Iterator[Node]:
