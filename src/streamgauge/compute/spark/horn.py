@@ -147,6 +147,11 @@ def _tested(kind: str, nodes: Sequence[int | Term]) -> Column:
     return fn.arrow_udf(decide, "boolean")(*(fn.col(f"v{node}") for node in nodes if not isinstance(node, str)))
 
 
+def _slots(pattern: TriplePattern, numbers: dict[Var, int]) -> Slots:
+    one, two, three = (numbers.setdefault(n, len(numbers)) if isinstance(n, Var) else None for n in _nodes(pattern))
+    return one, two, three
+
+
 def _nodes(pattern: TriplePattern) -> Iterator[Node]:
     if not isinstance(pattern.predicate, Var | str):
         raise ValueError("a rule has no property paths")
