@@ -8,6 +8,7 @@ files first. ``--quick`` leaves out what needs more than Python, and holds the r
 program or listens at a port fails.
 """
 
+import platform
 import subprocess
 import sys
 from typing import Final
@@ -86,6 +87,7 @@ class Quick:
 
     def __init__(self) -> None:
         self._running = False
+        platform.processor()  # a program on Linux, asked once for each process
         sys.addaudithook(self._audit)
 
     def _audit(self, event: str, arguments: tuple[object, ...]) -> None:
