@@ -107,8 +107,10 @@ class Facts:
     def subjects(self) -> dict[Term, None]:
         """All subjects of triples."""
         found: dict[Term, None] = {}
-        for each in (*(of.out for of in self.properties.values()), *(of.members for of in self.classes.values())):
-            found.update(dict.fromkeys(each))
+        for property_ in self.properties.values():
+            found.update(dict.fromkeys(property_.out))
+        for class_ in self.classes.values():
+            found.update(dict.fromkeys(class_.members))
         return found
 
     def __len__(self) -> int:
