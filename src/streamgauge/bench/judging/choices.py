@@ -83,8 +83,6 @@ def joins(text: str, strings: Sequence[str], separator: str) -> bool:
         if (place, *left) in failed:
             continue
         failed.add((place, *left))
-        if not any(left):
-            return True
         for index in reversed(range(len(kinds))):
             after = place + len(kinds[index])
             rest = (*left[:index], left[index] - 1, *left[index + 1 :])
