@@ -73,7 +73,7 @@ class Session:
             if mutant.key in known:
                 tried = Tried("equivalent")
             else:
-                tests = reached.tests(mutant.file, before, mutant.line, inside=bool(mutant.function))
+                tests = reached.tests(mutant.file, before, mutant.line)
                 tests = reached.within(tests, self._asked.most)
                 tried = trials.attempt(mutant, before, tests)
             self.ended.append(Ended(mutant, tried, before))

@@ -15,6 +15,8 @@ import pytest
 from _pytest.runner import runtestprotocol
 from coverage import Coverage
 
+from tests.mutants.replaced import runs_at_import
+
 LONGEST = 3.0
 """Seconds of CPU beyond which a test is not run for mutants."""
 
@@ -59,11 +61,14 @@ class Reached:
         found = {test for line in lines for test in known.get(line, ()) if self.seconds[test] <= LONGEST}
         return sorted(found, key=lambda test: (own not in test.partition("::")[0], self.seconds[test], test))
 
-    def tests(self, file: str, source: str, line: int, *, inside: bool) -> list[str]:
-        """The tests for a mutant at a line: those that run its statement, else its function, else any of its file."""
-        if not inside:
+    def tests(self, file: str, source: str, line: int) -> list[str]:
+        """The tests for a mutant at a line: those that run its statement, else its function.
+
+        What runs when the module is imported every test of the file runs.
+        """
+        statement, function, name = spans(source, line)
+        if name is None or name in runs_at_import(source):
             return self.of(file, self.lines.get(file, {}))
-        statement, function = spans(source, line)
         return self.of(file, statement) or self.of(file, function)
 
     def within(self, tests: Sequence[str], most: float) -> list[str]:
@@ -99,21 +104,25 @@ def told(said: Any) -> Reached:
     return Reached(said["seconds"], lines, said["failed"], said["prints"])
 
 
-def spans(source: str, line: int) -> tuple[range, range]:
-    """The lines of the innermost statement at a line, without the statements inside, and those of its function."""
+def spans(source: str, line: int) -> tuple[range, range, str | None]:
+    """The lines of the innermost statement at a line, without the statements inside, and of its function, with its name.
+
+    The name is that of the outermost function or method, ``None`` outside of any.
+    """
     statement = function = range(line, line + 1)
+    name: str | None = None
     least = len(source)
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.stmt):
             continue
         whole = range(node.lineno, (node.end_lineno or node.lineno) + 1)
         if line in whole and isinstance(node, ast.FunctionDef):
-            function = range(node.body[0].lineno, whole.stop)
+            function, name = range(node.body[0].lineno, whole.stop), name or node.name
         inner = [each.lineno for each in ast.walk(node) if isinstance(each, ast.stmt) and each.lineno > node.lineno]
         own = range(node.lineno, min((whole.stop, *inner)))
         if line in own and len(own) <= least:
             statement, least = own, len(own)
-    return statement, function
+    return statement, function, name
 
 
 def measured(items: Sequence[pytest.Item], sources: Path, files: Iterable[str], say: Callable[[], None]) -> Reached:

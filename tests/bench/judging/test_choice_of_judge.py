@@ -127,3 +127,9 @@ def test_a_parameter_without_a_value_and_a_broken_query_are_told():
         with_query(run, "SELECT ?s { ?s ?p }", {})
     with pytest.raises(QueryError, match="OTHER"):
         with_query(run, "SELECT ?s { ?s ?p ?o }", {"OTHER": 1})
+
+
+def test_a_report_of_an_empty_stream_costs_no_more(tmp_path):
+    write(stream(""), tmp_path / "stream.parquet")
+    assert choose(tmp_path / "stream.parquet", query(Window(10, 10)), RSPQL, None, 300_000) == "definition"
+    assert choose(tmp_path / "stream.parquet", query(Window(10, 10)), RSPQL, None, 300_010) == "spark"

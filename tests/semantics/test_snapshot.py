@@ -1,0 +1,102 @@
+"""A query over contents by itself: what stands beside the windows, and whose value is another each time."""
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
+from streamgauge.model.semantics import Borders, Changes, Counting, EmptyAggregate, Report, Tick
+from streamgauge.query import parse_sparql
+from streamgauge.semantics.content import Arrival, latest
+from streamgauge.semantics.content import triples as held
+from streamgauge.semantics.definition import expected
+from streamgauge.semantics.evaluate import Snapshot
+from streamgauge.semantics.profiles import RSPQL
+from streamgauge.semantics.refusal import RefusedError
+from tests.notation import STREAM, rows, stream, triples
+
+XSD = "http://www.w3.org/2001/XMLSchema#"
+ONE = f'"01"^^<{XSD}integer>'
+
+
+def asked(sparql: str, static=(), windows=1) -> ContinuousQuery:
+    over = tuple(StreamWindow(STREAM, Window(5, 5), f"urn:w{n}" if n else None) for n in range(windows))
+    return ContinuousQuery(parse_sparql(sparql), over, static=static)
+
+
+def answered(sparql: str, text: str = "a p b.", static=(), **how):
+    return Snapshot(asked(sparql, static), **how).rows(((Arrival(STREAM, 0, None, triples(text)),),))
+
+
+@pytest.mark.parametrize("text", ["a p b.", "a p 2."])
+def test_static_literals_keep_their_lexical_form(text):
+    static = (("<urn:a>", "<urn:q>", ONE),)
+    assert answered("SELECT ?v { ?s <urn:p> ?o ; <urn:q> ?v }", text, static) == ((ONE,),)
+
+
+def test_a_static_literal_beside_another_form_of_its_value_is_a_term_of_its_own():
+    static = (("<urn:a>", "<urn:q>", ONE),)
+    found = answered("SELECT DISTINCT ?v { ?s ?p ?v FILTER(?p != <urn:x>) }", "a p 1.", static)
+    assert Counter(found) == Counter([(ONE,), (f'"1"^^<{XSD}integer>',)])
+
+
+def test_a_value_that_is_another_each_time_is_still_given_by_a_snapshot():
+    ((now,),) = answered("SELECT (NOW() AS ?t) { ?s <urn:p> ?o }")
+    assert now is not None
+    assert now.endswith(f"^^<{XSD}dateTime>")
+    with pytest.raises(RefusedError, match="NOW"):
+        expected(stream("0: a p b."), asked("SELECT (NOW() AS ?t) { ?s <urn:p> ?o }"), RSPQL, 5, 0)
+
+
+@pytest.mark.parametrize(
+    ("empty", "found"),
+    [
+        (EmptyAggregate.SPARQL, rows("0 -")),
+        (EmptyAggregate.UNBOUND, ((None, None),)),
+        (EmptyAggregate.EMPTY_STRING, (('""', '""'),)),
+        (EmptyAggregate.NO_ROW, ()),
+    ],
+)
+@pytest.mark.parametrize("filtered", ["", "FILTER(?o > 5 && STR(?o) != '')"], ids=["pyoxigraph", "algebra"])
+def test_an_aggregate_over_nothing_gives_what_the_semantics_says(empty, found, filtered):
+    sparql = f"SELECT (COUNT(?o) AS ?n) (MAX(?o) AS ?m) {{ ?s <urn:none> ?o {filtered} }}"
+    assert answered(sparql, empty_aggregate=empty) == found
+    there = sparql.replace("none", "p")
+    assert answered(there, "a p 7.", empty_aggregate=empty) == rows("1 7")
+
+
+def test_every_copy_counts_in_a_bag():
+    sparql = "SELECT ?s { ?s <urn:p> ?o }"
+    contents = ((Arrival(STREAM, 0, None, triples("a p b.")), Arrival(STREAM, 1, None, triples("a p b. c p d."))),)
+    bag = Snapshot(asked(sparql), Counting.BAG).rows(contents)
+    assert Counter(bag) == Counter(rows("a ; a ; c"))
+    assert Counter(Snapshot(asked(sparql)).rows(contents)) == Counter(rows("a ; c"))
+    assert held(contents, Counting.BAG) == Counter({(0, triples("a p b.")[0]): 2, (0, triples("c p d.")[0]): 1})
+    assert held(contents).total() == 2
+
+
+def test_a_copy_that_comes_changes_a_bag_and_not_a_set():
+    change = replace(RSPQL, report=frozenset({Report.CONTENT_CHANGE}), tick=Tick.BATCH, partial_head=True)
+    query = asked("SELECT ?s { ?s <urn:p> ?o }")
+    elements = stream("0: a p b. | 1: a p b. | 2: c p d.")
+
+    def instants(semantics):
+        return [each.due.instant for each in expected(elements, query, semantics, 4, 0)]
+
+    assert instants(change) == [0, 2]
+    assert instants(replace(change, content=Counting.BAG)) == [0, 1, 2]
+    assert instants(replace(change, content=Counting.BAG, changes=Changes.ARRIVALS)) == [0, 1, 2]
+
+
+def test_a_triple_is_as_late_as_its_last_copy():
+    arrivals = [Arrival(STREAM, time, None, triples(text)) for time, text in ((3, "a p b."), (5, "a p b. c p d."), (4, "c p d."))]
+    assert latest(arrivals) == {triples("a p b.")[0]: 5, triples("c p d.")[0]: 5}
+
+
+def test_what_ends_is_held_until_then():
+    closed = replace(RSPQL, borders=Borders.CLOSED)
+    query = asked("SELECT ?s { ?s <urn:p> ?o }")
+    for semantics, end, found in ((RSPQL, 4, 0), (RSPQL, 5, 1), (closed, 5, 0), (closed, 6, 1)):
+        (report,) = expected(stream(f"1..{end}: a p b."), query, semantics, 5, 0)
+        assert (len(report.rows), report.content) == (found, found), (semantics.borders, end)
