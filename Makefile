@@ -5,7 +5,7 @@ RUN := $(VENV)/bin
 # Bytecode is kept: without it each of a thousand programs that the tests start compiles the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup demo test quick coverage check prove proofs drawn bench clean
+.PHONY: setup demo test quick coverage mutants check prove proofs drawn bench clean
 
 setup: $(VENV)/.ready
 
@@ -37,6 +37,10 @@ coverage: setup
 	$(RUN)/coverage combine --quiet
 	$(RUN)/coverage report --format total
 	$(RUN)/coverage report --skip-covered --sort cover > .durations/coverage.txt
+
+# 500 drawn changes of the oracle's source: at least 95% fail a quick test. `make mutants ASK='--seed 2 --file align.py'`.
+mutants: setup
+	$(RUN)/python -m tests.mutants $(ASK)
 
 check: setup
 	$(RUN)/ruff format --check src tests benchmarks

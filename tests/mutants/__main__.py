@@ -20,7 +20,7 @@ from tests.mutants.mutations import MutableFile, Mutant
 from tests.mutants.reached import Reached, kept, measured, print_of, prints_of, told
 from tests.mutants.sample import draw, files
 from tests.mutants.table import Ended, share, survivors, table
-from tests.mutants.trial import Steady, Tried, Trials, forked
+from tests.mutants.trial import Steady, Trials, Tried, forked
 
 FOLDERS = ("streamgauge/bench/judging", "streamgauge/bench/expected", "streamgauge/semantics")
 WITHOUT = ("streamgauge/bench/expected/on_spark.py",)
@@ -32,7 +32,14 @@ TESTS = (
 """The folders that concern the oracle."""
 OPTIONS = (
     *("--quick", "-q", "-s", "-p", "no:randomly", "-p", "no:cacheprovider"),
-    *("--basetemp", ".mutants/tmp", "-o", "tmp_path_retention_policy=none", "-W", "ignore::pytest.PytestAssertRewriteWarning"),
+    *(
+        "--basetemp",
+        ".mutants/tmp",
+        "-o",
+        "tmp_path_retention_policy=none",
+        "-W",
+        "ignore::pytest.PytestAssertRewriteWarning",
+    ),
 )
 KEPT = Path(".mutants")
 
@@ -43,7 +50,9 @@ def parser() -> argparse.ArgumentParser:
     asked.add_argument("--count", type=int, default=500, help="how many mutants are drawn")
     asked.add_argument("--seed", type=int, default=1, help="which are drawn")
     asked.add_argument("--least", type=float, default=95.0, help="the least share that is caught, in percent")
-    asked.add_argument("--most", type=float, default=60.0, help="seconds of tests without a mutant, the fastest, for each")
+    asked.add_argument(
+        "--most", type=float, default=60.0, help="seconds of tests without a mutant, the fastest, for each"
+    )
     asked.add_argument("--file", action="append", help="only this file, as judging/align.py")
     asked.add_argument("--again", action="store_true", help="try the survivors of the last run again")
     return asked

@@ -1,4 +1,4 @@
-"""Which tests reach which lines of the sources, and how long each takes: measured once, kept until something changes."""
+"""Which tests reach which lines of the sources, and how long each takes: measured once, kept while nothing changes."""
 
 import ast
 import json
@@ -105,7 +105,7 @@ def told(said: Any) -> Reached:
 
 
 def spans(source: str, line: int) -> tuple[range, range, str | None]:
-    """The lines of the innermost statement at a line, without the statements inside, and of its function, with its name.
+    """The lines of the innermost statement at a line, without statements inside, and of its function, with its name.
 
     The name is that of the outermost function or method, ``None`` outside of any.
     """

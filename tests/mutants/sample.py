@@ -9,7 +9,9 @@ from tests.mutants.mutations import MutableFile, Mutant
 
 def files(sources: Path, folders: Sequence[str], without: Sequence[str] = ()) -> list[MutableFile]:
     """The source files of some folders, without those whose tests are not run here, that have something to mutate."""
-    found = (path.relative_to(sources).as_posix() for folder in folders for path in sorted((sources / folder).glob("*.py")))
+    found = (
+        path.relative_to(sources).as_posix() for folder in folders for path in sorted((sources / folder).glob("*.py"))
+    )
     read = [MutableFile(name, (sources / name).read_text("utf-8")) for name in found if name not in without]
     return [each for each in read if each.lines]
 
@@ -34,7 +36,7 @@ def draw(mutable: Sequence[MutableFile], count: int, seed: int) -> list[Mutant]:
 
 
 def _of_file(mutable: MutableFile, count: int, random: Random) -> list[Mutant]:
-    """One change each of lines in random order, until there are enough; lines whose changes change nothing are passed."""
+    """One change each of lines in random order until there are enough, without those whose changes change nothing."""
     found: list[Mutant] = []
     lines = sorted(mutable.lines)
     random.shuffle(lines)

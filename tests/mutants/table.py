@@ -31,7 +31,9 @@ def table(ended: Sequence[Ended]) -> str:
     """A row per file and one for all."""
     files = sorted({each.mutant.file for each in ended})
     width = max(map(len, (*files, "all files")))
-    head = " ".join([f"{'':{width}}", f"{'mutants':>8}", *(f"{name:>10}" for name in ENDS), f"{'caught of possible':>19}"])
+    head = " ".join(
+        [f"{'':{width}}", f"{'mutants':>8}", *(f"{name:>10}" for name in ENDS), f"{'caught of possible':>19}"]
+    )
     rows = [_row(file, width, [each for each in ended if each.mutant.file == file]) for file in files]
     return "\n".join([head, *rows, _row("all files", width, ended)])
 

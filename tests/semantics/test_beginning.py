@@ -24,7 +24,9 @@ def windows(*sizes: tuple[int, int] | tuple[int, int, str]) -> tuple[StreamWindo
     return tuple(StreamWindow(STREAM, Window(*size), f"urn:w{at}" if at else None) for at, size in enumerate(sizes))
 
 
-def reports(semantics: Semantics, held: tuple[StreamWindow, ...], t0: int) -> list[tuple[int, tuple[tuple[str | None, ...], ...]]]:
+def reports(
+    semantics: Semantics, held: tuple[StreamWindow, ...], t0: int
+) -> list[tuple[int, tuple[tuple[str | None, ...], ...]]]:
     query = ContinuousQuery(parse_sparql("SELECT ?s ?o { ?s <urn:p> ?o }"), held)
     found = expected(stream(TEXT), query, semantics, FIRST + 40, t0)
     return [(report.due.instant, tuple(sorted(report.rows))) for report in found]

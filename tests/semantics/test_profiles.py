@@ -118,7 +118,9 @@ def test_a_profile_is_what_the_docs_say(name):
 def test_every_choice_has_a_source(held):
     known = {each.name: each for each in fields(Semantics)}
     assert held.sources.keys() <= known.keys()
-    chosen = {name for name, each in known.items() if each.default is not MISSING and getattr(held, name) != each.default}
+    chosen = {
+        name for name, each in known.items() if each.default is not MISSING and getattr(held, name) != each.default
+    }
     assert chosen - {"t0"} <= held.sources.keys()
     assert {"report", "tick", "r2s", "notify_empty", "origin", "borders", "time_unit"} <= held.sources.keys()
     assert all(held.sources.values())
@@ -141,7 +143,7 @@ def test_the_classification_is_table_1_of_csrbench():
 
 
 def test_a_name_that_no_profile_has_is_told_with_those_that_there_are():
-    with pytest.raises(UnknownProfileError, match="no semantics named 'storm': there are csparql, csparql-0.9.7"):
+    with pytest.raises(UnknownProfileError, match=r"no semantics named 'storm': there are csparql, csparql-0.9.7"):
         profile("storm")
     assert profile("sens").name == "sens"
 

@@ -90,7 +90,10 @@ def test_a_copy_that_comes_changes_a_bag_and_not_a_set():
 
 
 def test_a_triple_is_as_late_as_its_last_copy():
-    arrivals = [Arrival(STREAM, time, None, triples(text)) for time, text in ((3, "a p b."), (5, "a p b. c p d."), (4, "c p d."))]
+    arrivals = [
+        Arrival(STREAM, time, None, triples(text))
+        for time, text in ((3, "a p b."), (5, "a p b. c p d."), (4, "c p d."))
+    ]
     assert latest(arrivals) == {triples("a p b.")[0]: 5, triples("c p d.")[0]: 5}
 
 

@@ -23,5 +23,5 @@ def test_a_query_that_names_no_graph_needs_none():
 
 
 def test_the_graphs_that_a_query_reads_are_named():
-    with pytest.raises(BackgroundError, match="reads <http://ex.org/a> and <http://ex.org/b>: name the file"):
+    with pytest.raises(BackgroundError, match=r"reads <http://ex.org/a> and <http://ex.org/b>: name the file"):
         beside(NEEDY, None)

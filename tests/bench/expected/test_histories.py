@@ -29,12 +29,23 @@ def test_what_all_versions_hold_is_certain_and_the_rest_is_doubtful():
     found = list(agreed([plain, loose, tight], RSPQL))
     assert [dict(each.certain) for each in found] == [{A: 1}, {B: 1}, {A: -1}]
     assert [dict(each.doubtful) for each in found] == [{}, {B: 2}, {A: 1}]
-    assert [(each.due.instant, each.content, each.silent) for each in found] == [(1, 1, False), (2, 2, False), (3, 3, False)]
+    assert [(each.due.instant, each.content, each.silent) for each in found] == [
+        (1, 1, False),
+        (2, 2, False),
+        (3, 3, False),
+    ]
 
 
 def test_an_empty_bag_is_told_only_where_empty_answers_are():
-    plain, loose = [change(1, {}), change(2, {A: 1}), change(3, {A: -1})], [change(1, {A: 1}), change(2, {}), change(3, {A: -1})]
-    assert [(each.due.instant, each.silent) for each in agreed([plain, loose], RSPQL)] == [(1, False), (2, False), (3, False)]
+    plain, loose = (
+        [change(1, {}), change(2, {A: 1}), change(3, {A: -1})],
+        [change(1, {A: 1}), change(2, {}), change(3, {A: -1})],
+    )
+    assert [(each.due.instant, each.silent) for each in agreed([plain, loose], RSPQL)] == [
+        (1, False),
+        (2, False),
+        (3, False),
+    ]
     quiet = list(agreed([plain, loose], CQELS))
     assert [(each.due.instant, each.silent) for each in quiet] == [(1, True), (2, False)]
     assert [(dict(each.certain), dict(each.doubtful)) for each in quiet] == [({}, {A: 1}), ({A: 1}, {A: -1})]

@@ -27,7 +27,10 @@ BAG = replace(RSPQL, content=Counting.BAG)
 A, B = ("a",), ("b",)
 
 
-def query(sparql="SELECT ?s { ?s <urn:p> ?o }", windows=(StreamWindow(STREAM, Window(5, 5)),)):
+WINDOWS = (StreamWindow(STREAM, Window(5, 5)),)
+
+
+def query(sparql="SELECT ?s { ?s <urn:p> ?o }", windows=WINDOWS):
     return ContinuousQuery(parse_sparql(sparql), windows)
 
 
@@ -106,12 +109,18 @@ def test_named_windows_feed_graphs():
     [
         ("SELECT ?s { ?s <urn:p> ?o }", None),
         ("SELECT ?s { ?s <urn:p> ?o . ?o <urn:p> ?s }", None),
-        ("SELECT ?s { ?s <urn:p> ?o . ?s <urn:p> ?o }", "a triple pattern that is written twice over a content that is a bag"),
+        (
+            "SELECT ?s { ?s <urn:p> ?o . ?s <urn:p> ?o }",
+            "a triple pattern that is written twice over a content that is a bag",
+        ),
         ("SELECT ?s { ?s <urn:p>* ?o }", "property paths over a content that is a bag"),
         ("SELECT ?s { ?s ?p ?o }", None),
         ("SELECT ?s { GRAPH ?g { ?s <urn:p> ?o } }", "GRAPH or timestamp() over a content that is a bag"),
         ("SELECT ?s { ?s <urn:p> ?o FILTER EXISTS { ?o <urn:p> ?s } }", "EXISTS over a content that is a bag"),
-        ("SELECT ?s { ?s <urn:p> ?o FILTER(?o = 1 || NOT EXISTS { ?o <urn:p> ?s }) }", "EXISTS over a content that is a bag"),
+        (
+            "SELECT ?s { ?s <urn:p> ?o FILTER(?o = 1 || NOT EXISTS { ?o <urn:p> ?s }) }",
+            "EXISTS over a content that is a bag",
+        ),
     ],
 )
 def test_what_has_no_meaning_over_a_bag_is_refused_by_name(sparql, reason):

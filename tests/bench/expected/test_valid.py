@@ -23,7 +23,17 @@ def sets(found):
 
 def test_a_fact_holds_from_its_time_until_it_ends():
     found = valid()
-    expected = {0: "", 1: "a b", 2: "a b ; c d", 3: "a b ; c d", 4: "c d", 5: "c d", 6: "c d ; a e", 7: "c d", 99: "c d"}
+    expected = {
+        0: "",
+        1: "a b",
+        2: "a b ; c d",
+        3: "a b ; c d",
+        4: "c d",
+        5: "c d",
+        6: "c d ; a e",
+        7: "c d",
+        99: "c d",
+    }
     for instant, text in (*expected.items(), *reversed(expected.items())):
         assert set(found.at(instant)) == set(rows(text)), instant
 

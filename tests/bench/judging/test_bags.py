@@ -13,7 +13,9 @@ FIRST = frozenset({0})
 
 
 def similarity(expected: str, actual: str, computed=frozenset(), doubtful: str = "", pools=()):
-    bags = Bags([rows(expected)], [rows(actual)], computed, [rows(doubtful)] if doubtful else (), None, [pools] if pools else ())
+    bags = Bags(
+        [rows(expected)], [rows(actual)], computed, [rows(doubtful)] if doubtful else (), None, [pools] if pools else ()
+    )
     return bags.similarity(0, 0)
 
 

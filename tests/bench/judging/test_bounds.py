@@ -35,7 +35,14 @@ AGGREGATES = [
     ("doubles that cancel", "SUM(?v)", "0.5", "a p 1e16. a p 1e0. a p -1e16. b p 9e0.", "ab", "b"),
     ("integers that cancel", "SUM(?v)", "1", "a p 100000. a p 1. a p -100000. b p 9.", "b", "b"),
     ("decimals", "SUM(?v)", "1.0", "a p 100000.5. a p 1.0. a p -100000.5. b p 9.5.", "ab", "b"),
-    ("floats within a tenth of a thousandth", "AVG(?v)", "75", "a p 75.001f. b p 74.999f. c p 76f. d p 74f.", "abc", "c"),
+    (
+        "floats within a tenth of a thousandth",
+        "AVG(?v)",
+        "75",
+        "a p 75.001f. b p 74.999f. c p 76f. d p 74f.",
+        "abc",
+        "c",
+    ),
     ("doubles are nearer", "AVG(?v)", "75", "a p 75.001e0. b p 74.999e0. c p 75.00000001e0.", "ac", "a"),
     ("the least beside a large one", "MIN(?v)", "0.5", "a p 0.1e0. a p 1e9. b p 0.1e0.", "a", ""),
     ("the greatest", "MAX(?v)", "0.5", "a p 0.1e0. a p -1e9. b p 0.1e0. c p 1e9.", "ac", "c"),
@@ -47,11 +54,13 @@ AGGREGATES = [
     ("a sum of products", "SUM(?v * ?v)", "0.5", "a p 1e8. a p -1e8.", "a", "a"),
     ("the sizes of what is added", "SUM(?v + 1e9 - 1e9)", "0.5", "a p 0e0. b p 1000e0.", "ab", "b"),
     ("what was computed before", "SUM(STRLEN(STR(?v * 2e0)) * 1e0)", "100", "a p 1e0.", "a", ""),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(
-    ("aggregate", "bound", "text", "loose", "tight"), [case[1:] for case in AGGREGATES], ids=[case[0] for case in AGGREGATES]
+    ("aggregate", "bound", "text", "loose", "tight"),
+    [case[1:] for case in AGGREGATES],
+    ids=[case[0] for case in AGGREGATES],
 )
 def test_an_aggregate_is_near_by_the_sizes_of_its_numbers(aggregate, bound, text, loose, tight):
     forms = bounded(parse_sparql(grouped(aggregate, bound)))
@@ -79,7 +88,13 @@ FILTERS = [
     ("a product", "?v * ?w > 1.0", NUMBERS, "abcd", "bc"),
     ("a large product", "?v * ?w > 1e16", "a p 1e8. a q 1e8. b p 1e8. b q 2e8. c p 1e8. c q 1.0001e8.", "abc", "bc"),
     ("a quotient", "?v / ?w > 1.0", NUMBERS, "abd", "b"),
-    ("a quotient by a small number", "?v / ?w > 1e9", "a p 1e0. a q 1e-9. b p 2e0. b q 1e-9. c p 0e0. c q 1e-9.", "ab", "b"),
+    (
+        "a quotient by a small number",
+        "?v / ?w > 1e9",
+        "a p 1e0. a q 1e-9. b p 2e0. b q 1e-9. c p 0e0. c q 1e-9.",
+        "ab",
+        "b",
+    ),
     ("a quotient by a computed number", "?v / (?w + 0.0) > 5", NUMBERS, "abcd", ""),
     ("a rounded number", "ROUND(?v) > 1", "a p 1e0. a q 1e0. b p 9e0. b q 1e0.", "ab", "b"),
     ("a rounded computed number", "ROUND(?v * 1e0) > 5", NUMBERS, "abcd", ""),
@@ -88,7 +103,7 @@ FILTERS = [
     ("large numbers that cancel", "?v + 1e9 - 1e9 > 5", "a p 1e0. a q 1e0. b p 1000e0. b q 1e0.", "ab", "b"),
     ("what is not there", "?v - ?x > 0.0", NUMBERS, "", ""),
     ("integers", "?v - ?w > 0", "a p 1. a q 1. b p 2. b q 1.", "b", "b"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(
@@ -105,7 +120,12 @@ PATTERNS = [
     ("MINUS turns around", f"?s <urn:p> ?v MINUS {{ ?s <urn:p> ?v ; <urn:q> ?w {NEAR} }}", "acd", "c"),
     ("NOT EXISTS too", f"?s <urn:p> ?v FILTER NOT EXISTS {{ ?s <urn:q> ?w {NEAR} }}", "acd", "c"),
     ("EXISTS does not", f"?s <urn:p> ?v FILTER EXISTS {{ ?s <urn:q> ?w {NEAR} }}", "abd", "b"),
-    ("OPTIONAL", "?s <urn:p> ?v BIND(?v * 1e0 AS ?x) OPTIONAL { ?s <urn:q> ?w FILTER(?x > ?w) } FILTER(BOUND(?w))", "abd", "b"),
+    (
+        "OPTIONAL",
+        "?s <urn:p> ?v BIND(?v * 1e0 AS ?x) OPTIONAL { ?s <urn:q> ?w FILTER(?x > ?w) } FILTER(BOUND(?w))",
+        "abd",
+        "b",
+    ),
     ("BIND below", "?s <urn:p> ?v ; <urn:q> ?w BIND(?v - ?w AS ?d) FILTER(?d > 0.0)", "abd", "b"),
     ("BIND keeps the sizes", "?s <urn:p> ?v BIND(?v + 1e9 AS ?d) FILTER(?d - 1e9 > 1.5)", "abcd", ""),
     ("BIND of a constant", "?s <urn:p> ?v BIND(1.0 AS ?d) FILTER(?v * ?d > 1.0)", "abcd", "b"),
@@ -122,21 +142,38 @@ PATTERNS = [
         "abcd",
         "",
     ),
-    ("a subquery without the sizes", "{ SELECT ?s (SAMPLE(?v) AS ?d) { ?s <urn:p> ?v } GROUP BY ?s } FILTER(?d * 1e0 > 3)", "abcd", ""),
+    (
+        "a subquery without the sizes",
+        "{ SELECT ?s (SAMPLE(?v) AS ?d) { ?s <urn:p> ?v } GROUP BY ?s } FILTER(?d * 1e0 > 3)",
+        "abcd",
+        "",
+    ),
     (
         "a union",
         "{ ?s <urn:p> ?v BIND(?v * 1e0 AS ?d) } UNION { ?s <urn:q> ?v BIND(?v - 5e0 AS ?d) } FILTER(?d > 7)",
         "aabbccdd",
         "",
     ),
-    ("one side of a union", "{ ?s <urn:p> ?v BIND(?v * 1e0 AS ?d) } UNION { ?s <urn:q> ?w } FILTER(?d > 1.0)", "abcd", "b"),
-    ("a join", "{ ?s <urn:p> ?v BIND(?v * 1e0 AS ?d) } { ?s <urn:q> ?w BIND(?w * 1e0 AS ?e) } FILTER(?d > ?e)", "abd", "b"),
+    (
+        "one side of a union",
+        "{ ?s <urn:p> ?v BIND(?v * 1e0 AS ?d) } UNION { ?s <urn:q> ?w } FILTER(?d > 1.0)",
+        "abcd",
+        "b",
+    ),
+    (
+        "a join",
+        "{ ?s <urn:p> ?v BIND(?v * 1e0 AS ?d) } { ?s <urn:q> ?w BIND(?w * 1e0 AS ?e) } FILTER(?d > ?e)",
+        "abd",
+        "b",
+    ),
     ("a graph pattern around", f"{{ {{ ?s <urn:p> ?v ; <urn:q> ?w {NEAR} }} }}", "abd", "b"),
     ("names that are taken", f"?s <urn:p> ?v ; <urn:q> ?w BIND(1 AS ?reach0) {NEAR}", "abd", "b"),
-]  # fmt: skip
+]
 
 
-@pytest.mark.parametrize(("pattern", "loose", "tight"), [case[1:] for case in PATTERNS], ids=[case[0] for case in PATTERNS])
+@pytest.mark.parametrize(
+    ("pattern", "loose", "tight"), [case[1:] for case in PATTERNS], ids=[case[0] for case in PATTERNS]
+)
 def test_a_bound_is_moved_wherever_it_is(pattern, loose, tight):
     forms = bounded(parse_sparql(f"SELECT ?s {{ {pattern} }}"))
     assert forms is not None

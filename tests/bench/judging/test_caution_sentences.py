@@ -122,7 +122,9 @@ def test_every_stream_that_is_read_is_named_once(tmp_path):
     run = right_run(RSPQL, text=TEXT, advance=10)
     windows = tuple(StreamWindow(name, Window(5, 5), f"urn:w{n}") for n, name in enumerate(("urn:a", STREAM, "urn:a")))
     form = parse_sparql("SELECT ?s { GRAPH <urn:w1> { ?s <urn:p> ?o } }")
-    run = replace(run, header=replace(run.header, query=replace(run.header.query, windows=windows, form=form)), answers=())
+    run = replace(
+        run, header=replace(run.header, query=replace(run.header.query, windows=windows, form=form)), answers=()
+    )
     write(stream(TEXT), tmp_path / "stream.parquet")
     verdict = check(run, definition(stream(TEXT)), 0, Rules())
     first, second = cautions(run, verdict, tmp_path / "stream.parquet")

@@ -44,12 +44,22 @@ def query(*windows: Window) -> ContinuousQuery:
         (replace(RSPQL, t0=500_000), Window(10, 10), 300_000, "definition"),
         (replace(RSPQL, report=frozenset({Report.PERIODIC}), period=20), Window(10, 10), 599_980, "definition"),
         (replace(RSPQL, report=frozenset({Report.PERIODIC}), period=20), Window(10, 10), 600_000, "spark"),
-        (replace(RSPQL, report=frozenset({Report.CONTENT_CHANGE}), tick=Tick.TIME, time_unit=5), Window(9, 9), 149_990, "definition"),
-        (replace(RSPQL, report=frozenset({Report.CONTENT_CHANGE}), tick=Tick.TIME, time_unit=5), Window(9, 9), 150_000, "spark"),
+        (
+            replace(RSPQL, report=frozenset({Report.CONTENT_CHANGE}), tick=Tick.TIME, time_unit=5),
+            Window(9, 9),
+            149_990,
+            "definition",
+        ),
+        (
+            replace(RSPQL, report=frozenset({Report.CONTENT_CHANGE}), tick=Tick.TIME, time_unit=5),
+            Window(9, 9),
+            150_000,
+            "spark",
+        ),
         (replace(RSPQL, report=frozenset({Report.CONTENT_CHANGE})), Window(10, 10), 10_000_000, "definition"),
         (RSPQL, Window(10, 10, "count"), 10_000_000, "definition"),
     ],
-)  # fmt: skip
+)
 def test_a_report_costs_the_definition_100_triples(table, semantics, window, advanced, chosen):
     assert choose(table, query(window), semantics, None, advanced) == chosen
 
@@ -112,8 +122,11 @@ def test_plain_sparql_judges_over_the_windows_of_the_run():
 
 def test_a_continuous_query_judges_with_its_own_windows_and_the_static_data():
     run = right_run(RSPQL, text=TEXT)
-    run = replace(run, header=replace(run.header, query=run.header.query.with_static((("<urn:a>", "<urn:p>", "<urn:b>"),))))
-    text = f"SELECT ?s FROM NAMED WINDOW <urn:w> ON <{STREAM}> [RANGE PT7S STEP PT7S] {{ WINDOW <urn:w> {{ ?s <urn:p> ?o }} }}"
+    run = replace(
+        run, header=replace(run.header, query=run.header.query.with_static((("<urn:a>", "<urn:p>", "<urn:b>"),)))
+    )
+    window = f"FROM NAMED WINDOW <urn:w> ON <{STREAM}> [RANGE PT7S STEP PT7S]"
+    text = f"SELECT ?s {window} {{ WINDOW <urn:w> {{ ?s <urn:p> ?o }} }}"
     found = with_query(run, text, {}).header.query
     assert [each.window for each in found.windows] == [Window(7000, 7000)]
     assert found.static == run.header.query.static

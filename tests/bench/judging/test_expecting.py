@@ -32,15 +32,15 @@ def table(tmp_path):
 
 def query(*windows: Window, name: str = STREAM) -> ContinuousQuery:
     form = parse_sparql("SELECT ?s { ?s <urn:p> ?o }")
-    return ContinuousQuery(form, tuple(StreamWindow(name, each, f"urn:w{n}" if n else None) for n, each in enumerate(windows)))
+    return ContinuousQuery(
+        form, tuple(StreamWindow(name, each, f"urn:w{n}" if n else None) for n, each in enumerate(windows))
+    )
 
 
 def instants(table, semantics=RSPQL, window=Window(5, 5), **how):  # noqa: B008
     told: list[int] = []
     found = expected_reports(query(window), semantics, table, MEANS, name=told.append, **how)
     return [each.due.instant for each in found], told
-
-
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,9 @@ def test_so_many_windows_close_from_the_first_on(table):
 def test_without_t0_the_first_candidate_counts(table):
     seconds = replace(CSPARQL, t0=2000)
     assert instants(table, seconds, Window(5000, 5000), advance_to=8000)[0] == []
-    assert instants(table, replace(seconds, notify_empty=True, report=RSPQL.report), Window(5000, 5000), advance_to=8000)[0] == [7000]
+    assert instants(
+        table, replace(seconds, notify_empty=True, report=RSPQL.report), Window(5000, 5000), advance_to=8000
+    )[0] == [7000]
 
 
 @pytest.mark.parametrize("windows", [[Window(5, 5), Window(5, 5)], [Window(5, 5, "count")]])

@@ -39,7 +39,15 @@ def test_what_may_be_computed_differently(sparql, rounds, open_):
 
 @pytest.mark.parametrize(
     ("text", "special"),
-    [("1e39", inf), ("-1e39", -inf), ("3e38", None), ("1e999", inf), ("-1e999", -inf), ("1e2000", inf), ("1e-2000", None)],
+    [
+        ("1e39", inf),
+        ("-1e39", -inf),
+        ("3e38", None),
+        ("1e999", inf),
+        ("-1e999", -inf),
+        ("1e2000", inf),
+        ("1e-2000", None),
+    ],
 )
 def test_a_float_beyond_its_range_is_an_infinity(text, special):
     found = read(f'"{text}"^^<{XSD}float>')

@@ -48,7 +48,12 @@ READINGS = [
     ("a difference of equals above 0", "FILTER(?v * ?w - ?v * ?w > 0.0)", "", ""),
     ("the datatype", f"FILTER(DATATYPE(?v * ?w) = <{XSD}double>)", "abc", "abc"),
     ("another datatype", f"FILTER(DATATYPE(?v * ?w) = <{XSD}float>)", "", ""),
-    ("the datatype of a variable", f"BIND(?v * ?w AS ?x) FILTER(DATATYPE(?x) = <{XSD}double> && ISNUMERIC(?x))", "abc", "abc"),
+    (
+        "the datatype of a variable",
+        f"BIND(?v * ?w AS ?x) FILTER(DATATYPE(?x) = <{XSD}double> && ISNUMERIC(?x))",
+        "abc",
+        "abc",
+    ),
     ("a stored number's", f"BIND(?v * ?w AS ?x) FILTER(DATATYPE(?v) = <{XSD}double> && BOUND(?x))", "abc", "abc"),
     ("the first that is there", "FILTER(COALESCE(?none, ?v * ?w) > 1.0)", "ab", "b"),
     ("one of two", "FILTER(IF(?w = 10, ?v * ?w, 7) > 1.0)", "ab", "b"),
@@ -62,15 +67,27 @@ READINGS = [
     ("MINUS", "MINUS { ?s <urn:p> ?x ; <urn:q> ?y FILTER(?x * ?y > 1.0) }", "ac", "c"),
     ("MINUS in MINUS", "MINUS { ?s <urn:p> ?k MINUS { ?s <urn:p> ?x ; <urn:q> ?y FILTER(?x * ?y > 1.0) } }", "ab", "b"),
     ("OPTIONAL", "BIND(?v * ?w AS ?x) OPTIONAL { ?s <urn:q> ?y FILTER(?x > 1.0) } FILTER(BOUND(?y))", "ab", "b"),
-    ("OPTIONAL inside", "OPTIONAL { ?s <urn:q> ?y BIND(?y * 0.1e0 AS ?x) FILTER(?x > 1.0) } FILTER(BOUND(?y))", "abc", ""),
+    (
+        "OPTIONAL inside",
+        "OPTIONAL { ?s <urn:q> ?y BIND(?y * 0.1e0 AS ?x) FILTER(?x > 1.0) } FILTER(BOUND(?y))",
+        "abc",
+        "",
+    ),
     ("OPTIONAL without a condition", "BIND(?v * ?w AS ?x) OPTIONAL { ?s <urn:q> ?y } FILTER(?x > 1.0)", "ab", "b"),
-    ("a subquery", "{ SELECT ?s (SUM(?x * 0.1e0) AS ?t) { ?s <urn:q> ?x } GROUP BY ?s } FILTER(?t > 1.0 || ?v > 0.2)", "abc", "b"),
+    (
+        "a subquery",
+        "{ SELECT ?s (SUM(?x * 0.1e0) AS ?t) { ?s <urn:q> ?x } GROUP BY ?s } FILTER(?t > 1.0 || ?v > 0.2)",
+        "abc",
+        "b",
+    ),
     ("DISTINCT", "{ SELECT DISTINCT ?s { ?s <urn:p> ?x ; <urn:q> ?y FILTER(?x * ?y > 1.0) } }", "ab", "b"),
     ("an order", "{ SELECT ?s { ?s <urn:p> ?x ; <urn:q> ?y FILTER(?x * ?y > 1.0) } ORDER BY ?x }", "ab", "b"),
-]  # fmt: skip
+]
 
 
-@pytest.mark.parametrize(("more", "loose", "tight"), [case[1:] for case in READINGS], ids=[case[0] for case in READINGS])
+@pytest.mark.parametrize(
+    ("more", "loose", "tight"), [case[1:] for case in READINGS], ids=[case[0] for case in READINGS]
+)
 def test_a_comparison_that_may_go_either_way_is_taken_both_ways(more, loose, tight):
     found = possible(f"SELECT ?s {{ ?s <urn:p> ?v ; <urn:q> ?w {more} }}", TENTHS)
     assert (named(found.loose), named(found.tight)) == (loose, tight)
@@ -97,11 +114,13 @@ def test_where_intervals_cannot_tell_the_reason_is_given(more, reason):
 
 
 def test_a_value_by_comparisons_that_are_certain_is_one_value():
-    found = possible(
-        "SELECT ?s ?b ?c { ?s <urn:p> ?v ; <urn:q> ?w BIND(?v * ?w > 2.0 && ?w > 1 AS ?b) BIND(!(?v * ?w < 9.0) AS ?c) }",
-        TENTHS,
-    )
-    assert {row[0][5:-1]: (row[1][1], row[2][1]) for row in found.loose} == {"a": ("f", "f"), "b": ("t", "f"), "c": ("f", "f")}
+    values = "BIND(?v * ?w > 2.0 && ?w > 1 AS ?b) BIND(!(?v * ?w < 9.0) AS ?c)"
+    found = possible(f"SELECT ?s ?b ?c {{ ?s <urn:p> ?v ; <urn:q> ?w {values} }}", TENTHS)
+    assert {row[0][5:-1]: (row[1][1], row[2][1]) for row in found.loose} == {
+        "a": ("f", "f"),
+        "b": ("t", "f"),
+        "c": ("f", "f"),
+    }
     assert found.loose == found.tight
 
 

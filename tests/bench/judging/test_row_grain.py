@@ -9,7 +9,9 @@ from streamgauge.model.semantics import Grain
 
 
 def report(instant: int, rows: str, start: int = 0) -> ExpectedReport:
-    return ExpectedReport(DueReport(instant, (View(start, instant, 0, instant, 0),)), ("x",), tuple((x,) for x in rows), 1)
+    return ExpectedReport(
+        DueReport(instant, (View(start, instant, 0, instant, 0),)), ("x",), tuple((x,) for x in rows), 1
+    )
 
 
 def answer(rows: str, instant: int | None = None, received: int = 0, scope=None) -> Answer:
@@ -18,7 +20,9 @@ def answer(rows: str, instant: int | None = None, received: int = 0, scope=None)
 
 def groups(expected: list[str], answers: list[str]) -> list[str]:
     reports = [report(at, rows) for at, rows in enumerate(expected)]
-    return ["".join(row[0] for row in each.added) for each in merged([answer(one) for one in answers], reports, Grain.ROW)]
+    return [
+        "".join(row[0] for row in each.added) for each in merged([answer(one) for one in answers], reports, Grain.ROW)
+    ]
 
 
 @pytest.mark.parametrize(
