@@ -59,7 +59,7 @@ def test_it_takes_the_cases_about_publishing():
         (replace(QUERY, windows=(StreamWindow(STREAM, Window(2, 1)),)), SENS, "a time-based window"),
         (replace(QUERY, windows=(StreamWindow(STREAM, LANDMARK, "urn:w"),)), SENS, "a named window"),
         (replace(QUERY, r2s=R2S.RSTREAM), SENS, "Rstream: a broker tells what changes"),
-        (replace(QUERY, form=Ask(QUERY.form.pattern)), SENS, "a channel is a SELECT"),
+        (replace(QUERY, form=Ask(QUERY.form.pattern)), SENS, "ASK and CONSTRUCT: changes of rows"),
         (replace(QUERY, windows=()), SENS, "no window"),
     ],
 )

@@ -32,13 +32,19 @@ UPDATES = (
     "PREFIX : <urn:t:> INSERT DATA { :s1 a :Student ; :name 'A' }",
     "PREFIX : <urn:t:> DELETE { ?x a :Student } INSERT { ?x a :Grad } WHERE { ?x :name ?n }",
     "DELETE WHERE { ?s <urn:t:p> ?o } ; INSERT DATA { _:b <urn:t:p> 1.0 }",
+    "INSERT { GRAPH ?g { ?x a <urn:t:Grad> } } WHERE { GRAPH ?g { ?x <urn:t:name> ?n } }",
+    "INSERT DATA { GRAPH <urn:t:g> { _:b <urn:t:p> 1 . } _:b <urn:t:p> 2 }",
 )
 QUERIES = (
     "SELECT ?x { ?x a <urn:t:Student> . OPTIONAL { ?x <urn:t:name> ?n } FILTER(?n > 1) }",
+    "CONSTRUCT { _:b <urn:t:in> ?g } WHERE { GRAPH ?g { ?x ?p ?o } } ORDER BY DESC(?o) LIMIT 2 OFFSET 1",
+    "ASK { GRAPH <urn:t:g> { ?x a <urn:t:Student> OPTIONAL { ?x <urn:t:name> ?n } } }",
     "SELECT (COUNT(*) AS ?n) { { ?x ?p ?o } UNION { ?o ?p ?x } MINUS { ?x a ?c } }",
 )
 GRAPHS = {
     "text/turtle": "@prefix : <urn:t:> . :s1 a :Student ; :name 'A', \"B\"@en, 1.5e3 ; :takes :c1, (1 2) .",
+    "application/trig": "@prefix : <urn:t:> . :g { :s1 a :Student ; :name 'A' } :s2 a :Student . GRAPH :h { :s3 :p 1 }",
+    "application/n-quads": '<urn:t:s1> <urn:t:name> "B" <urn:t:g> .',
     "application/n-triples": "<urn:t:s2> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <urn:t:Student> .",
     "application/ld+json": '{"@id": "urn:t:s", "@type": "urn:t:Student", "urn:t:p": [1, {"@list": [true, null]}]}',
     "application/rdf+xml": '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:t="urn:t:">'

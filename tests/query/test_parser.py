@@ -260,3 +260,10 @@ def test_deep_nesting_is_an_error_not_a_crash() -> None:
     depth = 3000
     with pytest.raises(QueryError):
         parse_sparql("SELECT ?x { ?x ?p ?o FILTER(" + "(" * depth + "?o" + ")" * depth + ") }")
+
+
+def test_a_construct_with_an_empty_template_has_none():
+    assert parse_sparql("CONSTRUCT {} WHERE { ?s ?p ?o }").template == ()
+    assert parse_sparql("CONSTRUCT {} WHERE { GRAPH ?g { ?s ?p ?o } }").template == ()
+    assert len(parse_sparql("CONSTRUCT WHERE { ?s ?p ?o }").template) == 1
+    assert parse_sparql("CONSTRUCT WHERE {}").template == ()

@@ -43,6 +43,8 @@ _KINDS = {
     ".rdf": "application/rdf+xml",
     ".owl": "application/rdf+xml",
     ".jsonld": "application/ld+json",
+    ".trig": "application/trig",
+    ".nq": "application/n-quads",
 }
 
 

@@ -32,6 +32,8 @@ class Lines:
             "added": [_named(told.columns, row) for row in told.added],
             "removed": [_named(told.columns, row) for row in told.removed],
         }
+        if told.boolean is not None:
+            line["boolean"] = told.boolean
         sys.stdout.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
         sys.stdout.flush()
 

@@ -7,13 +7,14 @@ from typing import Any, Final, TypeAlias
 
 from streamgauge.compute.reasoning.closure import NO_RULES
 from streamgauge.engines import Emit, Session
-from streamgauge.model.algebra import Select
+from streamgauge.model.algebra import Graph, Select, Slice
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import R2S, Semantics
 from streamgauge.model.terms import Row, Triple
 from streamgauge.query.printer import sparql
+from streamgauge.query.rebuild import every_pattern
 from streamgauge.semantics.profiles import SENS
 from streamgauge.semantics.refusal import OutOfOrderError, StreamNameError, meaningless
 from streamgauge.services.broker.broker import Broker
@@ -52,7 +53,12 @@ def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
 
 def _refuse_form(query: ContinuousQuery) -> str | None:
     if not isinstance(query.form, Select):
-        return "a channel is a SELECT: ASK and CONSTRUCT have no rows to tell of"
+        return "ASK and CONSTRUCT: changes of rows are what is judged, write a SELECT"
+    patterns = list(every_pattern(query.form.pattern))
+    if any(isinstance(each, Slice) for each in patterns):
+        return "LIMIT and OFFSET: an oracle of changes does not know which of several right windows was shown before"
+    if any(isinstance(each, Graph) for each in patterns):
+        return "GRAPH: the facts of a stream are in one graph, write every pattern inside of WINDOW"
     try:
         begin(STRATEGY, NO_RULES).create(_CHANNEL, query.form)
     except ValueError as error:

@@ -27,10 +27,15 @@ def form(shape: Shape) -> al.QueryForm:
 
 def _construct(tree: Any, patterns: "Patterns") -> al.Construct:
     pattern = patterns.modified(tree)
-    blocks = tree.template if "template" in tree else [flat for part in _parts(tree.where) for flat in part.triples]
+    blocks = tree.template if not _is_short(tree) else [flat for part in _parts(tree.where) for flat in part.triples]
     nodes = patterns.nodes
     nodes.scope = "template"
     return al.Construct(tuple(triple for flat in blocks or () for triple in triples(nodes, flat)), pattern)
+
+
+def _is_short(tree: Any) -> bool:
+    """Whether a CONSTRUCT is written CONSTRUCT WHERE (16.2.4); an empty template is left out of the tree too."""
+    return "template" not in tree and tree.where is not None and not str(tree.where.name).startswith("GroupGraph")
 
 
 def _projected(pattern: al.Pattern) -> tuple[al.Var, ...]:

@@ -1,14 +1,20 @@
-"""The part of SPARQL 1.1 Update that changes triples without graphs, read into operations, and what each changes."""
+"""The part of SPARQL 1.1 Update that changes triples, read into operations, and what each changes.
+
+Facts of named graphs are triples as ``model.named_facts`` writes them.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final, TypeAlias
 
-from streamgauge.model.algebra import BGP, Construct, Join, Node, Pattern, TriplePattern, Var
+from streamgauge.model.algebra import BGP, Graph, Join, Node, Pattern, TriplePattern, Var
+from streamgauge.model.named_facts import NOT_HERE, apart, in_graph, question
 from streamgauge.model.terms import Term, Triple, is_iri, is_literal
 from streamgauge.query.errors import check_bounds, refusal
 from streamgauge.query.parser import parse_sparql
+from streamgauge.query.quad_templates import graph_of, within
+from streamgauge.query.quad_templates import template as quads_of
 from streamgauge.query.tokens import Token, tokens
 from streamgauge.wire.bounds import SERVED
 
@@ -26,8 +32,8 @@ _REFUSED: Final = {
     "COPY": "facts have no graph of their own",
     "MOVE": "facts have no graph of their own",
     "ADD": "facts have no graph of their own",
-    "WITH": "facts have no graph of their own",
-    "USING": "facts have no graph of their own",
+    "WITH": "write GRAPH <...> { ... } where graphs are taken",
+    "USING": "write GRAPH <...> { ... } where graphs are taken",
     "GRAPH": "facts have no graph of their own",
     "SERVICE": "an update asks no other server",
 }
@@ -63,10 +69,12 @@ class Change:
 
 def _extended(holding: Holding, pattern: TriplePattern, row: dict[Var, Term]) -> Iterable[dict[Var, Term]]:
     nodes = [_value(node, row) for node in _nodes(pattern)]
-    subject, predicate, object_ = (None if isinstance(node, Var) else node for node in nodes)
-    for triple in holding(subject, predicate, object_):
-        found = dict(row)
-        fits = (not isinstance(n, Var) or found.setdefault(n, t) == t for n, t in zip(nodes, triple, strict=True))
+    subject, predicate, object_, *graph = (None if isinstance(node, Var) else node for node in nodes)
+    for triple in holding(question(graph[0], subject) if graph else subject, predicate, object_):
+        if triple is NOT_HERE:
+            continue
+        found, terms = dict(row), _terms(triple) if graph else triple
+        fits = (not isinstance(n, Var) or found.setdefault(n, t) == t for n, t in zip(nodes, terms, strict=True))
         if all(fits):
             yield found
 
@@ -76,15 +84,30 @@ def _made(patterns: Sequence[TriplePattern], rows: Iterable[dict[Var, Term]]) ->
     made = dict[Triple, None]()
     for row in rows:
         for pattern in patterns:
-            subject, predicate, object_ = (_value(node, row) for node in _nodes(pattern))
-            if isinstance(subject, str) and isinstance(predicate, str) and isinstance(object_, str):
-                made[subject, predicate, object_] = None
-    return [triple for triple in made if not is_literal(triple[0]) and is_iri(triple[1])]
+            subject, predicate, object_, *graph = (_value(node, row) for node in _nodes(pattern))
+            if not (isinstance(subject, str) and isinstance(predicate, str) and isinstance(object_, str)):
+                continue
+            if is_literal(subject) or not is_iri(predicate):
+                continue
+            triple = subject, predicate, object_
+            if not graph:
+                made[triple] = None
+            elif isinstance(graph[0], str) and is_iri(graph[0]):
+                made[in_graph(graph[0], triple)] = None
+    return list(made)
 
 
-def _nodes(pattern: TriplePattern) -> tuple[Node, Node, Node]:
+def _nodes(pattern: TriplePattern) -> tuple[Node, ...]:
+    """Subject, predicate, object; the graph where the pattern has one."""
     assert isinstance(pattern.predicate, Var | str)
-    return pattern.subject, pattern.predicate, pattern.object
+    graph = graph_of(pattern)
+    return (pattern.subject, pattern.predicate, pattern.object, *(() if graph is None else (graph,)))
+
+
+def _terms(fact: Triple) -> tuple[Term, ...]:
+    """Subject, predicate, object and graph of a fact of a named graph."""
+    name, triple = apart(fact)
+    return (*triple, name)
 
 
 def _value(node: Node, row: dict[Var, Term]) -> Node:
@@ -135,8 +158,14 @@ def _counted(holding: Holding, looks: int) -> Holding:
     return counted
 
 
-def read_update(text: str, fresh: Callable[[str], Term]) -> list[Change]:
-    """The operations of an update; ``fresh`` gives new blank nodes by their names.
+def uses_graphs(changes: Iterable[Change]) -> bool:
+    """Whether anything of named graphs is read or changed."""
+    patterns = (pattern for each in changes for pattern in (*each.where, *each.delete, *each.insert))
+    return any(graph_of(pattern) is not None for pattern in patterns)
+
+
+def read_update(text: str, fresh: Callable[[str], Term], graphs: bool = False) -> list[Change]:
+    """The operations of an update; ``fresh`` gives new blank nodes by their names, ``graphs`` lets GRAPH be used.
 
     QueryError names what is refused and where.
     """
@@ -145,7 +174,7 @@ def read_update(text: str, fresh: Callable[[str], Term]) -> list[Change]:
     check_bounds(text, SERVED)
     operations: list[Change] = []
     prologue, declared = "", 0
-    for part in _parts(text):
+    for part in _parts(text, graphs):
         prologue += part.prologue
         declared += len(tokens(prologue))
         if declared > MOST_DECLARED:
@@ -165,10 +194,10 @@ class _Part:
     blocks: tuple[_Block, ...]
 
 
-def _parts(text: str) -> Iterator[_Part]:
+def _parts(text: str, graphs: bool) -> Iterator[_Part]:
     found = tokens(text)
     for token in found:
-        if token.says(*_REFUSED):
+        if token.says(*_REFUSED) and not (graphs and token.says("GRAPH")):
             word = token.text.upper()
             raise refusal(f"{word} is not supported: {_REFUSED[word]}", text, token.start)
     place = 0
@@ -234,20 +263,20 @@ def _operation(part: _Part, prologue: str, fresh: Callable[[str], Term]) -> Chan
 
 
 def _parsed(prologue: str, template: str, where: str) -> tuple[tuple[TriplePattern, ...], Pattern]:
-    """A template and a pattern, read as a CONSTRUCT has them."""
-    form = parse_sparql(f"{prologue}\nCONSTRUCT {{{template}}} WHERE {{{where}}}")
-    assert isinstance(form, Construct)
-    return form.template, form.pattern
+    """A template and a pattern."""
+    form = parse_sparql(f"{prologue}\nCONSTRUCT {{}} WHERE {{{where}}}")
+    return quads_of(prologue, template), form.pattern
 
 
 def _ground(
     part: _Part, data: Sequence[TriplePattern], fresh: Callable[[str], Term] | None
 ) -> tuple[TriplePattern, ...]:
     """Data without variables; blank nodes by ``fresh``, refused without it."""
-    return tuple(
-        TriplePattern(*(_term(part, node, fresh) for node in (each.subject, each.predicate, each.object)))
-        for each in data
-    )
+    return tuple(_of_terms([_term(part, node, fresh) for node in _nodes(each)]) for each in data)
+
+
+def _of_terms(terms: Sequence[Term]) -> TriplePattern:
+    return within(terms[3] if len(terms) == 4 else None, TriplePattern(terms[0], terms[1], terms[2]))
 
 
 def _term(part: _Part, node: object, fresh: Callable[[str], Term] | None) -> Term:
@@ -261,7 +290,7 @@ def _term(part: _Part, node: object, fresh: Callable[[str], Term] | None) -> Ter
 
 def _named(part: _Part, template: Sequence[TriplePattern]) -> tuple[TriplePattern, ...]:
     for each in template:
-        if any(map(_is_blank, (each.subject, each.predicate, each.object))):
+        if any(map(_is_blank, _nodes(each))):
             raise refusal("a blank node in a template: write an IRI or a variable", part.text, part.blocks[0].start)
     return tuple(template)
 
@@ -280,5 +309,7 @@ def _joined(part: _Part, pattern: Pattern) -> tuple[TriplePattern, ...]:
             raise refusal("a property path is not supported in an update", part.text, part.blocks[-1].start)
         case Join(left, right):
             return _joined(part, left) + _joined(part, right)
+        case Graph(name, inner):
+            return tuple(within(name, each) for each in _joined(part, inner))
     kind = type(pattern).__name__.upper()
     raise refusal(f"{kind} is not supported in an update: {_SUPPORTED}", part.text, part.blocks[-1].start)

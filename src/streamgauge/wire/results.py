@@ -50,7 +50,10 @@ def _said(term: ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple) -> Json:
 
 
 def rows(document: object) -> tuple[tuple[str, ...], list[Row]]:
-    """The variables and rows of a result; ResultsError."""
+    """The variables and rows of a result, of a boolean one row over ``ask``; ResultsError."""
+    if isinstance(document, Mapping) and isinstance(document.get("boolean"), bool) and "results" not in document:
+        truth = "true" if document["boolean"] else "false"
+        return ("ask",), [(f'"{truth}"^^<{XSD}boolean>',)]
     try:
         variables, bindings = tuple(_at(document, "head")["vars"]), _at(document, "results")["bindings"]
         return variables, [tuple(_term(binding.get(name)) for name in variables) for binding in bindings]

@@ -214,7 +214,15 @@ def test_no_more_facts_than_the_limit(name):
     assert set(made.facts()) & set(graph) == set(graph[2:])
 
 
-@pytest.mark.parametrize("query", ["SELECT", "SELECT * { ?s ?p ?o } LIMIT 1", "INSERT DATA { <a:a> <a:b> <a:c> }"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT",
+        "SELECT * { { SELECT ?s { ?s ?p ?o } LIMIT 1 } }",
+        "DESCRIBE <a:a>",
+        "INSERT DATA { <a:a> <a:b> <a:c> }",
+    ],
+)
 def test_a_query_that_is_wrong_or_not_kept_makes_no_channel(query):
     made = broker()
     with pytest.raises((QueryError, ValueError)):

@@ -111,10 +111,10 @@ def test_an_update_beyond_the_limit_changes_nothing(ask):
         (
             "POST",
             "/publish",
-            '{"@graph":[{"@id":"a:s","a:p":1}],"@id":"a:g"}',
+            '{"@graph":[{"@id":"a:s","a:p":1}],"@id":"_:g"}',
             "application/ld+json",
             400,
-            "named graph",
+            "name it by an IRI",
         ),
         ("POST", "/publish", "<<(" * 40, "text/turtle", 400, "deep in each other"),
         ("POST", "/delete", "_:a <urn:p> 1.", "text/turtle", 400, "a blank node names nothing here"),

@@ -92,7 +92,7 @@ def test_sepa_tells_the_answer_and_then_its_differences(served):
         ("[" * 20_000, "expected JSON"),
         ({"subscribe": {"sparql": 1}}, "SELECT"),
         ({"subscribe": {"sparql": "SELECT"}}, "line 1"),
-        ({"subscribe": {"sparql": STUDENTS, "default-graph-uri": ["urn:g"]}}, "no graph of their own"),
+        ({"subscribe": {"sparql": STUDENTS, "default-graph-uri": ["urn:g"]}}, "write GRAPH <...> { ... } in the query"),
         ({"unsubscribe": {"spuid": "none"}}, "no subscription of that spuid"),
     ],
 )
@@ -126,3 +126,24 @@ def test_what_was_asked_before_a_crash_is_forgotten():
     made.create_channel("mine", STUDENTS)
     with serving(made):
         assert [each.name for each in made.channels()] == ["mine"]
+
+
+def test_sepa_asks_named_graphs_truth_and_windows(served):
+    url, _, client = served
+    queries = {
+        "graph": "SELECT ?g { GRAPH ?g { ?x a <urn:t:Student> } }",
+        "ask": "ASK { GRAPH <urn:t:g> { ?x a <urn:t:Student> } }",
+        "top": "SELECT ?x { GRAPH ?g { ?x a <urn:t:Student> } } ORDER BY DESC(?x) LIMIT 1",
+    }
+    with connect(f"{url}/subscribe") as socket:
+        for alias, text in queries.items():
+            socket.send(json.dumps({"subscribe": {"sparql": text, "alias": alias}}))
+        first = {said["alias"]: said for said in (hear(socket)["notification"] for _ in queries)}
+        assert first["ask"]["addedResults"]["results"]["bindings"][0]["ask"]["value"] == "false"
+        client.publish("<urn:t:g> { <urn:t:s1> a <urn:t:Student> . <urn:t:s2> a <urn:t:Student> }", "application/trig")
+        told = {said["alias"]: said for said in (hear(socket)["notification"] for _ in queries)}
+        values = {
+            alias: [next(iter(row.values()))["value"] for row in said["addedResults"]["results"]["bindings"]]
+            for alias, said in told.items()
+        }
+        assert values == {"graph": ["urn:t:g"], "ask": ["true"], "top": ["urn:t:s2"]}

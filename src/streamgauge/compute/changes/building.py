@@ -10,6 +10,7 @@ from streamgauge.compute.changes.conditions import Batch, conjuncts, reads_patte
 from streamgauge.compute.changes.correlation import Domain, closed, mentions, names_of, reads, scope
 from streamgauge.compute.changes.grouping import Grouped
 from streamgauge.compute.changes.normal import Leaf, Normaliser, UnsupportedError, leaf, operands
+from streamgauge.compute.changes.open_graphs import HIDDEN
 from streamgauge.compute.changes.operators import (
     Both,
     Compute,
@@ -29,7 +30,6 @@ from streamgauge.compute.changes.plans import Asked, pushable
 from streamgauge.compute.changes.sharing import Keyed, Shared
 from streamgauge.compute.effort import Effort
 from streamgauge.model import algebra as al
-from streamgauge.model.terms import Term
 from streamgauge.query.rebuild import expression_parts
 
 Needed = frozenset[str]
@@ -67,11 +67,9 @@ class Builder:
                 return self._optional(pattern, needed)
             case al.Minus(left=left, right=right):
                 shared = scope(left) & scope(right)
-                return self._with(
-                    matching.without(
-                        self.build(left, needed | shared), self.build(right, shared), shared, self.domain, self.effort
-                    )
-                )
+                sides = self.build(left, needed | shared), self.build(right, shared)
+                named = frozenset(name for name in shared if not name.startswith(HIDDEN))
+                return self._with(matching.without(*sides, named, self.domain, self.effort))
             case al.Union(left=left, right=right):
                 return self._union(left, right, needed)
             case al.Extend(pattern=inner, variable=variable, expression=expression):
@@ -139,9 +137,10 @@ class Builder:
         return self.build(part, needed)
 
     def _leaf(self, found: Leaf, conditions: Sequence[al.Expression], needed: Needed) -> Operator:
-        if not found.bgp.patterns:
+        if not found.bgp.patterns and not isinstance(found.graph, al.Var):
             return self._kept(self._with(Constant((), ((),))), conditions)
-        names = names_of(al.pattern_variables(found.bgp))
+        own = (found.graph.name,) if isinstance(found.graph, al.Var) else ()
+        names = (*own, *(name for name in names_of(al.pattern_variables(found.bgp)) if name not in own))
         output = tuple(name for name in dict.fromkeys((*self.order, *names)) if name in needed and name in names)
         return Source(self.make_leaf(Asked(found.graph, found.bgp, tuple(conditions), output)), output)
 
@@ -165,7 +164,7 @@ class Builder:
         placed = Placed(self._with(Reach(edges.tap(), demand.tap(), same, path.modifier, self.effort)), nodes)
         return placed if shared is None else self._with(JoinRows(shared.tap(), placed, self.effort))
 
-    def _demand(self, node: al.Node, built: Shared | None, edges: Shared | None, graph: Term | None) -> Operator:
+    def _demand(self, node: al.Node, built: Shared | None, edges: Shared | None, graph: al.Node | None) -> Operator:
         """The nodes to start from."""
         if isinstance(node, str):
             return self._with(Constant((START,), ((node,),)))
@@ -188,7 +187,7 @@ class Builder:
             same = Both(same, Pick(built.tap(), (name,)), same.certain)
         return self._with(Unique(same))
 
-    def _nodes(self, graph: Term | None) -> Operator:
+    def _nodes(self, graph: al.Node | None) -> Operator:
         ends = self.normal.variable(), self.normal.variable()
         bgp = al.BGP((al.TriplePattern(ends[0], self.normal.variable(), ends[1]),))
         return self._with(Unique(Nodes(self._alone._leaf(Leaf(graph, bgp), (), frozenset(names_of(ends))))))
@@ -196,7 +195,11 @@ class Builder:
     def _kept(self, operator: Operator, conditions: Sequence[al.Expression]) -> Operator:
         """The rows for which all conditions hold; those with EXISTS are tested last."""
         for condition in sorted(conditions, key=reads_patterns):
-            operator = self._exists(operator, condition) if reads_patterns(condition) else _keep(operator, condition, self.effort)
+            operator = (
+                self._exists(operator, condition)
+                if reads_patterns(condition)
+                else _keep(operator, condition, self.effort)
+            )
         return operator
 
     def _filter(self, condition: al.Expression, inner: al.Pattern, needed: Needed) -> Operator:
@@ -263,7 +266,11 @@ class Builder:
         merge = Merge(left, right)
         return self._with(
             matching.optional(
-                left, right, None if condition is None else _batch(condition, merge.variables, self.effort), merge, self.effort
+                left,
+                right,
+                None if condition is None else _batch(condition, merge.variables, self.effort),
+                merge,
+                self.effort,
             )
         )
 
@@ -285,7 +292,10 @@ class Builder:
         self._assign(name)
         built = self.build(inner, needed | reads(expression))
         operator, plain = self._resolved(built, expression)
-        return picked(Compute(operator, name, _batch(plain, operator.variables, self.effort), self.effort), (*built.variables, name))
+        return picked(
+            Compute(operator, name, _batch(plain, operator.variables, self.effort), self.effort),
+            (*built.variables, name),
+        )
 
     def _assign(self, name: str) -> None:
         if name in self._hidden:
@@ -328,7 +338,9 @@ class Builder:
             arguments.append(plain)
         inputs = [None if plain is None else _batch(plain, inner.variables, self.effort) for plain in arguments]
         keys = tuple(dict.fromkeys((*self._hidden, *(variable.name for variable, _ in group.keys))))
-        made = self._with(Grouped(inner, keys, [(var.name, aggregate) for var, aggregate in group.aggregates], inputs, self.effort))
+        made = self._with(
+            Grouped(inner, keys, [(var.name, aggregate) for var, aggregate in group.aggregates], inputs, self.effort)
+        )
         self.groups.append((group, made))
         return made
 
@@ -350,7 +362,7 @@ def _takes(part: al.Pattern, condition: al.Expression) -> bool:
     return bool(found.bgp.patterns) and pushable(condition, found.bgp)
 
 
-def _nodes_in(parts: Sequence[al.Pattern], graph: Term | None) -> Needed:
+def _nodes_in(parts: Sequence[al.Pattern], graph: al.Node | None) -> Needed:
     """The variables that are a subject or an object in a triple pattern over the graph."""
     found = [leaf(part) for part in parts]
     blocks = [each.bgp for each in found if each is not None and each.graph == graph and each.repeated is None]

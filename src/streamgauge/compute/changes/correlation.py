@@ -97,6 +97,8 @@ def bound(pattern: al.Pattern) -> Names:
             return bound(inner) & frozenset(names_of(variables))
         case al.LeftJoin(left=inner) | al.Minus(left=inner):
             return bound(inner)
+        case al.Graph(name=al.Var() as name, pattern=inner):
+            return bound(inner) | {name.name}
         case _:
             return bound(pattern.pattern)
 

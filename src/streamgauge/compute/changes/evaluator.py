@@ -36,7 +36,7 @@ class Kept:
     """The answer of a query over the graphs of a pool, which may be those of other queries too.
 
     Nothing is evaluated above the joins until ``settle``. Raises UnsupportedError for what ``refuse`` names, and
-    TooMuchError, also by ``settle``, beyond the ``effort``, which it shares.
+    TooMuchError, also by ``settle``, beyond the ``effort``, which it shares. ``names`` and ``ranked``: as Tree.
     """
 
     def __init__(
@@ -44,10 +44,11 @@ class Kept:
         form: al.QueryForm,
         pool: Patterns,
         empty_aggregate: EmptyAggregate = EmptyAggregate.SPARQL,
-        names: Sequence[Term] = (),
+        names: Sequence[Term] | None = (),
         effort: Effort | None = None,
+        ranked: bool = False,
     ) -> None:
-        self._tree = Tree(form, names, empty_aggregate, pool.leaf, effort)
+        self._tree = Tree(form, names, empty_aggregate, pool.leaf, effort, ranked)
         self.variables = self._tree.variables
         self._first = self._tree.pull()
         self._shown: Bag = {}

@@ -18,9 +18,9 @@ class UnsupportedError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """Triple patterns over one graph, ``None`` for the default graph."""
+    """Triple patterns over one graph, ``None`` for the default graph, or over each, by a variable for its name."""
 
-    graph: Term | None
+    graph: al.Node | None
     bgp: al.BGP
 
     @property
@@ -34,7 +34,7 @@ def leaf(pattern: al.Pattern) -> Leaf | None:
     """The triple patterns that a normal pattern consists of, ``None`` for any other."""
     if isinstance(pattern, al.BGP):
         return Leaf(None, pattern)
-    if isinstance(pattern, al.Graph) and isinstance(pattern.name, str) and isinstance(pattern.pattern, al.BGP):
+    if isinstance(pattern, al.Graph) and isinstance(pattern.pattern, al.BGP):
         return Leaf(pattern.name, pattern.pattern)
     return None
 
@@ -57,7 +57,7 @@ class Normaliser:
         match pattern:
             case al.BGP(patterns=patterns):
                 return _joined(self._bgp(patterns, None))
-            case al.Graph(name=str() as name, pattern=al.BGP(patterns=patterns)):
+            case al.Graph(name=name, pattern=al.BGP(patterns=patterns)):
                 return _joined(self._bgp(patterns, name))
             case al.Join():
                 return _joined(part for each in operands(pattern) for part in operands(self.pattern(each)))
@@ -72,7 +72,7 @@ class Normaliser:
             case _:
                 return replace(pattern, pattern=self.pattern(pattern.pattern))
 
-    def _bgp(self, patterns: tuple[al.TriplePattern, ...], graph: Term | None) -> Iterator[al.Pattern]:
+    def _bgp(self, patterns: tuple[al.TriplePattern, ...], graph: al.Node | None) -> Iterator[al.Pattern]:
         plain = tuple(triple for triple in patterns if isinstance(triple.predicate, al.Var | str))
         if plain or not patterns:
             yield _over(graph, plain)
@@ -80,7 +80,7 @@ class Normaliser:
             if triple not in plain:
                 yield from operands(self.path(triple.subject, triple.predicate, triple.object, graph))
 
-    def path(self, subject: al.Node, path: al.Path | al.Var, end: al.Node, graph: Term | None) -> al.Pattern:
+    def path(self, subject: al.Node, path: al.Path | al.Var, end: al.Node, graph: al.Node | None) -> al.Pattern:
         """A property path as a pattern; one with ``*``, ``+`` or ``?`` stays, as a leaf of its own."""
         match path:
             case al.Inverse(path=inner):
@@ -95,7 +95,7 @@ class Normaliser:
                 return _over(graph, (al.TriplePattern(subject, path, end),))
 
     def _steps(
-        self, subject: al.Node, steps: tuple[al.Path, ...], end: al.Node, graph: Term | None
+        self, subject: al.Node, steps: tuple[al.Path, ...], end: al.Node, graph: al.Node | None
     ) -> Iterator[al.Pattern]:
         here = subject
         for step in steps[:-1]:
@@ -104,13 +104,17 @@ class Normaliser:
             here = there
         yield from operands(self.path(here, steps[-1], end, graph))
 
-    def _negated(self, subject: al.Node, path: al.NegatedSet, end: al.Node, graph: Term | None) -> Iterator[al.Pattern]:
+    def _negated(
+        self, subject: al.Node, path: al.NegatedSet, end: al.Node, graph: al.Node | None
+    ) -> Iterator[al.Pattern]:
         if path.forward or not path.backward:
             yield self._other_than(subject, path.forward, end, graph)
         if path.backward:
             yield self._other_than(end, path.backward, subject, graph)
 
-    def _other_than(self, subject: al.Node, excluded: tuple[Term, ...], end: al.Node, graph: Term | None) -> al.Pattern:
+    def _other_than(
+        self, subject: al.Node, excluded: tuple[Term, ...], end: al.Node, graph: al.Node | None
+    ) -> al.Pattern:
         predicate = self.variable()
         pattern = _over(graph, (al.TriplePattern(subject, predicate, end),))
         for iri in excluded:
@@ -122,15 +126,15 @@ class Normaliser:
         return al.Var(f"_:path{next(self._fresh)}")
 
 
-def _over(graph: Term | None, patterns: tuple[al.TriplePattern, ...]) -> al.Pattern:
-    """These triple patterns over a graph; none over any graph is the BGP that matches once."""
+def _over(graph: al.Node | None, patterns: tuple[al.TriplePattern, ...]) -> al.Pattern:
+    """These triple patterns over a graph; none is the BGP that matches once, over each graph what gives its name."""
     bgp = al.BGP(patterns)
-    return bgp if graph is None or not patterns else al.Graph(graph, bgp)
+    return bgp if graph is None or (isinstance(graph, str) and not patterns) else al.Graph(graph, bgp)
 
 
 def _joined(parts: Iterable[al.Pattern]) -> al.Pattern:
     """The join of the parts: plain triple patterns first, merged a graph; repeated paths last."""
-    blocks: dict[Term | None, tuple[al.TriplePattern, ...]] = {}
+    blocks: dict[al.Node | None, tuple[al.TriplePattern, ...]] = {}
     others: list[al.Pattern] = []
     paths: list[al.Pattern] = []
     for part in parts:
@@ -141,7 +145,11 @@ def _joined(parts: Iterable[al.Pattern]) -> al.Pattern:
             paths.append(part)
         else:
             blocks[found.graph] = blocks.get(found.graph, ()) + found.bgp.patterns
-    merged = [_over(graph, some) for graph, patterns in blocks.items() for some in _portions(patterns)]
+    merged = [
+        _over(graph, some)
+        for graph, patterns in blocks.items()
+        for some in (_portions(patterns) if patterns or not isinstance(graph, al.Var) else [()])
+    ]
     return _chained([*merged, *others, *paths] or [al.BGP(())])
 
 

@@ -66,9 +66,12 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A basic graph pattern over a graph (``None`` is the default graph), conditions, and the variables of its rows."""
+    """A basic graph pattern over a graph, conditions, and the variables of its rows.
 
-    graph: Term | None
+    ``None`` is the default graph; a variable stands for each named graph, whose name is in its column.
+    """
+
+    graph: Var | Term | None
     bgp: BGP
     conditions: tuple[Expression, ...]
     output: tuple[str, ...]

@@ -6,6 +6,9 @@ from streamgauge.compute.changes.bags import Bag, add_all, difference
 from streamgauge.compute.changes.building import Builder, MakeLeaf, picked
 from streamgauge.compute.changes.grouping import Grouped
 from streamgauge.compute.changes.normal import UnsupportedError
+from streamgauge.compute.changes.open_graphs import opened
+from streamgauge.compute.changes.operators import Stateful
+from streamgauge.compute.changes.ranking import Ranking, apart
 from streamgauge.compute.changes.shaping import columns, shape, wanted
 from streamgauge.compute.effort import Effort
 from streamgauge.model import algebra as al
@@ -18,26 +21,32 @@ from streamgauge.query.stamps import stamped
 class Tree:
     """A query over a default graph and graphs called ``names``; ``leaf`` makes its leaves, rows are over ``variables``.
 
+    Without ``names`` (``None``) graphs may come and go: leaves are over each of them.
+    ``ranked``: LIMIT and OFFSET of the query as a whole are kept, with ties in the order that ``ranking`` says.
     Raises UnsupportedError for what is not kept incrementally.
     """
 
     def __init__(
         self,
         form: al.QueryForm,
-        names: Sequence[Term],
+        names: Sequence[Term] | None,
         empty: EmptyAggregate,
         leaf: MakeLeaf,
         effort: Effort | None = None,
+        ranked: bool = False,
     ) -> None:
-        inner, plain = wanted(form), _spread(form, names)
+        kept, cut = apart(form) if ranked and _is_cut(form) else (form, None)
+        inner, plain = wanted(kept), _spread(kept, names)
         builder = Builder(leaf, inner, effort=effort or Effort())
         pattern = builder.normal.pattern(plain.pattern)
         self._root = picked(builder.build(pattern, frozenset(inner)), inner)
         self.variables = columns(form)
         nothing = _nothing(pattern, empty, builder.groups, len(self.variables))
-        shapes = (shape(form, inner), nothing)
+        outer = wanted(form)
+        ranking = None if cut is None else Ranking(cut, inner, len(outer), builder.effort)
+        shapes = (ranking, shape(form, outer), nothing)
         self._shapes = [each for each in shapes if each is not None]
-        self._states = builder.states
+        self._states: list[Stateful] = [*builder.states, *(() if ranking is None else (ranking,))]
 
     def pull(self) -> Bag:
         """The change of the answer since the last pull."""
@@ -77,7 +86,14 @@ class OverNothing:
         return difference(self._shown, before)
 
 
-def _spread(form: al.QueryForm, names: Sequence[Term]) -> al.QueryForm:
+def _is_cut(form: al.QueryForm) -> bool:
+    """Whether a query as a whole has LIMIT or OFFSET; an order alone changes nothing of a bag."""
+    return isinstance(form.pattern, al.Slice)
+
+
+def _spread(form: al.QueryForm, names: Sequence[Term] | None) -> al.QueryForm:
+    if names is None:
+        return opened(form)
     try:
         return spread(stamped(form), names)
     except ValueError as error:

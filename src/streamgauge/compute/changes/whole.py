@@ -9,10 +9,12 @@ from typing import TypeAlias
 from streamgauge.compute.changes.bags import Bag, Delta, difference
 from streamgauge.compute.changes.columns import Matches, Parted
 from streamgauge.compute.changes.generate import Feed
+from streamgauge.compute.changes.normal import UnsupportedError
 from streamgauge.compute.changes.operators import Take
 from streamgauge.compute.changes.plans import Asked, plan
 from streamgauge.compute.changes.tree import Tree
 from streamgauge.model import algebra as al
+from streamgauge.model.algebra import Var
 from streamgauge.model.semantics import EmptyAggregate
 from streamgauge.model.terms import Term, Triple
 
@@ -31,6 +33,8 @@ class Contents:
 
     def leaf(self, asked: Asked) -> Take:
         """A pattern whose solutions are wanted at each look."""
+        if isinstance(asked.graph, Var):
+            raise UnsupportedError("GRAPH over each graph: spread the query first")
         parted = self._parted.setdefault(asked.graph, Parted())
         matches = Matches(plan(asked.bgp, asked.conditions), asked.output, parted)
         self._matches.append(matches)

@@ -1,15 +1,15 @@
 """Facts that stand from when they are published until they are deleted, and what each change does to answers."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from streamgauge.compute.effort import BOUNDLESS, TooMuchError
 from streamgauge.compute.reasoning.closure import NO_RULES, Closure
 from streamgauge.compute.reasoning.rules import Rules
+from streamgauge.compute.standing.graphs import NamedGraphs, Quad
 from streamgauge.compute.standing.pool import Queries, Standing
 from streamgauge.model.algebra import QueryForm
 from streamgauge.model.terms import Row, Triple
-
 
 PER_TRIPLE: Final = 100
 """How many more facts and rows a query may look at for each triple that a change has."""
@@ -71,16 +71,31 @@ class Landmark:
         for standing in self._queries.touched():
             standing.kept.settle()
 
-    def change(self, added: Iterable[Triple], removed: Iterable[Triple]) -> Iterator[tuple[Standing, Difference]]:
+    @property
+    def graphs(self) -> NamedGraphs[Standing]:
+        """The named graphs, to which rules do not apply."""
+        return self._queries.graphs
+
+    def change(
+        self,
+        added: Iterable[Triple],
+        removed: Iterable[Triple],
+        named: tuple[Sequence[Quad], Sequence[Quad]] | None = None,
+    ) -> Iterator[tuple[Standing, Difference]]:
         """Facts are deleted, then published: the queries whose answers changed, and how, each as soon as it is known.
 
+        ``named`` are facts of named graphs that come and that go.
         What is given is gone through to its end before the next change. Publishing what is there, and deleting what is
-        not, changes nothing. TooMuchError, at once, when too much would be derived: then nothing is changed. Queries
-        whose change would cost too much have ``failed``.
+        not, changes nothing. TooMuchError, at once, when too much would be derived or there would be too many graphs:
+        then nothing is changed. Queries whose change would cost too much have ``failed``.
         """
-        came, went = tuple(added), tuple(removed)
-        self._queries.most = min(self._queries.most_to_begin, self._change + PER_TRIPLE * (len(came) + len(went)))
+        came, went, quads = tuple(added), tuple(removed), named or ((), ())
+        size = len(came) + len(went) + len(quads[0]) + len(quads[1])
+        self._queries.most = min(self._queries.most_to_begin, self._change + PER_TRIPLE * size)
+        self.graphs.check(quads[0])
         self.closure.apply(came, went)
+        if named is not None:
+            self.graphs.change(*named)
         return self._changed(self._queries.touched())
 
     def _changed(self, touched: Iterable[Standing]) -> Iterator[tuple[Standing, Difference]]:

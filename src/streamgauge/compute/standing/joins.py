@@ -7,6 +7,8 @@ may say that nobody wants the rest.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from types import CodeType
 from typing import Any, Final, Protocol
 
 from streamgauge.compute.changes.conditions import PARTS, size_of, test, variables_of
@@ -124,12 +126,18 @@ def joined(facts: Facts, patterns: Sequence[TriplePattern], conditions: Sequence
     return Joined(readers, made["begin"], plan.anchor)
 
 
+@lru_cache(maxsize=256)
+def _code(source: str) -> CodeType:
+    """A module's code, compiled once: shapes alike in several graphs have the same text."""
+    return compile(source, "<joins>", "exec")
+
+
 def _made(text: Text) -> dict[str, Any]:
     """The functions of a text. JoinError where CPython has no room for so many loops and tests in each other."""
     body = "\n".join("    " + line for line in text.lines)
     space: dict[str, Any] = {}
     try:
-        exec(compile(f"def build({', '.join(text.names)}):\n{body}\n    return locals()\n", "<joins>", "exec"), space)
+        exec(_code(f"def build({', '.join(text.names)}):\n{body}\n    return locals()\n"), space)
     except (SyntaxError, MemoryError, RecursionError) as error:
         raise JoinError("a group of that many triple patterns and conditions: put some of them into a group") from error
     made: dict[str, Any] = space["build"](**text.names)

@@ -14,11 +14,13 @@ from streamgauge.compute.changes.plans import Asked
 from streamgauge.compute.effort import BOUNDLESS, Effort, TooMuchError
 from streamgauge.compute.standing.entry import Entry
 from streamgauge.compute.standing.facts import Facts
+from streamgauge.compute.standing.graphs import GraphEntry, NamedGraphs
 from streamgauge.compute.standing.joins import JoinError
 from streamgauge.compute.standing.shapes import Running, Shape, Taker, shape
 from streamgauge.model.algebra import QueryForm
 from streamgauge.model.terms import Row, Term
 from streamgauge.query.rebuild import every_pattern
+from streamgauge.query.stamps import uses_timestamp
 
 PATTERNS = 64
 """Basic graph patterns that a query may have: each is told of every change."""
@@ -38,19 +40,21 @@ class Standing:
 
     def __init__(self, form: QueryForm, pool: "Queries") -> None:
         self.form, self._pool = form, pool
+        if uses_timestamp(form):
+            raise UnsupportedError("timestamp(): facts stand until they are deleted, they have no times of their own")
         self.effort = Effort(pool.most_to_begin, KEPT)
         self.failed, self.begun = False, False
-        self.entries: list[Entry[Standing]] = []
+        self.entries: list[Entry[Standing] | GraphEntry[Standing]] = []
         self._weight = sum(1 for _ in every_pattern(form.pattern)) // OPERATORS
-        self.kept = Kept(form, self, effort=self.effort)
+        self.kept = Kept(form, self, names=None, effort=self.effort, ranked=True)
 
     def leaf(self, asked: Asked) -> Take:
         """A pattern whose solutions are wanted."""
-        if asked.graph is not None:
-            raise UnsupportedError(f"GRAPH {asked.graph}: facts stand in the default graph")
         if len(self.entries) >= PATTERNS:
             raise TooMuchError(f"it asks for the solutions of more than {PATTERNS} groups of triple patterns")
-        entry = Entry(asked, self, self._pool)
+        entry: Entry[Standing] | GraphEntry[Standing]
+        named = asked.graph is not None
+        entry = GraphEntry(asked, self, self._pool.graphs) if named else Entry(asked, self, self._pool)
         self.entries.append(entry)
         return entry.take
 
@@ -89,8 +93,10 @@ class Queries:
         self._shapes: dict[Shape, Running[Standing]] = {}
         self._touched: list[Standing] = []
         self.turn = 0
-        self.most_to_begin = self.most = BOUNDLESS
+        self.most_to_begin: int = BOUNDLESS
+        self.most: int = BOUNDLESS
         """How much may be looked at to begin a query, and for what this change of the facts makes of it."""
+        self.graphs = NamedGraphs[Standing](self)
 
     def share(self, owner: Standing) -> int:
         """Among how many patterns a query parts what may be looked at."""

@@ -10,10 +10,11 @@ from concurrent.futures import Future
 from threading import RLock
 from typing import NamedTuple
 
+from streamgauge.model.named_facts import is_named
 from streamgauge.model.terms import Row, Triple
 from streamgauge.query import parse_sparql
 from streamgauge.query.errors import check_bounds
-from streamgauge.query.updates import Change, TooManySolutionsError, together
+from streamgauge.query.updates import Change, TooManySolutionsError, together, uses_graphs
 from streamgauge.services.broker.channels import Channel, Subscribed
 from streamgauge.services.broker.contract import Found, Publication, Strategy
 from streamgauge.services.broker.journal import Forgetful, Journal
@@ -65,7 +66,7 @@ class Broker:
         if journal is not None and not strategy.complete:
             raise ValueError("a strategy that puts evaluations off cannot be durable: use incremental or reevaluate")
         self.limits = limits or Limits()
-        self._strategy, self._steady = strategy, steady
+        self._strategy, self._steady, self._graphs = strategy, steady, strategy.graphs
         self._journal: Journal = Forgetful() if journal is None else journal
         self._durable = journal is not None
         self._waiting: deque[_Waiting] = deque()
@@ -144,6 +145,8 @@ class Broker:
 
     def _enqueue(self, waiting: _Waiting) -> None:
         added, removed = waiting.added, waiting.removed
+        if not self._graphs and (uses_graphs(waiting.changes) or any(map(_is_named, (*added, *removed)))):
+            raise LimitError("facts of named graphs: this strategy has none, the strategy incremental does")
         if len(added) + len(removed) > self.limits.graph:
             raise LimitError(f"a publication of more than {self.limits.graph} triples: publish it in parts")
         with self._queue:
@@ -385,3 +388,7 @@ class Broker:
 def _key(key: RetryKey | str | None, *parts: object) -> RetryKey | None:
     """A key as it is given, or the one of that name of everybody, for what the parts say."""
     return RetryKey(OPEN, key, request_digest(repr(parts).encode())) if isinstance(key, str) else key
+
+
+def _is_named(fact: Triple) -> bool:
+    return is_named(fact[0])

@@ -54,7 +54,8 @@ def away(url: str, error: Exception) -> AwayError:
 class Told:
     """A notification: rows that came and left, over ``columns``; ``key`` is the same when it comes again.
 
-    ``publications`` are the numbers of those that caused it, ``at`` when it was made (ms since 1970).
+    ``publications`` are the numbers of those that caused it, ``at`` when it was made (ms since 1970). Of an ASK rows
+    are over ``ask``, and ``boolean`` says whether it is true now; of a CONSTRUCT they are triples.
     """
 
     channel: str
@@ -65,6 +66,7 @@ class Told:
     columns: tuple[str, ...]
     added: tuple[Row, ...]
     removed: tuple[Row, ...]
+    boolean: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,4 +203,14 @@ def read_told(said: Mapping[str, Any]) -> Told:
     columns, added = rows(said["added"])
     _, removed = rows(said["removed"])
     causes = tuple(said["publications"])
-    return Told(said["channel"], said["number"], said["key"], causes, said["at"], columns, tuple(added), tuple(removed))
+    return Told(
+        said["channel"],
+        said["number"],
+        said["key"],
+        causes,
+        said["at"],
+        columns,
+        tuple(added),
+        tuple(removed),
+        said.get("boolean"),
+    )

@@ -3,11 +3,15 @@
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
-from streamgauge.model.algebra import QueryForm
+from streamgauge.model.algebra import Ask, Construct, QueryForm
 from streamgauge.services.broker.contract import Entry, Notification
 from streamgauge.services.web.answers import Answers, End, Subscription
 from streamgauge.services.web.tokens import OPEN
+
+FormKind: TypeAlias = Literal["SELECT", "ASK", "CONSTRUCT"]
+"""The query forms of channels (SPARQL 1.1, 16)."""
 
 
 class UnknownChannelError(KeyError):
@@ -42,6 +46,17 @@ class Log:
         return str(self.number)
 
     @property
+    def kind(self) -> FormKind:
+        """Which form the query has."""
+        match self.form:
+            case Ask():
+                return "ASK"
+            case Construct():
+                return "CONSTRUCT"
+            case _:
+                return "SELECT"
+
+    @property
     def settled(self) -> int:
         """The number up to which every subscriber by name has acknowledged."""
         return min((each.start + each.settled for each in self.named.values()), default=self.entries.number)
@@ -71,8 +86,13 @@ class Channel:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """Of the rows."""
+        """Of the rows; ``ask`` is that of an ASK, ``subject``, ``predicate`` and ``object`` those of a CONSTRUCT."""
         return self.log.variables
+
+    @property
+    def kind(self) -> FormKind:
+        """Which form the query has."""
+        return self.log.kind
 
     @property
     def settled(self) -> int:

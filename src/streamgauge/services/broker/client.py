@@ -28,7 +28,7 @@ class Client:
         self._http, self._own = http or httpx.Client(timeout=_TIMEOUT), http is None
 
     def publish(self, graph: str | bytes, kind: str = TURTLE, key: str | None = None) -> Acknowledged:
-        """The facts of a graph are there from now on. With a ``key`` it may be sent again without harm."""
+        """The facts of a graph, or of named graphs, are there from now on. With a ``key`` it may be sent again."""
         return calls.acknowledged(self._send(calls.change("publish", graph, kind, key)))
 
     def delete(self, graph: str | bytes, kind: str = TURTLE, key: str | None = None) -> Acknowledged:
@@ -40,7 +40,7 @@ class Client:
         return calls.acknowledged(self._send(calls.change("update", update, calls.UPDATE, key)))
 
     def create_channel(self, channel: str, query: str) -> None:
-        """A channel on a SELECT query."""
+        """A channel on a query: SELECT, ASK or CONSTRUCT."""
         calls.checked(self._send(calls.creation(channel, query)))
 
     def delete_channel(self, channel: str) -> None:
@@ -139,7 +139,7 @@ class AsyncClient:
         return calls.acknowledged(await self._send(calls.change("update", update, calls.UPDATE, key)))
 
     async def create_channel(self, channel: str, query: str) -> None:
-        """A channel on a SELECT query."""
+        """A channel on a query: SELECT, ASK or CONSTRUCT."""
         calls.checked(await self._send(calls.creation(channel, query)))
 
     async def delete_channel(self, channel: str) -> None:

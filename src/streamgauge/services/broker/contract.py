@@ -13,7 +13,10 @@ from streamgauge.model.terms import Row, Term, Triple
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """A publish or a delete (or both at once, as an update), numbered from 1 in the order in which they take effect."""
+    """A publish or a delete (or both at once, as an update), numbered from 1 in the order in which they take effect.
+
+    Facts of named graphs are triples as ``model.named_facts`` writes them.
+    """
 
     number: int
     added: tuple[Triple, ...] = ()
@@ -78,9 +81,11 @@ class Strategy(Protocol):
 
     Each query is asked once by a name, however many channels ask it.
     ``complete`` is true when nothing is put off: what a publication causes is found before ``publish`` ends.
+    ``graphs`` is true when facts may be in named graphs, which ``facts`` then gives where a subject asks for them.
     """
 
     complete: bool
+    graphs: bool
 
     def limit(self, effort: int, derived: int, change: int | None = None) -> None:
         """How much may be looked at for an answer, how much a publication may derive; only for what can be stopped."""

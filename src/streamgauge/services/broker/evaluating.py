@@ -11,6 +11,7 @@ from streamgauge.compute.reasoning.rules import Rules
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Row, Term, Triple
 from streamgauge.query.printer import sparql
+from streamgauge.query.rebuild import every_pattern
 from streamgauge.semantics.stored_query import StoredQuery
 from streamgauge.semantics.stored_terms import stored_literals
 from streamgauge.services.broker.contract import Failures
@@ -111,6 +112,8 @@ class Asked:
 class Evaluating:
     """Channels over a stored closure."""
 
+    graphs = False
+
     def __init__(self, rules: Rules) -> None:
         self.stored = StoredClosure(rules)
         self.channels: dict[str, Asked] = {}
@@ -127,9 +130,15 @@ class Evaluating:
         self.stored.load(triples)
 
     def create(self, channel: str, form: al.QueryForm) -> tuple[str, ...]:
-        """A channel begins; ValueError for what is no SELECT."""
+        """A channel begins; ValueError for what is no SELECT, and for LIMIT and GRAPH."""
         if not isinstance(form, al.Select):
             raise ValueError("only a SELECT is evaluated again: write one, or use the strategy incremental")
+        if any(isinstance(each, al.Slice) for each in every_pattern(form.pattern)):
+            raise ValueError(
+                "LIMIT and OFFSET are not evaluated again: leave them out, or use the strategy incremental"
+            )
+        if any(isinstance(each, al.Graph) for each in every_pattern(form.pattern)):
+            raise ValueError("GRAPH: facts have no graphs here, use the strategy incremental")
         asked = self.channels[channel] = Asked(form, StoredQuery(form))
         asked.shown = self.stored.rows(asked.query)
         return form.variables

@@ -37,7 +37,7 @@ from streamgauge.services.broker.registry import OPERATOR
 from streamgauge.services.broker.sepa import PREFIX, Asked, Conversation
 from streamgauge.services.broker.sqlite import JournalError
 from streamgauge.services.broker.status import metrics, status, subscriber_status
-from streamgauge.services.broker.telling import Telling
+from streamgauge.services.broker.telling import Telling, standing
 from streamgauge.services.broker.working import Worker
 from streamgauge.services.web import events
 from streamgauge.services.web.bodies import STATUS, read_body, text
@@ -50,7 +50,6 @@ from streamgauge.services.web.representations import json_tag, tagged_json
 from streamgauge.services.web.retries import BadKeyError, KeyReuseError, RetryKey, read_key
 from streamgauge.services.web.tokens import Guard, given
 from streamgauge.wire.results import MEDIA_TYPE as RESULTS
-from streamgauge.wire.results import results
 
 FREE: Final = ("/", "/health", "/openapi.json")
 """Paths that need no token: they tell nothing of facts and channels."""
@@ -190,7 +189,7 @@ class Face:
         return await _acknowledged(self._worker.submit(added, removed, _key(request, owner, body), owner))
 
     async def create_channel(self, request: Request) -> Response:
-        """A SELECT query under a name."""
+        """A query under a name: SELECT, ASK or CONSTRUCT."""
         name = self._name(request, "createChannel")
         if name.startswith(PREFIX):
             raise ValueError(f"names that begin with {PREFIX} are given to queries asked in SEPA's way: take another")
@@ -223,7 +222,7 @@ class Face:
         """The answer as it is; the header Notification is the number of the last one that is in it."""
         name = self._name(request, "subscribe")
         number, rows = await run_in_threadpool(self._broker.rows, name)
-        said = await run_in_threadpool(results, self._broker.channel(name).variables, rows)
+        said = await run_in_threadpool(standing, self._broker.channel(name), rows)
         return JSONResponse(said, headers={"Notification": str(number)}, media_type=RESULTS)
 
     async def subscribe(self, request: Request) -> Response:

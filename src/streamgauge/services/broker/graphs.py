@@ -6,7 +6,8 @@ from uuid import uuid4
 
 import pyoxigraph as ox
 
-from streamgauge.model.terms import Triple
+from streamgauge.model.named_facts import apart, in_graph, is_named
+from streamgauge.model.terms import Term, Triple
 from streamgauge.query.updates import Change, read_update
 from streamgauge.services.broker.limits import LimitError
 from streamgauge.wire.bounds import check_rdf
@@ -17,6 +18,8 @@ SYNTAXES: Final = {
     "application/n-triples": ox.RdfFormat.N_TRIPLES,
     "application/rdf+xml": ox.RdfFormat.RDF_XML,
     "application/ld+json": ox.RdfFormat.JSON_LD,
+    "application/trig": ox.RdfFormat.TRIG,
+    "application/n-quads": ox.RdfFormat.N_QUADS,
 }
 
 
@@ -41,9 +44,7 @@ class Graphs:
     def named(self, body: bytes, kind: str) -> tuple[Triple, ...]:
         """The triples; GraphError also for a blank node, which would name nothing that is there."""
         found = self.published(body, kind)
-        if any(
-            term.startswith("_:") or (term.startswith("<<") and "_:" in term) for triple in found for term in triple
-        ):
+        if any(map(_is_blank, (term for fact in found for term in _terms(fact)))):
             raise GraphError("a blank node names nothing here: delete it by SPARQL Update, DELETE WHERE { ... }")
         return found
 
@@ -55,11 +56,9 @@ class Graphs:
         try:
             check_rdf(body, syntax)
             for count, quad in enumerate(ox.parse(body, format=syntax, rename_blank_nodes=True), 1):
-                if quad.graph_name != ox.DefaultGraph():
-                    raise GraphError(f"a named graph, {quad.graph_name}: facts have no graph of their own")
                 if count > self._most:
                     raise LimitError(f"a publication of more than {self._most} triples: publish it in parts")
-                triple = to_triple(quad)
+                triple = _fact(quad)
                 if max(map(len, triple)) > self._term:
                     raise LimitError(f"a term of more than {self._term} characters: {max(triple, key=len)[:40]}...")
                 yield triple
@@ -71,11 +70,28 @@ class Graphs:
             raise GraphError(f"not {media}: {error}") from error
 
 
+def _fact(quad: ox.Quad) -> Triple:
+    """A fact, with its graph where that has a name."""
+    if quad.graph_name == ox.DefaultGraph():
+        return to_triple(quad)
+    if not isinstance(quad.graph_name, ox.NamedNode):
+        raise GraphError(f"a graph with the blank node {quad.graph_name} for a name: name it by an IRI")
+    return in_graph(str(quad.graph_name), to_triple(quad))
+
+
+def _terms(fact: Triple) -> tuple[Term, ...]:
+    return apart(fact)[1] if is_named(fact[0]) else fact
+
+
+def _is_blank(term: Term) -> bool:
+    return term.startswith("_:") or (term.startswith("<<") and "_:" in term)
+
+
 def read_changes(text: str) -> list[Change]:
     """The operations of a SPARQL Update; GraphError for one with WHERE that is not the first, QueryError."""
     named: dict[str, str] = {}
     start = uuid4().hex
-    changes = read_update(text, lambda name: named.setdefault(name, f"_:{start}b{len(named)}"))
+    changes = read_update(text, lambda name: named.setdefault(name, f"_:{start}b{len(named)}"), graphs=True)
     if any(change.where for change in changes[1:]):
         raise GraphError("an operation with WHERE comes first: send what comes before it by itself")
     return changes

@@ -36,7 +36,10 @@ def _paths() -> Json:
     name, subscriber = {**_NAME, "name": "name"}, {**_NAME, "name": "subscriber"}
     graph = body(tuple(SYNTAXES), _TEXT)
     return {
-        "/publish": {"parameters": [_KEY], "post": operation("Facts are there from now on.", body=graph)},
+        "/publish": {
+            "parameters": [_KEY],
+            "post": operation("Facts are there from now on, those of named graphs too.", body=graph),
+        },
         "/delete": {"parameters": [_KEY], "post": operation("Facts are there no more.", body=graph)},
         "/update": {
             "parameters": [_KEY],
@@ -49,10 +52,13 @@ def _paths() -> Json:
         "/channels/{name}": {
             "parameters": [name],
             "get": operation("One channel."),
-            "put": operation("Create it.", "201", body("application/sparql-query", _TEXT)),
+            "put": operation("Create it: SELECT, ASK or CONSTRUCT.", "201", body("application/sparql-query", _TEXT)),
             "delete": operation("Delete it.", "204"),
         },
-        "/channels/{name}/rows": {"parameters": [name], "get": operation("The answer as it is, SPARQL JSON.")},
+        "/channels/{name}/rows": {
+            "parameters": [name],
+            "get": operation("The answer as it is, SPARQL JSON; of a CONSTRUCT a row a triple."),
+        },
         "/channels/{name}/notifications": {
             "parameters": [
                 name,

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Final, TypeAlias
 
+from streamgauge.compute.changes.normal import UnsupportedError
 from streamgauge.compute.effort import TooMuchError
 from streamgauge.model.algebra import QueryForm
 from streamgauge.query import parse_sparql
@@ -62,7 +63,7 @@ class Registry:
         for each in self._journal.channels():
             try:
                 log = self._logs.get(str(each.log)) or self._ask(each.log, parse_sparql(each.query), lasts[each.log])
-            except TooMuchError:
+            except (TooMuchError, UnsupportedError):
                 self._journal.drop(each.name, each.log)
             else:
                 self._open(log, each)

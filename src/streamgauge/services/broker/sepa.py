@@ -152,7 +152,7 @@ class Conversation:
         if not isinstance(query, str) or not isinstance(alias, str | None):
             raise MessageError('expected {"subscribe": {"sparql": "SELECT ...", "alias": "a name of yours"}}')
         if graphs := [name for name in _GRAPHS if given.get(name)]:
-            raise MessageError(f"{graphs[0]} is not supported: facts have no graph of their own")
+            raise MessageError(f"{graphs[0]} is not supported: write GRAPH <...> {{ ... }} in the query")
         if len(self._held) >= MOST:
             raise MessageError(f"{MOST} subscriptions are on this connection already: open another one")
         self._require(name_of(query))

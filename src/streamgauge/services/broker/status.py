@@ -13,6 +13,7 @@ def status(channel: Channel) -> dict[str, object]:
     return {
         "channel": channel.name,
         "query": channel.query,
+        "form": channel.kind,
         "variables": list(channel.variables),
         "notification": channel.number,
         "subscribers": len(channel.acknowledged),

@@ -1,13 +1,16 @@
 """Notifications as JSON: made once, however many are told."""
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from threading import Lock
 from typing import Any, Final, TypeAlias
 from urllib.parse import quote
 
 import msgspec
 
-from streamgauge.services.broker.channels import Channel
+from streamgauge.compute.changes.matching import TRUE
+from streamgauge.model.terms import Row
+from streamgauge.services.broker.channels import Channel, FormKind
 from streamgauge.services.broker.contract import Notification
 from streamgauge.wire.results import results
 
@@ -23,9 +26,10 @@ def key_of(notification: Notification) -> str:
     return f"{quote(notification.channel, safe='')}/{notification.number}/{notification.at}"
 
 
-def told(notification: Notification, variables: tuple[str, ...]) -> Json:
-    """What a subscriber gets."""
-    return {
+def told(notification: Notification, variables: tuple[str, ...], kind: FormKind = "SELECT") -> Json:
+    """What a subscriber gets; of an ASK also whether it is true now."""
+    truth = {"boolean": notification.added == ((TRUE,),)} if kind == "ASK" else {}
+    return truth | {
         "channel": notification.channel,
         "number": notification.number,
         "key": key_of(notification),
@@ -34,6 +38,13 @@ def told(notification: Notification, variables: tuple[str, ...]) -> Json:
         "added": results(variables, notification.added),
         "removed": results(variables, notification.removed),
     }
+
+
+def standing(channel: Channel, rows: Sequence[Row]) -> Json:
+    """The answer of a channel as it is: SPARQL JSON (of an ASK its boolean; of a CONSTRUCT a row a triple)."""
+    if channel.kind == "ASK":
+        return {"head": {}, "boolean": list(rows) == [(TRUE,)]}
+    return results(channel.variables, rows)
 
 
 class Telling:
@@ -48,7 +59,7 @@ class Telling:
         key = channel.name, notification.number, notification.at
         text = self._texts.get(key)
         if text is None:
-            text = msgspec.json.encode(told(notification, channel.variables))
+            text = msgspec.json.encode(told(notification, channel.variables, channel.kind))
             if notification.size <= _LARGEST:
                 self._keep(key, text)
         return text

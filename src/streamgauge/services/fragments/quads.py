@@ -24,6 +24,9 @@ MOST_VALUES: Final[Term] = "<urn:streamgauge:maximumBindings>"
 VERSION: Final = "Dataset-Version"
 """The header of every answer, 304s too, that says the version of the whole data set: it changes with any quad."""
 
+TIME: Final = "Server-Time"
+"""The header of every answer that says its Date in ms since 1970: the same reading of the clock, not rounded."""
+
 LIMIT: Final[Term] = "<http://www.w3.org/ns/hydra/core#limit>"
 """The property of a form's variable that says how many quads a page is to have (Hydra Core Vocabulary)."""
 

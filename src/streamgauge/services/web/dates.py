@@ -17,9 +17,13 @@ def http_date(value: str | None) -> int | None:
 
 
 def retry_after(headers: Mapping[str, str], now: int) -> float | None:
-    """The seconds from ``now`` (ms) that Retry-After asks to wait; ``None`` when it does not."""
+    """The seconds that Retry-After asks to wait; ``None`` when it does not.
+
+    A date counts from the Date of the same response; ``now`` (ms) stands for that where there is none.
+    """
     value = headers.get("retry-after", "").strip()
     if value.isascii() and value.isdigit():
         return float(value[:9])
     date = http_date(value)
-    return None if date is None else max(0.0, (date - now) / SECOND)
+    shown = http_date(headers.get("date"))
+    return None if date is None else max(0.0, (date - (now if shown is None else shown)) / SECOND)

@@ -10,8 +10,9 @@ import pytest
 
 from streamgauge.services.fragments.fetching.cache import Cache
 from streamgauge.services.fragments.fetching.contract import SourceError, StatusError, UnavailableError
-from streamgauge.services.fragments.fetching.lifetimes import Skew, cache_control, lifetime
+from streamgauge.services.fragments.fetching.lifetimes import cache_control, lifetime, shown_time
 from streamgauge.services.fragments.fetching.limits import Limits
+from streamgauge.services.fragments.fetching.server_clock import ServerClock, ShownTime
 from streamgauge.services.fragments.fetching.web import Use, Web
 from streamgauge.services.web.dates import retry_after
 from tests.services.fragments.fetching.fakes import HOST, Chunks, Clock, reply, web
@@ -383,19 +384,19 @@ def test_the_servers_clock_is_found() -> None:
     async def run() -> None:
         response = await client.get(AT, client.reach(AT))
         assert (response.at, response.until) == (NOW + 2000, NOW + 7000)
-        assert 1300 <= client.skew(AT) <= 2300 <= client.skew(AT) + 999
-        assert client.skew("http://other.example/") == 0
+        assert 1300 <= client.server_clock(AT).ahead <= 2300 <= client.server_clock(AT).ahead + 999
+        assert client.server_clock("http://other.example/").ahead == 0
 
     asyncio.run(run())
 
 
-def test_skew_narrows_and_follows_a_clock_that_was_set() -> None:
-    skew = Skew()
+def test_the_offset_narrows_and_follows_a_clock_that_was_set() -> None:
+    clock = ServerClock()
     for own in range(0, 5000, 130):
-        skew.seen((own + 2300) // 1000 * 1000, own, own + 5)
-    assert abs(skew.ahead - 2300) <= 150
-    skew.seen(50_000, 1000, 1005)
-    assert 48_995 <= skew.ahead <= 49_999
+        clock.seen(ShownTime((own + 2300) // 1000 * 1000), own, own + 5)
+    assert abs(clock.ahead - 2300) <= 150
+    clock.seen(ShownTime(50_000), 1000, 1005)
+    assert 48_995 <= clock.ahead <= 49_999
 
 
 def test_cache_control_is_read_as_written() -> None:
@@ -429,3 +430,17 @@ def test_without_a_date_the_own_clock_is_taken() -> None:
     assert (lived.at, lived.until, lived.now) == (7000, 10_000, 7000)
     assert lifetime({"date": "yesterday"}, 7000).at == 7000
     assert retry_after({}, 0) is None
+
+
+@pytest.mark.parametrize("skew", [0, 300, -10_000, 3_600_000])
+def test_a_date_to_come_back_at_counts_from_the_servers_date(skew: int) -> None:
+    said = {"retry-after": date(NOW + 20_000), "date": date(NOW)}
+    assert retry_after(said, NOW + skew) == 20
+
+
+@pytest.mark.parametrize(
+    ("exact", "time"), [(f"{NOW + 345}", NOW + 345), (f"{NOW - 1}", NOW), ("soon", NOW), ("9" * 30, NOW), ("", NOW)]
+)
+def test_the_servers_time_in_ms_counts_where_date_agrees(exact: str, time: int) -> None:
+    assert shown_time({"date": date(NOW), "server-time": exact}) == ShownTime(time, 1 if time != NOW else 1000)
+    assert shown_time({"server-time": exact}) is None

@@ -25,7 +25,13 @@ class FakeWeb:
     def round(self, use=Use.KEPT):
         yield
 
-    def skew(self, address):
+    def time(self, address):
+        return self.now
+
+    def due(self, address, time, told):
+        return -(-time // 1000) * 1000
+
+    def sets(self, address):
         return 0
 
 

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from streamgauge.compute.drivers.landmark import Landmark
+from streamgauge.compute.drivers.landmark import Difference, Landmark
 from streamgauge.compute.effort import TooMuchError
 from streamgauge.compute.reasoning.rules import Rules
+from streamgauge.compute.standing.graphs import Quad
 from streamgauge.compute.standing.pool import Standing
 from streamgauge.model.algebra import QueryForm
+from streamgauge.model.named_facts import NOT_HERE, asked, default_only, in_graph, parted
 from streamgauge.model.terms import Row, Term, Triple
 from streamgauge.services.broker.contract import Failures, Found, Publication
 
@@ -20,6 +22,7 @@ class Incremental:
     """Queries over standing facts."""
 
     complete = True
+    graphs = True
 
     def __init__(self, rules: Rules) -> None:
         self._driver = Landmark(rules)
@@ -38,7 +41,9 @@ class Incremental:
 
     def load(self, triples: Iterable[Triple]) -> None:
         """Many facts are there."""
-        self._driver.load(triples)
+        named: list[Quad] = []
+        self._driver.load(default_only(triples, named))
+        self._driver.graphs.change(named)
 
     def create(self, name: str, form: QueryForm) -> tuple[str, ...]:
         """A query is asked; UnsupportedError names what of it is not kept incrementally."""
@@ -61,12 +66,17 @@ class Incremental:
         for each in publications:
             cause = (each.number,)
             try:
-                changed = self._driver.change(each.added, each.removed)
+                changed = self._changed(each)
             except TooMuchError as error:
                 self._refused[each.number] = str(error)
                 continue
             for standing, found in changed:
                 yield Found(self._names[standing], cause, found.added, found.removed)
+
+    def _changed(self, publication: Publication) -> Iterator[tuple[Standing, Difference]]:
+        added, named = parted(publication.added)
+        removed, gone = parted(publication.removed)
+        return self._driver.change(added, removed, (named, gone) if named or gone else None)
 
     def evaluate(self, now: float) -> Iterator[Found]:  # noqa: ARG002
         """Nothing is put off."""
@@ -75,10 +85,14 @@ class Incremental:
     @property
     def explicit(self) -> int:
         """How many facts were published and not deleted."""
-        return self._driver.closure.explicit
+        return self._driver.closure.explicit + self._driver.graphs.explicit
 
     def facts(
         self, subject: Term | None = None, predicate: Term | None = None, end: Term | None = None
     ) -> Iterator[Triple]:
-        """The closure, those with these terms."""
+        """The closure, those with these terms; facts of named graphs where the subject is such a question."""
+        if subject is not None and " " in subject and not subject.startswith("<<"):
+            name, own = asked(subject)
+            found = self._driver.graphs.match(name, own, predicate, end)
+            return (NOT_HERE if fact is None else in_graph(*fact) for fact in found)
         return self._driver.closure.facts.match(subject, predicate, end)

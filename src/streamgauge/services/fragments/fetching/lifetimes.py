@@ -1,9 +1,10 @@
-"""How long responses may be used: HTTP Caching (RFC 9111), a private cache's side; and how far clocks are apart."""
+"""How long responses may be used: HTTP Caching (RFC 9111), a private cache's side."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from streamgauge.services.fragments.quads import VERSION
+from streamgauge.services.fragments.fetching.server_clock import ShownTime
+from streamgauge.services.fragments.quads import TIME, VERSION
 from streamgauge.services.web.dates import SECOND, http_date
 
 _FOREVER = 10 * 365 * 86_400
@@ -27,14 +28,27 @@ def lifetime(headers: Mapping[str, str], came: int) -> Lifetime:
 
     The earlier of max-age and Expires: a shared cache that hides its Age still leaves Expires as it was.
     """
-    date = http_date(headers.get("date"))
-    shown = came if date is None else date
+    clock = shown_time(headers)
+    shown = came if clock is None else clock.time
     directives = cache_control(headers.get("cache-control", ""))
     at = _made(headers, directives, shown)
     ends = [end for end in (_max_age(directives, at), _expires(headers, at)) if end is not None]
     if "no-cache" in directives or headers.get("vary", "").strip() == "*":
-        ends = [at]
+        ends = [at // SECOND * SECOND]
     return Lifetime(at, shown + _age(headers) * SECOND, min(ends, default=None), "no-store" not in directives)
+
+
+def shown_time(headers: Mapping[str, str]) -> ShownTime | None:
+    """The server's time in headers: Server-Time where that is of the second of Date, else Date; ``None`` without one.
+
+    A cache that writes Date anew leaves Server-Time as it was: then the two disagree.
+    """
+    date, exact = http_date(headers.get("date")), headers.get(TIME.lower(), "")
+    if date is None:
+        return None
+    if exact.isascii() and exact.isdigit() and len(exact) < 16 and int(exact) // SECOND * SECOND == date:
+        return ShownTime(int(exact), 1)
+    return ShownTime(date)
 
 
 def cache_control(value: str) -> dict[str, str]:
@@ -54,7 +68,7 @@ def _made(headers: Mapping[str, str], directives: Mapping[str, str], shown: int)
     expires, life = http_date(headers.get("expires")), _max_age(directives, 0)
     if VERSION not in headers or expires is None or life is None:
         return shown
-    return min(shown, expires - life)
+    return shown if expires - life == shown // SECOND * SECOND else min(shown, expires - life)
 
 
 def _max_age(directives: Mapping[str, str], at: int) -> int | None:
@@ -77,22 +91,3 @@ def _age(headers: Mapping[str, str]) -> int:
 
 def _seconds(value: str) -> int:
     return int(value[:12]) if value.isascii() and value.isdigit() else 0
-
-
-class Skew:
-    """By how much a server's clock is ahead (ms), as narrow as its Dates, whole seconds, have shown."""
-
-    def __init__(self) -> None:
-        self._low, self._high = -float("inf"), float("inf")
-
-    def seen(self, shown: int, asked: int, came: int) -> None:
-        """The server's clock showed this second at some instant between asking and the answer's coming."""
-        low, high = float(shown - came), float(shown + SECOND - 1 - asked)
-        self._low, self._high = max(self._low, low), min(self._high, high)
-        if self._low > self._high:
-            self._low, self._high = low, high
-
-    @property
-    def ahead(self) -> int:
-        """The smallest difference that agrees with all that was seen."""
-        return int(min(max(0.0, self._low), self._high)) if self._low <= self._high else 0

@@ -10,6 +10,7 @@ from streamgauge.services.fragments.fetching.gathering import state
 from streamgauge.services.fragments.fetching.reach import Reach
 from streamgauge.services.fragments.fetching.web import Use, Web
 from streamgauge.services.fragments.quads import Quad
+from streamgauge.services.web.dates import SECOND
 
 _IDLE = 3
 """Pages in a row that may bring nothing new."""
@@ -114,5 +115,5 @@ def _settled(leaves: tuple[Leaf, ...]) -> bool:
     changed = [leaf.response.changed for leaf in leaves]
     known = [each for each in changed if each is not None]
     if len(known) == len(leaves):
-        return max(known) < min(leaf.response.at for leaf in leaves)
+        return max(known) + SECOND <= min(leaf.response.at for leaf in leaves)
     return all(leaf.response.validator is None for leaf in leaves)

@@ -15,12 +15,13 @@ import httpx
 
 from streamgauge.services.fragments.fetching.cache import Cache, Kept, Key, Response
 from streamgauge.services.fragments.fetching.contract import SourceError, StatusError, UnavailableError
-from streamgauge.services.fragments.fetching.lifetimes import Lifetime, Skew, lifetime
+from streamgauge.services.fragments.fetching.lifetimes import Lifetime, lifetime, shown_time
 from streamgauge.services.fragments.fetching.limits import Limits
 from streamgauge.services.fragments.fetching.reach import Reach, parsed, reach
 from streamgauge.services.fragments.fetching.sending import PASSING, Answer, Asked, Counters, Sender
+from streamgauge.services.fragments.fetching.server_clock import ServerClock
 from streamgauge.services.fragments.quads import VERSION
-from streamgauge.services.web.dates import http_date
+from streamgauge.services.web.dates import SECOND, http_date
 from streamgauge.services.web.guarded import origin
 from streamgauge.sources.sse_events import EventParser, ServerEvent
 
@@ -70,8 +71,8 @@ class _Flight:
 class Web:
     """Requests through one client, for any number of queries of one event loop.
 
-    ``clock`` gives ms since 1970, ``sleep`` waits seconds of it. ``allowed`` are hosts that may be asked whatever
-    their address, and that links may lead to. The cache may be shared with other clients.
+    ``clock`` gives ms since 1970 and is never set, ``sleep`` waits seconds of it. ``allowed`` are hosts that may be
+    asked whatever their address, and that links may lead to. The cache may be shared with other clients.
     """
 
     client: httpx.AsyncClient
@@ -84,7 +85,7 @@ class Web:
     counters: Counters = field(default_factory=Counters)
     _sender: Sender = field(init=False)
     _flights: dict[tuple[Key, Use], _Flight] = field(default_factory=dict, init=False)
-    _skews: dict[str, Skew] = field(default_factory=dict, init=False)
+    _clocks: dict[str, ServerClock] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self._sender = Sender(self.client, self.clock, self.sleep, self.limits, self.random, self.counters)
@@ -149,10 +150,31 @@ class Web:
         round_ = _ROUND.get()
         return round_ is not None and round_.use is Use.ASKED
 
-    def skew(self, address: str) -> int:
-        """By how many ms the clock of an address's server is ahead of the own, as its Dates show; 0 when unknown."""
-        skew = self._skews.get(_host(address))
-        return 0 if skew is None else skew.ahead
+    def server_clock(self, address: str) -> ServerClock:
+        """The clock of an address's server, as its responses have shown it."""
+        host = _host(address)
+        if host not in self._clocks:
+            if len(self._clocks) >= _CLOCKS:
+                self._clocks.clear()
+            self._clocks[host] = ServerClock()
+        return self._clocks[host]
+
+    def time(self, address: str) -> int:
+        """The time of an address's server now (ms), by the estimate; the own time where nothing is known."""
+        return self.server_clock(address).time(self.clock())
+
+    def due(self, address: str, time: int, told: bool) -> int:
+        """The own time (ms) at which a time of an address's server is due.
+
+        Where changes are ``told`` by events, when the server's clock shows it, by the estimate; else in the first whole
+        second of that clock at which a response is certain to show it.
+        """
+        clock = self.server_clock(address)
+        return clock.reached(time) if told else clock.surely(-(-time // SECOND) * SECOND)
+
+    def sets(self, address: str) -> int:
+        """How often the clock of an address's server was found to have been set back."""
+        return self.server_clock(address).sets
 
     def forget(self, address: str, accept: str = RDF) -> None:
         """Ask anew for an address next time, as something said that it has changed."""
@@ -212,12 +234,10 @@ class Web:
         return kept.response
 
     def _lived(self, answer: Answer) -> Lifetime:
-        lived = lifetime(answer.headers, answer.came + self.skew(answer.address))
-        if "date" in answer.headers and "age" not in answer.headers:
-            if len(self._skews) >= _CLOCKS:
-                self._skews.clear()
-            self._skews.setdefault(_host(answer.address), Skew()).seen(lived.now, answer.asked, answer.came)
-        return lived
+        clock, shown = self.server_clock(answer.address), shown_time(answer.headers)
+        if shown is not None and "age" not in answer.headers:
+            clock.seen(shown, answer.asked, answer.came)
+        return lifetime(answer.headers, answer.came + int(clock.ahead))
 
     def _response(self, answer: Answer, lived: Lifetime) -> Response:
         if answer.status != 200:

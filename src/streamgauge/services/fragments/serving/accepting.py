@@ -18,7 +18,7 @@ from streamgauge.services.fragments.serving import demands
 from streamgauge.services.fragments.serving.addresses import Addressing, HostError
 from streamgauge.services.fragments.serving.asked import AskedError
 from streamgauge.services.fragments.serving.dataset import DataSet, TooManyError
-from streamgauge.services.fragments.serving.freshness import date
+from streamgauge.services.fragments.serving.freshness import clock_headers
 from streamgauge.services.fragments.serving.operations import Operation
 from streamgauge.services.fragments.serving.replying import Reply, reply_with, told
 from streamgauge.services.fragments.serving.requests import MediaTypeError, Request, RequestError, read_request
@@ -89,8 +89,8 @@ class Accepting:
         except tuple(_STATUS) as error:
             status = next(status for kind, status in _STATUS.items() if isinstance(error, kind))
             reply = told(status, str(error))
-        now = b"date", date(dataset.clock() // 1000)
-        await reply_with(reply, scope["method"], send, now, (VERSION.lower().encode(), dataset.version))
+        now = clock_headers(dataset.clock())
+        await reply_with(reply, scope["method"], send, *now, (VERSION.lower().encode(), dataset.version))
 
     def _refused(self, headers: Headers) -> Reply | None:
         if not self._tokens:

@@ -13,7 +13,7 @@ from streamgauge.services.fragments.serving.addresses import Addressing, HostErr
 from streamgauge.services.fragments.serving.asked import Asked, AskedError, asked
 from streamgauge.services.fragments.serving.coding import CODINGS, NAMES, SMALLEST
 from streamgauge.services.fragments.serving.dataset import DataSet, Page
-from streamgauge.services.fragments.serving.freshness import date, lifetime, tag, unchanged
+from streamgauge.services.fragments.serving.freshness import clock_headers, lifetime, tag, unchanged
 from streamgauge.services.fragments.serving.negotiation import coding
 from streamgauge.services.fragments.serving.replying import Reply, reply_with, told
 from streamgauge.services.fragments.serving.selection import Selection
@@ -116,7 +116,7 @@ class Changing:
         except (AskedError, HostError) as error:
             reply = told(400, str(error))
         version = VERSION.lower().encode(), dataset.version
-        await reply_with(reply, scope["method"], send, (b"date", date(now // 1000)), version)
+        await reply_with(reply, scope["method"], send, *clock_headers(now), version)
 
     def _reply(self, dataset: DataSet, since: Since, headers: Headers, now: int) -> Reply:
         coded = coding(headers.get(b"accept-encoding", b"").decode("latin-1"), NAMES)

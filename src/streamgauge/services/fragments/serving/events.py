@@ -15,8 +15,8 @@ from streamgauge.services.fragments.serving.addresses import Addressing, HostErr
 from streamgauge.services.fragments.serving.asked import AskedError
 from streamgauge.services.fragments.serving.changing import Since, changed, lines, number, read_since
 from streamgauge.services.fragments.serving.dataset import SWEEP, DataSet
-from streamgauge.services.fragments.serving.freshness import date
-from streamgauge.services.fragments.serving.replying import ANYONE, Header, reply_with, told
+from streamgauge.services.fragments.serving.freshness import clock_headers
+from streamgauge.services.fragments.serving.replying import ANYONE, reply_with, told
 from streamgauge.services.fragments.serving.selection import matches_of
 from streamgauge.services.fragments.storing import Changes
 from streamgauge.services.web import events
@@ -93,15 +93,15 @@ class FragmentEvents:
             if since.what not in (None, *WHAT):
                 raise AskedError(f"what: {since.what!r:.40} is none of {', '.join(WHAT)}")
         except (AskedError, HostError) as error:
-            await reply_with(told(400, str(error)), "GET", send, _date(dataset))
+            await reply_with(told(400, str(error)), "GET", send, *clock_headers(dataset.clock()))
             return
         if self.subscribers >= self._limit:
             sentence = f"{self._limit} listen already: come again later, or ask what changed with ?since="
-            await reply_with(told(429, sentence, (b"retry-after", b"10")), "GET", send, _date(dataset))
+            await reply_with(told(429, sentence, (b"retry-after", b"10")), "GET", send, *clock_headers(dataset.clock()))
             return
         last = headers.get(b"last-event-id", b"").decode("latin-1") or since.version
         response = events.Events(self._events(dataset, since, last))
-        response.raw_headers += [*ANYONE, (b"vary", b"Accept"), _date(dataset)]
+        response.raw_headers += [*ANYONE, (b"vary", b"Accept"), *clock_headers(dataset.clock())]
         await response(scope, receive, send)
 
     async def _events(self, dataset: DataSet, since: Since, last: str | None) -> AsyncIterator[bytes]:
@@ -130,10 +130,6 @@ class FragmentEvents:
     def _drop(self, dataset: DataSet, subscriber: Subscriber) -> None:
         self._heard[dataset.name].drop(subscriber)
         self._subscribers.discard(subscriber)
-
-
-def _date(dataset: DataSet) -> Header:
-    return b"date", date(dataset.clock() // 1000)
 
 
 def _due(dataset: DataSet, subscriber: Subscriber) -> bytes:

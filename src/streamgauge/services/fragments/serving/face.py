@@ -15,7 +15,7 @@ from streamgauge.services.fragments.serving.changing import Changing
 from streamgauge.services.fragments.serving.counting import Counts
 from streamgauge.services.fragments.serving.dataset import DataSet, TooManyError
 from streamgauge.services.fragments.serving.events import FragmentEvents
-from streamgauge.services.fragments.serving.freshness import date, last_modified, lifetime, unchanged
+from streamgauge.services.fragments.serving.freshness import clock_headers, last_modified, lifetime, unchanged
 from streamgauge.services.fragments.serving.limits import Limits
 from streamgauge.services.fragments.serving.openapi import description
 from streamgauge.services.fragments.serving.past import Past
@@ -91,7 +91,7 @@ class Face:
             reply = told(500, "the server failed at this request; its log says how")
         if isinstance(reply, Reply):
             self._count(name or scope["path"][1:], reply.status, 0 if scope["method"] == "HEAD" else len(reply.body))
-            await reply_with(reply, scope["method"], send, (b"date", date(self._clock() // 1000)))
+            await reply_with(reply, scope["method"], send, *clock_headers(self._clock()))
         else:
             await reply(self._datasets[name], scope, receive, self._counted(name, send))
 

@@ -5,10 +5,19 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Final
 
+from streamgauge.services.fragments.quads import TIME
 from streamgauge.services.fragments.serving.dataset import DataSet, Page
 
 YEAR_S: Final = 31_536_000
 """Longer is what caches need not understand (RFC 9111, 1.2.2)."""
+
+
+_TIME: Final = TIME.lower().encode()
+
+
+def clock_headers(now: int) -> tuple[tuple[bytes, bytes], tuple[bytes, bytes]]:
+    """What a response says of the server's clock (ms): Date in whole seconds, Server-Time in ms."""
+    return (b"date", date(now // 1000)), (_TIME, b"%d" % now)
 
 
 def lifetime(dataset: DataSet, page: Page, now: int) -> list[tuple[bytes, bytes]]:

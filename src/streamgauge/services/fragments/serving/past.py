@@ -12,7 +12,7 @@ from streamgauge.services.fragments.serving.addresses import Addressing, HostErr
 from streamgauge.services.fragments.serving.asked import Asked, AskedError
 from streamgauge.services.fragments.serving.changing import parted
 from streamgauge.services.fragments.serving.dataset import SCANNED, DataSet, Page, TooManyError
-from streamgauge.services.fragments.serving.freshness import date, unchanged
+from streamgauge.services.fragments.serving.freshness import clock_headers, date, unchanged
 from streamgauge.services.fragments.serving.reading import UnacceptableError, represented
 from streamgauge.services.fragments.serving.replying import Header, Reply, reply_with, told
 from streamgauge.services.fragments.serving.validity import ValidityError, time
@@ -43,7 +43,7 @@ class Past:
             reply = self._reply(dataset, scope, now)
         except tuple(_STATUS) as error:
             reply = told(_STATUS[type(error)], str(error))
-        await reply_with(reply, scope["method"], send, (b"date", date(now // 1000)))
+        await reply_with(reply, scope["method"], send, *clock_headers(now))
 
     def _reply(self, dataset: DataSet, scope: Scope, now: int) -> Reply:
         headers = dict(scope["headers"])

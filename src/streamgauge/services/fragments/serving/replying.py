@@ -14,7 +14,10 @@ Header: TypeAlias = tuple[bytes, bytes]
 
 ANYONE: Final[tuple[Header, ...]] = (
     (b"access-control-allow-origin", b"*"),
-    (b"access-control-expose-headers", b"Content-Location, Dataset-Version, ETag, Date, Link, Location, Age"),
+    (
+        b"access-control-expose-headers",
+        b"Content-Location, Dataset-Version, ETag, Date, Server-Time, Link, Location, Age",
+    ),
 )
 """Pages of any origin may read what is served, whatever the status (Triple Pattern Fragments, 4.4)."""
 

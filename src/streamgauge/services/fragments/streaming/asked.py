@@ -4,13 +4,15 @@ from dataclasses import dataclass
 
 from streamgauge.compute.changes import Bag, refuse
 from streamgauge.compute.changes.bags import add_all, difference
+from streamgauge.compute.changes.normal import UnsupportedError
+from streamgauge.compute.changes.ranking import apart
 from streamgauge.compute.changes.shaping import columns, shape, wanted
 from streamgauge.compute.spark.ordering import places
 from streamgauge.model import algebra as al
 from streamgauge.model.answer import AnswerKind
 from streamgauge.model.terms import Row, Term
 from streamgauge.query import parse_sparql
-from streamgauge.query.rebuild import every_expression, every_pattern
+from streamgauge.query.rebuild import every_pattern
 from streamgauge.query.stamps import uses_timestamp
 from streamgauge.sparql.expression import row_expression
 
@@ -82,26 +84,11 @@ def _names(pattern: al.Pattern) -> tuple[Term, ...]:
 
 
 def _apart(form: al.QueryForm) -> Asked:
-    pattern, offset, limit, distinct = form.pattern, 0, None, False
-    if isinstance(pattern, al.Slice):
-        offset, limit, pattern = pattern.offset, pattern.limit, pattern.pattern
-    if isinstance(pattern, al.Distinct | al.Reduced):
-        distinct, pattern = isinstance(pattern, al.Distinct), pattern.pattern
-    if isinstance(pattern, al.Project):
-        pattern = pattern.pattern
-    keys: tuple[tuple[al.Expression, bool], ...] = ()
-    if isinstance(pattern, al.OrderBy):
-        keys, pattern = pattern.keys, pattern.pattern
-    if limit is None and not offset and not keys:
-        return Asked(form, form, None)
-    if any(isinstance(part, al.Exists) for key, _ in keys for part in every_expression(key)):
-        raise RefusedQueryError("EXISTS in ORDER BY: bind it to a variable first")
-    read = sorted({var.name for key, _ in keys for var in al.expression_variables(key)})
-    names = tuple(
-        dict.fromkeys((*wanted(form), *(name for name in read if al.Var(name) in al.pattern_variables(pattern))))
-    )
-    kept = al.Select(al.Project(pattern, tuple(map(al.Var, names))), names)
-    return Asked(form, kept, Order(keys, offset, limit, distinct))
+    try:
+        kept, cut = apart(form)
+    except UnsupportedError as error:
+        raise RefusedQueryError(str(error)) from error
+    return Asked(form, kept, None if cut is None else Order(cut.keys, cut.offset, cut.limit, cut.distinct))
 
 
 class Ordered:

@@ -28,6 +28,11 @@ LONGEST_WAIT: Final = 60.0
 """Seconds between attempts after failures, which double from the first to the longest."""
 
 
+def never() -> bool:
+    """No events."""
+    return False
+
+
 class Sends(StrEnum):
     """What an answer holds."""
 
@@ -40,6 +45,7 @@ class Following:
     """Polls a plan; ``prepare`` makes the plan, with the first poll in a ``round`` of the web.
 
     ``rest`` waits so many seconds, or until there is something new; ``patience`` (ms) is how long polls may fail.
+    ``told`` says whether events tell what is new.
     """
 
     asked: Asked
@@ -53,6 +59,7 @@ class Following:
     tell: Tell
     random: Random
     patience: int | None = PATIENCE
+    told: Callable[[], bool] = never
     _shown: Bag = field(default_factory=dict)
     _begun: bool = False
 
@@ -74,12 +81,12 @@ class Following:
                 await self.sleep(wait)
                 continue
             patience.success()
-            late, due = begun - due, self.timing.next(begun, self.clock(), polled, self.random)
+            late, due = begun - due, self.timing.next(begun, self.clock(), polled, self.random, self.told())
             self.tell(Fresh(polled.instant, due, max(0, late)))
             for answer in self._said(polled):
                 yield answer
             await self.rest(max(0, due - self.clock()) / 1000)
-            if (left := self.timing.soonest(begun) - self.clock()) > 0:
+            if (left := self.timing.soonest(begun, self.told()) - self.clock()) > 0:
                 await self.sleep(left / 1000)
 
     async def _first(self) -> tuple[Plan, Polled]:

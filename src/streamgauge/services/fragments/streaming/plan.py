@@ -2,14 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Protocol
 
 from streamgauge.compute.changes import Bag
 from streamgauge.services.fragments.fetching.contract import Source
 from streamgauge.services.fragments.streaming.reading import Rounds
-
-SECOND: Final = 1000
-"""The resolution of Date (RFC 9110, 6.6.1): a fact that ends within a second is over when the next one shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +33,9 @@ class Plan(Protocol):
 
 
 def first_of(sources: Sequence[Source], times: Sequence[int | None], web: Rounds) -> int | None:
-    """The first of the sources' times (ms, each of its own clock) by the own clock, once their Dates show it."""
+    """The first of the sources' times (ms, each of its own clock) by the own clock: see ``Rounds.due``."""
     found = [
-        -(-time // SECOND) * SECOND - web.skew(source.address)
+        web.due(source.address, time, getattr(source, "told", False))
         for source, time in zip(sources, times, strict=True)
         if time is not None
     ]

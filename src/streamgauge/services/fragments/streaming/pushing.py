@@ -5,7 +5,7 @@ What changed since a version is then known without a request, so a poll costs no
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field
 from random import Random
 from typing import Final, Protocol, TypeGuard
@@ -19,7 +19,7 @@ from streamgauge.services.fragments.fetching.contract import (
     UnavailableError,
 )
 from streamgauge.services.fragments.fetching.patches import read_lines
-from streamgauge.services.fragments.fetching.web import Web
+from streamgauge.services.fragments.fetching.web import Use, Web
 from streamgauge.services.fragments.quads import Quad, QuadPattern
 from streamgauge.services.fragments.streaming.events import Listening, Polling, Tell
 from streamgauge.services.fragments.streaming.reading import Changing
@@ -29,6 +29,18 @@ from streamgauge.sources.sse_events import ServerEvent
 FIRST_WAIT: Final = 1.0
 LONGEST_WAIT: Final = 60.0
 """Seconds between attempts to listen, which double from the first to the longest."""
+
+RENEWED: Final = 600.0
+"""Seconds after which a server's clock is looked at again: by then two clocks may be 120 ms further apart."""
+
+PRECISE: Final = 150.0
+"""The uncertainty of a server's clock (ms) up to which one exchange is enough."""
+
+EXCHANGES: Final = 5
+"""The most exchanges, one after the other, to know a server's clock as precisely."""
+
+BETWEEN: Final = 0.31
+"""Seconds between them: Dates show it more precisely where they fall into different parts of a second."""
 
 MOST: Final = 100_000
 """Changed quads that are remembered until a poll takes them; beyond that what changed is asked for."""
@@ -120,8 +132,12 @@ class Listened:
         if known is None:
             return await self.source.changed(since)
         added, removed, version = known
-        at = self.web.clock() + self.web.skew(self.address)
-        return Changed(tuple(added), tuple(removed), at, None, version)
+        return Changed(tuple(added), tuple(removed), self.web.time(self.address), None, version)
+
+    @property
+    def told(self) -> bool:
+        """Whether events tell what changes just now."""
+        return self._heard is not None
 
     async def run(self) -> None:
         """Listen for ever, again after a while when it breaks; ends where there are no events."""
@@ -140,6 +156,23 @@ class Listened:
             again = self.backoff.next()
             self.tell(Polling(why, again))
             await self.web.sleep(again)
+
+    async def keep_time(self) -> None:
+        """Look at the server's clock for ever: at first until it is known precisely, then as clocks drift."""
+        for _ in range(EXCHANGES):
+            await self._exchange(BETWEEN, PRECISE)
+        while True:
+            await self._exchange(RENEWED, 0)
+
+    async def _exchange(self, seconds: float, enough: float) -> None:
+        """After some seconds, ask for something short, unless the uncertainty (ms) is small enough."""
+        await self.web.sleep(seconds)
+        clock = self.web.server_clock(self.address)
+        if self._last is None or self._heard is None or clock.uncertainty(self.web.clock()) <= enough:
+            return
+        with suppress(SourceError), self.web.round(Use.ASKED):
+            await self.source.changed(self._last)
+        self.news.set()
 
     async def _listen(self) -> None:
         async with self.source.listen(self._last) as events:
@@ -173,11 +206,17 @@ class Push:
     random: Random
     _news: asyncio.Event = field(default_factory=asyncio.Event)
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
+    _over: list[Source] = field(default_factory=list)
+
+    def hears(self) -> bool:
+        """Whether events of all sources tell what changes just now, so that polls cost no requests."""
+        return bool(self._over) and all(getattr(source, "told", False) for source in self._over)
 
     def over(self, sources: Sequence[Source]) -> list[Source]:
         """The sources, those listened to that offer it; whoever was listened to before no longer is."""
         self._leave()
-        return [self._listened(source) if _offers(source) else self._polled(source) for source in sources]
+        self._over = [self._listened(source) if _offers(source) else self._polled(source) for source in sources]
+        return self._over
 
     async def rest(self, seconds: float) -> None:
         """Wait so long, or until something is heard."""
@@ -199,7 +238,7 @@ class Push:
     def _listened(self, source: Offering) -> Listened:
         backoff = Backoff(self.random, FIRST_WAIT, LONGEST_WAIT)
         listened = Listened(source, self.web, self.tell, self._news, backoff)
-        self._tasks.append(asyncio.create_task(listened.run()))
+        self._tasks += [asyncio.create_task(each) for each in (listened.run(), listened.keep_time())]
         return listened
 
     def _polled(self, source: Source) -> Source:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, Protocol, TypeAlias, TypeGuard
 
@@ -66,8 +66,16 @@ class Rounds(Protocol):
         """What comes in a round is used again in it; ASKED: nothing else is."""
         ...
 
-    def skew(self, address: str) -> int:
-        """By how many ms the clock of an address's server is ahead of the own."""
+    def time(self, address: str) -> int:
+        """The time of an address's server now (ms), by the estimate."""
+        ...
+
+    def due(self, address: str, time: int, told: bool) -> int:
+        """The own time (ms) at which a time of an address's server is due, whose changes are ``told`` or polled."""
+        ...
+
+    def sets(self, address: str) -> int:
+        """How often the clock of an address's server was found to have been set back."""
         ...
 
 
@@ -124,6 +132,7 @@ class Reader:
         self._followed: list[dict[Key, Fragment]] = [{} for _ in sources]
         self._seen: list[frozenset[object]] = [frozenset() for _ in sources]
         self._left: set[str] = set()
+        self._shown: dict[int, tuple[int, int]] = {}
         self._told: dict[frozenset[frozenset[Quad]], _Said] = {}
 
     async def read(self, given: Values | None = None) -> list[Read]:
@@ -179,7 +188,7 @@ class Reader:
     def _ended(self, at: int, read: Read) -> bool:
         """Whether facts of a source have ended that were taken from a cache."""
         ends = border(read.facts, read.at)
-        now = self._web.clock() + self._web.skew(self._sources[at].address)
+        now = self._web.time(self._sources[at].address)
         came = frozenset(map(_stamp, parts_of(self._followed[at].values()))) - self._seen[at]
         return ends is not None and ends <= now and not came
 
@@ -196,7 +205,7 @@ class Reader:
             {key: part.fragments.get(key, each) for key, each in own.items()}
             for own, part in zip(used, parts, strict=True)
         ]
-        reads = list(map(self._whole, self._followed))
+        reads = [self._onward(at, self._whole(each)) for at, each in enumerate(self._followed)]
         self._told = {key: self._told[key] for key in map(_quads, self._followed) if key in self._told}
         without = {at for at, read in enumerate(reads) if all(fact.static for fact in read.facts)}
         self._settled = {place: each for place, each in self._settled.items() if place[1] not in without}
@@ -258,6 +267,14 @@ class Reader:
         at = max((each.at for each in parts), default=0)
         said = self._of(fragments)
         return Read(said.facts, at, min(ends, default=None), said.named)
+
+    def _onward(self, number: int, read: Read) -> Read:
+        """What was read of a source, at no earlier time than before, unless its clock was set back."""
+        sets = self._web.sets(self._sources[number].address)
+        before, at = self._shown.get(number, (sets, read.at))
+        now = read.at if before != sets else max(read.at, at)
+        self._shown[number] = sets, now
+        return replace(read, at=now)
 
     def _of(self, fragments: Mapping[Key, Fragment]) -> _Said:
         """What fragments say; read once while these are as they are."""

@@ -19,7 +19,7 @@ from streamgauge.services.fragments.fetching.together import together
 from streamgauge.services.fragments.fetching.web import Web
 from streamgauge.services.fragments.streaming.asked import Asked, asked
 from streamgauge.services.fragments.streaming.events import Event, Tell
-from streamgauge.services.fragments.streaming.following import Following, Sends
+from streamgauge.services.fragments.streaming.following import Following, Sends, never
 from streamgauge.services.fragments.streaming.incremental import Incremental
 from streamgauge.services.fragments.streaming.patience import PATIENCE
 from streamgauge.services.fragments.streaming.plan import Plan, Polled
@@ -33,6 +33,13 @@ from streamgauge.services.fragments.style import Style
 def wall_clock() -> int:
     """Now, ms since 1970."""
     return time.time_ns() // 1_000_000
+
+
+def steady_clock() -> Callable[[], int]:
+    """A clock in ms since 1970 that nobody sets: the wall's time when it was made, and what has passed since."""
+    ticking = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+    begun = time.time_ns() - time.clock_gettime_ns(ticking)
+    return lambda: (begun + time.clock_gettime_ns(ticking)) // 1_000_000
 
 
 def _quiet(_event: Event) -> None:
@@ -119,11 +126,11 @@ def follow(
 async def _answers(
     asked: Asked, addresses: Sequence[str], terms: Terms, web: Web | None
 ) -> AsyncGenerator[Answer, None]:
-    own = web or Web(guarded_client(), wall_clock, asyncio.sleep, Limits(put_off=True))
+    own = web or Web(guarded_client(), steady_clock(), asyncio.sleep, Limits(put_off=True))
     push = Push(own, terms.tell, terms.random) if terms.hears is Hears.PUSH else None
     prepare = partial(prepared, asked, addresses, terms, own, push)
-    rest = own.sleep if push is None else push.rest
-    how = terms.timing, terms.sends, terms.tell, terms.random, terms.patience
+    rest, told = (own.sleep, never) if push is None else (push.rest, push.hears)
+    how = terms.timing, terms.sends, terms.tell, terms.random, terms.patience, told
     loop = Following(asked, prepare, own.round, own.clock, own.sleep, rest, *how)
     answers = loop.answers()
     try:

@@ -1,0 +1,67 @@
+"""Facts of named graphs written as triples: the subject has the graph's name before it, and a space between.
+
+A term of RDF that is an IRI or a blank node has no space in it, so no other triple looks like one of these:
+``("<urn:g> <urn:s>", "<urn:p>", '"1"')`` is ``<urn:s> <urn:p> "1"`` in the graph ``<urn:g>``. Publications, journals
+and limits thus have one kind of facts.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from streamgauge.model.terms import Term, Triple
+
+NOT_HERE: Final[Triple] = ("", "", "")
+"""What answers a question for each graph that was looked at, so that looks can be counted; no fact."""
+
+_BETWEEN: Final = "> "
+_ANY: Final = "<> "
+"""In a question: each graph."""
+
+
+def in_graph(name: Term, triple: Triple) -> Triple:
+    """A triple in the graph of this name, an IRI."""
+    return f"{name} {triple[0]}", triple[1], triple[2]
+
+
+def is_named(subject: Term) -> bool:
+    """Whether a subject says a named graph."""
+    return _BETWEEN in subject and subject[1] != "<"
+
+
+def apart(fact: Triple) -> tuple[Term, Triple]:
+    """The name of the graph, and the triple in it."""
+    name, _, subject = fact[0].partition(" ")
+    return name, (subject, fact[1], fact[2])
+
+
+def parted(facts: tuple[Triple, ...]) -> tuple[tuple[Triple, ...], tuple[tuple[Term, Triple], ...]]:
+    """Facts of the default graph, and those of named graphs, in order."""
+    for fact in facts:
+        if _BETWEEN in fact[0]:
+            return _parted(facts)
+    return facts, ()
+
+
+def _parted(facts: tuple[Triple, ...]) -> tuple[tuple[Triple, ...], tuple[tuple[Term, Triple], ...]]:
+    named = tuple(apart(fact) for fact in facts if is_named(fact[0]))
+    return tuple(fact for fact in facts if not is_named(fact[0])), named
+
+
+def default_only(facts: Iterable[Triple], named: list[tuple[Term, Triple]]) -> Iterator[Triple]:
+    """Facts of the default graph; those of named graphs are put into a list on the way."""
+    for fact in facts:
+        if _BETWEEN in fact[0] and is_named(fact[0]):
+            named.append(apart(fact))
+        else:
+            yield fact
+
+
+def question(name: Term | None, subject: Term | None) -> Term:
+    """What stands in a subject's place where facts of a named graph are looked for; ``None`` is any."""
+    return f"{name or _ANY[:-1]} {subject or ''}"
+
+
+def asked(subject: Term) -> tuple[Term | None, Term | None]:
+    """The graph and the subject of a question."""
+    name, _, own = subject.partition(" ")
+    return None if name == _ANY[:-1] else name, own or None
