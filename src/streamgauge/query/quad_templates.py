@@ -9,7 +9,6 @@ from streamgauge.query.errors import refusal
 from streamgauge.query.parser import parse_sparql
 from streamgauge.query.tokens import Token, tokens
 
-
 MOST_SECTIONS: Final = 200
 """Parts of a template that are in different graphs: each is parsed by itself."""
 
