@@ -1,5 +1,7 @@
 """Idempotency keys: of an owner, an operation and a body; what is another is refused, nobody displaces others' keys."""
 
+import asyncio
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +9,9 @@ from hypothesis import strategies as st
 from streamgauge.services.web.retries import (
     UNKNOWN_DIGEST,
     BadKeyError,
+    KeyBusyError,
     KeyReuseError,
+    Once,
     RetryKey,
     RetryMemory,
     read_key,
@@ -56,3 +60,41 @@ def test_two_lists_of_parts_have_one_digest_only_when_they_are_equal(one, other)
 def test_what_is_no_key(text):
     with pytest.raises(BadKeyError, match="1 to 200 printable"):
         read_key(text, "")
+
+
+def test_what_is_under_way_is_not_begun_again_and_what_failed_may_be():
+    done, wait = [], asyncio.Event()
+
+    async def work():
+        done.append(len(done))
+        await wait.wait()
+        if len(done) == 1:
+            raise OSError("the first time fails")
+        return len(done)
+
+    async def main():
+        once, key = Once[int](10), RetryKey("a", "k", b"1")
+        first = asyncio.create_task(once(key, work))
+        await asyncio.sleep(0)
+        with pytest.raises(KeyBusyError, match="'k' is under way: come again"):
+            await once(key, work)
+        with pytest.raises(KeyReuseError):
+            await once(RetryKey("a", "k", b"2"), work)
+        wait.set()
+        with pytest.raises(OSError, match="the first time"):
+            await first
+        return [await once(key, work), await once(key, work), await once(RetryKey("b", "k", b"1"), work)]
+
+    assert asyncio.run(main()) == [2, 2, 3]
+
+
+def test_a_request_that_is_broken_off_leaves_its_key_free():
+    async def main():
+        once, key = Once[int](10), RetryKey("a", "k", b"1")
+        task = asyncio.create_task(once(key, lambda: asyncio.sleep(1000, 1)))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return await once(key, lambda: asyncio.sleep(0, 2))
+
+    assert asyncio.run(main()) == 2
