@@ -4,7 +4,7 @@ Publications wait in order; a step takes those that wait, lets the strategy find
 durable with one synchronisation, tells subscribers, and acknowledges each publication by itself.
 """
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from threading import RLock
@@ -70,7 +70,7 @@ class Broker:
         self._journal: Journal = Forgetful() if journal is None else journal
         self._durable = journal is not None
         self._waiting: deque[_Waiting] = deque()
-        self._waiting_of: Counter[str] = Counter()
+        self._waiting_of: dict[str, int] = {}
         self._queue, self._evaluating = RLock(), RLock()
         self._keys = RetryMemory[int](self.limits.keys, self._journal.keys())
         self._forgotten: list[int] = []
@@ -117,7 +117,7 @@ class Broker:
 
         LimitError, BusyError, FailedError; the future has a KeyReuseError for a key of another publication.
         """
-        told = _key(key, added, removed)
+        told = None if key is None else _key(key, added, removed)
         return self._submitted(lambda receive: _Waiting(added, removed, told, owner, receive))
 
     def modify(
@@ -152,14 +152,17 @@ class Broker:
         with self._queue:
             if self.fault:
                 raise FailedError(f"{self.fault}: start the broker again")
-            if self._waiting_of[waiting.owner] >= self.limits.waiting:
-                raise BusyError(f"{self._waiting_of[waiting.owner]} publications wait already: come again")
-            self._waiting_of[waiting.owner] += 1
+            own = len(self._waiting) if waiting.owner == OPEN else self._waiting_of.get(waiting.owner, 0)
+            if own >= self.limits.waiting:
+                raise BusyError(f"{own} publications wait already: come again")
+            if waiting.owner != OPEN:
+                self._waiting_of[waiting.owner] = own + 1
             self._waiting.append(waiting)
 
     def _at_once(self, added: tuple[Triple, ...], removed: tuple[Triple, ...], key: RetryKey | str | None) -> Receipt:
         outcomes: list[Receipt | BaseException] = []
-        self._enqueue(_Waiting(added, removed, _key(key, added, removed), OPEN, outcomes.append))
+        told = None if key is None else _key(key, added, removed)
+        self._enqueue(_Waiting(added, removed, told, OPEN, outcomes.append))
         while not outcomes:
             self.step()
         (outcome,) = outcomes
@@ -213,7 +216,9 @@ class Broker:
                 batch.append(self._waiting.popleft())
                 if batch[0].changes:
                     break
-            self._waiting_of.subtract(each.owner for each in batch)
+            for each in batch:
+                if each.owner != OPEN:
+                    self._waiting_of[each.owner] -= 1
         return batch
 
     def _taken_in(self, batch: list[_Waiting]) -> list[tuple[_Waiting, Receipt | BaseException]]:
@@ -233,7 +238,7 @@ class Broker:
         room = self.limits.facts - self._strategy.explicit
         for each in batch:
             try:
-                known = self._keys.known(each.key)
+                known = None if each.key is None else self._keys.known(each.key)
             except KeyReuseError as error:
                 outcomes.append((each, error))
                 continue

@@ -328,7 +328,7 @@ class Face:
         """The token is for these operations on facts, which have no entity tag to hold a condition against."""
         for operation in operations:
             self._require(request, operation)
-        read_conditions(request.headers.raw).refuse(request.url.path)
+        read_conditions(request.headers.raw).refuse(request.scope["path"])
 
     def _owner(self, connection: HTTPConnection) -> str:
         """The identity of who asks."""
@@ -360,7 +360,7 @@ async def _read(read: Callable[[bytes, str], tuple[Triple, ...]], body: bytes, k
 def _key(request: Request, owner: str, body: bytes) -> RetryKey | None:
     """The key of a publication, with all that another use of the key would differ in."""
     kind = request.headers.get("content-type", "").strip().lower()
-    return read_key(request.headers.get("idempotency-key"), owner, request.url.path.encode(), kind.encode(), body)
+    return read_key(request.headers.get("idempotency-key"), owner, request.scope["path"].encode(), kind.encode(), body)
 
 
 def _check_name(name: str, what: str) -> str:

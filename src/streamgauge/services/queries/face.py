@@ -295,7 +295,7 @@ class Face:
         """The key of a request, with all that another use of the key would differ in."""
         owner = self._owner(request)
         kind = request.headers.get("content-type", "").strip().lower()
-        address = request.scope["query_string"], request.url.path.encode()
+        address = request.scope["query_string"], request.scope["path"].encode()
         return read_key(request.headers.get("idempotency-key"), owner, *address, kind.encode(), body)
 
 

@@ -39,11 +39,7 @@ class RetryKey(NamedTuple):
 
 def request_digest(*parts: bytes) -> bytes:
     """SHA-256 of the parts of a request, each with its length, so that no two lists of parts are taken for one."""
-    digest = sha256()
-    for part in parts:
-        digest.update(b"%d:" % len(part))
-        digest.update(part)
-    return digest.digest()
+    return sha256(b"".join([b"%d:%b" % (len(part), part) for part in parts])).digest()
 
 
 def read_key(text: str | None, owner: str, *parts: bytes) -> RetryKey | None:
