@@ -55,6 +55,11 @@ class Access:
         self._grants = [(Tokens([grant.token]), grant) for grant in grants]
 
     @property
+    def closed(self) -> bool:
+        """Whether a token is needed."""
+        return bool(self._grants)
+
+    @property
     def tokens(self) -> list[str]:
         """All tokens."""
         return [grant.token for _, grant in self._grants]

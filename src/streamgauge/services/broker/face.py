@@ -48,7 +48,7 @@ from streamgauge.services.web.origins import CrossOrigin, Origins
 from streamgauge.services.web.problems import problem
 from streamgauge.services.web.representations import json_tag, tagged_json
 from streamgauge.services.web.retries import BadKeyError, KeyReuseError, RetryKey, read_key
-from streamgauge.services.web.tokens import Guard, given
+from streamgauge.services.web.tokens import OPEN, Guard, given
 from streamgauge.wire.results import MEDIA_TYPE as RESULTS
 
 FREE: Final = ("/", "/health", "/openapi.json")
@@ -332,7 +332,7 @@ class Face:
 
     def _owner(self, connection: HTTPConnection) -> str:
         """The identity of who asks."""
-        return self.access.identity(given(connection.headers, connection.scope))
+        return self.access.identity(given(connection.headers, connection.scope)) if self.access.closed else OPEN
 
     def _name(self, connection: HTTPConnection, operation: str) -> str:
         """The channel of a request that may do an operation on it."""
@@ -359,8 +359,11 @@ async def _read(read: Callable[[bytes, str], tuple[Triple, ...]], body: bytes, k
 
 def _key(request: Request, owner: str, body: bytes) -> RetryKey | None:
     """The key of a publication, with all that another use of the key would differ in."""
+    given_key = request.headers.get("idempotency-key")
+    if given_key is None:
+        return None
     kind = request.headers.get("content-type", "").strip().lower()
-    return read_key(request.headers.get("idempotency-key"), owner, request.scope["path"].encode(), kind.encode(), body)
+    return read_key(given_key, owner, request.scope["path"].encode(), kind.encode(), body)
 
 
 def _check_name(name: str, what: str) -> str:
