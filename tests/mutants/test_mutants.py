@@ -67,11 +67,10 @@ def test_what_decides_nothing_is_left_alone():
 def test_every_mutant_is_python_and_differs():
     for several in changes(SOURCE).values():
         assert "" not in several
-    for line, several in MutableFile("box.py", SOURCE).lines.items():
+    file = MutableFile("box.py", SOURCE)
+    for several in file.lines.values():
         for each in several:
-            mutant = MutableFile("box.py", SOURCE).mutant(
-                MutableFile("box.py", SOURCE).lines[line][several.index(each)]
-            )
+            mutant = file.mutant(each)
             if mutant is not None:
                 ast.parse(mutant.source)
                 assert mutant.source != SOURCE
@@ -92,7 +91,7 @@ def test_the_sample_is_the_same_for_a_seed_and_spread_over_files():
     assert len({(each.file, each.line) for each in drawn}) == 9
     assert draw(files, 9, 1) == drawn
     assert draw(files, 9, 2) != drawn
-    assert [each for each in draw(files[:1], 3, 1)] == [each for each in drawn if each.file == "a.py"]
+    assert draw(files[:1], 3, 1) == [each for each in drawn if each.file == "a.py"]
 
 
 @pytest.mark.parametrize(
