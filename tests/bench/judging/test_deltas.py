@@ -133,9 +133,9 @@ def test_moving_back_undoes_moving_forward(nets):
     grown = list(as_sets([Change(due, 0, {row: abs(n) for row, n in net.items() if n}) for net in nets]))
     beside = Beside([Agreed(due, 0, change.net, {}, False) for change in grown], [c.net for c in grown], frozenset())
     places = range(len(nets))
-    wanted = {place: beside.counts(place, place) for place in places}
+    wanted = {place: beside.common(place, place) for place in places}
     for place in reversed(places):
-        assert beside.counts(place, place) == wanted[place]
+        assert beside.common(place, place) == wanted[place]
         assert beside.similarity(place, place) == 1.0
 
 

@@ -85,25 +85,26 @@ def _in_columns(answer: Answer, names: tuple[str, ...]) -> Answer:
 class Beside:
     """An expected bag beside a received one, of two histories: moving to another pair costs what changes on the way.
 
+    Of the reports nothing is doubtful, so none of them is silent in one version and sent in another (``by_changes``).
     Rows are matched as ``compare.overlap`` does it, apart for each combination of the terms that are not computed.
     """
 
     def __init__(self, reports: Sequence[Agreed], given: Sequence[Net], computed: frozenset[int]) -> None:
-        self._nets = [report.certain for report in reports], [report.doubtful for report in reports], given
+        self._nets = [report.certain for report in reports], given
         self._computed = computed
         self.sizes = tuple(tuple(accumulate(sum(net.values()) for net in nets)) for nets in self._nets)
-        self._bags: tuple[Counter[Row], Counter[Row], Counter[Row]] = Counter(), Counter(), Counter()
-        self._at = [-1, -1, -1]
+        self._bags: tuple[Counter[Row], Counter[Row]] = Counter(), Counter()
+        self._at = [-1, -1]
         self._equal = 0
         self._open: dict[Row, set[Row]] = defaultdict(set)
         self._overlaps: dict[Row, Overlap] = {}
         self._changed: set[Row] = set()
-        self._more = self._undecided = 0
+        self._more = 0
         self.by_value = False
 
     def move(self, i: int, j: int) -> None:
         """Put the bag of report i beside that of answer j."""
-        for side, to in ((0, i), (1, i), (2, j)):
+        for side, to in ((0, i), (1, j)):
             while self._at[side] != to:
                 forward = self._at[side] < to
                 self._at[side] += forward
@@ -113,13 +114,13 @@ class Beside:
                 self._at[side] -= not forward
 
     def _add(self, side: int, row: Row, count: int) -> None:
-        wanted, doubtful, given = self._bags
+        wanted, given = self._bags
         before = min(wanted[row], given[row])
         bag = self._bags[side]
         bag[row] += count
         self._equal += min(wanted[row], given[row]) - before
         key = tuple(term for i, term in enumerate(row) if i not in self._computed) if self._computed else row
-        if wanted[row] != given[row] or doubtful[row]:
+        if wanted[row] != given[row]:
             self._open[key].add(row)
         else:
             self._open[key].discard(row)
@@ -132,7 +133,6 @@ class Beside:
             old = self._overlaps.pop(key, _NOTHING)
             new = self._overlap(self._open[key]) if self._open[key] else _NOTHING
             self._more += new.common - old.common
-            self._undecided += new.undecided - old.undecided
             if new is not _NOTHING:
                 self._overlaps[key] = new
             else:
@@ -140,35 +140,33 @@ class Beside:
         self._changed.clear()
 
     def _overlap(self, rows: Iterable[Row]) -> Overlap:
-        wanted, doubtful, given = self._bags
+        wanted, given = self._bags
         missing = [row for row in rows for _ in range(wanted[row] - given[row])]
         surplus = [row for row in rows for _ in range(given[row] - wanted[row])]
-        doubt = [row for row in rows for _ in range(doubtful[row])]
         self.by_value |= bool(self._computed and missing and surplus)
-        return overlap(missing, surplus, self._computed, doubt)
+        return overlap(missing, surplus, self._computed)
 
-    def counts(self, i: int, j: int) -> tuple[int, int]:
-        """How many rows report i and answer j have in common, and how many of the answer's are undecided."""
+    def common(self, i: int, j: int) -> int:
+        """How many rows report i and answer j have in common."""
         self.move(i, j)
         self._settle()
-        return self._equal + self._more, self._undecided
+        return self._equal + self._more
 
     def similarity(self, i: int, j: int) -> float:
         """|E and A| / |E or A| of report i and answer j."""
-        common, undecided = self.counts(i, j)
-        return similarity(common, self.sizes[0][i], self.sizes[2][j] - undecided)
+        return similarity(self.common(i, j), self.sizes[0][i], self.sizes[1][j])
 
     def witnesses(self, i: int, j: int, most: int) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
         """At most so many rows that only report i, and that only answer j has."""
-        self.counts(i, j)
+        self.common(i, j)
         missing = (row for one in self._overlaps.values() for row in one.missing)
         surplus = (row for one in self._overlaps.values() for row in one.surplus)
         return tuple(islice(missing, most)), tuple(islice(surplus, most))
 
     def rows(self, side: int, place: int, most: int) -> tuple[Row, ...]:
-        """At most so many rows of a bag: of the reports (0), what is doubtful about them (1), or the answers (2)."""
-        here = (self._at[0], self._at[2])
-        self.move(*((place, here[1]) if side < 2 else (here[0], place)))
+        """At most so many rows of a bag: of the reports (0), or of the answers (1)."""
+        first, second = self._at
+        self.move(*((first, place) if side else (place, second)))
         return tuple(islice(self._bags[side].elements(), most))
 
 
@@ -183,8 +181,7 @@ def _units(
     """Each due report beside the answer that speaks of it, scored."""
     expected = [ExpectedReport(report.due, names, (), report.content) for report in reports]
     pairs = align(expected, answers, beside.similarity)
-    kept = [(i, j) for i, j in pairs if j is not None or not (i is not None and reports[i].silent)]
-    for index, (i, j) in enumerate(kept):
+    for index, (i, j) in enumerate(pairs):
         answer = None if j is None else replace(answers[j], added=(), removed=())
         plain = judge(index, Unit(None if i is None else expected[i], answer, j, _NOTHING), when, witnesses)
         yield _counted(plain, i, j, beside, witnesses)
@@ -192,19 +189,16 @@ def _units(
 
 def _counted(plain: WindowVerdict, i: int | None, j: int | None, beside: Beside, witnesses: int) -> WindowVerdict:
     wanted = beside.sizes[0][i] if i is not None else 0
-    given = beside.sizes[2][j] if j is not None else 0
-    doubtful = beside.rows(1, i, witnesses) if i is not None and beside.sizes[1][i] else ()
-    shown = replace(plain, expected=wanted, undecided=beside.sizes[1][i] if i is not None else 0, doubtful=doubtful)
+    given = beside.sizes[1][j] if j is not None else 0
+    shown = replace(plain, expected=wanted, actual=given)
     if i is None or j is None:
         missing = beside.rows(0, i, witnesses) if i is not None else ()
-        surplus = beside.rows(2, j, witnesses) if j is not None else ()
-        return replace(shown, actual=given, missing=missing, surplus=surplus)
-    common, undecided = beside.counts(i, j)
-    given -= undecided
+        surplus = beside.rows(1, j, witnesses) if j is not None else ()
+        return replace(shown, missing=missing, surplus=surplus)
+    common = beside.common(i, j)
     missing, surplus = beside.witnesses(i, j, witnesses) if common < max(wanted, given) else ((), ())
     return replace(
         shown,
-        actual=given,
         true_positives=common,
         precision=ratio(common, given, wanted),
         recall=ratio(common, wanted, given),
