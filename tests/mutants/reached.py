@@ -68,7 +68,8 @@ class Reached:
         """
         statement, function, name = spans(source, line)
         if name is None or name in runs_at_import(source):
-            return self.of(file, self.lines.get(file, {}))
+            own = [test for test in self.seconds if f"/test_{Path(file).stem}" in file_of(test)]
+            return list(dict.fromkeys((*own, *self.of(file, self.lines.get(file, {})))))
         return self.of(file, statement) or self.of(file, function)
 
     def within(self, tests: Sequence[str], most: float) -> list[str]:

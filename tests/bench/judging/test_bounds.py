@@ -130,6 +130,7 @@ PATTERNS = [
     ("BIND keeps the sizes", "?s <urn:p> ?v BIND(?v + 1e9 AS ?d) FILTER(?d - 1e9 > 1.5)", "abcd", ""),
     ("BIND of a constant", "?s <urn:p> ?v BIND(1.0 AS ?d) FILTER(?v * ?d > 1.0)", "abcd", "b"),
     ("a subquery", "{ SELECT ?s (SUM(?v) AS ?d) { ?s <urn:p> ?v } GROUP BY ?s } FILTER(?d > 1.0)", "abcd", "b"),
+    ("a subquery of stored numbers", "{ SELECT ?s ?v { ?s <urn:p> ?v } } FILTER(?v * 1e0 > 1.5)", "b", "b"),
     (
         "a subquery keeps the sizes",
         "{ SELECT ?s (SUM(?v + 1e9 - 1e9) AS ?d) { ?s <urn:p> ?v } GROUP BY ?s } FILTER(?d > 3)",

@@ -204,11 +204,8 @@ def _rounded(value: Fraction, kind: int) -> Fraction | float:
 
 
 def _single(value: float) -> float:
-    """The nearest value of 32 bits."""
-    try:
-        rounded: float = unpack("f", pack("f", value))[0]
-    except OverflowError:
-        return copysign(inf, value)
+    """The nearest value of 32 bits; native packing gives an infinity beyond them."""
+    rounded: float = unpack("f", pack("f", value))[0]
     return rounded
 
 
