@@ -1,4 +1,4 @@
-"""How far a row is looked after that leads on: a wrong one that a later report has must not skip the reports between."""
+"""How far a row is looked after that leads on: a wrong one that a later report has must not skip those between."""
 
 from streamgauge.bench.judging.merge import AHEAD, merged
 from streamgauge.model.answer import Answer
