@@ -109,7 +109,7 @@ def test_a_chain_ends_before_a_parser_would(name: str) -> None:
 @pytest.mark.parametrize("name", NESTED)
 def test_brackets_lie_at_most_so_deep_in_each_other(name: str) -> None:
     assert DEPTH // 3 <= accepted(NESTED[name]) <= DEPTH
-    with pytest.raises(BoundError, match=rf"more than {DEPTH} brackets lie in each other"):
+    with pytest.raises(BoundError, match=r"more than \d+ brackets"):
         check_sparql(NESTED[name](5_000))
 
 

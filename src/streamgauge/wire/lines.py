@@ -97,7 +97,7 @@ def _together(lines: bytes) -> list[Input] | None:
     """What lines say, all their triples split at once; ``None`` when one of them is not as most are."""
     try:
         read = _lines(lines)
-    except (msgspec.MsgspecError, UnicodeError):
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return None
     triples = _split("".join([each.add for each in read]))
     if triples is None or len(read) != lines.count(b"\n"):
@@ -122,7 +122,7 @@ def decode_input(line: bytes | str) -> Input:
     """The element or advance of a line; triples are taken as written when they look canonical. LineError otherwise."""
     try:
         read = _line(line)
-    except (msgspec.MsgspecError, UnicodeError):
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return _decoded(line)
     if read.advance is not None:
         return Advance(read.advance)
@@ -238,7 +238,10 @@ def _whole(data: dict[str, Any], name: str) -> int:
 
 
 def _short(value: object) -> str:
-    return "missing" if value is None else repr(value)[:80]
+    try:
+        return "missing" if value is None else repr(value)[:80]
+    except RecursionError:
+        return f"a {type(value).__name__} of many levels"
 
 
 def _text(triples: Sequence[Triple]) -> str:

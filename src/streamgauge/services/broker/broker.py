@@ -301,10 +301,13 @@ class Broker:
             raise LimitError(f"a query of more than {self.limits.query_text} characters: write a shorter one")
         check_bounds(query, SERVED)
         form = parse_sparql(query)
-        check_texts(form, self.limits)
-        with self._evaluating:
-            require(self._registry.channels.get(name))
-            return self._registry.create(name, query, form, owner).variables
+        try:
+            check_texts(form, self.limits)
+            with self._evaluating:
+                require(self._registry.channels.get(name))
+                return self._registry.create(name, query, form, owner).variables
+        except RecursionError:
+            raise LimitError("the query is nested too deeply to be evaluated: write it flatter") from None
 
     def delete_channel(self, name: str, *, require: Require = anything) -> None:
         """A channel ends; its subscribers are told. UnknownChannelError, or what ``require`` raises of the channel."""

@@ -319,7 +319,7 @@ def _json(body: str) -> Any:
     try:
         return read_json(body)
     except ValueError as error:
-        raise WishError(f"not JSON: {error}") from error
+        raise WishError(f"not JSON: {error}"[:300]) from error
 
 
 def _options(request: Request) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from threading import RLock
 
+from streamgauge.compute.effort import TooMuchError
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.engine import Engine
@@ -80,7 +81,10 @@ class Queries:
             name = f"q{next(self._names)}"
             output = (query.name or f"urn:streamgauge:answers:{name}") if makes_triples(query) else None
             question = Question(wish.query, query, semantics, engine, output, wish.t0, wish.advance == "wall")
-            running = self._start(name, question)
+            try:
+                running = self._start(name, question)
+            except (RecursionError, TooMuchError) as error:
+                raise WishError(f"the query is too large or too deep to be evaluated: {error}") from None
             with self._lock:
                 self._owners[name] = owner
             return running

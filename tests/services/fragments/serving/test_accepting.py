@@ -213,7 +213,7 @@ REFUSED = [
     ("POST", "", "#" * 10_001, TURTLE, 413, "longer than 10000 bytes"),
     ("POST", "", "<a:b> <a:c> " + "<<(<a:b><a:c>" * 700, TURTLE, 400, "deep in each other"),
     ("POST", "", '<a:b> <a:c> "' + "<<(" * 2000, TURTLE, 400, "not text/turtle"),
-    ("PATCH", "", "INSERT DATA { <a:b> <a:c> " + "(" * 9000, UPDATE, 400, "is not closed"),
+    ("PATCH", "", "INSERT DATA { <a:b> <a:c> " + "(" * 9000, UPDATE, 400, "brackets lie in each other"),
     (
         "PATCH",
         "",

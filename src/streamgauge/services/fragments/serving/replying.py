@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 from starlette.types import Send
 
 from streamgauge.services.web.events import in_time
+from streamgauge.services.web.problems import clipped
 
 Header: TypeAlias = tuple[bytes, bytes]
 
@@ -36,7 +37,7 @@ class Reply:
 
 def told(status: int, sentence: str, *more: Header) -> Reply:
     """A sentence as JSON, ``{"error": sentence}``, that no cache keeps."""
-    body = json.dumps({"error": sentence}).encode()
+    body = json.dumps({"error": clipped(sentence)}).encode()
     return Reply(status, [(b"content-type", b"application/json"), (b"cache-control", b"no-store"), *more], body)
 
 

@@ -1,0 +1,100 @@
+"""A server of each kind as a process of its own: ``python -m tests.fuzz.hosts KIND``; its address is its first line."""
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from time import sleep, time
+
+TOKEN = "a-token-that-nobody-guesses"
+
+
+@dataclass(frozen=True)
+class Host:
+    """A server that runs: its process, its port, and a file of what it says on standard error."""
+
+    process: subprocess.Popen[str]
+    port: int
+    errors: Path
+
+    def memory(self) -> int:
+        """The most bytes of memory that it has held."""
+        lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
+        return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+
+    def said(self) -> str:
+        """The last that it said, of tracebacks and crashes."""
+        sleep(0.5)
+        lines = self.errors.read_text(errors="replace").splitlines()
+        return "\n".join(line for line in lines if "Invalid HTTP request" not in line)[-3_000:]
+
+
+@contextmanager
+def host(kind: str) -> Iterator[Host]:
+    """A server of a kind, stopped in the end."""
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as errors:
+        command = [sys.executable, "-X", "faulthandler", "-m", "tests.fuzz.hosts", kind]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+        assert process.stdout is not None
+        try:
+            port = int(process.stdout.readline().rstrip("/\n").rpartition(":")[2])
+            yield Host(process, port, Path(errors.name))
+        finally:
+            process.terminate()
+            process.wait(30)
+            process.stdout.close()
+
+
+def broker() -> tuple[object, Callable[[], None]]:
+    """A broker with small budgets: what an accepted query costs is the matter of other tests."""
+    from streamgauge.services.broker.face import application
+    from streamgauge.services.broker.limits import Limits
+    from tests.services.broker.world import BASE, select
+    from tests.services.broker.world import broker as made
+
+    core = made(limits=Limits(effort=20_000, rows=5_000, facts=20_000, channels=50, text=2**20, term=2**16))
+    core.load(BASE)
+    core.create_channel("students", select("?x a :Student"))
+    return application(core), lambda: None
+
+
+def queries() -> tuple[object, Callable[[], None]]:
+    """A query service."""
+    from streamgauge.engines import load
+    from streamgauge.services.queries.face import application
+    from streamgauge.services.queries.limits import Limits
+    from streamgauge.services.queries.registry import Queries
+
+    return application(Queries(load, ("live",), Limits(queries=20))), lambda: None
+
+
+def fragments() -> tuple[object, Callable[[], None]]:
+    """A fragments server that is written to."""
+    from streamgauge.services.fragments.serving.accepting import Accepting
+    from streamgauge.services.fragments.serving.addresses import of_host
+    from streamgauge.services.fragments.serving.dataset import DataSet
+    from streamgauge.services.fragments.serving.face import application
+    from streamgauge.services.fragments.storing.memory import MemoryStore
+    from streamgauge.services.fragments.style import Style
+
+    data = DataSet("data", MemoryStore(), Style("graphs"), lambda: int(time() * 1000), 20)
+    app = application([data], [Accepting([TOKEN], of_host, 2**20)])
+    return app, app.leave
+
+
+KINDS = {"broker": broker, "queries": queries, "fragments": fragments}
+
+
+def main(kind: str) -> None:
+    """Serve until a signal."""
+    from streamgauge.services.web.serving import Serving
+
+    app, leave = KINDS[kind]()
+    Serving(app, "127.0.0.1", 0, leave, lambda address: print(address, flush=True)).run()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,216 @@
+"""No text that a server takes kills it, fails in it, holds it up or fills its memory: every one is taken or refused."""
+
+import http.client
+import json
+import socket
+import threading
+import time
+from collections import Counter
+from contextlib import suppress
+from urllib.parse import quote
+
+import pytest
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
+
+from tests.fuzz.hostile import Hostile
+from tests.fuzz.hosts import TOKEN, Host, host
+
+pytestmark = pytest.mark.server
+
+SUITE = {"broker": 700, "queries": 650, "fragments": 650}
+"""Inputs in the suite."""
+
+PROVEN = 10_000
+"""Inputs of each of the ten proofs of a server."""
+
+MEMORY = 768 * 2**20
+"""Bytes that a server may hold at most, whatever it is sent."""
+
+BESIDE_LOAD_S, ALONE_S = 5.0, 0.1
+"""How long ``/health`` may take: beside other tests on a busy machine, and in a proof."""
+
+Request = tuple[str, str, str, str | bytes]
+"""Method, path, media type, body."""
+
+
+def to_broker(drawn: Hostile) -> Request:
+    kind = drawn.draw.randrange(10)
+    if kind < 2:
+        return "PUT", "/channels/made", "application/sparql-query", drawn.query()
+    if kind < 4:
+        return "POST", "/update", "application/sparql-update", drawn.update()
+    if kind < 5:
+        return drawn.draw.choice(("PUT", "DELETE")), "/channels/made", "text/plain", ""
+    media, body = drawn.graph()
+    return "POST", drawn.draw.choice(("/publish", "/delete", "/delete")), media, body
+
+
+def to_queries(drawn: Hostile) -> Request:
+    kind = drawn.draw.randrange(10)
+    if kind < 2:
+        return "POST", "/queries", "application/sparql-query", drawn.continuous()
+    if kind < 3:
+        body = {"query": drawn.continuous()[:2_000], "static": drawn.graph()[1], "semantics": drawn.value(2)}
+        return "POST", "/queries", "application/json", json.dumps(body)
+    if kind < 5:
+        return "POST", "/queries", "application/json", drawn.json()
+    if kind < 6:
+        return "PUT", "/static/a", "text/turtle", drawn.graph()[1]
+    if kind < 7:
+        return "POST", "/streams", "application/json", drawn.json()
+    if kind < 8:
+        return "POST", "/streams/urn:s", "application/x-ndjson", element(drawn)
+    media, body = drawn.graph()
+    media = drawn.draw.choice((media, "application/trig", "application/n-quads", "application/x-jelly-rdf"))
+    form = drawn.draw.choice(("", "", "&form=messages", "&form=turtle", "&form=gtfs-realtime", "&form=yabench"))
+    return "POST", f"/streams/urn:s?t=now{form}", media, body
+
+
+def element(drawn: Hostile) -> str:
+    """A JSON line whose triples are N-Triples, or what is not far from them."""
+    given = {"t": drawn.draw.choice((1, 2**70, -1, "now")), "n": 1, "stream": "urn:s", "add": drawn.graph()[1]}
+    return drawn.mostly(json.dumps(given)) if drawn.draw.random() < 0.7 else drawn.json()
+
+
+def to_fragments(drawn: Hostile) -> Request:
+    kind = drawn.draw.randrange(10)
+    if kind < 2:
+        return "PATCH", "/data", "application/sparql-update", drawn.update()
+    if kind < 4:
+        operations = [{drawn.draw.choice(("add", "by")): drawn.graph()[1][:20_000]}, drawn.value(2)]
+        return "PATCH", "/data", "application/json", drawn.json() if kind == 2 else json.dumps(operations)
+    if kind < 7:
+        name = drawn.draw.choice(("subject", "object", "values", "predicate", "page", "graph"))
+        value = drawn.draw.choice(
+            (drawn.term(), drawn.repeated(("", "<<( <urn:a> <urn:b> ", "1", " )>>", "")), drawn.json())
+        )
+        return "GET", f"/data?{name}={quote(value.encode(errors='replace')[:15_000])}", "", ""
+    media, body = drawn.graph()
+    return (
+        drawn.draw.choice(("POST", "PUT", "DELETE")),
+        "/data?subject=urn:t:s"[: drawn.draw.choice((5, 40))],
+        media,
+        body,
+    )
+
+
+DRAWN = {"broker": to_broker, "queries": to_queries, "fragments": to_fragments}
+
+
+class Health:
+    """Asks ``/health`` again and again on a connection of its own; ``slowest`` is in seconds."""
+
+    def __init__(self, port: int) -> None:
+        self.slowest = 0.0
+        self._port, self._ended = port, threading.Event()
+        self._thread = threading.Thread(target=self._ask)
+
+    def __enter__(self) -> "Health":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *what: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _ask(self) -> None:
+        web = http.client.HTTPConnection("127.0.0.1", self._port, timeout=60)
+        while not self._ended.wait(0.02):
+            begun = time.perf_counter()
+            web.request("GET", "/health")
+            assert web.getresponse().read() is not None
+            self.slowest = max(self.slowest, time.perf_counter() - begun)
+        web.close()
+
+
+class Sender:
+    """Sends requests to a server; what it answers are statuses, and sentences where it refuses."""
+
+    def __init__(self, kind: str, served: Host) -> None:
+        self.statuses = Counter[int]()
+        self._kind, self._served = kind, served
+        self._web = http.client.HTTPConnection("127.0.0.1", served.port, timeout=60)
+
+    def send(self, request: Request) -> None:
+        method, path, media, body = request
+        coded = body if isinstance(body, bytes) else body.encode(errors="replace")
+        status, said = self._said(method, path, {"Content-Type": media, "Authorization": f"Bearer {TOKEN}"}, coded)
+        self.statuses[status] += 1
+        assert status < 500, f"{method} {path} {media} {body[:300]!r}\n{said[:300]!r}\n{self._served.said()}"
+        if status >= 400 and status not in (404, 405):
+            assert 10 < len(json.loads(said)["error"]) < 2_000, (method, path, media, body[:300], said)
+        if status == 201 and self._kind == "queries" and path == "/queries":
+            self._said("DELETE", f"/queries/{json.loads(said)['id']}", {}, b"")
+        if status == 201 and self._kind == "broker":
+            self._said("DELETE", "/channels/made", {}, b"")
+
+    def _said(self, method: str, path: str, headers: dict[str, str], body: bytes) -> tuple[int, bytes]:
+        try:
+            self._web.request(method, path, body, headers)
+            reply = self._web.getresponse()
+            return reply.status, reply.read()
+        except OSError as error:
+            raise AssertionError((method, path, body[:500], self._served.said())) from error
+
+    def head(self, head: bytes) -> None:
+        """A request's head on a connection of its own; no answer at all is one too."""
+        with socket.create_connection(("127.0.0.1", self._served.port), 60) as plain:
+            plain.settimeout(0.2)
+            with suppress(OSError):
+                plain.sendall(head)
+                status = plain.recv(12).decode(errors="replace")[9:]
+                assert not status.startswith("5"), (head[:500], status)
+
+    def talk(self, drawn: Hostile) -> None:
+        """What a client says on a WebSocket of the broker; it is answered, or the connection ends with a reason."""
+        path = drawn.draw.choice(("/subscribe", "/channels/students/notifications"))
+        said = drawn.draw.choice((drawn.json(), json.dumps({"subscribe": {"sparql": drawn.query(), "alias": "a"}})))
+        with (
+            connect(f"ws://127.0.0.1:{self._served.port}{path}", open_timeout=60) as talking,
+            suppress(ConnectionClosed),
+        ):
+            talking.send(said.encode(errors="replace").decode()[:60_000])
+            talking.send('{"acknowledge": 1}')
+            if path == "/subscribe":
+                assert json.loads(talking.recv(60))
+        assert talking.close_code != 1011, talking.close_reason
+
+    def close(self) -> None:
+        self._web.close()
+
+
+def attack(kind: str, served: Host, seed: int, many: int, patience: float) -> Counter[int]:
+    """Send so many inputs; the server keeps what this module says."""
+    drawn, sender = Hostile(seed), Sender(kind, served)
+    with Health(served.port) as health:
+        for number in range(many):
+            if number % 10 == 9:
+                sender.head(drawn.head())
+            elif number % 20 == 8 and kind == "broker":
+                sender.talk(drawn)
+            else:
+                sender.send(DRAWN[kind](drawn))
+    sender.close()
+    assert served.process.poll() is None, served.said()
+    assert health.slowest < patience, f"/health took {health.slowest:.3f} s"
+    assert served.memory() < MEMORY, f"{served.memory() / 2**20:.0f} MiB"
+    found = f"/health {health.slowest:.3f} s, {served.memory() / 2**20:.0f} MiB"
+    print(f"{kind}, seed {seed}: {dict(sender.statuses)}, {found}")
+    return sender.statuses
+
+
+@pytest.mark.parametrize("kind", SUITE)
+def test_hostile_texts(kind: str) -> None:
+    with host(kind) as served:
+        statuses = attack(kind, served, 1, SUITE[kind], BESIDE_LOAD_S)
+    assert statuses[400] > 50
+    assert sum(count for status, count in statuses.items() if status < 300) > 20
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("seed", range(100, 110))
+@pytest.mark.parametrize("kind", SUITE)
+def test_many_hostile_texts(kind: str, seed: int) -> None:
+    with host(kind) as served:
+        attack(kind, served, seed, PROVEN, ALONE_S)
