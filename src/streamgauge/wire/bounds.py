@@ -10,8 +10,8 @@ A bracket weighs 1 while it is open. A part of a group (a bracket or triple patt
 ends, an operator 1 until a comma or the end of its brackets. So the weight is no less than the height of the tree that
 a parser makes: chains (``a || b || c``, UNION, the joins of a group) are trees as high as they are long.
 
-pyoxigraph 0.5.13 takes at most 10.5 KB of stack for a bracket and 1.9 KB for another unit of weight: ``DEPTH`` and
-``WEIGHT`` together need at most 1.2 MB of the 8 MB that threads have here (docs/serving.md has all figures).
+pyoxigraph 0.5.13 takes at most 10.5 KB of stack for a bracket and 3.4 KB for another unit of weight: ``DEPTH`` and
+``WEIGHT`` together need at most 1.4 MB of the 8 MB that threads have here (docs/serving.md has all figures).
 """
 
 import json

@@ -2,6 +2,9 @@
 
 import pytest
 
+from streamgauge.compute.reasoning.closure import NO_RULES, Closure
+from streamgauge.compute.standing.pool import Queries
+from streamgauge.query import parse_sparql
 from streamgauge.query.updates import TooManySolutionsError
 from streamgauge.services.broker.graphs import Graphs, read_changes
 from streamgauge.services.broker.limits import LimitError, Limits
@@ -168,3 +171,24 @@ def test_what_costs_too_much_is_said_on_the_web():
         refused = client("POST", "/publish", content=chain, headers={"Content-Type": "text/turtle"})
         assert (refused.status_code, "publish it in parts" in refused.json()["error"]) == (422, True)
         assert client("GET", "/health").is_success
+
+
+def test_a_query_that_cost_too_much_to_create_is_forgotten() -> None:
+    """What it had found by then is nobody's: the next publication is taken in."""
+    made = broker(limits=Limits(effort=300))
+    made.load(BASE)
+    for number in range(3):
+        with pytest.raises(LimitError):
+            made.create_channel(f"large{number}", "SELECT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i }")
+        future = made.submit((("<urn:t:s>", "<urn:t:p>", f'"{number}"'),), (), None)
+        made.step()
+        assert future.result().number == number + 1
+    assert made.fault == ""
+
+
+def test_a_query_that_fails_and_ends_in_one_turn_is_not_asked_again() -> None:
+    pool = Queries(Closure(NO_RULES).facts)
+    standing = pool.ask(parse_sparql("SELECT * { ?s ?p ?o }"))
+    pool.fail(standing)
+    standing.end()
+    assert list(pool.touched()) == []

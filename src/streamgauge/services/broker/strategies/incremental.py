@@ -37,7 +37,8 @@ class Incremental:
     def failures(self) -> Failures:
         """Publications that would derive too much, queries whose change would cost too much."""
         refused, self._refused = self._refused, {}
-        return Failures(refused, {self._names[each]: str(why) for each, why in self._driver.failed().items()})
+        ended = self._driver.failed().items()  # one that fails while it is created is none of the channels yet
+        return Failures(refused, {self._names[each]: str(why) for each, why in ended if each in self._names})
 
     def load(self, triples: Iterable[Triple]) -> None:
         """Many facts are there."""
