@@ -21,8 +21,8 @@ def batch(number: int) -> list[tuple[Quad, int | None]]:
     return [((f"<urn:s{number}-{each}>", "<urn:p>", f'"{each}"', f"<urn:g{number}>"), number) for each in range(500)]
 
 
-def fill(store: DiskStore) -> int:
-    """Add batches until one is refused; how many were added."""
+def fill(store: DiskStore, why: str) -> int:
+    """Add batches until one is refused, with a sentence that says why; how many were added."""
     for number in range(10_000):
         before = store.version, store.page(EVERYTHING, 0, 10**6)
         try:
@@ -33,6 +33,7 @@ def fill(store: DiskStore) -> int:
     else:
         pytest.fail("the disk was never full")
     assert "the change was not made" in said
+    assert why in said
     assert (store.version, store.page(EVERYTHING, 0, 10**6)) == before
     assert store.count((None, None, None, f"<urn:g{number}>")) == 0
     assert store.nearest(EVERYTHING, number - 1) is None
@@ -50,7 +51,7 @@ def goes_on(folder: Path, batches: int) -> None:
 
 def test_a_folder_that_may_not_grow(tmp_path: Path) -> None:
     store = DiskStore(tmp_path, limit=2**21)
-    batches = fill(store)
+    batches = fill(store, "the folder has reached its limit")
     store.close()
     goes_on(tmp_path, batches)
 
@@ -68,9 +69,10 @@ def files_no_larger_than(size: int) -> Iterator[None]:
 def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
     store = DiskStore(tmp_path)
     with files_no_larger_than(2**21):
-        batches = fill(store)
+        batches = fill(store, "the file may not grow any more (EFBIG)")
+    assert store.change((), batch(batches)).version == batches + 1
     store.close()
-    goes_on(tmp_path, batches)
+    goes_on(tmp_path, batches + 1)
 
 
 @pytest.fixture
@@ -88,8 +90,13 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 def test_a_disk_that_is_full(small_disk: Path) -> None:
     store = DiskStore(small_disk)
-    batches = fill(store)
+    batches = fill(store, "the disk is full (ENOSPC)")
     store.close()
     again = DiskStore(small_disk)
     assert (again.version, again.count(EVERYTHING)) == (batches, batches * 500)
+    with pytest.raises(FullError):
+        again.change((), batch(batches))
+    subprocess.run(["mount", "-o", "remount,size=64m", str(small_disk)], check=True)
+    assert again.change((), batch(batches)).version == batches + 1
     again.close()
+    goes_on(small_disk, batches + 1)

@@ -25,7 +25,7 @@ from streamgauge.services.fragments.serving.requests import MediaTypeError, Requ
 from streamgauge.services.fragments.serving.terms import TermError
 from streamgauge.services.fragments.serving.validity import ValidityError
 from streamgauge.services.fragments.serving.writing import Draft, Written
-from streamgauge.services.fragments.storing.shelf import FullError
+from streamgauge.services.fragments.storing.shelf import DamagedStoreError, FullError
 from streamgauge.services.web.bodies import STATUS, read_body
 from streamgauge.services.web.conditions import ConditionError, PreconditionError
 from streamgauge.services.web.retries import BadKeyError, KeyReuseError, RetryKey, RetryMemory, read_key
@@ -40,6 +40,7 @@ _STATUS: Final[dict[type[Exception], int]] = {
     MediaTypeError: 415,
     TooManyError: 422,
     FullError: 507,
+    DamagedStoreError: 503,
     PreconditionError: 412,
     KeyReuseError: 422,
     **dict.fromkeys(

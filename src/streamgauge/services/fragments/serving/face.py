@@ -21,6 +21,7 @@ from streamgauge.services.fragments.serving.openapi import description
 from streamgauge.services.fragments.serving.past import Past
 from streamgauge.services.fragments.serving.reading import Reading, UnacceptableError
 from streamgauge.services.fragments.serving.replying import Header, Reply, reply_with, told
+from streamgauge.services.fragments.storing.shelf import DamagedStoreError
 from streamgauge.services.web import metrics
 from streamgauge.services.web.origins import ASKED
 
@@ -33,7 +34,7 @@ READS: Final = ("GET", "HEAD", "OPTIONS")
 WRITES: Final = ("POST", "PUT", "PATCH", "DELETE")
 
 _LOG = logging.getLogger(__name__)
-_STATUS: Final = {HostError: 400, AskedError: 400, TooManyError: 422, UnacceptableError: 406}
+_STATUS: Final = {HostError: 400, AskedError: 400, TooManyError: 422, UnacceptableError: 406, DamagedStoreError: 503}
 _VERSION: Final = VERSION.lower().encode()
 
 

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from streamgauge.services.fragments.serving.dataset import DataSet
 from streamgauge.services.fragments.serving.feeding import Feeding
 from streamgauge.services.fragments.serving.writing import sweep
-from streamgauge.services.fragments.storing.shelf import FullError
+from streamgauge.services.fragments.storing.shelf import DamagedStoreError, FullError
 from streamgauge.services.fragments.style import Label
 
 _LOG = logging.getLogger(__name__)
@@ -65,5 +65,5 @@ def _swept(dataset: DataSet, keep: int) -> None:
     """Forget what ended so long ago; what cannot be forgotten now is tried again."""
     try:
         sweep(dataset, dataset.clock() - keep)
-    except FullError as error:
+    except (FullError, DamagedStoreError) as error:
         _LOG.error("/%s: what has ended cannot be taken out: %s", dataset.name, error)

@@ -1,6 +1,7 @@
 """A store in a folder, on LMDB: it survives restarts and kill -9, and holds in memory only where blocks begin."""
 
 import fcntl
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Lock
@@ -8,16 +9,30 @@ from typing import BinaryIO, Final
 
 import lmdb
 
+from streamgauge.services.durability.disk import explained
+from streamgauge.services.durability.witness import Witness, WitnessFile, open_beside
 from streamgauge.services.fragments.storing import Keep
 from streamgauge.services.fragments.storing.indexed import IndexedStore
-from streamgauge.services.fragments.storing.shelf import SIZED, FullError, Writes
+from streamgauge.services.fragments.storing.records import (
+    FORMAT,
+    SEAL,
+    SEALED,
+    SUMMED,
+    Seal,
+    Sealing,
+    described,
+    summed,
+    whole,
+)
+from streamgauge.services.fragments.storing.shelf import SIZED, DamagedStoreError, FullError, Writes
+from streamgauge.services.fragments.storing.soundness import advice, checked, data_of, held_of, refuse_vanished
 
 LIMIT: Final = 1 << 38
 """Bytes that a folder may grow to unless said: address space is reserved for them, nothing else."""
 
-_FORMAT = b"m:format"
-_THIS = b"1"
 _SIZE = b"s"
+_LARGE: Final = 256
+"""Bytes from which on a value that was found whole is not looked at again until it changes."""
 
 
 class FolderError(RuntimeError):
@@ -25,24 +40,75 @@ class FolderError(RuntimeError):
 
 
 class DiskShelf:
-    """One LMDB environment; FolderError when it is in use, damaged, or of another format."""
+    """One LMDB environment; FolderError when it is in use, damaged, or of another format.
+
+    Each value has a checksum behind it; the records by which others are found are summed up in a seal, and the folder's
+    witness says which the last acknowledged change was. LMDB maps the file only when every page of its trees was found
+    whole. Values are looked at when they are read first.
+    """
 
     def __init__(self, folder: Path, limit: int = LIMIT) -> None:
         self._folder, self._held = folder, _held(folder)
+        self._witness = WitnessFile(self._held)
+        self._whole: set[bytes] = set()
         try:
+            self._sealing = self._looked_at()
             self._environment = lmdb.open(str(folder), map_size=limit, readahead=False, max_readers=8)
             self._reading = self._environment.begin()
-        except lmdb.Error as error:
+        except DamagedStoreError as error:
+            self._held.close()
+            raise FolderError(str(error)) from error
+        except (lmdb.Error, OSError) as error:
             self._held.close()
             raise FolderError(f"{folder}: not a store that can be read ({error}); give an empty folder") from error
         self._lock = Lock()
-        self._agree()
+        if self._sealing is not None and not self._sealing.seal.number:
+            self._begin()
+
+    def _looked_at(self) -> Sealing | None:
+        """The sums of a sound store, those of nothing for a new one, ``None`` for one without sums."""
+        before = self._witness.read()
+        refuse_vanished(self._folder, before, begun=not self._witness.empty)
+        data = data_of(self._folder)
+        if not data.exists() or not data.stat().st_size:
+            before = before or Witness(os.urandom(16), 0, 0)
+            self._witness.begin(before)
+            return Sealing(Seal(before.store, 0, 0, 0))
+        sealing = checked(self._folder, before)
+        if sealing is not None and sealing.seal.number and sealing.seal.witness != before:
+            self._witness.begin(sealing.seal.witness)
+        return sealing
+
+    def _begin(self) -> None:
+        """Mark an empty folder with the format. FolderError when there is no room even for that."""
+        try:
+            self.commit({FORMAT: SUMMED})
+        except FullError as error:
+            self.close()
+            raise FolderError(str(error)) from error
+        self.show()
 
     def get(self, key: bytes) -> bytes | None:
-        """The value shown."""
+        """The value shown. DamagedStoreError when its checksum does not hold."""
         with self._lock:
             value: bytes | None = self._reading.get(key)
+        if key in self._whole and value is not None:
+            return value[:-4]
+        if value is None or self._sealing is None:
             return value
+        if not whole(key, value):
+            raise self._damaged(key, "its checksum does not hold")
+        if len(value) > _LARGE:
+            self._whole.add(key)
+        return value[:-4]
+
+    def lost(self, key: bytes) -> DamagedStoreError:
+        """The error for a record that must be there and is not."""
+        return self._damaged(key, "it is missing, or no text")
+
+    def _damaged(self, key: bytes, what: str) -> DamagedStoreError:
+        data = data_of(self._folder)
+        return DamagedStoreError(f"{data}: damaged: {described(key)}: {what}; {advice(self._folder)}")
 
     def sizes(self, prefix: bytes) -> Iterator[tuple[bytes, int]]:
         """Keys that begin so (with one of ``SIZED``), in order, with the number of bytes of each value."""
@@ -51,19 +117,29 @@ class DiskShelf:
                 for key, size in cursor:
                     if not key.startswith(_SIZE + prefix):
                         return
-                    yield key[len(_SIZE) :], int.from_bytes(size)
+                    yield key[len(_SIZE) :], int.from_bytes(size[:8])
 
     def commit(self, writes: Writes) -> None:
         """All or nothing; on the disk when it returns, not yet shown. FullError when there is no room."""
+        sealing = None if self._sealing is None else Sealing(self._sealing.seal)
         try:
             with self._environment.begin(write=True) as writing:
                 for key, value in sorted(_sized(writes)):
-                    if value is None:
-                        writing.delete(key)
-                    else:
-                        writing.put(key, value)
+                    _write(writing, key, value, sealing)
+                if sealing is not None:
+                    writing.put(SEAL, summed(SEAL, sealing.next()))
         except lmdb.Error as error:
-            raise FullError(f"{self._folder}: the change was not made, as it cannot be written: {error}") from error
+            raise FullError(f"{self._folder}: the change was not made, as {self._why(error)}") from error
+        if sealing is not None:
+            self._sealing = sealing
+            self._whole.difference_update(writes)
+            self._witness.follow(sealing.seal.witness)
+
+    def _why(self, error: lmdb.Error) -> str:
+        """Why LMDB did not write."""
+        if isinstance(error, lmdb.MapFullError):
+            return f"the folder has reached its limit and cannot be written: {error}"
+        return f"it cannot be written: {explained(self._folder, str(error), full=isinstance(error, lmdb.DiskError))}"
 
     def show(self) -> None:
         """From now on what was committed is read."""
@@ -78,22 +154,34 @@ class DiskShelf:
             self._environment.close()
             self._held.close()
 
-    def _agree(self) -> None:
-        """Mark an empty folder with the format, or refuse that of another."""
-        found = self.get(_FORMAT)
-        if found is None:
-            self.commit({_FORMAT: _THIS})
-            self.show()
-        elif found != _THIS:
-            self.close()
-            raise FolderError(f"{self._folder}: written in format {found.decode()}, this reads {_THIS.decode()}")
+
+def _write(writing: lmdb.Transaction, key: bytes, value: bytes | None, sealing: Sealing | None) -> None:
+    """Put or delete a record; those that the seal sums up are exchanged for the one before."""
+    if sealing is None:
+        if value is None:
+            writing.delete(key)
+        else:
+            writing.put(key, value)
+        return
+    record = None if value is None else summed(key, value)
+    if key[0] not in SEALED:
+        if record is None:
+            writing.delete(key)
+        else:
+            writing.put(key, record)
+        return
+    before = writing.pop(key) if record is None else writing.replace(key, record)
+    if before is not None:
+        sealing.leave(bytes(before))
+    if record is not None:
+        sealing.enter(record)
 
 
 def _held(folder: Path) -> BinaryIO:
-    """The file by which this process alone has the folder, which is made when it is not there."""
+    """The file by which this process alone has the folder, which is made when it is not there; the witness is in it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        held = (folder / "held").open("wb")
+        held = open_beside(held_of(folder))
     except OSError as error:
         raise FolderError(f"{folder}: not a folder that can be written ({error}); give another") from error
     try:

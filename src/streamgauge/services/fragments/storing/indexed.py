@@ -13,7 +13,7 @@ from streamgauge.services.fragments.storing.loading import by_end, fill, latest,
 from streamgauge.services.fragments.storing.log import Log
 from streamgauge.services.fragments.storing.order import Edit, Order
 from streamgauge.services.fragments.storing.past import Past
-from streamgauge.services.fragments.storing.shelf import Shelf, Writes
+from streamgauge.services.fragments.storing.shelf import DamagedStoreError, Shelf, Writes
 from streamgauge.services.fragments.storing.terms import WIDTH, Terms
 from streamgauge.services.fragments.storing.turns import KEY, PLACES, TURNS, rows, straight, turned, way
 
@@ -58,11 +58,12 @@ class IndexedStore:
         self._lock, self._changing = Lock(), Lock()
         try:
             self._open()
-        except KeepError:
+        except (KeepError, DamagedStoreError):
             shelf.close()
             raise
 
     def _open(self) -> None:
+        self._stray = False
         self._version = int.from_bytes(self._shelf.get(_VERSION) or b"")
         if self._version == 0:
             self._drop_blocks()
@@ -76,10 +77,12 @@ class IndexedStore:
         self._leaving: dict[bytes, int] = {}
 
     def _drop_blocks(self) -> None:
-        """Forget what a load that did not end wrote."""
+        """Forget what a load that did not end wrote: until then its blocks are on the shelf, and in no order."""
         stray = [key for name in (*_NAMES, BY_KEY, BY_END) for key, _ in self._shelf.sizes(name)]
-        self._shelf.commit(dict.fromkeys(stray))
-        self._shelf.show()
+        if stray:
+            self._shelf.commit(dict.fromkeys(stray))
+            self._shelf.show()
+        self._stray = False
 
     @property
     def version(self) -> int:
@@ -93,6 +96,8 @@ class IndexedStore:
         """
         gone, come = dict.fromkeys(removed), dict(added)
         with self._changing:
+            if self._stray:
+                self._drop_blocks()
             draft = self._draft(gone, come, at)
             if draft is None:
                 return Changes(self._version, (), ())
@@ -110,6 +115,7 @@ class IndexedStore:
             if self._version:
                 raise ValueError("only a store that was never changed can be loaded: use change, or another folder")
             self._drop_blocks()
+            self._stray = True
             keys, ends = numbered(quads, self._terms, self._shelf)
             if not len(keys):
                 return 0
@@ -119,6 +125,7 @@ class IndexedStore:
             fill(BY_END, by_end(ended), self._shelf)
             self._shelf.commit({_VERSION: (1).to_bytes(8), **self._kept_from(at)})
             self._shelf.show()
+            self._stray = False
             self._open()
             return len(self._orders[0])
 

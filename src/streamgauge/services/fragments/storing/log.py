@@ -76,7 +76,9 @@ class Log:
         return gone
 
     def _change(self, version: int) -> Change:
-        value = self._shelf.get(self._key(version)) or bytes(8)
+        value = self._shelf.get(self._key(version))
+        if value is None:
+            raise self._shelf.lost(self._key(version))
         middle = 8 + int.from_bytes(value[:8])
         return value[8:middle], value[middle:]
 

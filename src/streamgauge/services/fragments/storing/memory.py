@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from streamgauge.services.fragments.storing import Keep
 from streamgauge.services.fragments.storing.indexed import IndexedStore
-from streamgauge.services.fragments.storing.shelf import Writes
+from streamgauge.services.fragments.storing.shelf import DamagedStoreError, Writes
 
 
 class MemoryShelf:
@@ -17,6 +17,10 @@ class MemoryShelf:
     def get(self, key: bytes) -> bytes | None:
         """The value shown."""
         return self._values.get(key)
+
+    def lost(self, key: bytes) -> DamagedStoreError:
+        """The error for a record that must be there and is not."""
+        return DamagedStoreError(f"the record {key.hex()} is missing from memory")
 
     def sizes(self, prefix: bytes) -> Iterator[tuple[bytes, int]]:
         """Keys that begin so, in order, with the number of bytes of each value."""

@@ -140,7 +140,15 @@ class Order:
         return taken
 
     def _body(self, block: int) -> bytes:
-        return self._shelf.get(self.name + self._borders[block]) or b""
+        if not self._size:
+            return b""
+        key = self.name + self._borders[block]
+        body = self._shelf.get(key)
+        if body is None:
+            if self._counts[block]:
+                raise self._shelf.lost(key)
+            return b""
+        return body
 
     def _block(self, key: bytes) -> int:
         return bisect_right(self._borders, key) - 1

@@ -14,11 +14,19 @@ class FullError(RuntimeError):
     """There is no room for a change; nothing of it was made."""
 
 
+class DamagedStoreError(RuntimeError):
+    """What is kept is damaged; the sentence says where, and how what is sound is saved."""
+
+
 class Shelf(Protocol):
     """Keys with values, in order; what was committed is read only once it is shown."""
 
     def get(self, key: bytes) -> bytes | None:
-        """The value shown."""
+        """The value shown. DamagedStoreError when it is not the one that was written."""
+        ...
+
+    def lost(self, key: bytes) -> DamagedStoreError:
+        """The error for a record that must be there and is not."""
         ...
 
     def sizes(self, prefix: bytes) -> Iterator[tuple[bytes, int]]:

@@ -79,10 +79,13 @@ class _Texts(dict[bytes, Term]):
     def __missing__(self, number: bytes) -> Term:
         text = self._shelf.get(_TEXT + number)
         if text is None:
-            raise KeyError(number)
+            raise self._shelf.lost(_TEXT + number)
         if len(self) >= _REMEMBERED:
             self.clear()
-        term = self[number] = text.decode()
+        try:
+            term = self[number] = text.decode()
+        except UnicodeDecodeError:
+            raise self._shelf.lost(_TEXT + number) from None
         return term
 
 
