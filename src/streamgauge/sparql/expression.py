@@ -153,7 +153,11 @@ def _call(operator: str, arguments: Sequence[Expression], access: _Access) -> _S
     form = _FORMS.get(name)
     count = len(steps)
     low, high = _COUNTS.get(name, (0, 1 << 30))
-    if name in _PATTERNED and low <= count <= high and all(isinstance(arguments[at], str) for at in _fixed(name, count)):
+    if (
+        name in _PATTERNED
+        and low <= count <= high
+        and all(isinstance(arguments[at], str) for at in _fixed(name, count))
+    ):
         return _patterned(name, arguments, steps)
     if form is not None and low <= count <= high:
         return form(steps)

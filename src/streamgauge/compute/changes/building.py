@@ -195,7 +195,11 @@ class Builder:
     def _kept(self, operator: Operator, conditions: Sequence[al.Expression]) -> Operator:
         """The rows for which all conditions hold; those with EXISTS are tested last."""
         for condition in sorted(conditions, key=reads_patterns):
-            operator = self._exists(operator, condition) if reads_patterns(condition) else _keep(operator, condition, self.effort)
+            operator = (
+                self._exists(operator, condition)
+                if reads_patterns(condition)
+                else _keep(operator, condition, self.effort)
+            )
         return operator
 
     def _filter(self, condition: al.Expression, inner: al.Pattern, needed: Needed) -> Operator:
@@ -262,7 +266,11 @@ class Builder:
         merge = Merge(left, right)
         return self._with(
             matching.optional(
-                left, right, None if condition is None else _batch(condition, merge.variables, self.effort), merge, self.effort
+                left,
+                right,
+                None if condition is None else _batch(condition, merge.variables, self.effort),
+                merge,
+                self.effort,
             )
         )
 
@@ -284,7 +292,10 @@ class Builder:
         self._assign(name)
         built = self.build(inner, needed | reads(expression))
         operator, plain = self._resolved(built, expression)
-        return picked(Compute(operator, name, _batch(plain, operator.variables, self.effort), self.effort), (*built.variables, name))
+        return picked(
+            Compute(operator, name, _batch(plain, operator.variables, self.effort), self.effort),
+            (*built.variables, name),
+        )
 
     def _assign(self, name: str) -> None:
         if name in self._hidden:
@@ -327,7 +338,9 @@ class Builder:
             arguments.append(plain)
         inputs = [None if plain is None else _batch(plain, inner.variables, self.effort) for plain in arguments]
         keys = tuple(dict.fromkeys((*self._hidden, *(variable.name for variable, _ in group.keys))))
-        made = self._with(Grouped(inner, keys, [(var.name, aggregate) for var, aggregate in group.aggregates], inputs, self.effort))
+        made = self._with(
+            Grouped(inner, keys, [(var.name, aggregate) for var, aggregate in group.aggregates], inputs, self.effort)
+        )
         self.groups.append((group, made))
         return made
 

@@ -16,7 +16,7 @@ from typing import Final, Generic, Protocol, TypeVar
 
 from streamgauge.compute.changes.bags import Bag, add
 from streamgauge.compute.changes.plans import Asked
-from streamgauge.compute.effort import Effort, TooMuchError
+from streamgauge.compute.effort import Effort
 from streamgauge.compute.standing.shapes import Running, Taker, original
 from streamgauge.model.terms import Term
 
