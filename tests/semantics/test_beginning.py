@@ -33,7 +33,7 @@ def reports(
 
 
 @pytest.mark.parametrize("borders", Borders)
-@pytest.mark.parametrize("t0", [0, 7, -5])
+@pytest.mark.parametrize("t0", [0, -5])
 @pytest.mark.parametrize(
     "semantics",
     [
