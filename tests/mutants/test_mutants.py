@@ -150,6 +150,7 @@ def test_what_was_measured_is_kept_until_a_tests_file_changes(tmp_path):
     assert kept(tmp_path / "none.json") == Reached()
 
 
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")  # of Python 3.12, beside threads
 def test_a_copy_of_the_process_gives_its_result_or_how_it_died():
     import os
 
