@@ -25,11 +25,11 @@ def run(*words):
     return done.exit_code, done.output
 
 
-def test_every_methods_file_says_the_streams_facts(spark, tmp_path):
+def test_every_methods_file_says_the_streams_facts(tmp_path):
     out = tmp_path / "sets"
     assert run("generate", "trains", "--out", out, "--annotated", "all", *OPTIONS)[0] == 0
     begins = int(datetime(2014, 12, 6, tzinfo=UTC).timestamp() * 1000)
-    stream = elements(load("trains").generate(spark, 0, **SMALL).toArrow())
+    stream = elements(load("trains").plan(0, **SMALL).table())
     said = [fact for element in stream for fact in held(element, begins)]
     assert len(said) > len(latest(said)) > 5
     assert {path.name for path in out.iterdir()} == {f"{each.method}-{each.label}.nq" for each in styles("all")}

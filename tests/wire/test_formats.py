@@ -111,8 +111,8 @@ def as_converted(triple):
     return s, p, f'"{parse_term(o).value}"^^<{XSD}float>' if o.startswith('"') else o
 
 
-def test_weather_in_yabenchs_lines_is_what_its_generator_writes_in_the_streams_lexical_forms(spark, tmp_path):
-    elements = generated(spark, stations=1, duration="20s")
+def test_weather_in_yabenchs_lines_is_what_its_generator_writes_in_the_streams_lexical_forms(tmp_path):
+    elements = generated(stations=1, duration="20s")
     write_stream(elements, tmp_path / "SG_test1", "yabench")
     lines = (tmp_path / "SG_test1").read_text().splitlines()
     ssw, rdf = "http://knoesis.wright.edu/ssw/", "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
@@ -124,10 +124,10 @@ def test_weather_in_yabenchs_lines_is_what_its_generator_writes_in_the_streams_l
     assert list(read_stream(tmp_path / "SG_test1")) == elements
 
 
-def generated(spark, **parameters):
+def generated(**parameters):
     from streamgauge.wire.stream import elements
 
-    return list(elements(weather.generate(spark, 1430236808, **parameters).toArrow()))
+    return list(elements(weather.plan(1430236808, **parameters).table()))
 
 
 def test_yabench_lines_of_all_kinds(tmp_path):

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from itertools import pairwise
-from types import SimpleNamespace
 
 import pytest
 
@@ -34,21 +33,18 @@ urn:someone|56.5,10.125
 """
 
 
-def elements(spark, **given):
-    return list(stream_table.elements(CITY.generate(spark, 5, **given).toArrow()))
+def elements(**given):
+    return list(stream_table.elements(CITY.plan(5, **given).table()))
 
 
-def test_the_same_rows_for_every_number_of_partitions(spark):
-    tables = [CITY.generate(spark, 5, partitions=n, **SMALL).toArrow() for n in (1, 3)]
-    assert tables[0].equals(tables[1])
-    facts = [CITY.static(spark, 5, partitions=n, static_triples=2001, **SMALL).toArrow() for n in (1, 3)]
-    assert facts[0].equals(facts[1])
-    triples = list(zip(*facts[0].to_pydict().values(), strict=True))
+def test_static_triples_differ():
+    facts = CITY.static_plan(5, static_triples=2001, **SMALL).table()
+    triples = list(zip(*facts.to_pydict().values(), strict=True))
     assert len(set(triples)) == len(triples) == 2001
 
 
-def test_every_sensor_has_a_stream_and_reads_once_an_interval(spark):
-    found = elements(spark, **SMALL)
+def test_every_sensor_has_a_stream_and_reads_once_an_interval():
+    found = elements(**SMALL)
     assert [element.sequence for element in found] == list(range(len(found)))
     assert all(before.time <= after.time for before, after in pairwise(found))
     per_stream = Counter(element.stream.removeprefix("http://ex.org/city/") for element in found)
@@ -60,20 +56,18 @@ def test_every_sensor_has_a_stream_and_reads_once_an_interval(spark):
     assert sizes == {"traffic": 12, "parking": 4, "pollution": 4, "weather": 12, "user": 6}
 
 
-def test_terms_are_canonical(spark):
-    facts = CITY.static(spark, 5, static_triples=500).toArrow().to_pydict()["object"]
-    objects = {triple[2] for element in elements(spark, **SMALL) for triple in element.added} | set(facts)
+def test_terms_are_canonical():
+    facts = CITY.static_plan(5, static_triples=500).table().to_pydict()["object"]
+    objects = {triple[2] for element in elements(**SMALL) for triple in element.added} | set(facts)
     canonical = Canonical()
     assert {canonical.term(parse_term(term)) for term in objects} == objects
     assert len({term for term in objects if term.endswith("double>")}) > 100
 
 
-def test_static_data_says_what_the_streams_speak_of(spark):
-    facts = CITY.static(spark, 5, **SMALL).toArrow().to_pydict()
+def test_static_data_says_what_the_streams_speak_of():
+    facts = CITY.static_plan(5, **SMALL).table().to_pydict()
     known = set(facts["subject"])
-    spoken = {
-        triple[2] for element in elements(spark, **SMALL) for triple in element.added if "bservedProperty" in triple[1]
-    }
+    spoken = {triple[2] for element in elements(**SMALL) for triple in element.added if "bservedProperty" in triple[1]}
     assert spoken <= known
 
 
@@ -85,8 +79,8 @@ def files(tmp_path):
     return {name: tmp_path / f"{name}.stream" for name in texts}
 
 
-def test_citybenchs_files_are_read(spark, files):
-    found = elements(spark, data=", ".join(map(str, files.values())), interval="10m", speedup=60)
+def test_citybenchs_files_are_read(files):
+    found = elements(data=", ".join(map(str, files.values())), interval="10m", speedup=60)
     read = [(element.time, element.stream.removeprefix("http://ex.org/city/"), values(element)) for element in found]
     assert read == [
         (0, "parking-1", ["9"]),
@@ -104,13 +98,13 @@ def values(element):
     return [triple[2].split('"')[1] for triple in element.added if triple[2].startswith('"')]
 
 
-def test_two_files_of_a_kind_are_two_sensors(spark, files, tmp_path):
+def test_two_files_of_a_kind_are_two_sensors(files, tmp_path):
     other = tmp_path / "other.stream"
     other.write_text(ROAD.replace(",12,", ",13,"))
-    found = elements(spark, data=f"{other},{files['road']}")
+    found = elements(data=f"{other},{files['road']}")
     first = {element.stream[-1]: values(element)[0] for element in reversed(found)}
     assert first == {"1": "13", "2": "12"}
-    assert CITY.static(spark, 1, data=f"{other},{files['road']}", static_triples=100).count() == 100
+    assert CITY.static_plan(1, data=f"{other},{files['road']}", static_triples=100).table().num_rows == 100
 
 
 @pytest.mark.parametrize(
@@ -128,12 +122,12 @@ def test_two_files_of_a_kind_are_two_sensors(spark, files, tmp_path):
 def test_a_wrong_field_is_named(files, file, old, new, words):
     files[file].write_text(files[file].read_text().replace(old, new, 1))
     with pytest.raises(FormatError, match=words):
-        CITY.generate(SimpleNamespace(), 1, data=str(files[file]))
+        CITY.plan(1, data=str(files[file]))
 
 
 def test_no_file(tmp_path):
     with pytest.raises(FormatError, match=r"nowhere\.stream: No such file"):
-        CITY.generate(SimpleNamespace(), 1, data=str(tmp_path / "nowhere.stream"))
+        CITY.plan(1, data=str(tmp_path / "nowhere.stream"))
 
 
 @pytest.mark.parametrize(
@@ -146,4 +140,4 @@ def test_no_file(tmp_path):
 )
 def test_wrong_parameters_are_named(given, named):
     with pytest.raises(ParameterError, match=named):
-        CITY.static(SimpleNamespace(), 1, **given)
+        CITY.static_plan(1, **given)

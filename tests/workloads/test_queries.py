@@ -18,6 +18,7 @@ from streamgauge.query import fill, parse, print_query
 from streamgauge.query.dialects import load as dialects
 from streamgauge.semantics.profiles import RSPQL
 from streamgauge.wire.stream import elements as elements_of
+from streamgauge.workloads.tables import Maker
 
 VALUES = {
     "WSIZE": "4s",
@@ -76,18 +77,13 @@ CASES = [(small, name) for small in SMALL for name in small.queries]
 SILENT = frozenset[tuple[str, str]]()
 """Queries that say nothing on their small stream."""
 
+TABLES = Maker(lambda: pytest.fail("small streams are made in this process"))
 _generated = cache(
-    lambda spark, small: (
-        tuple(elements_of(workloads.load(small[0]).generate(spark, 1, **dict(small[1])).toArrow())),
-        _static(spark, *small),
+    lambda name, parameters: (
+        tuple(elements_of(workloads.load(name).plan(1, **dict(parameters)).table())),
+        tuple(TABLES.static_triples(workloads.load(name), 1, dict(parameters))),
     )
 )
-
-
-def _static(spark, name, parameters):
-    make = getattr(workloads.load(name), "static", None)
-    table = None if make is None else make(spark, 1, **dict(parameters))
-    return () if table is None else tuple(zip(*table.toArrow().to_pydict().values(), strict=True))
 
 
 def asked(workload: str, name: str, values: Mapping[str, str] = VALUES) -> ContinuousQuery:
@@ -112,8 +108,8 @@ def test_every_query_is_tried_on_a_small_stream():
 
 
 @pytest.mark.parametrize(("small", "name"), CASES, ids=[f"{small.workload}-{name}" for small, name in CASES])
-def test_live_answers_rightly(spark, small: Small, name: str):
-    elements, static = _generated(spark, (small.workload, tuple(small.parameters.items())))
+def test_live_answers_rightly(small: Small, name: str):
+    elements, static = _generated(small.workload, tuple(small.parameters.items()))
     query = asked(small.workload, name, {**VALUES, **small.values}).with_static(static)
     assert load("live").refuse(query, RSPQL) is None
     advance = max(element.time for element in elements)

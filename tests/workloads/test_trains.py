@@ -2,7 +2,6 @@
 
 from collections import Counter
 from itertools import groupby, pairwise
-from types import SimpleNamespace
 
 import pytest
 
@@ -15,24 +14,20 @@ TRAINS = load("trains")
 SMALL = {"stations": 3, "per_hour": 40, "ahead": "30m", "update": "5s", "duration": "30s"}
 
 
-def elements(spark, **given):
-    return list(stream_table.elements(TRAINS.generate(spark, 7, **given).toArrow()))
+def elements(**given):
+    return list(stream_table.elements(TRAINS.plan(7, **given).table()))
 
 
-def static(spark, **given):
-    return list(zip(*TRAINS.static(spark, 7, **given).toArrow().to_pydict().values(), strict=True))
+def static(**given):
+    return list(zip(*TRAINS.static_plan(7, **given).table().to_pydict().values(), strict=True))
 
 
-def test_the_same_rows_for_every_number_of_partitions(spark):
-    streams = [TRAINS.generate(spark, 7, partitions=n, **SMALL).toArrow() for n in (1, 3)]
-    assert streams[0].equals(streams[1])
-    facts = [TRAINS.static(spark, 7, partitions=n, **SMALL).toArrow() for n in (1, 3)]
-    assert facts[0].equals(facts[1])
-    assert not TRAINS.generate(spark, 8, **SMALL).toArrow().equals(streams[0])
+def test_another_seed_gives_other_rows():
+    assert not TRAINS.plan(8, **SMALL).table().equals(TRAINS.plan(7, **SMALL).table())
 
 
-def test_each_update_says_all_that_is_on_the_boards_until_the_next(spark):
-    found = elements(spark, **SMALL)
+def test_each_update_says_all_that_is_on_the_boards_until_the_next():
+    found = elements(**SMALL)
     assert [element.sequence for element in found] == list(range(len(found)))
     sizes = {time: len(list(group)) for time, group in groupby(found, key=lambda element: element.time)}
     assert list(sizes) == [0, 5000, 10_000, 15_000, 20_000, 25_000, 30_000]
@@ -43,15 +38,15 @@ def test_each_update_says_all_that_is_on_the_boards_until_the_next(spark):
     }
 
 
-def test_by_default_a_board_is_that_of_the_recorded_station(spark):
-    found = elements(spark, duration="10m", update="1m")
+def test_by_default_a_board_is_that_of_the_recorded_station():
+    found = elements(duration="10m", update="1m")
     boards = Counter(element.time for element in found)
     assert 18 <= sum(boards.values()) / len(boards) <= 21
 
 
-def test_as_many_delays_and_platforms_change_as_is_said(spark):
+def test_as_many_delays_and_platforms_change_as_is_said():
     given = {"per_hour": 600, "ahead": "1h", "duration": "60s", "update": "2s", "platform_changes": 0.05}
-    found = elements(spark, delay_changes=0.2, **given)
+    found = elements(delay_changes=0.2, **given)
     by_departure = {}
     for element in found:
         by_departure.setdefault(element.added[0][0], []).append([triple[2] for triple in element.added])
@@ -59,31 +54,31 @@ def test_as_many_delays_and_platforms_change_as_is_said(spark):
     delays, platforms = (sum(a[i] != b[i] for a, b in pairs) / len(pairs) for i in (0, 1))
     assert 0.14 < delays < 0.22  # a delay of 0 is not shortened
     assert 0.04 < platforms < 0.06
-    still = elements(spark, delay_changes=0, **{**given, "platform_changes": 0})
+    still = elements(delay_changes=0, **{**given, "platform_changes": 0})
     assert len({triple for element in still for triple in element.added}) == 2 * len({e.added[0][0] for e in still})
 
 
-def test_boards_move_on_faster(spark):
-    slow, fast = (elements(spark, duration="10m", update="1m", speedup=n) for n in (1, 60))
+def test_boards_move_on_faster():
+    slow, fast = (elements(duration="10m", update="1m", speedup=n) for n in (1, 60))
     seen = [len({element.added[0][0] for element in found}) for found in (slow, fast)]
     assert seen[1] > 5 * seen[0]
 
 
-def test_static_data_has_every_departure_that_is_spoken_of(spark):
-    facts = static(spark, **SMALL)
+def test_static_data_has_every_departure_that_is_spoken_of():
+    facts = static(**SMALL)
     assert len(set(facts)) == len(facts)
     predicates = Counter(predicate.split("#")[1][:-1] for _, predicate, _ in facts)
     assert set(predicates) == {"hasDeparture", "departureTime", "headSign", "routeLabel"}
     assert len(set(predicates.values())) == 1
-    spoken = {element.added[0][0] for element in elements(spark, **SMALL)}
+    spoken = {element.added[0][0] for element in elements(**SMALL)}
     assert spoken == {subject for subject, predicate, _ in facts if "headSign" in predicate}
     assert spoken == {obj for _, predicate, obj in facts if "hasDeparture" in predicate}
 
 
-def test_the_papers_size(spark):
+def test_the_papers_size():
     given = {"per_hour": 100, "ahead": "1h", "duration": "0s"}
-    assert abs(len(elements(spark, **given)) * 2 - 200) <= 4
-    read = [fact for fact in static(spark, **given) if "hasDeparture" not in fact[1]]
+    assert abs(len(elements(**given)) * 2 - 200) <= 4
+    read = [fact for fact in static(**given) if "hasDeparture" not in fact[1]]
     assert abs(len(read) - 300) <= 6
 
 
@@ -91,16 +86,16 @@ def test_the_papers_size(spark):
     ("dynamic", "renewed"),
     [("none", 0), ("delay", 1), ("routeLabel, delay", 2), ("delay,platform,departureTime,headSign,routeLabel", 5)],
 )
-def test_what_is_dynamic_is_chosen(spark, dynamic, renewed):
-    found = elements(spark, **SMALL, dynamic=dynamic)
+def test_what_is_dynamic_is_chosen(dynamic, renewed):
+    found = elements(**SMALL, dynamic=dynamic)
     assert {len(element.added) for element in found} == ({renewed} if renewed else set())
-    assert len({predicate for _, predicate, _ in static(spark, **SMALL, dynamic=dynamic)}) == 6 - renewed
+    assert len({predicate for _, predicate, _ in static(**SMALL, dynamic=dynamic)}) == 6 - renewed
 
 
-def test_terms_are_canonical(spark):
+def test_terms_are_canonical():
     given = {**SMALL, "dynamic": "delay,departureTime", "delayed": 1.0}
-    objects = {triple[2] for element in elements(spark, **given) for triple in element.added}
-    objects |= {fact[2] for fact in static(spark, **given)}
+    objects = {triple[2] for element in elements(**given) for triple in element.added}
+    objects |= {fact[2] for fact in static(**given)}
     canonical = Canonical()
     assert {canonical.term(parse_term(term)) for term in objects} == objects
 
@@ -116,4 +111,4 @@ def test_terms_are_canonical(spark):
 )
 def test_wrong_parameters_are_named(given, named):
     with pytest.raises(ParameterError, match=named):
-        TRAINS.generate(SimpleNamespace(), 1, **given)
+        TRAINS.plan(1, **given)

@@ -2,12 +2,10 @@
 
 import random
 from collections import Counter, deque
-from functools import reduce
 from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
-from pyspark.sql import functions as F  # noqa: N812
 
 from streamgauge.wire import stream as stream_table
 from streamgauge.wire.canonical import Canonical, parse_term
@@ -50,6 +48,12 @@ class DrawnInTurn:
                 return draw % bound
 
 
+def made(seed, **given):
+    """The rows of a stream table."""
+    table = WEATHER.plan(seed, **given).table()
+    return [SimpleNamespace(**row) for row in table.to_pylist()]
+
+
 def seen(rows, measure="AirTemperature"):
     """(time, station, value) of the observations among the rows of a stream table, in sequence order."""
     kept = [row for row in rows if row.predicate.endswith("#floatValue>") and measure in row.subject]
@@ -57,8 +61,8 @@ def seen(rows, measure="AirTemperature"):
     return [(row.time, int(row.subject.split("_A")[-1].split("_")[0]), row.object.split('"')[1]) for row in kept]
 
 
-def test_yabench_one_station(spark):
-    rows = WEATHER.generate(spark, 1430236808, stations=1, interval="1s", duration="20s").collect()
+def test_yabench_one_station():
+    rows = made(1430236808, stations=1, interval="1s", duration="20s")
     first = [(0, 27), (1031, 77), (2031, 46), (3031, 99), (4031, 42), (5031, 56), (6031, 31), (7031, 67), (8031, 83)]
     got = [(time, int(value)) for time, _, value in seen(rows)]
     assert got[:10] == [*first, (9031, 93)]
@@ -66,20 +70,20 @@ def test_yabench_one_station(spark):
     assert len(got) == 20
 
 
-def test_yabench_fifty_stations(spark):
-    got = seen(WEATHER.generate(spark, 1430236906, stations=50).collect())
+def test_yabench_fifty_stations():
+    got = seen(made(1430236906, stations=50))
     assert len(got) == 1500
     assert got[:3] == [(0, 44, "76"), (53, 22, "9"), (57, 15, "6")]
     assert got[-1] == (29981, 24, "57")
 
 
 @pytest.mark.parametrize(("stations", "observations"), [(1000, 30_003), (10_000, 300_014)])
-def test_yabench_counts(spark, stations, observations):
-    assert WEATHER.generate(spark, 1430236906, stations=stations).count() == 7 * observations
+def test_yabench_counts(stations, observations):
+    assert WEATHER.plan(1430236906, stations=stations).table().num_rows == 7 * observations
 
 
-def test_the_seven_triples_of_an_observation(spark):
-    table = WEATHER.generate(spark, 1430236906, stations=50, duration=0).toArrow()
+def test_the_seven_triples_of_an_observation():
+    table = WEATHER.plan(1430236906, stations=50, duration=0).table()
     element = next(stream_table.elements(table))
     observation, measure = (f"<{SSW}{kind}_AirTemperature_A44_0>" for kind in ("Observation", "MeasureData"))
     rdf_type = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
@@ -120,12 +124,10 @@ def drawn_cases():
     return [*some, {"seed": 5, **rejecting_values}, {"seed": 6, **rejecting_offsets}]
 
 
-def test_equals_a_plain_telling_of_sg1(spark):
+def test_equals_a_plain_telling_of_sg1():
     cases = drawn_cases()
-    frames = [WEATHER.generate(spark, **case).withColumn("case", F.lit(number)) for number, case in enumerate(cases)]
-    kept = reduce(lambda left, right: left.unionAll(right), frames).where("predicate like '%floatValue>'").collect()
-    for number, case in enumerate(cases):
-        got = seen([row for row in kept if row.case == number])
+    for case in cases:
+        got = seen(made(**case))
         assert [(time, station, int(value)) for time, station, value in got] == sg1(**case), case
 
 
@@ -139,17 +141,8 @@ OPTIONS = [
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_the_same_rows_for_every_number_of_partitions(spark, options):
-    tables = [WEATHER.generate(spark, 11, partitions=n, stations=300, **options).toArrow() for n in (1, 2, 7)]
-    assert tables[0].num_rows > 50_000
-    assert tables[0].equals(tables[1])
-    assert tables[0].equals(tables[2])
-    assert stream_table.SCHEMA.equals(tables[0].cast(stream_table.SCHEMA).schema)
-
-
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_every_option_gives_elements_with_canonical_terms(spark, options):
-    table = WEATHER.generate(spark, 12, stations=20, min_temp=-3, max_temp=4, **options).toArrow()
+def test_every_option_gives_elements_with_canonical_terms(options):
+    table = WEATHER.plan(12, stations=20, min_temp=-3, max_temp=4, **options).table()
     elements = list(stream_table.elements(table))
     assert [element.sequence for element in elements] == list(range(len(elements)))
     assert {len(element.added) for element in elements} == ({6, 7} if "observes" in options else {7})
@@ -158,15 +151,15 @@ def test_every_option_gives_elements_with_canonical_terms(spark, options):
     assert {canonical.term(parse_term(term)) for term in objects} == objects
 
 
-def test_another_seed_gives_other_rows(spark):
+def test_another_seed_gives_other_rows():
     for options in OPTIONS:
-        one, other = (seen(WEATHER.generate(spark, seed, **options).collect()) for seed in (1, 2))
+        one, other = (seen(made(seed, **options)) for seed in (1, 2))
         assert one != other
 
 
-def test_late_elements_arrive_within_the_bound_and_keep_their_rows(spark):
-    plain = seen(WEATHER.generate(spark, 3, stations=100).collect())
-    late = seen(WEATHER.generate(spark, 3, stations=100, late_share=0.25, late_bound=700).collect())
+def test_late_elements_arrive_within_the_bound_and_keep_their_rows():
+    plain = seen(made(3, stations=100))
+    late = seen(made(3, stations=100, late_share=0.25, late_bound=700))
     assert sorted(plain) == sorted(late)
     newest, lags = 0, []
     for time, _, _ in late:
@@ -176,8 +169,8 @@ def test_late_elements_arrive_within_the_bound_and_keep_their_rows(spark):
     assert 600 < max(lags) <= 700
 
 
-def test_poisson_arrivals_have_their_mean_and_variance(spark):
-    got = seen(WEATHER.generate(spark, 4, stations=200, arrival="poisson", interval=1000, duration=50_000).collect())
+def test_poisson_arrivals_have_their_mean_and_variance():
+    got = seen(made(4, stations=200, arrival="poisson", interval=1000, duration=50_000))
     assert len(got) == pytest.approx(200 * 50, rel=0.05)
     assert [time for time, _, _ in got] == sorted(time for time, _, _ in got)
     cells = Counter((station, time // 1000) for time, station, _ in got if time < 50_000)
@@ -186,28 +179,28 @@ def test_poisson_arrivals_have_their_mean_and_variance(spark):
     assert sum((count - mean) ** 2 for count in counts) / len(counts) == pytest.approx(mean, rel=0.1)
 
 
-def test_bursts_send_ten_intervals_within_one(spark):
-    got = seen(WEATHER.generate(spark, 4, stations=50, arrival="bursts", interval=1000, duration=29_999).collect())
+def test_bursts_send_ten_intervals_within_one():
+    got = seen(made(4, stations=50, arrival="bursts", interval=1000, duration=29_999))
     assert len(got) == pytest.approx(50 * 30, rel=0.02)
     assert {time // 1000 for time, _, _ in got} == {0, 10, 20}
 
 
-def test_normal_values_centre_and_walks_move_by_a_degree(spark):
-    normal = [float(v) for _, _, v in seen(WEATHER.generate(spark, 5, stations=100, values="normal").collect())]
+def test_normal_values_centre_and_walks_move_by_a_degree():
+    normal = [float(v) for _, _, v in seen(made(5, stations=100, values="normal"))]
     mean = sum(normal) / len(normal)
     assert mean == pytest.approx(50, abs=1)
     assert (sum((v - mean) ** 2 for v in normal) / len(normal)) ** 0.5 == pytest.approx(100 / 6, rel=0.05)
-    walk = seen(WEATHER.generate(spark, 5, stations=30, values="walk", max_temp=10).collect())
+    walk = seen(made(5, stations=30, values="walk", max_temp=10))
     paths = {station: [float(v) for _, s, v in walk if s == station] for station in range(30)}
     steps = [abs(b - a) for path in paths.values() for a, b in pairwise(path)]
     assert 0.5 < max(steps) <= 1.0001
     assert all(0 <= v <= 10 for path in paths.values() for v in path)
 
 
-def test_humidity_follows_each_temperature(spark):
-    rows = WEATHER.generate(spark, 6, stations=20, humidity=True).collect()
+def test_humidity_follows_each_temperature():
+    rows = made(6, stations=20, humidity=True)
     temperature, humidity = seen(rows), seen(rows, "RelativeHumidity")
-    assert temperature == seen(WEATHER.generate(spark, 6, stations=20).collect())
+    assert temperature == seen(made(6, stations=20))
     assert [pair[:2] for pair in temperature] == [pair[:2] for pair in humidity]
     assert {row.sequence % 2 for row in rows if "AirTemperature" in row.subject} == {0}
     assert all(0 <= int(value) <= 100 for _, _, value in humidity)
@@ -234,11 +227,11 @@ def test_humidity_follows_each_temperature(spark):
 )
 def test_wrong_parameters_are_named(given, named):
     with pytest.raises(ParameterError, match=named.replace("(", r"\(")):
-        WEATHER.generate(SimpleNamespace(), 1, **given)
+        WEATHER.plan(1, **given)
 
 
-def test_pareto_waits_have_their_mean_and_a_heavy_tail(spark):
-    got = seen(WEATHER.generate(spark, 4, stations=100, arrival="pareto", interval=1000, duration="120s").collect())
+def test_pareto_waits_have_their_mean_and_a_heavy_tail():
+    got = seen(made(4, stations=100, arrival="pareto", interval=1000, duration="120s"))
     paths = {station: [time for time, s, _ in got if s == station] for station in range(100)}
     waits = sorted(later - before for path in paths.values() for before, later in pairwise(path))
     assert waits[0] >= 500
@@ -246,22 +239,20 @@ def test_pareto_waits_have_their_mean_and_a_heavy_tail(spark):
     assert waits[len(waits) * 99 // 100] == pytest.approx(500 * 100**0.5, rel=0.2)
 
 
-def test_streams_share_the_stations(spark):
-    one = WEATHER.generate(spark, 6, stations=10).collect()
-    several = WEATHER.generate(spark, 6, stations=10, streams=4).collect()
-    assert [row[1:] for row in one] == [row[1:] for row in several]
+def test_streams_share_the_stations():
+    one = made(6, stations=10)
+    several = made(6, stations=10, streams=4)
+    assert [{**vars(row), "stream": ""} for row in one] == [{**vars(row), "stream": ""} for row in several]
     of = {row.stream.removeprefix("http://ex.org/streams/test-"): set() for row in several}
     for row in several:
         of[row.stream[-1]].add(int(row.subject.split("_A")[-1].split("_")[0]) % 4 + 1)
     assert of == {"1": {1}, "2": {2}, "3": {3}, "4": {4}}
 
 
-def test_stations_observe_everything_in_turn(spark):
-    rows = WEATHER.generate(spark, 6, stations=9, observes="all").collect()
-    assert seen(rows) == seen(WEATHER.generate(spark, 6, stations=9).collect())
-    assert seen(rows, "RelativeHumidity") == seen(
-        WEATHER.generate(spark, 6, stations=9, humidity=True).collect(), "RelativeHumidity"
-    )
+def test_stations_observe_everything_in_turn():
+    rows = made(6, stations=9, observes="all")
+    assert seen(rows) == seen(made(6, stations=9))
+    assert seen(rows, "RelativeHumidity") == seen(made(6, stations=9, humidity=True), "RelativeHumidity")
     ranges = {"WindSpeed": (0, 100), "WindDirection": (0, 359), "Rainfall": (0, 40), "Visibility": (0, 110)}
     for name, (low, high) in ranges.items():
         values = [float(value) for _, _, value in seen(rows, name)]
@@ -272,12 +263,9 @@ def test_stations_observe_everything_in_turn(spark):
 
 
 @pytest.mark.parametrize("wanted", [1000, 1003, 100_000])
-def test_static_data_has_as_many_triples_as_wanted(spark, wanted):
-    tables = [
-        WEATHER.static(spark, 7, partitions=n, stations=40, static_triples=wanted).toArrow().to_pydict() for n in (1, 3)
-    ]
-    assert tables[0] == tables[1]
-    triples = list(zip(*tables[0].values(), strict=True))
+def test_static_data_has_as_many_triples_as_wanted(wanted):
+    table = WEATHER.static_plan(7, stations=40, static_triples=wanted).table()
+    triples = list(zip(*table.to_pydict().values(), strict=True))
     assert len(set(triples)) == len(triples) == wanted
     canonical = Canonical()
     assert all(canonical.term(parse_term(term)) == term for triple in triples[:1000] for term in triple)
@@ -286,9 +274,9 @@ def test_static_data_has_as_many_triples_as_wanted(spark, wanted):
 
 
 def test_too_little_static_data_for_the_stations_is_refused():
-    assert WEATHER.static(SimpleNamespace(), 1) is None
+    assert WEATHER.static_plan(1) is None
     with pytest.raises(ParameterError, match=r"static_triples is 10: 40 stations need 371, or 0"):
-        WEATHER.static(SimpleNamespace(), 1, stations=40, static_triples=10)
+        WEATHER.static_plan(1, stations=40, static_triples=10)
 
 
 def above_50(values):
@@ -307,10 +295,9 @@ def rising_pairs(values):
         ("Experiment_4/csparql/ORACLE_non-gracious", 1430236808, 1, rising_pairs),
     ],
 )
-def test_yabenchs_published_window_sizes(spark, shared_data, tests, seed, stations, rows):
+def test_yabenchs_published_window_sizes(shared_data, tests, seed, stations, rows):
     """Expected rows and input triples of every line that YABench published, both borders closed."""
-    table = WEATHER.generate(spark, seed, stations=stations, duration="30s").where("predicate like '%floatValue>'")
-    got = [(time, int(value)) for time, _, value in seen(table.collect())]
+    got = [(time, int(value)) for time, _, value in seen(made(seed, stations=stations, duration="30s"))]
     published = sorted((shared_data / "yabench" / "experiments").glob(tests))
     lines = {tuple(map(float, line.split(",")[3:7])) for file in published for line in file.read_text().split()}
     assert len(lines) >= 4

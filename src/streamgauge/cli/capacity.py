@@ -76,7 +76,11 @@ def capacity(
     found: list[Capacity] = []
     stopped = False
     with console.status("starting") as status:
-        doing = Doing(folder, lambda: spark(master), lambda what, _share: status.update(escape(what)), again)
+
+        def tell(what: str, _share: float) -> None:
+            status.update(escape(what))
+
+        doing = Doing(folder, lambda: spark(master), tell, again, on_spark=master is not None)
         try:
             found.extend(capacities(experiment, asked, doing))
         except KeyboardInterrupt:

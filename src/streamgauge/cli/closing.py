@@ -6,13 +6,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import pyarrow.compute as pc
 import typer
 
 from streamgauge.cli.ontologies import read_ontologies
-from streamgauge.compute.reasoning import OntologyError, Rules
+from streamgauge.compute.reasoning import Closure, OntologyError, Rules
 from streamgauge.compute.reasoning.ontology import Extent
 from streamgauge.wire.formats import FormatError
+from streamgauge.wire.making import making, put
 from streamgauge.workloads import Workload
+from streamgauge.workloads.plan import TablePlan
+from streamgauge.workloads.tables import lines_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -52,15 +56,37 @@ def read_axioms(
         raise FormatError(f"{file}: {error}") from error
 
 
-def write_graph(table: DataFrame, rules: Rules | None, out: Path, console: Console) -> None:
+def write_graph(made: TablePlan | DataFrame, rules: Rules | None, out: Path, console: Console) -> None:
     """The triples of a stream as sorted lines, each once; with rules also what follows, and how far it is."""
+    if isinstance(made, TablePlan):
+        _write_here(made, rules, out, console)
+        return
     from streamgauge.compute.spark.lines import LINE, write_lines
 
     if rules is None:
-        write_lines(table.selectExpr(LINE).distinct(), out)
+        write_lines(made.selectExpr(LINE).distinct(), out)
         return
-    found = _closed(table, rules, console).selectExpr(LINE)
+    found = _closed(made, rules, console).selectExpr(LINE)
     write_lines(found, out, lambda count: console.print(f"{count:,} triples with what follows from them"))
+
+
+def _write_here(plan: TablePlan, rules: Rules | None, out: Path, console: Console) -> None:
+    """The same in this process."""
+    if rules is None:
+        lines = pc.unique(lines_of(plan.table()))
+        found = lines.take(pc.sort_indices(lines)).to_pylist()
+    else:
+        columns = (plan.table().column(name).to_pylist() for name in ("subject", "predicate", "object"))
+        stated = dict.fromkeys(zip(*columns, strict=True))
+        console.print(f"{len(stated):,} statements")
+        closure = Closure(rules)
+        closure.load(stated)
+        found = sorted(f"{' '.join(triple)} ." for triple in closure.facts.match(None, None, None))
+        console.print(f"{len(found):,} triples with what follows from them")
+    with making(out) as place:
+        with place.open("x", encoding="utf-8", newline="\n") as file:
+            file.writelines(f"{line}\n" for line in found)
+        put(place, out)
 
 
 def _closed(table: DataFrame, rules: Rules, console: Console) -> DataFrame:

@@ -3,7 +3,7 @@
 import json
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -14,14 +14,11 @@ from streamgauge.cli.annotated import styles, write
 from streamgauge.cli.closing import GRAPH, read_axioms, write_graph
 from streamgauge.cli.ontologies import Lenient, SameAs, Subsumption
 from streamgauge.cli.spark import spark
-from streamgauge.model.terms import Triple
 from streamgauge.services.fragments.annotations import UnknownMethodError
 from streamgauge.services.fragments.style import Style
 from streamgauge.wire.formats import FormatError, stream_formats, write_stream
 from streamgauge.wire.stream import elements
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from streamgauge.workloads.tables import LOCAL_ROWS, Maker
 
 _DAY = datetime(2014, 12, 6)
 """The day of the recorded trains, which departures' times are of."""
@@ -55,7 +52,9 @@ def generate(
     same_as: SameAs = False,
     subsumption: Subsumption = False,
     begins: Annotated[datetime, typer.Option(help="When the stream's time 0 is, for annotations (UTC).")] = _DAY,
-    master: Annotated[str | None, typer.Option(help="Spark master, local[*] unless given.")] = None,
+    master: Annotated[
+        str | None, typer.Option(help=f"Make it on this Spark master; without, only above {LOCAL_ROWS:,} rows.")
+    ] = None,
 ) -> None:
     """Make a workload's stream; its parameters are options, as in --stations 50 --interval 1s."""
     module = registry.load(workload)
@@ -68,20 +67,19 @@ def generate(
     rules = read_axioms(module, closure, ontology, kind, console.print, **options)
     if out.exists():
         raise FormatError(f"{out} is there already: remove it or name another place")
-    table = module.generate(spark(master), seed, partitions=None, **given)
+    tables = Maker(lambda: spark(master), always=master is not None)
     with console.status(f"generating {workload}"):
         if wanted is None and format == "parquet":
-            table.write.mode("error").parquet(str(out))
+            tables.write_stream(module, seed, given, out)
             return
         if wanted is None and format == GRAPH:
-            write_graph(table, rules, out, console)
+            write_graph(tables.stream(module, seed, given), rules, out, console)
             return
-        found = elements(table.orderBy("sequence", "position").toArrow())
+        found = elements(tables.stream_table(module, seed, given))
         if wanted is None:
             write_stream(found, out, format)
             return
-        make = getattr(module, "static", None)
-        still = _triples(make(spark(master), seed, partitions=None, **given)) if make is not None else []
+        still = tables.static_triples(module, seed, given)
         write(found, still, out, wanted, int(begins.replace(tzinfo=UTC).timestamp() * 1000))
 
 
@@ -90,10 +88,6 @@ def _styles(named: str) -> list[Style]:
         return styles(named)
     except UnknownMethodError as error:
         raise typer.BadParameter(str(error), param_hint="--annotated") from error
-
-
-def _triples(table: "DataFrame | None") -> list[Triple]:
-    return [] if table is None else list(zip(*table.toArrow().to_pydict().values(), strict=True))
 
 
 def _options(words: list[str]) -> dict[str, str]:

@@ -25,7 +25,10 @@ Overrides = Annotated[
 Out = Annotated[Path | None, typer.Option(help="Where runs and the report go; runs/NAME unless given.")]
 Again = Annotated[bool, typer.Option("--again", help="Do runs again that exist.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Master = Annotated[str | None, typer.Option(help="Spark master, local[*] unless given.")]
+Master = Annotated[
+    str | None,
+    typer.Option(help="Spark master, local[*] unless given; with it streams of every size are made on Spark."),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -55,10 +58,12 @@ def demo(
     """A weather stream answered by the live engine as C-SPARQL and as CQELS, judged and shown."""
     with as_file(files("streamgauge.cli") / "demo.toml") as file:
         experiment = read(file)
-    _do(experiment, out, None, again=again, as_json=as_json)
+    _do(experiment, out, None, again=again, as_json=as_json, on_spark=True)
 
 
-def _do(experiment: Experiment, out: Path, master: str | None, *, again: bool, as_json: bool) -> None:
+def _do(
+    experiment: Experiment, out: Path, master: str | None, *, again: bool, as_json: bool, on_spark: bool = False
+) -> None:
     """Run, show each verdict as it comes, write the page; after Ctrl-C what is finished is shown and kept."""
     console = Console(stderr=True)
     judged: list[tuple[Run, Verdict]] = []
@@ -66,7 +71,8 @@ def _do(experiment: Experiment, out: Path, master: str | None, *, again: bool, a
     with _progress(console) as progress:
         tell = _teller(progress)
         try:
-            for folder, run, verdict in run_experiment(experiment, Doing(out, lambda: spark(master), tell, again)):
+            doing = Doing(out, lambda: spark(master), tell, again, on_spark=on_spark or master is not None)
+            for folder, run, verdict in run_experiment(experiment, doing):
                 judged.append((run, verdict))
                 console.print(verdict_lines(run.header, verdict))
                 console.print(f"kept in {folder}", style="dim")

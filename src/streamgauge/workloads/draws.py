@@ -1,39 +1,148 @@
-"""Counter-based random draws as Spark expressions: hashes of seed, purpose and counters, whatever the partitions."""
+"""Counter-based random draws: a hash of seed, purpose and counters, the same in every process and on every machine.
+
+The hash is xxHash64 as Spark's function ``xxhash64`` chains it over columns: each value is hashed with the hash of the
+values before as its seed, the first with 42. A Python int of 32 bits and an int32 array are hashed as 4 bytes, other
+numbers as 8, strings as UTF-8.
+
+Source: the xxHash specification, version 0.1.1, algorithm XXH64.
+"""
 
 import math
+from typing import Final, TypeAlias
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F  # noqa: N812
+import numpy as np
+import numpy.typing as npt
+
+from streamgauge.workloads.parameters import ParameterError
+
+Ints: TypeAlias = npt.NDArray[np.int64]
+Floats: TypeAlias = npt.NDArray[np.floating]
+Counter: TypeAlias = npt.NDArray[np.int64] | npt.NDArray[np.int32] | int
+_Words: TypeAlias = npt.NDArray[np.uint64]
+
+_P1, _P2, _P3, _P4, _P5 = (
+    np.uint64(prime)
+    for prime in (
+        0x9E3779B185EBCA87,
+        0xC2B2AE3D27D4EB4F,
+        0x165667B19E3779F9,
+        0x85EBCA77C2B2AE63,
+        0x27D4EB2F165667C5,
+    )
+)
+_START: Final = 42
+_STRIPE: Final = 32
+"""So many bytes at a time are mixed of a text that has as many."""
 
 
-def bits(seed: int, purpose: str, *counters: Column) -> Column:
-    """53 random bits, as a long from 0 to 2^53 - 1 (xxhash64 of seed, purpose and counters)."""
-    return F.shiftrightunsigned(F.xxhash64(F.lit(seed), F.lit(purpose), *counters), 11)
+def bits(seed: int, purpose: str, *counters: Counter) -> Ints:
+    """53 random bits, from 0 to 2^53 - 1, for each row of the counters; one row where all counters are numbers."""
+    return _above_11(_chained(seed, purpose, *counters))
 
 
-def below(bound: int, seed: int, purpose: str, *counters: Column) -> Column:
+def text_bits(seed: int, purpose: str, texts: list[str]) -> Ints:
+    """53 random bits for each text."""
+    start = _chained(seed, purpose)
+    encoded = [text.encode() for text in texts]
+    lengths = np.array([len(each) for each in encoded], np.int64)
+    found = np.zeros(len(texts), np.uint64)
+    for length in np.unique(lengths):
+        rows = np.flatnonzero(lengths == length)
+        joined = b"".join(encoded[row] for row in rows.tolist())
+        found[rows] = _of_bytes(start, np.frombuffer(joined, np.uint8).reshape(len(rows), length))
+    return _above_11(found)
+
+
+def below(bound: int, seed: int, purpose: str, *counters: Counter) -> Ints:
     """A whole number from 0 to bound - 1; its bias is below bound / 2^53."""
     return bits(seed, purpose, *counters) % bound
 
 
-def unit(seed: int, purpose: str, *counters: Column) -> Column:
+def unit(seed: int, purpose: str, *counters: Counter) -> Floats:
     """A double in [0, 1)."""
-    return bits(seed, purpose, *counters) * F.lit(2.0**-53)
+    return bits(seed, purpose, *counters) * 2.0**-53
 
 
-def poisson(seed: int, purpose: str, *counters: Column) -> Column:
+def poisson(seed: int, purpose: str, *counters: Counter) -> Ints:
     """A Poisson number with mean 1, at most 18, by inversion."""
     draw = unit(seed, purpose, *counters)
-    total, found = 0.0, F.lit(0)
+    total, found = 0.0, np.zeros(len(draw), np.int64)
     for k in range(18):
         total += math.exp(-1.0) / math.factorial(k)
-        found = found + (draw >= total).cast("int")
+        found += draw >= total
     return found
 
 
-def normal(seed: int, purpose: str, *counters: Column) -> Column:
+def normal(seed: int, purpose: str, *counters: Counter) -> Floats:
     """A nearly normal double, mean 0, deviation 1: twelve uniform draws less 6, exact on every machine."""
-    total = F.lit(0).cast("long")
-    for k in range(12):
-        total = total + bits(seed, purpose, F.lit(k), *counters)
-    return total * F.lit(2.0**-53) - 6.0
+    total = sum((bits(seed, purpose, k, *counters) for k in range(12)), np.zeros(1, np.int64))
+    return total * 2.0**-53 - 6.0
+
+
+def _chained(seed: int, purpose: str, *counters: Counter) -> _Words:
+    if not -(1 << 63) <= seed < 1 << 63:
+        raise ParameterError(f"the seed is {seed}: it must be a whole number of 64 bits")
+    found = _of_number(np.array([_START], np.uint64), seed)
+    found = _of_bytes(found, np.frombuffer(purpose.encode(), np.uint8)[np.newaxis])
+    for counter in counters:
+        found = _of_number(found, counter)
+    return found
+
+
+def _above_11(words: _Words) -> Ints:
+    return (words >> np.uint64(11)).astype(np.int64)
+
+
+def _of_number(start: _Words, number: Counter) -> _Words:
+    """The hash of whole numbers of 4 or 8 bytes."""
+    small = isinstance(number, int) and -(1 << 31) <= number < 1 << 31
+    rows = np.array([number], np.int32 if small else np.int64) if isinstance(number, int) else number
+    if rows.dtype == np.int32:
+        return _mixed(_with_4(start + _P5 + np.uint64(4), rows.view(np.uint32).astype(np.uint64)))
+    return _mixed(_with_8(start + _P5 + np.uint64(8), rows.astype(np.int64).view(np.uint64)))
+
+
+def _of_bytes(start: _Words, rows: npt.NDArray[np.uint8]) -> _Words:
+    """The hash of texts of one length, a row each."""
+    length = rows.shape[1]
+    striped, whole = length // _STRIPE * _STRIPE, length // 8 * 8
+    words = np.ascontiguousarray(rows[:, :whole]).view("<u8")
+    found = _striped(start, words[:, : striped // 8]) if striped else start + _P5
+    found = found + np.uint64(length)
+    for at in range(striped // 8, whole // 8):
+        found = _with_8(found, words[:, at])
+    if length - whole >= 4:
+        found = _with_4(found, np.ascontiguousarray(rows[:, whole : whole + 4]).view("<u4")[:, 0].astype(np.uint64))
+        whole += 4
+    for at in range(whole, length):
+        found = _turned(found ^ rows[:, at].astype(np.uint64) * _P5, 11) * _P1
+    return _mixed(found)
+
+
+def _striped(start: _Words, words: _Words) -> _Words:
+    """Four lanes, each of every fourth word, made one."""
+    lanes = [start + _P1 + _P2, start + _P2, start + np.uint64(0), start - _P1]
+    for at in range(0, words.shape[1], 4):
+        lanes = [_turned(lane + words[:, at + n] * _P2, 31) * _P1 for n, lane in enumerate(lanes)]
+    found = sum((_turned(lane, turn) for lane, turn in zip(lanes, (1, 7, 12, 18), strict=True)), np.zeros(1, np.uint64))
+    for lane in lanes:
+        found = (found ^ _turned(lane * _P2, 31) * _P1) * _P1 + _P4
+    return found
+
+
+def _with_8(found: _Words, word: _Words) -> _Words:
+    return _turned(found ^ _turned(word * _P2, 31) * _P1, 27) * _P1 + _P4
+
+
+def _with_4(found: _Words, word: _Words) -> _Words:
+    return _turned(found ^ word * _P1, 23) * _P2 + _P3
+
+
+def _turned(words: _Words, by: int) -> _Words:
+    return (words << np.uint64(by)) | (words >> np.uint64(64 - by))
+
+
+def _mixed(words: _Words) -> _Words:
+    words = (words ^ (words >> np.uint64(33))) * _P2
+    words = (words ^ (words >> np.uint64(29))) * _P3
+    return words ^ (words >> np.uint64(32))

@@ -10,6 +10,7 @@ from streamgauge.bench.judging.expecting import expected_reports
 from streamgauge.bench.judging.judge import Means
 from streamgauge.query import fill, parse
 from streamgauge.semantics.profiles import YABENCH
+from streamgauge.workloads.tables import Maker
 
 WINDOW = {"WSIZE": "5s", "WSLIDE": "5s"}
 STREAMS = {
@@ -54,7 +55,7 @@ def test_expected_sizes(experiment, load, shared_data, spark, tmp_path):
     seed, stations, duration = STREAMS[experiment, load]
     weather = workloads.load("weather")
     given = workloads.parameters(weather, {"stations": stations, "duration": duration})
-    weather.generate(spark, seed, partitions=None, **given).write.parquet(str(tmp_path / "stream"))
+    Maker(lambda: spark).write_stream(weather, seed, given, tmp_path / "stream")
     name, values = QUERIES[experiment]
     query = parse(fill(workloads.query_text(weather, name), {**WINDOW, **values}))
     means = Means(lambda: spark)

@@ -58,6 +58,10 @@ def experiment(tmp_path):
     return read(tmp_path / "drops.toml")
 
 
+def no_spark():
+    pytest.fail("small streams are made and judged in this process")
+
+
 def asked(experiment, name="load", load="workload.stations", **reach):
     varies = axis(name, experiment, load)
     within = {"start": varies.start, "least": 1, "most": 64, **reach}
@@ -65,7 +69,7 @@ def asked(experiment, name="load", load="workload.stations", **reach):
 
 
 def test_the_load_that_an_engine_carries_is_found(experiment, engines, spark, tmp_path):
-    doing = Doing(tmp_path / "out", lambda: spark)
+    doing = Doing(tmp_path / "out", no_spark)
     sought = asked(experiment, start=4)
     (found,) = capacities(experiment, sought, doing)
     assert (found.passed, found.failed) == (ROWS // 5, ROWS // 5 + 1)
@@ -80,7 +84,7 @@ def test_the_load_that_an_engine_carries_is_found(experiment, engines, spark, tm
 
 def test_the_smallest_window_is_found(experiment, engines, spark, tmp_path):
     """The engine's window is 500 ms whatever it is asked for: no smaller one is right."""
-    (found,) = capacities(experiment, asked(experiment, "window", least=400, most=500), Doing(tmp_path, lambda: spark))
+    (found,) = capacities(experiment, asked(experiment, "window", least=400, most=500), Doing(tmp_path, no_spark))
     assert found.passed == 500
     assert 400 <= found.failed < 500
 
@@ -89,7 +93,7 @@ def test_the_smallest_time_unit_is_found(experiment, engines, spark, tmp_path):
     """The engine says nothing when it is asked for units of less than 50 ms."""
     coarse = with_engines(experiment, ("coarse",))
     sought = asked(coarse, "time-unit", start=51, least=49, most=51)
-    (found,) = capacities(coarse, sought, Doing(tmp_path, lambda: spark))
+    (found,) = capacities(coarse, sought, Doing(tmp_path, no_spark))
     assert (found.passed, found.failed) == (50, 49)
     assert found.beyond.bound is Bound.WRONG
 
@@ -97,7 +101,7 @@ def test_the_smallest_time_unit_is_found(experiment, engines, spark, tmp_path):
 def test_an_engine_that_is_not_there_says_so(experiment, engines, spark, tmp_path):
     both = with_engines(experiment, ("absent", "drops"))
     assert [part.semantics for part in both.engine] == [("rspql",), ("rspql",)]
-    first, second = capacities(both, asked(both, most=2), Doing(tmp_path, lambda: spark))
+    first, second = capacities(both, asked(both, most=2), Doing(tmp_path, no_spark))
     assert first.absent == "the engine needs a jar: put it somewhere"
     assert second.passed == 2
 
@@ -105,7 +109,7 @@ def test_an_engine_that_is_not_there_says_so(experiment, engines, spark, tmp_pat
 def test_an_engine_that_refuses_the_query_says_so(experiment, engines, spark, tmp_path, monkeypatch):
     monkeypatch.setattr(dropping_engine.Absent, "refuse", staticmethod(lambda _query, _semantics: "it has no windows"))
     both = with_engines(experiment, ("absent", "drops"))
-    first, second = capacities(both, asked(both, most=2), Doing(tmp_path, lambda: spark))
+    first, second = capacities(both, asked(both, most=2), Doing(tmp_path, no_spark))
     assert first.absent.endswith("refuses this query under rspql: it has no windows")
     assert second.passed == 2
 

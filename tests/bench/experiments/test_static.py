@@ -24,14 +24,18 @@ FILE = '<urn:a> <urn:p> "a b"@en .\n<urn:a> <urn:p> <urn:b> .\n'
 TRIPLES = (("<urn:a>", "<urn:p>", '"a b"@en'), ("<urn:a>", "<urn:p>", "<urn:b>"))
 
 
+def no_spark():
+    pytest.fail("small streams are made and judged in this process")
+
+
 def experiment(**more) -> Experiment:
     workload = {"name": "weather", "stations": 9, "duration": "6s", "static_triples": 500}
     parts = {"workload": workload, "query": {"text": QUERY}, "engine": [{"name": "live", "semantics": ["rspql"]}]}
     return Experiment.model_validate({**parts, **more})
 
 
-def test_a_run_with_static_data_is_right_and_kept(spark, tmp_path: Path):
-    doing = Doing(tmp_path, lambda: spark)
+def test_a_run_with_static_data_is_right_and_kept(tmp_path: Path):
+    doing = Doing(tmp_path, no_spark)
     ((folder, run, verdict),) = run_experiment(experiment(), doing)
     assert verdict.judgement == "right"
     assert sum(window.actual for window in verdict.windows) > 40
@@ -44,18 +48,18 @@ def test_a_run_with_static_data_is_right_and_kept(spark, tmp_path: Path):
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
 
 
-def test_other_static_data_is_another_run(spark, tmp_path: Path):
-    doing = Doing(tmp_path, lambda: spark)
+def test_other_static_data_is_another_run(tmp_path: Path):
+    doing = Doing(tmp_path, no_spark)
     assert len(list(run_experiment(experiment(), doing))) == 1
     other = experiment(workload={"name": "weather", "stations": 9, "duration": "6s", "static_triples": 600})
     with pytest.raises(ExperimentError, match="a run with another workload is kept there"):
         list(run_experiment(other, doing))
 
 
-def test_several_streams_are_joined_through_static_data(spark, tmp_path: Path):
+def test_several_streams_are_joined_through_static_data(tmp_path: Path):
     workload = {"name": "weather", "stations": 6, "duration": "6s", "streams": 2, "static_triples": 200}
     query = {"name": "streams-2", "parameters": {"WSIZE": "3s", "WSLIDE": "3s", "TEMP": 30.0}}
-    ((_, run, verdict),) = run_experiment(experiment(workload=workload, query=query), Doing(tmp_path, lambda: spark))
+    ((_, run, verdict),) = run_experiment(experiment(workload=workload, query=query), Doing(tmp_path, no_spark))
     assert verdict.judgement == "right"
     assert {window.stream[-2:] for window in run.header.query.windows} == {"-1", "-2"}
     assert sum(window.actual for window in verdict.windows) > 3

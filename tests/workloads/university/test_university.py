@@ -87,23 +87,40 @@ def test_what_is_chosen_follows_from_seed_and_resource(seed, resource):
 ELSEWHERE = [(0, 0, "no"), (7, 3, "no"), (-2, 40, "own"), (1 << 40, 1000, "no")]
 
 
+GIVEN = {"universities": 1, "first": 2, "extended": "own", "interval": 10}
+
+
+def test_the_stream_says_what_is_said_of_each_resource():
+    table = load("university").plan(5, **GIVEN).table()
+    triples = list(zip(*(table.column(name).to_pylist() for name in ("subject", "predicate", "object")), strict=True))
+    assert triples == statements(1, 5, "own", 2)
+    sequence = table.column("sequence").to_pylist()
+    assert table.column("time").to_pylist() == [10 * number for number in sequence]
+    assert sequence == sorted(sequence)
+
+
+@pytest.mark.prove
 @pytest.mark.parametrize(
-    ("universities", "seed", "first", "names"),
-    [(1, 5, 2, "own"), *(pytest.param(3, *each, marks=pytest.mark.prove) for each in [(5, 2, "own"), *ELSEWHERE])],
+    ("universities", "seed", "first", "names"), [(3, *each) for each in [(5, 2, "own"), *ELSEWHERE]]
 )
-def test_rows_do_not_depend_on_partitions(spark, universities, seed, first, names):
+def test_rows_do_not_depend_on_where_they_are_made(spark, universities, seed, first, names):
     workload = load("university")
     given = {"universities": universities, "first": first, "extended": names, "interval": 10}
-    rows = [
-        workload.generate(spark, seed, partitions=count, **given).orderBy("sequence", "position").toArrow()
-        for count in ((1, 3) if universities == 1 else (1, 3, 8))
-    ]
-    assert all(each.equals(rows[0]) for each in rows)
-    triples = list(zip(*(rows[0].column(name).to_pylist() for name in ("subject", "predicate", "object")), strict=True))
+    here = workload.plan(seed, **given).table()
+    for count in (1, 3, 8):
+        rows = workload.generate(spark, seed, partitions=count, **given)
+        assert rows.orderBy("sequence", "position").toArrow().cast(here.schema).equals(here)
+    triples = list(zip(*(here.column(name).to_pylist() for name in ("subject", "predicate", "object")), strict=True))
     assert triples == statements(universities, seed, names, first)
 
 
-def test_generated_as_ntriples(tmp_path, spark):
+@pytest.mark.prove
+def test_a_second_session_of_a_jvm_makes_universities(spark):
+    for session in (spark, spark.newSession(), spark.newSession()):
+        assert load("university").generate(session, 0).count() == WRITTEN[1]
+
+
+def test_generated_as_ntriples(tmp_path):
     out = tmp_path / "lubm.nt"
     made = CliRunner().invoke(app, ["generate", "university", "--format", "ntriples", "--out", str(out)])
     assert made.exit_code == 0, made.output
@@ -121,7 +138,7 @@ def test_generated_as_ntriples(tmp_path, spark):
 )
 def test_what_cannot_be_is_refused(given, said):
     with pytest.raises(ParameterError, match=said):
-        load("university").generate(None, 0, **given)
+        load("university").plan(0, **given)
 
 
 def test_the_census_says_what_to_install(monkeypatch):

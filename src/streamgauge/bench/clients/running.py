@@ -25,6 +25,7 @@ from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import Triple
 from streamgauge.wire.making import keep_first, making, put
 from streamgauge.wire.stream import elements
+from streamgauge.workloads.tables import Maker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -92,14 +93,10 @@ class Doing:
     def _make(self, scenario: Scenario, data: Data) -> None:
         parameters: dict[str, Any] = scenario.parameters
         trains = workloads.load("trains")
-        stream = trains.generate(self.spark(), scenario.seed, **parameters)
-        stream.coalesce(1).write.parquet(str(data.stream))
+        tables = Maker(self.spark)
+        tables.write_stream(trains, scenario.seed, parameters, data.stream)
         stations = int(parameters.get("stations", 1)) + scenario.beside
-        table = trains.static(self.spark(), scenario.seed, **{**parameters, "stations": stations})  # type: ignore[attr-defined]
-        with data.static.open("w", encoding="utf-8") as file:
-            for batch in table.toArrow().to_batches():
-                rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
-                file.writelines(f"{' '.join(row)} .\n" for row in rows)
+        tables.write_static(trains, scenario.seed, {**parameters, "stations": stations}, data.static)
 
 
 def do(scenario: Scenario, data: Data, folder: Path) -> Outcome:

@@ -34,6 +34,7 @@ from streamgauge.wire.verdict import read_verdict, write_verdict
 from streamgauge.wire.written import read_written
 from streamgauge.workloads import load as load_workload
 from streamgauge.workloads import parameters as check_parameters
+from streamgauge.workloads.tables import Maker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,7 +50,8 @@ Tell = Callable[[str, float], None]
 class Doing:
     """What doing an experiment may use: where to write, how to get Spark, whom to tell, whether to do runs again.
 
-    ``streams`` is where stream tables are kept, ``out/streams`` unless several experiments share them.
+    ``streams`` is where stream tables are kept, ``out/streams`` unless several experiments share them. ``on_spark``:
+    streams are made on Spark whatever their size.
     """
 
     out: Path
@@ -57,6 +59,12 @@ class Doing:
     tell: Tell = lambda _what, _share: None
     again: bool = False
     streams: Path | None = None
+    on_spark: bool = False
+
+    @property
+    def tables(self) -> Maker:
+        """What makes the tables of workloads."""
+        return Maker(self.spark, self.on_spark)
 
 
 def run_experiment(experiment: Experiment, doing: Doing) -> Iterator[tuple[Path, Run, Verdict]]:
@@ -151,14 +159,14 @@ def _make_stream(experiment: Experiment, seed: int, place: Path, doing: Doing) -
         return
     workload = load_workload(experiment.workload.name or "")
     given = check_parameters(workload, experiment.workload.parameters)
-    workload.generate(doing.spark(), seed, partitions=None, **given).write.parquet(str(place))
+    doing.tables.write_stream(workload, seed, given, place)
 
 
 def _beside_static(
     experiment: Experiment, planned: PlannedQuery, plan: PlannedRun, stream: Path, doing: Doing
 ) -> PlannedQuery:
     """The query with the workload's static data, if it has some; ExperimentError when the engine does not take it."""
-    found = static_data(experiment, plan.seed, stream, doing.spark)
+    found = static_data(experiment, plan.seed, stream, doing.tables)
     if found is None:
         return planned
     query = planned.query.with_static(as_taken(plan.engine, found))

@@ -1,9 +1,7 @@
 """The static data of a workload: made once for a seed, beside the stream, and given to the engine and the oracle."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from pathlib import Path
-from shutil import copyfileobj
-from typing import TYPE_CHECKING, Protocol, cast
 
 from streamgauge.bench.experiments.experiment import Experiment, ExperimentError
 from streamgauge.engines import load as load_engine
@@ -12,20 +10,7 @@ from streamgauge.wire.making import keep_first, making
 from streamgauge.wire.static import StaticFile
 from streamgauge.workloads import load as load_workload
 from streamgauge.workloads import parameters as check_parameters
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-
-class WithStatic(Protocol):
-    """A workload that has the parameter ``static_triples``."""
-
-    def static(
-        self, spark: "SparkSession", seed: int, *, partitions: int | None = None, **given: object
-    ) -> "DataFrame":
-        """So many triples (subject, predicate, object); the same seed and parameters give the same rows."""
-        ...
-
+from streamgauge.workloads.tables import Maker
 
 LINE_LIMIT = 1_000_000
 """So many static triples may stand in the task line of a program that does not read them from a file."""
@@ -39,28 +24,21 @@ def gives_static(experiment: Experiment) -> bool:
     return bool(check_parameters(workload, experiment.workload.parameters).get("static_triples"))
 
 
-def static_data(
-    experiment: Experiment, seed: int, stream: Path, spark: "Callable[[], SparkSession]"
-) -> StaticFile | None:
+def static_data(experiment: Experiment, seed: int, stream: Path, tables: Maker) -> StaticFile | None:
     """The workload's static data, as ``<stream>.nt`` beside the stream table, made unless it is there."""
     if not gives_static(experiment):
         return None
     file = stream.with_name(f"{stream.name}.nt")
     if not file.exists():
-        _make(experiment, seed, file, spark)
+        _make(experiment, seed, file, tables)
     return StaticFile(file)
 
 
-def _make(experiment: Experiment, seed: int, file: Path, spark: "Callable[[], SparkSession]") -> None:
+def _make(experiment: Experiment, seed: int, file: Path, tables: Maker) -> None:
     workload = load_workload(experiment.workload.name or "")
     given = check_parameters(workload, experiment.workload.parameters)
-    table: DataFrame = cast(WithStatic, workload).static(spark(), seed, partitions=None, **given)
-    with making(file.with_suffix(".parts")) as parts, making(file) as place:
-        table.selectExpr("concat_ws(' ', subject, predicate, object, '.')").write.text(str(parts))
-        with place.open("wb") as whole:
-            for part in sorted(parts.glob("part-*")):
-                with part.open("rb") as lines:
-                    copyfileobj(lines, whole)
+    with making(file) as place:
+        tables.write_static(workload, seed, given, place)
         keep_first(place, file)
 
 

@@ -13,7 +13,6 @@ from pyspark.sql import functions as fn
 from streamgauge.compute.spark.intervals import TRIPLE
 from streamgauge.model.terms import Term, Triple
 from streamgauge.services.broker.contract import Publication
-from streamgauge.workloads.draws import bits
 
 Item = TypeVar("Item", bound=Hashable)
 
@@ -41,9 +40,13 @@ def candidates(rows: DataFrame, rule: Rule, described: DataFrame, seed: int, nam
 
 
 def drawn(terms: DataFrame, seed: int, name: str, most: int) -> list[Term]:
-    """The first ``most`` of the distinct terms of a frame of one column, in an order drawn by seed and name."""
+    """The first ``most`` of the distinct terms of a frame of one column, in an order drawn by seed and name.
+
+    The order is that of ``workloads.draws.text_bits``, then of the terms.
+    """
     (column,) = terms.columns
-    ordered = terms.orderBy(bits(seed, f"sepbm {name}", fn.col(column)), column).limit(most)
+    hashed = fn.xxhash64(fn.lit(seed), fn.lit(f"sepbm {name}"), column)
+    ordered = terms.orderBy(fn.shiftrightunsigned(hashed, 11), column).limit(most)
     found: list[Term] = ordered.toArrow().column(column).to_pylist()
     return found
 

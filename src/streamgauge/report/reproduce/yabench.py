@@ -89,7 +89,7 @@ def experiment_4(spark: "Callable[[], SparkSession]") -> Lines:
     """What YABench's oracle says of the simulated engines."""
     experiment = EXPERIMENTS[4]
     with TemporaryDirectory() as scratch:
-        stream = tuple(elements(generate(spark(), experiment, "one", Path(scratch) / "stream")))
+        stream = tuple(elements(generate(spark, experiment, "one", Path(scratch) / "stream")))
     asked = query_of(experiment)
     found = {}
     for mode in MODES:

@@ -15,6 +15,7 @@ from streamgauge.report.reproduce.result import Line, Table
 from streamgauge.report.reproduce.yabench_files import Published, Results
 from streamgauge.report.reproduce.yabench_published import EXPERIMENTS, NAMES, SIZE, WINDOW, Experiment
 from streamgauge.semantics.profiles import YABENCH, YABENCH_CHANGE
+from streamgauge.workloads.tables import Maker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,12 +33,12 @@ def query_of(experiment: Experiment) -> tuple[str, ContinuousQuery]:
     return text, parse(text)
 
 
-def generate(spark: "SparkSession", experiment: Experiment, load: str, target: Path) -> Path:
+def generate(spark: "Callable[[], SparkSession]", experiment: Experiment, load: str, target: Path) -> Path:
     """The experiment's stream as a table on disk."""
     weather = workloads.load("weather")
     size = {"stations": experiment.stations[load], "duration": experiment.duration}
     given = workloads.parameters(weather, size)
-    weather.generate(spark, experiment.seed, partitions=None, **given).write.parquet(str(target))
+    Maker(spark).write_stream(weather, experiment.seed, given, target)
     return target
 
 
@@ -49,7 +50,7 @@ def tables(results: Results, spark: "Callable[[], SparkSession]", loads: Sequenc
         experiment = EXPERIMENTS[number]
         tell(f"experiment {number}, {load}", done / len(todo))
         with TemporaryDirectory() as scratch:
-            stream = generate(spark(), experiment, load, Path(scratch) / "stream")
+            stream = generate(spark, experiment, load, Path(scratch) / "stream")
             published = results.lines(number, "csparql", load)
             sizes = closing(experiment, stream, Means(spark), published.windows)
             lines[number, "csparql"] += compared(load, published, sizes)

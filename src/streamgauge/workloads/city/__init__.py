@@ -12,6 +12,8 @@ from streamgauge.workloads.parameters import Parameter, ParameterError, duration
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from streamgauge.workloads.plan import TablePlan
+
 NAME = "city"
 ABOUT = (
     "A city's traffic, parking, pollution, weather and users as CityBench has them, generated or from its CSV files."
@@ -31,27 +33,22 @@ PARAMETERS = {
 }
 
 
-def generate(spark: "SparkSession", seed: int, *, partitions: int | None = None, **given: object) -> "DataFrame":
-    """The stream table (wire.stream.SCHEMA): a stream for each sensor, an element for each reading of it.
+def plan(seed: int, **given: object) -> "TablePlan":
+    """How the stream table (wire.stream.SCHEMA) is made: a stream for each sensor, an element for each reading of it.
 
     ParameterError names a parameter that is unknown or out of range, FormatError the line and field of a file.
     """
-    from streamgauge.workloads.city import files, readings
-    from streamgauge.workloads.city.triples import stream_table
+    from streamgauge.workloads.city.stream import file_plan, stream_plan
 
     values: dict[str, Any] = resolve(NAME, PARAMETERS, given)
     _check(values)
     if values["data"]:
-        paths = [Path(name.strip()) for name in values["data"].split(",")]
-        table = files.table(paths, values["interval"], values["speedup"])
-        rows = spark.createDataFrame(table)
-    else:
-        rows = readings.drawn(spark, seed, _sensors(values), values["interval"], values["duration"], partitions)
-    return stream_table(rows)
+        return file_plan(_files(values), values["interval"], values["speedup"])
+    return stream_plan(seed, _sensors(values), values["interval"], values["duration"])
 
 
-def static(spark: "SparkSession", seed: int, *, partitions: int | None = None, **given: object) -> "DataFrame":
-    """What does not change: sensors, what they observe and where, cultural and library events (``static_triples``)."""
+def static_plan(seed: int, **given: object) -> "TablePlan":
+    """How the triples are made that say what does not change: sensors, where they are, events (``static_triples``)."""
     from streamgauge.workloads.city import background
 
     values: dict[str, Any] = resolve(NAME, PARAMETERS, given)
@@ -60,7 +57,25 @@ def static(spark: "SparkSession", seed: int, *, partitions: int | None = None, *
     least = background.least(sensors)
     if wanted < least:
         raise ParameterError(f"{NAME}: static_triples is {wanted}: these sensors need {least}")
-    return background.triples(spark, seed, sensors, wanted, partitions)
+    return background.static_plan(seed, sensors, wanted)
+
+
+def generate(spark: "SparkSession", seed: int, *, partitions: int | None = None, **given: object) -> "DataFrame":
+    """The table of ``plan`` on Spark; the same rows for every number of partitions."""
+    from streamgauge.workloads.distributed import frame
+
+    return frame(spark, plan(seed, **given), partitions)
+
+
+def static(spark: "SparkSession", seed: int, *, partitions: int | None = None, **given: object) -> "DataFrame":
+    """The table of ``static_plan`` on Spark; the same rows for every number of partitions."""
+    from streamgauge.workloads.distributed import frame
+
+    return frame(spark, static_plan(seed, **given), partitions)
+
+
+def _files(values: dict[str, Any]) -> list[Path]:
+    return [Path(name.strip()) for name in values["data"].split(",")]
 
 
 def _sensors(values: dict[str, Any]) -> dict[str, int]:
@@ -68,7 +83,7 @@ def _sensors(values: dict[str, Any]) -> dict[str, int]:
     if values["data"]:
         from streamgauge.workloads.city import files
 
-        return files.sensors([Path(name.strip()) for name in values["data"].split(",")])
+        return files.sensors(_files(values))
     named = {"traffic": "roads", "parking": "garages", "pollution": "areas", "user": "users"}
     return {**{kind: values[name] for kind, name in named.items()}, "weather": 1}
 

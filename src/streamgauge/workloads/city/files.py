@@ -16,20 +16,10 @@ import pyoxigraph as ox
 from streamgauge.model.terms import XSD, Term
 from streamgauge.wire.canonical import Canonical
 from streamgauge.wire.formats import FormatError
+from streamgauge.workloads.city.model import READING, SEEN
 
 _CANONICAL = Canonical()
 _GASES = ("ozone", "particullate_matter", "carbon_monoxide", "sulfure_dioxide", "nitrogen_dioxide")
-
-SCHEMA = pa.schema(
-    [
-        ("kind", pa.string()),
-        ("sensor", pa.int64()),
-        ("time", pa.int64()),
-        ("seen", pa.list_(pa.string())),
-        ("Latitude", pa.string()),
-        ("Longitude", pa.string()),
-    ]
-)
 
 
 class Reading(NamedTuple):
@@ -133,9 +123,10 @@ def table(paths: Sequence[Path], interval: int, speedup: int) -> pa.Table:
     for of, number, reading in found:
         turn, turns[of, number] = turns[of, number], turns[of, number] + 1
         time = turn * interval if reading.time is None else (reading.time - begin) // speedup
-        rows.append((of, number, time, reading.seen, *(reading.place or (None, None))))
-    columns = zip(*rows, strict=True) if rows else [()] * len(SCHEMA)
-    return pa.table([pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)], SCHEMA)
+        seen = (*reading.seen, *(None for _ in range(len(SEEN) - len(reading.seen))))
+        rows.append((of, number, time, *seen, *(reading.place or (None, None))))
+    columns = zip(*rows, strict=True) if rows else [()] * len(READING)
+    return pa.table([pa.array(column, field.type) for column, field in zip(columns, READING, strict=True)], READING)
 
 
 def kind(path: Path) -> str:

@@ -1,13 +1,16 @@
 """Readings of a city that is not there: each sensor once an interval, from an offset of its own."""
 
-from collections.abc import Mapping
-from functools import reduce
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
+import numpy as np
+import pyarrow as pa
 
 from streamgauge.workloads import draws
-from streamgauge.workloads.city.triples import decimal, degrees, integer
+from streamgauge.workloads.city.model import SEEN
+from streamgauge.workloads.city.triples import decimal, degrees
+from streamgauge.workloads.draws import Ints
+from streamgauge.workloads.rows import integers, text
 
 SOUTH, WEST = 5_600_000, 1_000_000
 """The corner of the city, in 1/100000 degrees; it spreads over 0.2 degrees."""
@@ -15,81 +18,99 @@ SOUTH, WEST = 5_600_000, 1_000_000
 _SPREAD = 20_000
 
 
-def drawn(
-    spark: SparkSession, seed: int, sensors: Mapping[str, int], interval: int, duration: int, partitions: int | None
-) -> DataFrame:
-    """The readings (``model``) of so many sensors of each kind, ``interval`` ms apart, up to ``duration`` ms."""
-    parts = [_readings(spark, seed, kind, number, interval, duration, partitions) for kind, number in sensors.items()]
-    return reduce(DataFrame.unionAll, parts)
-
-
-def place(seed: int, what: str, number: Column) -> tuple[Column, Column]:
+def place(seed: int, what: str, number: Ints) -> tuple[pa.Array, pa.Array]:
     """Where something lies: latitude and longitude as terms."""
     north = SOUTH + draws.below(_SPREAD, seed, f"{what} latitude", number)
     east = WEST + draws.below(_SPREAD, seed, f"{what} longitude", number)
     return degrees(north), degrees(east)
 
 
-def _readings(
-    spark: SparkSession, seed: int, kind: str, number: int, interval: int, duration: int, partitions: int | None
-) -> DataFrame:
-    turns = duration // interval + 1
-    rows = spark.range(0, turns * number, 1, partitions)
-    rows = rows.select((F.col("id") % number + 1).alias("sensor"), F.floor(F.col("id") / number).alias("turn"))
-    offset = draws.below(interval, seed, f"{kind} offset", F.col("sensor"))
-    rows = rows.select("sensor", "turn", (offset + F.col("turn") * interval).cast("long").alias("time"))
-    nowhere = F.lit(None).cast("string")
-    latitude, longitude = _walk(seed) if kind == "user" else (nowhere, nowhere)
-    found = rows.select(
-        F.lit(kind).alias("kind"),
-        "sensor",
-        "time",
-        F.array(*_SEEN[kind](seed)).cast("array<string>").alias("seen"),
-        latitude.alias("Latitude"),
-        longitude.alias("Longitude"),
-    )
-    return found.where(F.col("time") <= duration)
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """The readings (``model``) of so many sensors of each kind, ``interval`` ms apart, up to ``duration`` ms.
+
+    The ids of a kind follow those of the kind before; sensors of a kind take turns.
+    """
+
+    seed: int
+    sensors: Mapping[str, int]
+    interval: int
+    duration: int
+
+    @property
+    def ids(self) -> int:
+        """How many readings are drawn; a few are later than the duration."""
+        return self._turns * sum(self.sensors.values())
+
+    @property
+    def _turns(self) -> int:
+        return self.duration // self.interval + 1
+
+    def __call__(self, ids: Ints) -> Iterator[pa.RecordBatch]:
+        """The readings of some ids."""
+        begin = 0
+        for kind, number in self.sensors.items():
+            of = ids[(ids >= begin) & (ids < begin + number * self._turns)] - begin
+            begin += number * self._turns
+            if len(of):
+                yield self._readings(kind, of % number + 1, of // number)
+
+    def _readings(self, kind: str, sensor: Ints, turn: Ints) -> pa.RecordBatch:
+        time = draws.below(self.interval, self.seed, f"{kind} offset", sensor) + turn * self.interval
+        within = time <= self.duration
+        sensor, turn, time = sensor[within], turn[within], time[within]
+        drawing = _Sensors(self.seed, sensor, turn)
+        nothing = pa.nulls(len(sensor), pa.string())
+        latitude, longitude = drawing.walk() if kind == "user" else (nothing, nothing)
+        seen = [*_SEEN[kind](drawing), *[nothing] * len(SEEN)]
+        columns = {"kind": text(len(sensor), kind), "sensor": pa.array(sensor), "time": pa.array(time)}
+        columns |= dict(zip(SEEN, seen, strict=False))
+        return pa.RecordBatch.from_pydict({**columns, "Latitude": latitude, "Longitude": longitude})
 
 
-def _below(bound: int, seed: int, what: str) -> Column:
-    return draws.below(bound, seed, what, F.col("sensor"), F.col("turn"))
+@dataclass(frozen=True, slots=True)
+class _Sensors:
+    """What sensors of a kind see, each in one of its turns."""
 
+    seed: int
+    sensor: Ints
+    turn: Ints
 
-def _traffic(seed: int) -> list[Column]:
-    speed = 10 + _below(90, seed, "speed")
-    length = 300 + draws.below(2000, seed, "length", F.col("sensor"))
-    vehicles = _below(40, seed, "vehicles")
-    return [integer(vehicles), integer(speed), integer(F.floor(length * 36 / (speed * 10)))]
+    def below(self, bound: int, what: str) -> Ints:
+        return draws.below(bound, self.seed, what, self.sensor, self.turn)
 
+    def traffic(self) -> list[pa.Array]:
+        speed = 10 + self.below(90, "speed")
+        length = 300 + draws.below(2000, self.seed, "length", self.sensor)
+        return [integers(self.below(40, "vehicles")), integers(speed), integers(length * 36 // (speed * 10))]
 
-def _parking(seed: int) -> list[Column]:
-    return [integer(F.greatest(F.lit(0), _below(50, seed, "vacancies") - 10))]
+    def parking(self) -> list[pa.Array]:
+        return [integers(np.maximum(0, self.below(50, "vacancies") - 10))]
 
+    def pollution(self) -> list[pa.Array]:
+        gases = [self.below(200, gas) for gas in ("O3", "PM", "CO", "SO2", "NO2")]
+        return [integers(15 + np.maximum.reduce(gases))]
 
-def _pollution(seed: int) -> list[Column]:
-    return [integer(15 + F.greatest(*(_below(200, seed, gas) for gas in ("O3", "PM", "CO", "SO2", "NO2"))))]
+    def weather(self) -> list[pa.Array]:
+        temperature, wind = (
+            decimal(self.below(bound, what), 1) for bound, what in ((300, "temperature"), (200, "wind"))
+        )
+        return [temperature, integers(self.below(101, "humidity")), wind]
 
+    def nothing(self) -> list[pa.Array]:
+        """A user is only somewhere."""
+        return []
 
-def _weather(seed: int) -> list[Column]:
-    return [decimal(_below(300, seed, "temperature"), 1), integer(_below(101, seed, "humidity")),
-            decimal(_below(200, seed, "wind"), 1)]  # fmt: skip
-
-
-def _nothing(_seed: int) -> list[Column]:
-    """A user is only somewhere."""
-    return []
-
-
-def _walk(seed: int) -> tuple[Column, Column]:
-    """Where a user is at a reading: anywhere in the city."""
-    where = (SOUTH + _below(_SPREAD, seed, "user latitude"), WEST + _below(_SPREAD, seed, "user longitude"))
-    return degrees(where[0]), degrees(where[1])
+    def walk(self) -> tuple[pa.Array, pa.Array]:
+        """Where a user is at a reading: anywhere in the city."""
+        north, east = self.below(_SPREAD, "user latitude"), self.below(_SPREAD, "user longitude")
+        return degrees(SOUTH + north), degrees(WEST + east)
 
 
 _SEEN = {
-    "traffic": _traffic,
-    "parking": _parking,
-    "pollution": _pollution,
-    "weather": _weather,
-    "user": _nothing,
+    "traffic": _Sensors.traffic,
+    "parking": _Sensors.parking,
+    "pollution": _Sensors.pollution,
+    "weather": _Sensors.weather,
+    "user": _Sensors.nothing,
 }

@@ -1,72 +1,68 @@
 """Readings as RDF: an ssn:Observation of four triples for each value; a user's place is a node with coordinates."""
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from streamgauge.model.terms import RDF_TYPE, XSD
-from streamgauge.workloads.arrival import numbered
-from streamgauge.workloads.city.model import CITY, CT, KINDS, SAO, SSN
+from streamgauge.wire.stream import SCHEMA
+from streamgauge.workloads.city.model import CITY, CT, KINDS, SAO, SEEN, SSN
+from streamgauge.workloads.draws import Ints
+from streamgauge.workloads.rows import Statement, exploded, formatted, numbers_of, text
 
 
-def stream_table(readings: DataFrame) -> DataFrame:
-    """The stream table of readings (``model``), numbered by time, kind and sensor; a sensor's stream is its IRI."""
-    rows = numbered(readings, "time", ("kind", "sensor", "seen", "Latitude", "Longitude"))
-    found = rows.select("n", "time", "kind", "sensor", F.posexplode(_triples()).alias("position", "triple"))
-    return found.select(
-        _sensor("").alias("stream"),
-        "time",
-        F.col("n").alias("sequence"),
-        "position",
-        *(F.col("triple")[part].alias(part) for part in ("subject", "predicate", "object")),
-    )
+def written(readings: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows of the stream table of numbered readings (``model``); a sensor's stream is its IRI."""
+    kinds = readings.column("kind")
+    groups = []
+    for kind in KINDS:
+        rows = np.flatnonzero(pc.equal(kinds, kind).to_numpy(zero_copy_only=False))
+        groups.append((rows, _statements(kind, readings.take(pa.array(rows)))))
+    found = exploded(groups)
+    n, time, sensor = (column[found.row] for column in numbers_of(readings, "n", "time", "sensor"))
+    columns = [
+        text(len(n), CITY, kinds.take(pa.array(found.row)), "-", sensor),
+        pa.array(time),
+        pa.array(n),
+        pa.array(found.position, pa.int32()),
+        *found.triples,
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
-def degrees(count: Column) -> Column:
-    """The canonical xsd:double of a number of 1/100000 degrees."""
-    return decimal(count, 5)
+def degrees(counts: Ints) -> pa.Array:
+    """The canonical xsd:double literals of numbers of 1/100000 degrees."""
+    return decimal(counts, 5)
 
 
-def decimal(count: Column, places: int) -> Column:
-    """The canonical xsd:double of a number of units of that decimal place, 0 or more, below 10^7."""
-    whole = F.floor(count / 10**places).cast("string")
-    rest = F.lpad((count % 10**places).cast("string"), places, "0")
-    number = F.regexp_replace(F.concat(whole, F.lit("."), rest), r"\.?0+$", "")
-    return F.concat(F.lit('"'), number, F.lit(f'"^^<{XSD}double>'))
+def decimal(counts: Ints, places: int) -> pa.Array:
+    """The canonical xsd:double literals of numbers of units of that decimal place, 0 or more, below 10^7."""
+    return formatted(counts, partial(_decimal, places=places))
 
 
-def integer(number: Column) -> Column:
-    """The canonical xsd:integer of a number."""
-    return F.concat(F.lit('"'), number.cast("string"), F.lit(f'"^^<{XSD}integer>'))
+def _decimal(count: int, places: int) -> str:
+    whole, rest = divmod(count, 10**places)
+    number = f"{whole}.{rest:0{places}}".rstrip("0").rstrip(".")
+    return f'"{number}"^^<{XSD}double>'
 
 
-def _triples() -> Column:
-    """A reading's triples in order."""
-    by_kind = [F.when(F.col("kind") == kind, _observations(kind)) for kind in KINDS]
-    return F.coalesce(*by_kind)
-
-
-def _observations(kind: str) -> Column:
-    found: list[Column] = []
-    for at, name in enumerate(KINDS[kind]):
-        observation = _name(f"observation-{name}")
+def _statements(kind: str, rows: pa.RecordBatch) -> list[Statement]:
+    """The triples of readings of a kind, in order."""
+    sensor, time = numbers_of(rows, "sensor", "time")
+    count, name = len(sensor), text(len(sensor), CITY, f"{kind}-", sensor)
+    place = text(count, "<", name, "/place-", time, ">")
+    found: list[Statement] = []
+    for observed, seen in zip(KINDS[kind], SEEN, strict=False):
+        observation = text(count, "<", name, f"/observation-{observed}-", time, ">")
+        value = place if observed == "Location" else rows.column(seen)
         found += [
-            _triple(observation, RDF_TYPE, F.lit(f"<{SSN}Observation>")),
-            _triple(observation, f"<{SSN}observedBy>", F.concat(F.lit("<"), _sensor(""), F.lit(">"))),
-            _triple(observation, f"<{SSN}observedProperty>", F.concat(F.lit("<"), _sensor(f"/{name}"), F.lit(">"))),
-            _triple(observation, f"<{SAO}hasValue>", _name("place") if name == "Location" else F.col("seen")[at]),
+            Statement(observation, RDF_TYPE, text(count, f"<{SSN}Observation>")),
+            Statement(observation, f"<{SSN}observedBy>", text(count, "<", name, ">")),
+            Statement(observation, f"<{SSN}observedProperty>", text(count, "<", name, f"/{observed}>")),
+            Statement(observation, f"<{SAO}hasValue>", value),
         ]
     if kind == "user":
-        found += [_triple(_name("place"), f"<{CT}has{name}>", F.col(name)) for name in ("Latitude", "Longitude")]
-    return F.array(*found)
-
-
-def _sensor(rest: str) -> Column:
-    return F.concat(F.lit(CITY), F.col("kind"), F.lit("-"), F.col("sensor").cast("string"), F.lit(rest))
-
-
-def _name(what: str) -> Column:
-    return F.concat(F.lit("<"), _sensor(f"/{what}-"), F.col("time").cast("string"), F.lit(">"))
-
-
-def _triple(subject: Column, predicate: str, obj: Column) -> Column:
-    return F.struct(subject.alias("subject"), F.lit(predicate).alias("predicate"), obj.alias("object"))
+        found += [Statement(place, f"<{CT}has{end}>", rows.column(end)) for end in ("Latitude", "Longitude")]
+    return found

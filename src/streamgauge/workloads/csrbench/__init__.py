@@ -13,6 +13,8 @@ from streamgauge.workloads.parameters import Parameter, ParameterError, choice, 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from streamgauge.workloads.plan import TablePlan
+
 NAME = "csrbench"
 ABOUT = "CSRBench's weather observations during hurricane Charley, replayed from its files (data_NN.ttl, TriG or n3t)."
 QUERIES = Path(__file__).parent / "queries"
@@ -28,16 +30,23 @@ PARAMETERS = {
 _DOUBLE = f"^^<{XSD}double>"
 
 
-def generate(spark: "SparkSession", seed: int, *, partitions: int | None = None, **given: object) -> "DataFrame":
-    """The stream table (wire.stream.SCHEMA) of the files; nothing is drawn, so the seed changes nothing.
+def plan(seed: int, **given: object) -> "TablePlan":
+    """How the stream table (wire.stream.SCHEMA) is made of the files; nothing is drawn: the seed changes nothing.
 
     ParameterError names what is missing or wrong, FormatError the file and line.
     """
     from streamgauge.wire.stream import to_table
+    from streamgauge.workloads.plan import table_plan
 
     del seed
-    table = spark.createDataFrame(to_table(elements(**given)))
-    return table if partitions is None else table.repartitionByRange(partitions, "sequence")
+    return table_plan(to_table(elements(**given)))
+
+
+def generate(spark: "SparkSession", seed: int, *, partitions: int | None = None, **given: object) -> "DataFrame":
+    """The table of ``plan`` on Spark; the same rows for every number of partitions."""
+    from streamgauge.workloads.distributed import frame
+
+    return frame(spark, plan(seed, **given), partitions)
 
 
 def elements(**given: object) -> tuple[StreamElement, ...]:

@@ -13,6 +13,7 @@ from streamgauge.workloads.trains.model import PROPERTIES, STREAM
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from streamgauge.workloads.plan import TablePlan
     from streamgauge.workloads.trains.boards import Size
 
 NAME = "trains"
@@ -45,27 +46,51 @@ PARAMETERS = {
 }
 
 
-def generate(spark: "SparkSession", seed: int, *, partitions: int | None = None, **given: object) -> "DataFrame":
-    """The stream table with ``until``: an element for each departure on a board at each update, ending with the next.
+def plan(seed: int, **given: object) -> "TablePlan":
+    """How the stream table with ``until`` is made: an element for each departure on a board at each update.
 
-    In order of sequence; the same rows for every number of partitions. ParameterError names what is out of range.
+    It ends with the next update. In order of sequence; ParameterError names what is out of range.
     """
+    from streamgauge.workloads.plan import Order, TablePlan
     from streamgauge.workloads.trains import boards, triples
 
     values = _checked(given)
-    changes = (values["delay_changes"], values["platform_changes"])
-    found = boards.renewed(boards.departures(spark, seed, _size(values), partitions), seed, _size(values), changes)
-    return triples.stream_table(found, _named(values), values["update"], values["stream"])
+    size, named = _size(values), _named(values)
+    rows = size.departures * size.updates * len(named)
+    drawing = boards.Renewing(seed, size, (values["delay_changes"], values["platform_changes"]))
+    writer = triples.Writer(named, values["update"], values["stream"])
+    order = Order(("time", "station", "number"))
+    return TablePlan(
+        size.departures, rows, boards.RENEWED, triples.RENEWED_SCHEMA, drawing, writer, size.updates, order
+    )
+
+
+def static_plan(seed: int, **given: object) -> "TablePlan":
+    """How what does not change is made: each station's departures, and those of their properties that stay."""
+    from streamgauge.workloads.plan import Order, TablePlan
+    from streamgauge.workloads.rows import TRIPLE_SCHEMA
+    from streamgauge.workloads.trains import boards, triples
+
+    values = _checked(given)
+    size, named = _size(values), _named(values)
+    held = [name for name in PROPERTIES if name not in named]
+    rows, order = size.departures * (1 + len(held)), Order(("station", "number"), number=False)
+    drawing, writer = boards.Boards(seed, size), triples.StaticWriter(held)
+    return TablePlan(size.departures, rows, boards.DEPARTURE, TRIPLE_SCHEMA, drawing, writer, order=order)
+
+
+def generate(spark: "SparkSession", seed: int, *, partitions: int | None = None, **given: object) -> "DataFrame":
+    """The table of ``plan`` on Spark; the same rows for every number of partitions."""
+    from streamgauge.workloads.distributed import frame
+
+    return frame(spark, plan(seed, **given), partitions)
 
 
 def static(spark: "SparkSession", seed: int, *, partitions: int | None = None, **given: object) -> "DataFrame":
-    """What does not change: each station's departures, and those of their properties that are not renewed."""
-    from streamgauge.workloads.trains import boards, triples
+    """The table of ``static_plan`` on Spark; the same rows for every number of partitions."""
+    from streamgauge.workloads.distributed import frame
 
-    values = _checked(given)
-    named = _named(values)
-    held = [name for name in PROPERTIES if name not in named]
-    return triples.static(boards.departures(spark, seed, _size(values), partitions), held)
+    return frame(spark, static_plan(seed, **given), partitions)
 
 
 def _named(values: dict[str, Any]) -> list[str]:

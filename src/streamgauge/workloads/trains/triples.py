@@ -1,83 +1,88 @@
 """Departures as RDF: what is renewed as elements that end with the next update, the rest as static triples."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812
+import numpy as np
+import pyarrow as pa
 
 from streamgauge.model.terms import XSD
-from streamgauge.workloads.arrival import numbered
+from streamgauge.wire.stream import SCHEMA, UNTIL
+from streamgauge.workloads.draws import Ints
+from streamgauge.workloads.rows import TRIPLE_SCHEMA, Statement, exploded, formatted, numbers_of, text
 from streamgauge.workloads.trains.model import DAY, TD, T
 
-
-def stream_table(rows: DataFrame, named: Sequence[str], update: int, stream: str) -> DataFrame:
-    """The stream table of rows (``boards.renewed``): an element each, of the named properties, for ``update`` ms."""
-    found = numbered(rows, "time", ("station", "number"))
-    said = F.array(*(_said(name) for name in named)).cast("array<struct<predicate:string,object:string>>")
-    found = found.select("n", "time", _departure().alias("subject"), F.posexplode(said).alias("position", "said"))
-    return found.select(
-        F.lit(stream).alias("stream"),
-        "time",
-        F.col("n").alias("sequence"),
-        "position",
-        "subject",
-        F.col("said.predicate").alias("predicate"),
-        F.col("said.object").alias("object"),
-        (F.col("time") + update).alias("until"),
-    )
+RENEWED_SCHEMA = SCHEMA.append(UNTIL)
 
 
-def static(found: DataFrame, held: Sequence[str]) -> DataFrame:
-    """Subject, predicate, object of departures (``boards.departures``): their station's link, and these properties."""
-    station = F.concat(F.lit(f"<{TD}station-"), F.col("station").cast("string"), F.lit(">"))
-    link = F.struct(
-        station.alias("subject"), F.lit(f"<{T}hasDeparture>").alias("predicate"), _departure().alias("object")
-    )
-    said = [F.struct(_departure().alias("subject"), _said(name).predicate, _said(name).object) for name in held]
-    exploded = found.select("station", "number", F.posexplode(F.array(link, *said)).alias("at", "fact"))
-    return exploded.orderBy("station", "number", "at").select("fact.subject", "fact.predicate", "fact.object")
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Numbered rows of ``boards.Renewing`` as the stream table: an element each, of the named properties."""
+
+    named: Sequence[str]
+    update: int
+    stream: str
+
+    def __call__(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of a batch; an element ends ``update`` ms after its time."""
+        subject = _departure(rows)
+        found = exploded([(np.arange(len(rows)), [_said(rows, subject, name) for name in self.named])])
+        n, time = (column[found.row] for column in numbers_of(rows, "n", "time"))
+        columns = [
+            text(len(n), self.stream),
+            pa.array(time),
+            pa.array(n),
+            pa.array(found.position, pa.int32()),
+            *found.triples,
+            pa.array(time + self.update),
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=RENEWED_SCHEMA)
 
 
-def _departure() -> Column:
-    number = (F.col("station").cast("string"), F.lit("-"), F.col("number").cast("string"))
-    return F.concat(F.lit(f"<{TD}departure-"), *number, F.lit(">"))
+@dataclass(frozen=True, slots=True)
+class StaticWriter:
+    """Departures as triples: the link of their station, and the properties that are not renewed."""
+
+    held: Sequence[str]
+
+    def __call__(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The triples of a batch."""
+        subject = _departure(rows)
+        (station,) = numbers_of(rows, "station")
+        link = Statement(text(len(rows), f"<{TD}station-", station, ">"), f"<{T}hasDeparture>", subject)
+        said = [link, *(_said(rows, subject, name) for name in self.held)]
+        return pa.RecordBatch.from_arrays(list(exploded([(np.arange(len(rows)), said)]).triples), schema=TRIPLE_SCHEMA)
 
 
-def _said(name: str) -> Column:
-    return F.struct(F.lit(f"<{T}{name}>").alias("predicate"), _OBJECTS[name]().alias("object"))
+def _departure(rows: pa.RecordBatch) -> pa.Array:
+    station, number = numbers_of(rows, "station", "number")
+    return text(len(rows), f"<{TD}departure-", station, "-", number, ">")
 
 
-def _delay() -> Column:
+def _said(rows: pa.RecordBatch, subject: pa.Array, name: str) -> Statement:
+    column, form = _OBJECTS[name]
+    numbers: Ints = rows.column(column).to_numpy()
+    return Statement(subject, f"<{T}{name}>", formatted(numbers, form))
+
+
+def _delay(minutes: int) -> str:
     """The canonical xsd:duration of whole minutes."""
-    hours, minutes = F.floor(F.col("late") / 60), F.col("late") % 60
-    hours = F.when(hours > 0, F.concat(hours.cast("string"), F.lit("H"))).otherwise("")
-    minutes = F.when(minutes > 0, F.concat(minutes.cast("string"), F.lit("M"))).otherwise("")
-    text = F.when(F.col("late") == 0, F.lit("PT0S")).otherwise(F.concat(F.lit("PT"), hours, minutes))
-    return F.concat(F.lit('"'), text, F.lit(f'"^^<{XSD}duration>'))
+    hours, rest = divmod(minutes, 60)
+    parts = "".join(f"{count}{unit}" for count, unit in ((hours, "H"), (rest, "M")) if count)
+    return f'"PT{parts or "0S"}"^^<{XSD}duration>'
 
 
-def _platform() -> Column:
-    return F.concat(F.lit(f"<{TD}platform-"), (F.col("platform") + 1).cast("string"), F.lit(">"))
-
-
-def _departure_time() -> Column:
+def _departure_time(leaves: int) -> str:
     """An xsd:dateTime: pyoxigraph keeps a dateTimeStamp as one, and the paper's FILTER compares with one."""
-    at = F.date_format(F.timestamp_seconds(F.col("leaves") + DAY), "yyyy-MM-dd'T'HH:mm:ss'Z'")
-    return F.concat(F.lit('"'), at, F.lit(f'"^^<{XSD}dateTime>'))
+    return f'"{datetime.fromtimestamp(leaves + DAY, UTC):%Y-%m-%dT%H:%M:%SZ}"^^<{XSD}dateTime>'
 
 
-def _head_sign() -> Column:
-    return F.concat(F.lit('"Town '), F.col("sign").cast("string"), F.lit('"'))
-
-
-def _route_label() -> Column:
-    return F.concat(F.lit('"IC '), F.col("route").cast("string"), F.lit('"'))
-
-
-_OBJECTS = {
-    "delay": _delay,
-    "platform": _platform,
-    "departureTime": _departure_time,
-    "headSign": _head_sign,
-    "routeLabel": _route_label,
+_OBJECTS: Mapping[str, tuple[str, Callable[[int], str]]] = {
+    "delay": ("late", _delay),
+    "platform": ("platform", lambda number: f"<{TD}platform-{number + 1}>"),
+    "departureTime": ("leaves", _departure_time),
+    "headSign": ("sign", lambda number: f'"Town {number}"'),
+    "routeLabel": ("route", lambda number: f'"IC {number}"'),
 }
+"""The column of a departure and the object that a property has for its value."""

@@ -14,6 +14,8 @@ from streamgauge.workloads.university.words import LISTS, words
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from streamgauge.workloads.plan import TablePlan
+
 NAME = "university"
 ABOUT = "Universities as LUBM draws them, a resource an element, plain or as SEP-BM's Extended Data Set."
 QUERIES = Path(__file__).parent / "queries"
@@ -23,6 +25,9 @@ ONTOLOGY = Path(__file__).parent / "ontology.ttl"
 MOST = 1 << 20
 """How many universities there are at most, and how many resources one has."""
 
+TASKS = 1024
+"""As many tasks at most make universities on Spark, one for each unless that would be more."""
+
 PARAMETERS = {
     "universities": Parameter(whole, 1, "how many universities"),
     "first": Parameter(whole, 0, "the number of the first"),
@@ -31,12 +36,12 @@ PARAMETERS = {
 }
 
 
-def generate(spark: "SparkSession", seed: int, *, partitions: int | None = None, **given: object) -> "DataFrame":
-    """The stream table (wire.stream.SCHEMA): what is said of each resource is an element, university by university.
+def plan(seed: int, **given: object) -> "TablePlan":
+    """How the stream table (wire.stream.SCHEMA) is made: an element for each resource, university by university.
 
     ParameterError names a parameter that is unknown or out of range.
     """
-    from streamgauge.workloads.university.tables import stream_table
+    from streamgauge.workloads.university.tables import stream_plan
 
     values: dict[str, Any] = resolve(NAME, PARAMETERS, given)
     if (
@@ -50,4 +55,12 @@ def generate(spark: "SparkSession", seed: int, *, partitions: int | None = None,
         if values["extended"] not in LISTS:
             raise ParameterError(f"{NAME}: extended is {values['extended']!r}: there are no, {', '.join(LISTS)}")
         words(values["extended"])
-    return stream_table(spark, seed, values, partitions)
+    return stream_plan(seed, values)
+
+
+def generate(spark: "SparkSession", seed: int, *, partitions: int | None = None, **given: object) -> "DataFrame":
+    """The table of ``plan`` on Spark; the same rows for every number of partitions."""
+    from streamgauge.workloads.distributed import frame
+
+    made = plan(seed, **given)
+    return frame(spark, made, partitions or min(made.ids, TASKS))

@@ -8,7 +8,7 @@ from streamgauge.workloads.parameters import Parameter, ParameterError, choice, 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from streamgauge.workloads.weather.schedule import Size
+    from streamgauge.workloads.plan import TablePlan
 
 NAME = "weather"
 ABOUT = "Weather stations that report the air temperature, exactly as YABench's generator SG1 by default."
@@ -33,26 +33,23 @@ PARAMETERS = {
 }
 
 
-def generate(spark: "SparkSession", seed: int, *, partitions: int | None = None, **given: object) -> "DataFrame":
-    """The stream table (wire.stream.SCHEMA) of PARAMETERS, the same rows for every number of partitions.
+def plan(seed: int, **given: object) -> "TablePlan":
+    """How the stream table (wire.stream.SCHEMA) of PARAMETERS is made, in order of sequence.
 
-    In order of sequence; ParameterError names a parameter that is unknown or out of range.
+    ParameterError names a parameter that is unknown or out of range.
     """
-    from streamgauge.workloads.weather.phenomena import SETS
-    from streamgauge.workloads.weather.triples import Streams, properties, stream_table
+    from streamgauge.workloads.weather.stream import stream_plan
 
     values: dict[str, Any] = resolve(NAME, PARAMETERS, given)
     _check(values)
-    observations = _observations(spark, seed, values, partitions)
-    humid = values["humidity"] and values["observes"] == "temperature"
-    seen = SETS["humidity" if humid else values["observes"]]
-    return stream_table(properties(observations, seed, seen), Streams(values["stream"], values["streams"]))
+    return stream_plan(seed, values)
 
 
-def static(spark: "SparkSession", seed: int, *, partitions: int | None = None, **given: object) -> "DataFrame | None":
-    """What does not change about the stations and where they are: subject, predicate, object; ``None`` without any.
+def static_plan(seed: int, **given: object) -> "TablePlan | None":
+    """How the triples are made that say what does not change about the stations and where they are.
 
-    As many rows as ``static_triples`` says; ParameterError when these are too few for the stations.
+    As many rows as ``static_triples`` says, ``None`` without any; ParameterError when these are too few for the
+    stations.
     """
     from streamgauge.workloads.weather import background
 
@@ -64,31 +61,22 @@ def static(spark: "SparkSession", seed: int, *, partitions: int | None = None, *
     least = background.least(values["stations"])
     if wanted < least:
         raise ParameterError(f"{NAME}: static_triples is {wanted}: {values['stations']} stations need {least}, or 0")
-    return background.triples(spark, seed, values["stations"], wanted, partitions)
+    return background.static_plan(seed, values["stations"], wanted)
 
 
-def _observations(spark: "SparkSession", seed: int, values: dict[str, Any], partitions: int | None) -> "DataFrame":
-    from streamgauge.workloads.weather import observations, schedule
+def generate(spark: "SparkSession", seed: int, *, partitions: int | None = None, **given: object) -> "DataFrame":
+    """The table of ``plan`` on Spark; the same rows for every number of partitions."""
+    from streamgauge.workloads.distributed import frame
 
-    size = _size(values)
-    regular = values["arrival"] == "regular"
-    if regular:
-        rows = schedule.regular(spark, seed, size, partitions)
-    elif values["arrival"] == "pareto":
-        rows = schedule.heavy_tailed(spark, seed, size, partitions)
-    else:
-        rows = schedule.irregular(spark, seed, size, values["arrival"], partitions)
-    if not regular or values["values"] != "uniform":
-        rows = observations.valued(rows, seed, size, values["values"])
-    if not regular or values["late_share"]:
-        return observations.arrived(rows, seed, values["late_share"], values["late_bound"])
-    return rows.orderBy("n") if values["values"] == "walk" else rows
+    return frame(spark, plan(seed, **given), partitions)
 
 
-def _size(values: dict[str, Any]) -> "Size":
-    from streamgauge.workloads.weather.schedule import Size
+def static(spark: "SparkSession", seed: int, *, partitions: int | None = None, **given: object) -> "DataFrame | None":
+    """The table of ``static_plan`` on Spark, ``None`` without one; the same rows for every number of partitions."""
+    from streamgauge.workloads.distributed import frame
 
-    return Size(values["stations"], values["interval"], values["duration"], values["min_temp"], values["max_temp"])
+    found = static_plan(seed, **given)
+    return None if found is None else frame(spark, found, partitions)
 
 
 def _check(values: dict[str, Any]) -> None:

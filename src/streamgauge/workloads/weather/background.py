@@ -5,17 +5,20 @@ fill up to the number of triples wanted. Vocabularies: GeoNames, WGS84, and DBpe
 """
 
 from collections.abc import Mapping
-from functools import reduce
+from functools import partial
 from math import ceil
 
+import numpy as np
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
 
-from streamgauge.model.terms import RDF_TYPE, XSD, Triple
+from streamgauge.model.terms import RDF_TYPE, XSD, Term, Triple
 from streamgauge.workloads import draws
+from streamgauge.workloads.background import Section, background_plan
+from streamgauge.workloads.draws import Ints
+from streamgauge.workloads.plan import TablePlan
+from streamgauge.workloads.rows import Statement, formatted, integers, text
 from streamgauge.workloads.weather.phenomena import PHENOMENA
-from streamgauge.workloads.weather.triples import OM_OWL, SSW, WEATHER, tenths
+from streamgauge.workloads.weather.triples import OM_OWL, WEATHER, system, tenths
 
 GN = "http://www.geonames.org/ontology#"
 GEO = "http://www.w3.org/2003/01/geo/wgs84_pos#"
@@ -36,22 +39,16 @@ def least(stations: int) -> int:
     return len(_known()) + 3 * states + 6 * cities + 7 * stations
 
 
-def triples(spark: SparkSession, seed: int, stations: int, wanted: int, partitions: int | None) -> DataFrame:
-    """``wanted`` different triples, in an order that is the same whatever the partitions."""
-    rest = wanted - least(stations)
+def static_plan(seed: int, stations: int, wanted: int) -> TablePlan:
+    """The plan of ``wanted`` different triples."""
     cities, states = _cities(stations), _states(stations)
-    columns = zip(*_known(), strict=True)
-    known = spark.createDataFrame(pa.table(list(map(pa.array, columns)), ["subject", "predicate", "object"]))
-    parts = [
-        known.coalesce(1),
-        _facts(spark.range(0, states, 1, partitions), _state()),
-        _facts(spark.range(0, cities, 1, partitions), _city(seed, states)),
-        _facts(spark.range(0, stations, 1, partitions), _station(seed, stations)),
-    ]
-    if rest:
-        places = _facts(spark.range(0, ceil(rest / 6), 1, partitions), _place(seed, cities), below=rest)
-        parts.append(places)
-    return reduce(DataFrame.unionAll, parts)
+    sections = (
+        Section(0, states, 3, _state),
+        Section(0, cities, 6, partial(_city, seed, states)),
+        Section(0, stations, 7, partial(_station, seed, stations)),
+        Section(0, ceil((wanted - least(stations)) / 6), 6, partial(_place, seed, cities)),
+    )
+    return background_plan(_known(), sections, wanted)
 
 
 def _cities(stations: int) -> int:
@@ -81,79 +78,64 @@ def _known() -> tuple[Triple, ...]:
     return (*classes, (precipitation, _SUBCLASS, weather), *hurricanes, *country)
 
 
-def _facts(ids: DataFrame, said: tuple[Column, Mapping[str, Column]], below: int | None = None) -> DataFrame:
-    """A row for each thing and predicate, the first ``below`` of them."""
-    subject, objects = said
-    pairs = [F.struct(F.lit(name).alias("predicate"), value.alias("object")) for name, value in objects.items()]
-    found = ids.select("id", subject.alias("subject"), F.posexplode(F.array(*pairs)).alias("at", "said"))
-    if below is not None:
-        found = found.where(F.col("id") * len(pairs) + F.col("at") < below)
-    return found.select("subject", "said.predicate", "said.object")
+def _state(ids: Ints) -> list[Statement]:
+    said = {RDF_TYPE: _same(ids, f"<{GN}Feature>"), _NAME: _label("State", ids), _PARENT: _same(ids, _COUNTRY)}
+    return _facts(_thing("state", ids), said)
 
 
-def _state() -> tuple[Column, Mapping[str, Column]]:
-    return _named("state"), {
-        RDF_TYPE: F.lit(f"<{GN}Feature>"),
-        _NAME: _label("State"),
-        _PARENT: F.lit(_COUNTRY),
+def _city(seed: int, states: int, ids: Ints) -> list[Statement]:
+    said = {
+        RDF_TYPE: _same(ids, f"<{GN}PopulatedPlace>"),
+        _NAME: _label("City", ids),
+        _PARENT: _thing("state", ids % states),
+        f"<{GN}population>": integers(1000 + draws.below(1_000_000, seed, "population", ids)),
+        **_coordinates(seed, "city", ids),
     }
+    return _facts(_thing("city", ids), said)
 
 
-def _city(seed: int, states: int) -> tuple[Column, Mapping[str, Column]]:
-    return _named("city"), {
-        RDF_TYPE: F.lit(f"<{GN}PopulatedPlace>"),
-        _NAME: _label("City"),
-        _PARENT: _thing("state", F.col("id") % states),
-        f"<{GN}population>": _integer(1000 + draws.below(1_000_000, seed, "population", F.col("id"))),
-        **_coordinates(seed, "city"),
+def _station(seed: int, stations: int, ids: Ints) -> list[Statement]:
+    said = {
+        RDF_TYPE: _same(ids, f"<{OM_OWL}System>"),
+        _NAME: _label("Station", ids),
+        _PARENT: _thing("city", ids // 4),
+        **_coordinates(seed, "station", ids),
+        f"<{GEO}alt>": tenths(draws.below(30_000, seed, "altitude", ids)),
+        f"<{GN}neighbour>": system((ids + 1) % stations),
     }
+    return _facts(system(ids), said)
 
 
-def _station(seed: int, stations: int) -> tuple[Column, Mapping[str, Column]]:
-    return _system(F.col("id")), {
-        RDF_TYPE: F.lit(f"<{OM_OWL}System>"),
-        _NAME: _label("Station"),
-        _PARENT: _thing("city", F.floor(F.col("id") / 4)),
-        **_coordinates(seed, "station"),
-        f"<{GEO}alt>": tenths(draws.below(30_000, seed, "altitude", F.col("id"))),
-        f"<{GN}neighbour>": _system((F.col("id") + 1) % stations),
+def _place(seed: int, cities: int, ids: Ints) -> list[Statement]:
+    said = {
+        RDF_TYPE: formatted(ids % len(_KINDS), lambda kind: f"<{PLACES}{_KINDS[kind]}>"),
+        _PARENT: _thing("city", ids // 3 % cities),
+        _NAME: _label("Place", ids),
+        f"<{PLACES}insured>": integers(1000 + draws.below(1_000_000, seed, "insured", ids)),
+        **_coordinates(seed, "place", ids),
     }
+    return _facts(_thing("place", ids), said)
 
 
-def _place(seed: int, cities: int) -> tuple[Column, Mapping[str, Column]]:
-    kind = F.element_at(F.array(*(F.lit(f"<{PLACES}{kind}>") for kind in _KINDS)), (F.col("id") % 3 + 1).cast("int"))
-    return _named("place"), {
-        RDF_TYPE: kind,
-        _PARENT: _thing("city", F.floor(F.col("id") / 3) % cities),
-        _NAME: _label("Place"),
-        f"<{PLACES}insured>": _integer(1000 + draws.below(1_000_000, seed, "insured", F.col("id"))),
-        **_coordinates(seed, "place"),
-    }
+def _facts(subject: pa.Array, objects: Mapping[str, pa.Array]) -> list[Statement]:
+    return [Statement(subject, predicate, value) for predicate, value in objects.items()]
 
 
-def _coordinates(seed: int, what: str) -> dict[str, Column]:
+def _coordinates(seed: int, what: str, ids: Ints) -> dict[str, pa.Array]:
     """Degrees, in tenths."""
     return {
-        f"<{GEO}lat>": tenths(draws.below(900, seed, f"{what} latitude", F.col("id"))),
-        f"<{GEO}long>": tenths(draws.below(1800, seed, f"{what} longitude", F.col("id"))),
+        f"<{GEO}lat>": tenths(draws.below(900, seed, f"{what} latitude", ids)),
+        f"<{GEO}long>": tenths(draws.below(1800, seed, f"{what} longitude", ids)),
     }
 
 
-def _named(kind: str) -> Column:
-    return _thing(kind, F.col("id"))
+def _same(ids: Ints, term: Term) -> pa.Array:
+    return text(len(ids), term)
 
 
-def _thing(kind: str, number: Column) -> Column:
-    return F.concat(F.lit(f"<{PLACES}{kind}-"), number.cast("string"), F.lit(">"))
+def _thing(kind: str, number: Ints) -> pa.Array:
+    return text(len(number), f"<{PLACES}{kind}-", np.asarray(number), ">")
 
 
-def _system(number: Column) -> Column:
-    return F.concat(F.lit(f"<{SSW}System_A"), number.cast("string"), F.lit(">"))
-
-
-def _label(kind: str) -> Column:
-    return F.concat(F.lit(f'"{kind} '), F.col("id").cast("string"), F.lit('"'))
-
-
-def _integer(number: Column) -> Column:
-    return F.concat(F.lit('"'), number.cast("string"), F.lit(f'"^^<{XSD}integer>'))
+def _label(kind: str, ids: Ints) -> pa.Array:
+    return text(len(ids), f'"{kind} ', ids, '"')

@@ -6,10 +6,10 @@ Temperatures come from the schedule; everything else is drawn by station and tim
 
 from typing import NamedTuple
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F  # noqa: N812
+import numpy as np
 
 from streamgauge.workloads import draws
+from streamgauge.workloads.draws import Ints
 
 
 class Phenomenon(NamedTuple):
@@ -25,14 +25,14 @@ class Phenomenon(NamedTuple):
     spread: int = 0
     purpose: str = ""
 
-    def drawn(self, seed: int) -> Column:
-        """The value in tenths; the temperature's is there already."""
+    def drawn(self, seed: int, station: Ints, time: Ints, value: Ints) -> Ints:
+        """The values in tenths; the temperature's are there already."""
         if not self.spread:
-            return F.col("value")
-        station, time, purpose = F.col("station"), F.col("time"), self.purpose or self.name
-        base = draws.below(self.bases, seed, f"{purpose} base", station) if self.bases else F.lit(0)
+            return value
+        purpose = self.purpose or self.name
+        base = draws.below(self.bases, seed, f"{purpose} base", station) if self.bases else np.zeros_like(station)
         drawn = draws.below(self.spread, seed, purpose, station, time)
-        return ((base + drawn if self.unit else F.when(base == 0, drawn).otherwise(F.lit(0))) * 10).cast("long")
+        return (base + drawn if self.unit else np.where(base == 0, drawn, 0)) * 10
 
 
 TEMPERATURE = Phenomenon("AirTemperature", "TemperatureObservation", "fahrenheit")

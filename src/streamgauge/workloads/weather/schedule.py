@@ -1,18 +1,20 @@
-"""When which station observes: YABench's SG1 rule, or arrivals it lacks; as Spark tables of observations.
+"""When which station observes: YABench's SG1 rule, or arrivals that SG1 lacks; as arrays, a row an observation.
 
-An observation is (n, station, time, value): n its place in generator order, time in ms, value in tenths of a degree.
+Times are ms; temperatures are in tenths of a degree.
 """
 
+from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
-import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession, Window
-from pyspark.sql import functions as F  # noqa: N812
+import numpy as np
+import numpy.typing as npt
 
 from streamgauge.workloads import draws
 from streamgauge.workloads import java_random as random
+from streamgauge.workloads.draws import Floats, Ints
+from streamgauge.workloads.rows import expanded
 
-_LOW = (1 << 24) - 1
 BURST = 10
 """A burst sends so many intervals' observations within one interval, then the station is silent for the rest."""
 
@@ -27,56 +29,115 @@ class Size(NamedTuple):
     high: int
 
 
-def regular(spark: SparkSession, seed: int, size: Size, partitions: int | None) -> DataFrame:
-    """SG1: every station once an interval, from its own offset; offsets and values from one java.util.Random(seed)."""
+class Times(NamedTuple):
+    """When stations observe: the rows of a station follow each other in the order of time."""
+
+    station: Ints
+    time: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Regular:
+    """SG1: every station once an interval, from its own offset; offsets and values from one java.util.Random(seed).
+
+    ``stations`` and ``offsets`` are in the order in which stations observe; ``runs`` are the accepted draws of the
+    values, a column each of first, state and start.
+    """
+
+    size: Size
+    count: int
+    stations: Ints
+    offsets: Ints
+    runs: tuple[Ints, Ints, Ints]
+
+    def times(self, n: Ints) -> Times:
+        """The station and the time of observations by number; the first is sent at 0 whatever its offset."""
+        place, turn = n % self.size.stations, n // self.size.stations
+        time = np.where(n == 0, 0, self.offsets[place] + turn * self.size.interval)
+        return Times(self.stations[place], time)
+
+    def of_stations(self, stations: Ints) -> Ints:
+        """The numbers of all observations of some stations."""
+        places = np.argsort(self.stations)[stations]
+        of, turn = expanded(np.maximum(0, -(-(self.count - places) // self.size.stations)))
+        found: Ints = places[of] + turn * self.size.stations
+        return found
+
+    def values(self, n: Ints) -> Ints:
+        """The temperatures of observations by number."""
+        first, state, start = self.runs
+        run = np.searchsorted(first, n, side="right") - 1
+        factors, addends = _steps()
+        step = start[run] + n - first[run] + 1
+        states = (factors[step] * state[run].astype(np.uint64) + addends[step]) & np.uint64(random.MASK)
+        drawn = (states >> np.uint64(17)).astype(np.int64)
+        bound = self.size.high - self.size.low
+        value: Ints = (drawn * bound) >> 31 if bound & (bound - 1) == 0 else drawn % bound
+        return (value + self.size.low) * 10
+
+
+@cache
+def _steps() -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    factors, addends = random.steps(random.BLOCK)
+    return np.array(factors, np.uint64), np.array(addends, np.uint64)
+
+
+def regular(seed: int, size: Size) -> Regular:
+    """SG1's schedule for a seed."""
     state, offsets = _offsets(seed, size)
     order = sorted(range(size.stations), key=offsets.__getitem__)
-    times = [offsets[station] for station in order]
-    runs = list(random.accepted(state, size.high - size.low, _count(times, size)))
-    rows = _numbered(spark, random.Run._fields, runs, partitions).select(
-        "state", "first", "start", F.explode(F.sequence(F.lit(0), F.col("length").cast("int") - 1)).alias("k")
-    )
-    rows = rows.select((F.col("first") + F.col("k")).alias("n"), _draw(F.col("start") + F.col("k") + 1).alias("draw"))
-    rows = rows.withColumn("place", F.col("n") % size.stations)
-    stations = _table(spark, ("station", "offset"), list(zip(order, times, strict=True)))
-    joined = rows.join(F.broadcast(stations.withColumnRenamed("id", "place")), "place")
-    return joined.select("n", "station", _time(size).alias("time"), _value(size).alias("value"))
+    times = np.array([offsets[station] for station in order], np.int64)
+    count = _count(times, size)
+    runs = list(random.accepted(state, size.high - size.low, count))
+    columns = tuple(np.array([getattr(run, name) for run in runs], np.int64) for name in ("first", "state", "start"))
+    return Regular(size, count, np.array(order, np.int64), times, (columns[0], columns[1], columns[2]))
 
 
-def irregular(spark: SparkSession, seed: int, size: Size, arrival: str, partitions: int | None) -> DataFrame:
+def cells(size: Size, arrival: str) -> int:
+    """How many cells a station's time has, in each of which arrivals are drawn."""
+    return -(-(size.duration + 1) // _width(size, arrival))
+
+
+def irregular(seed: int, size: Size, arrival: str, station: Ints, cell: Ints) -> Times:
     """``poisson``: a Poisson process per station, ``interval`` ms apart on average; ``bursts``: see BURST.
 
-    Without n and value; a station observes at most once in a ms, so a few coinciding arrivals are dropped.
+    The arrivals of some cells of stations. A station observes at most once in a ms, so a few coinciding arrivals are
+    dropped.
     """
-    width = size.interval * (BURST if arrival == "bursts" else 1)
-    cells = -(-(size.duration + 1) // width)
-    cell = spark.range(0, cells * size.stations, 1, partitions)
-    cell = cell.select(
-        (F.col("id") % size.stations).alias("station"), F.floor(F.col("id") / size.stations).alias("cell")
-    )
-    count = F.lit(BURST) if arrival == "bursts" else draws.poisson(seed, "count", F.col("station"), F.col("cell"))
-    point = cell.withColumn("count", count).where("count > 0")
-    point = point.select("station", "cell", F.explode(F.sequence(F.lit(1), F.col("count"))).alias("point"))
-    place = draws.below(size.interval, seed, "place", F.col("station"), F.col("cell"), F.col("point"))
-    times = point.select("station", (F.col("cell") * width + place).alias("time"))
-    return times.where(F.col("time") <= size.duration).distinct()
+    bursts = arrival == "bursts"
+    count = np.full(len(station), BURST) if bursts else draws.poisson(seed, "count", station, cell)
+    of, point = expanded(count)
+    place = draws.below(size.interval, seed, "place", station[of], cell[of], (point + 1).astype(np.int32))
+    order = np.lexsort((place, of))
+    of, place = of[order], place[order]
+    new = np.append(True, (of[1:] != of[:-1]) | (place[1:] != place[:-1]))[: len(of)]
+    of, place = of[new], place[new]
+    time = cell[of] * _width(size, arrival) + place
+    within = time <= size.duration
+    return Times(station[of][within], time[within])
 
 
-def heavy_tailed(spark: SparkSession, seed: int, size: Size, partitions: int | None) -> DataFrame:
+def turns(size: Size) -> int:
+    """How often a station waits at most when waits have a heavy tail."""
+    return size.duration // max(1, size.interval // 2) + 1
+
+
+def heavy_tailed(seed: int, size: Size, stations: Ints) -> Times:
     """``pareto``: each station waits Pareto times with shape 2 (infinite variance), ``interval`` ms on average.
 
-    Shape 2 needs a square root only, which is exact on every machine. Without n and value.
+    Shape 2 needs a square root only, which is exact on every machine.
     """
-    least = max(1, size.interval // 2)
-    turns = size.duration // least + 1
-    turn = spark.range(0, turns * size.stations, 1, partitions)
-    turn = turn.select(F.floor(F.col("id") / turns).alias("station"), (F.col("id") % turns).alias("turn"))
-    draw = (draws.bits(seed, "wait", F.col("station"), F.col("turn")) + 1) * F.lit(2.0**-53)
-    wait = F.greatest(F.lit(1), F.floor(F.lit(size.interval / 2) / F.sqrt(draw)))
-    first = draws.below(size.interval, seed, "place", F.col("station"))
-    ordered = Window.partitionBy("station").orderBy("turn").rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    time = F.sum(F.when(F.col("turn") == 0, first).otherwise(wait)).over(ordered)
-    return turn.select("station", time.cast("long").alias("time")).where(F.col("time") <= size.duration)
+    station, turn = np.repeat(stations, turns(size)), np.tile(np.arange(turns(size)), len(stations))
+    draw: Floats = (draws.bits(seed, "wait", station, turn) + 1) * 2.0**-53
+    wait = np.maximum(1, np.floor(size.interval / 2 / np.sqrt(draw)).astype(np.int64))
+    first = draws.below(size.interval, seed, "place", station)
+    time = np.cumsum(np.where(turn == 0, first, wait).reshape(len(stations), -1), axis=1).ravel()
+    within = time <= size.duration
+    return Times(station[within], time[within])
+
+
+def _width(size: Size, arrival: str) -> int:
+    return size.interval * (BURST if arrival == "bursts" else 1)
 
 
 def _offsets(seed: int, size: Size) -> tuple[int, list[int]]:
@@ -87,47 +148,7 @@ def _offsets(seed: int, size: Size) -> tuple[int, list[int]]:
     return state, offsets
 
 
-def _count(times: list[int], size: Size) -> int:
-    """How many observations fall due up to and including the duration; the first is sent at 0 whatever its offset."""
-    due = sum((size.duration - time) // size.interval + 1 for time in times if time <= size.duration)
-    return max(1, due)
-
-
-def _table(spark: SparkSession, names: tuple[str, ...], rows: list[tuple[int, ...]]) -> DataFrame:
-    columns = [pa.array(column, pa.int64()) for column in zip(*rows, strict=True)]
-    ids = pa.array(range(len(rows)), pa.int64())
-    return spark.createDataFrame(pa.table([ids, *columns], names=["id", *names]))
-
-
-def _numbered(spark: SparkSession, names: tuple[str, ...], rows: list[random.Run], partitions: int | None) -> DataFrame:
-    """The rows in order over ``partitions`` partitions."""
-    ids = spark.range(0, len(rows), 1, partitions)
-    return ids.join(F.broadcast(_table(spark, names, list(map(tuple, rows)))), "id")
-
-
-def _draw(step: Column) -> Column:
-    """The 31-bit draw ``step`` steps from ``state``; the product in halves of 24 bits, since ANSI longs do not wrap."""
-    factors, addends = random.steps(random.BLOCK)
-    factor, addend = _literal(factors)[step], _literal(addends)[step]
-    high, low = F.shiftright("state", 24), F.col("state").bitwiseAND(_LOW)
-    factor_high, factor_low = F.shiftright(factor, 24), factor.bitwiseAND(_LOW)
-    upper = (factor_high * low + factor_low * high).bitwiseAND(_LOW)
-    state = (F.shiftleft(upper, 24) + factor_low * low + addend).bitwiseAND(random.MASK)
-    return F.shiftright(state, 17)
-
-
-def _literal(numbers: list[int]) -> Column:
-    """An array constant: text that Spark folds once, instead of one expression per number."""
-    return F.split(F.lit(",".join(map(str, numbers))), ",").cast("array<bigint>")
-
-
-def _time(size: Size) -> Column:
-    turn = F.floor(F.col("n") / size.stations) * size.interval
-    return F.when(F.col("n") == 0, F.lit(0)).otherwise(F.col("offset") + turn).cast("long")
-
-
-def _value(size: Size) -> Column:
-    bound = size.high - size.low
-    power = bound & (bound - 1) == 0
-    drawn = F.shiftright(F.col("draw") * bound, 31) if power else F.col("draw") % bound
-    return ((drawn + size.low) * 10).cast("long")
+def _count(times: Ints, size: Size) -> int:
+    """How many observations fall due up to and including the duration, at least the first."""
+    due = times[times <= size.duration]
+    return max(1, int(((size.duration - due) // size.interval + 1).sum()))

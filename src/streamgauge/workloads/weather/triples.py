@@ -1,99 +1,100 @@
 """Observations as RDF, seven triples each (six for a truth value), in the vocabulary that YABench and CSRBench use."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812
+import numpy as np
+import pyarrow as pa
 
 from streamgauge.model.terms import RDF_TYPE, XSD
-from streamgauge.workloads.weather.phenomena import PHENOMENA, Phenomenon
+from streamgauge.wire.stream import SCHEMA
+from streamgauge.workloads.draws import Ints
+from streamgauge.workloads.rows import Statement, exploded, formatted, numbers_of, text
+from streamgauge.workloads.weather.phenomena import Phenomenon
 
 SSW = "http://knoesis.wright.edu/ssw/"
 OM_OWL = SSW + "ont/sensor-observation.owl#"
 WEATHER = SSW + "ont/weather.owl#"
 
 
-class Streams(NamedTuple):
-    """Which stream a station's observations enter: ``iri``, or ``iri-1`` to ``iri-number`` in turn."""
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Observations (n, station, time, value in tenths) as rows of the stream table, an element a phenomenon.
 
+    A station's observations enter the stream ``iri``, or with several streams ``iri-1`` to ``iri-streams`` in turn.
+    """
+
+    seed: int
+    seen: Sequence[Phenomenon]
     iri: str
-    number: int
+    streams: int
 
-    def of(self, station: Column) -> Column:
-        """The stream's IRI."""
-        if self.number == 1:
-            return F.lit(self.iri)
-        return F.concat(F.lit(f"{self.iri}-"), (station % self.number + 1).cast("string"))
+    def __call__(self, observations: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of a batch of observations."""
+        n, station, time, value = numbers_of(observations, "n", "station", "time", "value")
+        elements = np.arange(len(n)) * len(self.seen)
+        groups = [
+            (elements + which, _statements(each, station, time, each.drawn(self.seed, station, time, value)))
+            for which, each in enumerate(self.seen)
+        ]
+        found = exploded(groups)
+        of, which = np.divmod(found.row, len(self.seen))
+        sequence = n[of] * len(self.seen) + which
+        columns = [
+            self._stream(station[of]),
+            pa.array(time[of]),
+            pa.array(sequence),
+            pa.array(found.position, pa.int32()),
+            *found.triples,
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
-
-def stream_table(observations: DataFrame, streams: Streams) -> DataFrame:
-    """The stream table of observations (sequence, property, station, time, value in tenths)."""
-    parts = [F.when(F.col("property") == each.name, F.array(*_triples(each))) for each in PHENOMENA]
-    exploded = observations.select(
-        "sequence", "time", "station", F.posexplode(F.coalesce(*parts)).alias("position", "triple")
-    )
-    return exploded.select(
-        streams.of(F.col("station")).alias("stream"),
-        "time",
-        "sequence",
-        "position",
-        *(F.col("triple")[part].alias(part) for part in ("subject", "predicate", "object")),
-    )
-
-
-def properties(observations: DataFrame, seed: int, seen: Sequence[Phenomenon]) -> DataFrame:
-    """Observations (n, station, time, value) as elements, one for each of the phenomena ``seen``, in their order."""
-    values = [F.struct(F.lit(each.name).alias("property"), each.drawn(seed).alias("value")) for each in seen]
-    exploded = observations.select("n", "station", "time", "value").select(
-        "n", "station", "time", F.posexplode(F.array(*values)).alias("which", "seen")
-    )
-    sequence = (F.col("n") * len(seen) + F.col("which")).alias("sequence")
-    return exploded.select(sequence, "station", "time", F.col("seen.property"), F.col("seen.value"))
+    def _stream(self, station: Ints) -> pa.Array:
+        if self.streams == 1:
+            return text(len(station), self.iri)
+        return formatted(station % self.streams + 1, lambda number: f"{self.iri}-{number}")
 
 
-def _triples(seen: Phenomenon) -> list[Column]:
-    station, time = F.col("station").cast("string"), F.col("time").cast("string")
-    place = F.concat(F.lit(f"{seen.name}_A"), station, F.lit("_"), time)
-    observation = F.concat(F.lit(f"<{SSW}Observation_"), place, F.lit(">"))
-    measure = F.concat(F.lit(f"<{SSW}MeasureData_"), place, F.lit(">"))
-    sensor = F.concat(F.lit(f"<{SSW}System_A"), station, F.lit(">"))
+def _statements(seen: Phenomenon, station: Ints, time: Ints, value: Ints) -> list[Statement]:
+    count = len(station)
+    place = text(count, f"{seen.name}_A", station, "_", time)
+    observation = text(count, f"<{SSW}Observation_", place, ">")
+    measure = text(count, f"<{SSW}MeasureData_", place, ">")
     return [
-        _triple(observation, RDF_TYPE, _iri(WEATHER + seen.kind)),
-        _triple(observation, f"<{OM_OWL}observedProperty>", _iri(f"{WEATHER}_{seen.name}")),
-        _triple(observation, f"<{OM_OWL}procedure>", sensor),
-        _triple(observation, f"<{OM_OWL}result>", measure),
-        *(_truth(measure) if seen.unit is None else _number(measure, seen.unit)),
+        Statement(observation, RDF_TYPE, text(count, f"<{WEATHER}{seen.kind}>")),
+        Statement(observation, f"<{OM_OWL}observedProperty>", text(count, f"<{WEATHER}_{seen.name}>")),
+        Statement(observation, f"<{OM_OWL}procedure>", system(station)),
+        Statement(observation, f"<{OM_OWL}result>", measure),
+        *(_truth(measure, value) if seen.unit is None else _number(measure, value, seen.unit)),
     ]
 
 
-def _number(measure: Column, unit: str) -> list[Column]:
+def _number(measure: pa.Array, value: Ints, unit: str) -> list[Statement]:
     return [
-        _triple(measure, RDF_TYPE, _iri(OM_OWL + "MeasureData")),
-        _triple(measure, f"<{OM_OWL}floatValue>", tenths(F.col("value"))),
-        _triple(measure, f"<{OM_OWL}uom>", _iri(WEATHER + unit)),
+        Statement(measure, RDF_TYPE, text(len(value), f"<{OM_OWL}MeasureData>")),
+        Statement(measure, f"<{OM_OWL}floatValue>", tenths(value)),
+        Statement(measure, f"<{OM_OWL}uom>", text(len(value), f"<{WEATHER}{unit}>")),
     ]
 
 
-def _truth(measure: Column) -> list[Column]:
-    truth = F.when(F.col("value") > 0, F.lit(f'"true"^^<{XSD}boolean>')).otherwise(F.lit(f'"false"^^<{XSD}boolean>'))
+def _truth(measure: pa.Array, value: Ints) -> list[Statement]:
+    said = {0: f'"false"^^<{XSD}boolean>', 1: f'"true"^^<{XSD}boolean>'}
     return [
-        _triple(measure, RDF_TYPE, _iri(OM_OWL + "TruthData")),
-        _triple(measure, f"<{OM_OWL}booleanValue>", truth),
+        Statement(measure, RDF_TYPE, text(len(value), f"<{OM_OWL}TruthData>")),
+        Statement(measure, f"<{OM_OWL}booleanValue>", formatted((value > 0).astype(np.int64), said.__getitem__)),
     ]
 
 
-def _triple(subject: Column, predicate: str, obj: Column) -> Column:
-    return F.struct(subject.alias("subject"), F.lit(predicate).alias("predicate"), obj.alias("object"))
+def system(station: Ints) -> pa.Array:
+    """The IRIs of stations."""
+    return text(len(station), f"<{SSW}System_A", station, ">")
 
 
-def _iri(text: str) -> Column:
-    return F.lit(f"<{text}>")
+def tenths(counts: Ints) -> pa.Array:
+    """The canonical xsd:float literals of numbers of tenths."""
+    return formatted(counts, lambda count: f'"{_decimal(count)}"^^<{XSD}float>')
 
 
-def tenths(count: Column) -> Column:
-    """The canonical xsd:float of a number of tenths."""
-    whole = F.floor(count / 10).cast("string")
-    parts = (count.cast("decimal(18,0)") / 10).cast("decimal(18,1)").cast("string")
-    number = F.when(count % 10 == 0, whole).otherwise(parts)
-    return F.concat(F.lit('"'), number, F.lit(f'"^^<{XSD}float>'))
+def _decimal(count: int) -> str:
+    whole, rest = divmod(abs(count), 10)
+    return f"{'-' if count < 0 else ''}{whole}{f'.{rest}' if rest else ''}"

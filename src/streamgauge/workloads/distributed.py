@@ -1,0 +1,130 @@
+"""Tables of workloads on Spark: the blocks of a plan are drawn and written by tasks."""
+
+import pickle
+from base64 import b64decode, b64encode
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import ArrayType, StructType
+
+from streamgauge.workloads.plan import Order, TablePlan
+
+_SLICE: Final = 256
+"""So many drawn rows are written as one array, which Spark takes apart."""
+
+
+def frame(spark: SparkSession, plan: TablePlan, partitions: int | None = None) -> DataFrame:
+    """The table of a plan, in its order; the same rows for every number of partitions."""
+    _register(spark)
+    tasks = max(1, min(partitions or spark.sparkContext.defaultParallelism, plan.ids))
+    said = {"plan": b64encode(pickle.dumps(plan)).decode(), "tasks": str(tasks)}
+    rows = spark.read.format(Blocks.name()).options(**said).load()
+    return rows if plan.order is None else _written(_ordered(rows, plan.order), plan)
+
+
+class Blocks(DataSource):  # type: ignore[misc]
+    """What Spark reads a plan's rows from: those of the table, or those that are drawn and are to be ordered."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What it is called in Spark."""
+        return "streamgauge-blocks"
+
+    def schema(self) -> StructType:
+        """The columns of its rows."""
+        plan = _plan(self.options["plan"])
+        return from_arrow_schema(plan.schema if plan.order is None else plan.drawn)
+
+    def reader(self, schema: object) -> "Reader":  # noqa: ARG002
+        """What reads it."""
+        return Reader(_plan(self.options["plan"]), int(self.options["tasks"]))
+
+
+class Ids(InputPartition):  # type: ignore[misc]
+    """The ids of one task."""
+
+    def __init__(self, first: int, end: int) -> None:
+        super().__init__((first, end))
+        self.first, self.end = first, end
+
+
+class Reader(DataSourceReader):  # type: ignore[misc]
+    """Draws the blocks of a plan; each task has consecutive ids."""
+
+    def __init__(self, plan: TablePlan, tasks: int) -> None:
+        self._plan, self._tasks = plan, tasks
+
+    def partitions(self) -> Sequence[Ids]:
+        """As many tasks as are wanted."""
+        ends = [self._plan.ids * number // self._tasks for number in range(self._tasks + 1)]
+        return [Ids(first, end) for first, end in pairwise(ends)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a task's ids."""
+        assert isinstance(partition, Ids)
+        return self._plan.part(partition.first, partition.end)
+
+
+def _plan(text: str) -> TablePlan:
+    found = pickle.loads(b64decode(text))
+    assert isinstance(found, TablePlan)
+    return found
+
+
+def _register(spark: SparkSession) -> None:
+    """Make the source known; a second session of a JVM may have those of the first, and refuses to have them again."""
+    try:
+        spark.dataSource.register(Blocks)
+    except AnalysisException as error:
+        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+            raise
+
+
+def _written(rows: DataFrame, plan: TablePlan) -> DataFrame:
+    names = tuple(rows.columns)
+
+    def write(*columns: pa.Array) -> pa.Array:
+        return _write(plan, names, columns)
+
+    made = F.arrow_udf(write, ArrayType(from_arrow_schema(plan.schema)))
+    return rows.select(F.inline(made(*names)))
+
+
+def _write(plan: TablePlan, names: Sequence[str], columns: Sequence[pa.Array]) -> pa.Array:
+    """The rows of the table for drawn rows: an array of them at the first row of each slice, none at the others."""
+    drawn = pa.RecordBatch.from_arrays(list(columns), list(names))
+    counts = np.zeros(len(drawn) + 1, np.int32)
+    made = []
+    for first in range(0, len(drawn), _SLICE):
+        made.append(plan.write(drawn.slice(first, _SLICE)))
+        counts[first + 1] = len(made[-1])
+    rows = pa.Table.from_batches(made, plan.schema).to_struct_array().combine_chunks()
+    return pa.ListArray.from_arrays(pa.array(np.cumsum(counts, dtype=np.int32)), rows)
+
+
+def _ordered(rows: DataFrame, order: Order) -> DataFrame:
+    if not order.number:
+        return rows.orderBy(*order.columns)
+    return numbered(rows, order.columns[0], order.columns[1:])
+
+
+def numbered(rows: DataFrame, arrival: str, ties: Sequence[str]) -> DataFrame:
+    """The rows with ``n``, from 0: by the ms of their arrival (a column), then by the columns ``ties``, in order of n.
+
+    The number is how many arrived in earlier ms, plus the place within the ms: no partition sees the whole stream.
+    """
+    counts = rows.groupBy(arrival).count()
+    before = Window.orderBy(arrival).rowsBetween(Window.unboundedPreceding, -1)
+    bases = counts.select(arrival, F.coalesce(F.sum("count").over(before), F.lit(0)).alias("base"))
+    within = Window.partitionBy(arrival).orderBy(*ties)
+    ranked = rows.withColumn("place", F.row_number().over(within) - 1).join(bases, arrival)
+    found = ranked.withColumn("n", F.col("base") + F.col("place")).drop("base", "place")
+    return found.select(*rows.columns, "n").orderBy("n")
