@@ -54,15 +54,18 @@ def generate(
     rule: Annotated[Choice, typer.Option(help="Published is what the first variable names, or any.")] = Choice.FIRST,
     deletes: Annotated[float, typer.Option(help="Share of the publications that delete.")] = 0.0,
     channels: Annotated[int, typer.Option(min=0, help="As many as this, with other constants; 0: the queries.")] = 0,
-    reference: Annotated[Way, typer.Option(help="What is due: at-once on Spark, or one by one.")] = Way.AT_ONCE,
+    reference: Annotated[Way, typer.Option(help="What is due: all at once, or one by one.")] = Way.AT_ONCE,
     ontology: Annotated[Path | None, typer.Option(help="Its axioms; the workload's own unless given.")] = None,
     data: Annotated[Path | None, typer.Option(help="Other data than universities, an RDF file.")] = None,
     queries: Annotated[Path | None, typer.Option(help="Queries on it: a folder of *.rq, one SELECT each.")] = None,
-    master: Master = None,
+    master: Annotated[
+        str | None, typer.Option(help="Make it on this Spark master; without, only above 300,000 statements.")
+    ] = None,
 ) -> None:
     """Make a configuration: base load, ontology, channels, publications, and what is due."""
     from streamgauge.bench.sepbm import generating
     from streamgauge.bench.sepbm.choosing import Rule
+    from streamgauge.bench.sepbm.local import LOCAL_STATEMENTS
     from streamgauge.workloads import university
 
     if (data is None) != (queries is None):
@@ -71,13 +74,16 @@ def generate(
     way = generating.Reference.AT_ONCE if reference is Way.AT_ONCE else generating.Reference.SEQUENTIAL
     asked = generating.Asked(publications, seed, Rule(rule.value), deletes, channels, way)
     with _telling() as tell:
-        tell("Spark starts")
-        session = spark(master)
         if data is not None and queries is not None:
-            world = generating.own_data(session, data, axioms, queries)
+            world = generating.own_data(data, axioms, queries)
+            if master is not None or len(world.facts) > LOCAL_STATEMENTS:
+                tell("Spark starts")
+                world = generating.on_spark(spark(master), world)
         else:
-            world = generating.university(session, axioms, universities, seed, names)
-        stored = generating.generate(session, world, asked, folder, tell)
+            here = master is None and generating.small(universities)
+            tell("universities" if here else "Spark starts")
+            world = generating.university(None if here else spark(master), axioms, universities, seed, names)
+        stored = generating.generate(world, asked, folder, tell)
     typer.echo(f"{folder}: {publications:,} publications, {len(stored.channels):,} channels")
 
 

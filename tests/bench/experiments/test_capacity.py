@@ -68,7 +68,8 @@ def asked(experiment, name="load", load="workload.stations", **reach):
     return Asked(varies, Reach(**within, harder=varies.harder, whole=varies.whole, precision=1e-6), LIMIT)
 
 
-def test_the_load_that_an_engine_carries_is_found(experiment, engines, spark, tmp_path):
+@pytest.mark.server
+def test_the_load_that_an_engine_carries_is_found(experiment, engines, tmp_path):
     doing = Doing(tmp_path / "out", no_spark)
     sought = asked(experiment, start=4)
     (found,) = capacities(experiment, sought, doing)
@@ -82,14 +83,16 @@ def test_the_load_that_an_engine_carries_is_found(experiment, engines, spark, tm
     assert {path: path.stat().st_mtime_ns for path in written} == written
 
 
-def test_the_smallest_window_is_found(experiment, engines, spark, tmp_path):
+@pytest.mark.server
+def test_the_smallest_window_is_found(experiment, engines, tmp_path):
     """The engine's window is 500 ms whatever it is asked for: no smaller one is right."""
     (found,) = capacities(experiment, asked(experiment, "window", least=400, most=500), Doing(tmp_path, no_spark))
     assert found.passed == 500
     assert 400 <= found.failed < 500
 
 
-def test_the_smallest_time_unit_is_found(experiment, engines, spark, tmp_path):
+@pytest.mark.server
+def test_the_smallest_time_unit_is_found(experiment, engines, tmp_path):
     """The engine says nothing when it is asked for units of less than 50 ms."""
     coarse = with_engines(experiment, ("coarse",))
     sought = asked(coarse, "time-unit", start=51, least=49, most=51)
@@ -98,7 +101,8 @@ def test_the_smallest_time_unit_is_found(experiment, engines, spark, tmp_path):
     assert found.beyond.bound is Bound.WRONG
 
 
-def test_an_engine_that_is_not_there_says_so(experiment, engines, spark, tmp_path):
+@pytest.mark.server
+def test_an_engine_that_is_not_there_says_so(experiment, engines, tmp_path):
     both = with_engines(experiment, ("absent", "drops"))
     assert [part.semantics for part in both.engine] == [("rspql",), ("rspql",)]
     first, second = capacities(both, asked(both, most=2), Doing(tmp_path, no_spark))
@@ -106,7 +110,8 @@ def test_an_engine_that_is_not_there_says_so(experiment, engines, spark, tmp_pat
     assert second.passed == 2
 
 
-def test_an_engine_that_refuses_the_query_says_so(experiment, engines, spark, tmp_path, monkeypatch):
+@pytest.mark.server
+def test_an_engine_that_refuses_the_query_says_so(experiment, engines, tmp_path, monkeypatch):
     monkeypatch.setattr(dropping_engine.Absent, "refuse", staticmethod(lambda _query, _semantics: "it has no windows"))
     both = with_engines(experiment, ("absent", "drops"))
     first, second = capacities(both, asked(both, most=2), Doing(tmp_path, no_spark))
@@ -157,8 +162,9 @@ def test_what_is_no_load_is_refused(experiment, load, words):
         axis("load", experiment, load)
 
 
-def test_the_command(engines, spark, tmp_path, monkeypatch, command):
-    monkeypatch.setattr("streamgauge.cli.capacity.spark", lambda _master: spark)
+@pytest.mark.server
+def test_the_command(engines, tmp_path, monkeypatch, command):
+    monkeypatch.setattr("streamgauge.cli.capacity.spark", lambda _master: no_spark())
     (tmp_path / "drops.toml").write_text(TOML)
     words = (tmp_path / "drops.toml", "--load", "workload.stations", "--from", "6", "--to", "7", "--out",
              tmp_path / "out", "--max-delay", "60s", "--max-lateness", "60s", "--lasting", "100ms")  # fmt: skip

@@ -34,6 +34,7 @@ def experiment(**more) -> Experiment:
     return Experiment.model_validate({**parts, **more})
 
 
+@pytest.mark.server
 def test_a_run_with_static_data_is_right_and_kept(tmp_path: Path):
     doing = Doing(tmp_path, no_spark)
     ((folder, run, verdict),) = run_experiment(experiment(), doing)
@@ -48,6 +49,7 @@ def test_a_run_with_static_data_is_right_and_kept(tmp_path: Path):
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
 
 
+@pytest.mark.server
 def test_other_static_data_is_another_run(tmp_path: Path):
     doing = Doing(tmp_path, no_spark)
     assert len(list(run_experiment(experiment(), doing))) == 1
@@ -56,6 +58,7 @@ def test_other_static_data_is_another_run(tmp_path: Path):
         list(run_experiment(other, doing))
 
 
+@pytest.mark.server
 def test_several_streams_are_joined_through_static_data(tmp_path: Path):
     workload = {"name": "weather", "stations": 6, "duration": "6s", "streams": 2, "static_triples": 200}
     query = {"name": "streams-2", "parameters": {"WSIZE": "3s", "WSLIDE": "3s", "TEMP": 30.0}}

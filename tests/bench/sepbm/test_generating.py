@@ -10,7 +10,7 @@ from streamgauge.bench.sepbm.alike import selected
 from streamgauge.bench.sepbm.choosing import Rule
 from streamgauge.bench.sepbm.configuration import ConfigurationError, read, triples_text
 from streamgauge.bench.sepbm.contract import Channel
-from streamgauge.bench.sepbm.generating import Asked, Reference, generate, own_data, university
+from streamgauge.bench.sepbm.generating import Asked, Reference, generate, on_spark, own_data, university
 from streamgauge.bench.sepbm.sequential import answers, asked, sequential
 from tests.bench.sepbm import department
 from tests.bench.sepbm.test_reference import as_sets
@@ -30,15 +30,15 @@ def queries(folder, names=NAMES):
 
 
 @pytest.fixture(scope="module")
-def world(spark, tmp_path_factory):
+def world(tmp_path_factory):
     folder = tmp_path_factory.mktemp("world")
-    return own_data(spark, department.write(folder), department.ONTOLOGY, queries(folder))
+    return own_data(department.write(folder), department.ONTOLOGY, queries(folder))
 
 
 @pytest.fixture(scope="module")
-def made(spark, world, tmp_path_factory):
+def made(world, tmp_path_factory):
     wanted = Asked(PUBLICATIONS, seed=5, rule=Rule.ANY, deletes=0.25, channels=len(NAMES) + 8)
-    return generate(spark, world, wanted, tmp_path_factory.mktemp("made") / "configuration")
+    return generate(world, wanted, tmp_path_factory.mktemp("made") / "configuration")
 
 
 def test_the_sequence_and_the_base_load_are_the_data(made):
@@ -89,21 +89,42 @@ def test_what_is_due_is_what_the_paper_s_way_finds(made):
     assert as_sets(list(made.due())) == as_sets(list(sequential(made)))
 
 
-def test_the_same_wishes_give_the_same_bytes_whatever_the_partitions(spark, world, tmp_path):
-    first = queries(tmp_path, ["q20"])
-    made = []
+def same_bytes(one, other):
+    names = {file.relative_to(one.folder) for file in one.folder.rglob("*.*")}
+    assert names == {file.relative_to(other.folder) for file in other.folder.rglob("*.*")}
+    return all((one.folder / name).read_bytes() == (other.folder / name).read_bytes() for name in names)
+
+
+def test_the_same_wishes_give_the_same_bytes(world, made, tmp_path):
+    wanted = Asked(PUBLICATIONS, seed=5, rule=Rule.ANY, deletes=0.25, channels=len(NAMES) + 8)
+    shuffled = type(world)(world.facts[::-1], world.ontology, world.queries, world.origin)
+    assert same_bytes(made, generate(shuffled, wanted, tmp_path / "again"))
+    other = Asked(PUBLICATIONS, seed=6, rule=Rule.ANY, deletes=0.25, channels=len(NAMES) + 8)
+    assert not same_bytes(made, generate(world, other, tmp_path / "other"))
+
+
+def test_spark_gives_the_same_bytes(spark, tmp_path):
+    world = own_data(department.write(tmp_path), department.ONTOLOGY, queries(tmp_path, ["q20"]))
+    on = on_spark(spark, world)
+    on = type(on)(on.facts.repartition(3), on.ontology, on.queries, on.origin)
+    wanted = Asked(4, channels=3)
+    assert same_bytes(generate(world, wanted, tmp_path / "here"), generate(on, wanted, tmp_path / "there"))
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("rule", Rule)
+def test_spark_gives_the_same_bytes_for_many_channels(spark, world, tmp_path, rule):
+    wanted = Asked(PUBLICATIONS, seed=5, rule=rule, deletes=0.25, channels=len(NAMES) + 8)
+    here = generate(world, wanted, tmp_path / "here")
     for parts in (1, 3):
-        again = own_data(spark, department.write(tmp_path), department.ONTOLOGY, first)
-        again = type(again)(again.facts.repartition(parts), again.ontology, again.queries, again.origin)
-        wanted = Asked(4, channels=3, reference=Reference.SEQUENTIAL)
-        made.append(generate(spark, again, wanted, tmp_path / f"parts-{parts}").folder)
-    for file in sorted(made[0].rglob("*.*")):
-        assert file.read_bytes() == (made[1] / file.relative_to(made[0])).read_bytes()
+        on = on_spark(spark, world)
+        on = type(on)(on.facts.repartition(parts), on.ontology, on.queries, on.origin)
+        assert same_bytes(here, generate(on, wanted, tmp_path / f"there-{parts}"))
 
 
-def test_the_first_variable_s_resources_by_default(spark, tmp_path):
-    world = own_data(spark, department.write(tmp_path), department.ONTOLOGY, queries(tmp_path, ["q17"]))
-    made = generate(spark, world, Asked(3, reference=Reference.SEQUENTIAL), tmp_path / "configuration")
+def test_the_first_variable_s_resources_by_default(tmp_path):
+    world = own_data(department.write(tmp_path), department.ONTOLOGY, queries(tmp_path, ["q17"]))
+    made = generate(world, Asked(3, reference=Reference.SEQUENTIAL), tmp_path / "configuration")
     assert all("Student" in each.added[0][0] for each in made.sequence())
 
 
@@ -120,41 +141,50 @@ def test_what_no_sequence_has_is_refused(wanted, said):
         Asked(**wanted)
 
 
-def test_what_cannot_be_made_is_refused(spark, world, tmp_path):
+def test_what_cannot_be_made_is_refused(world, tmp_path):
     (tmp_path / "there").mkdir()
     with pytest.raises(ConfigurationError, match="there already"):
-        generate(spark, world, Asked(), tmp_path / "there")
+        generate(world, Asked(), tmp_path / "there")
     one = type(world)(world.facts, world.ontology, (world.queries[0],), world.origin)
     with pytest.raises(ConfigurationError, match=r"name \d+ resources, 300 are needed"):
-        generate(spark, one, Asked(), tmp_path / "few")
+        generate(one, Asked(), tmp_path / "few")
     with pytest.raises(ConfigurationError, match=r"values for \d+ channels"):
-        generate(spark, one, Asked(2, channels=5000), tmp_path / "many")
+        generate(one, Asked(2, channels=5000), tmp_path / "many")
     assert not [each.name for each in tmp_path.iterdir() if each.name != "there"]
 
 
-def test_an_ontology_of_other_names_is_refused(spark, world, tmp_path):
+def test_an_ontology_of_other_names_is_refused(world, tmp_path):
     other = type(world)(world.facts, tuple(other_names()), world.queries, world.origin)
     with pytest.raises(ConfigurationError, match="derives nothing of the data"):
-        generate(spark, other, Asked(2), tmp_path / "other")
+        generate(other, Asked(2), tmp_path / "other")
 
 
 def other_names():
     return (tuple(term.replace("univ-bench", "other") for term in triple) for triple in department.ONTOLOGY)
 
 
+RANDOM = Channel("random", "SELECT ?x { ?x a ?c FILTER(RAND() > 0.5) }")
+
+
+def test_a_query_that_has_no_one_answer_is_refused_by_its_channel(world, tmp_path):
+    other = type(world)(world.facts, world.ontology, (RANDOM,), world.origin)
+    with pytest.raises(ConfigurationError, match=r"channel random: RAND\(\) gives another value"):
+        generate(other, Asked(2), tmp_path / "random")
+
+
+@pytest.mark.prove
 def test_a_query_that_spark_does_not_answer_is_refused_by_its_channel(spark, world, tmp_path):
-    channel = Channel("random", "SELECT ?x { ?x a ?c FILTER(RAND() > 0.5) }")
-    other = type(world)(world.facts, world.ontology, (channel,), world.origin)
+    other = type(world)(on_spark(spark, world).facts, world.ontology, (RANDOM,), world.origin)
     with pytest.raises(ConfigurationError, match="channel random"):
-        generate(spark, other, Asked(2), tmp_path / "random")
+        generate(other, Asked(2), tmp_path / "random")
 
 
-def test_data_of_one_s_own_are_named_where_they_are_wrong(spark, tmp_path):
+def test_data_of_one_s_own_are_named_where_they_are_wrong(tmp_path):
     (tmp_path / "data.nt").write_text("<urn:a> <urn:p> .\n")
     with pytest.raises(ConfigurationError, match="there is no query"):
-        own_data(spark, tmp_path / "data.nt", (), tmp_path)
+        own_data(tmp_path / "data.nt", (), tmp_path)
     with pytest.raises(ConfigurationError, match=r"data\.nt"):
-        own_data(spark, tmp_path / "data.nt", (), queries(tmp_path))
+        own_data(tmp_path / "data.nt", (), queries(tmp_path))
 
 
 @pytest.mark.prove
@@ -164,8 +194,9 @@ def test_the_university_s_counts(spark, tmp_path, shared_data, universities):
     from streamgauge.wire.formats import read_triples
 
     lubm = shared_data / "lubm"
-    world = university(spark, read_triples(lubm / "univ-bench.owl"), universities)
-    made = generate(spark, world, Asked(), tmp_path / "first")
+    session = None if universities == 1 else spark
+    world = university(session, read_triples(lubm / "univ-bench.owl"), universities)
+    made = generate(world, Asked(), tmp_path / "first")
     counts = json.loads((lubm / "counts.json").read_text())[f"LUBM({universities},0)"]
     said = made.about.made
     persons = counts["with_inference"]["20"]

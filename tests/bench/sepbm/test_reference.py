@@ -5,9 +5,11 @@ import random
 import pytest
 
 from streamgauge.bench.sepbm.configuration import ConfigurationError
-from streamgauge.bench.sepbm.histories import history, spans, states
+from streamgauge.bench.sepbm.histories import history, states
+from streamgauge.bench.sepbm.local import due_in_memory
 from streamgauge.bench.sepbm.reference import due
 from streamgauge.bench.sepbm.sequential import closed, sequential
+from streamgauge.bench.sepbm.states import spans
 from streamgauge.services.broker.contract import Publication
 from streamgauge.wire.stream import elements, to_table
 from tests.bench.sepbm.campus import drawn
@@ -21,7 +23,17 @@ def as_sets(found):
     return {each[:2]: each[2:] for each in listed}
 
 
-@pytest.mark.parametrize("seed", [1, *(pytest.param(n, marks=pytest.mark.prove) for n in range(2, 12))])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(n, marks=pytest.mark.prove) for n in range(2, 40))])
+def test_at_once_in_memory_is_one_by_one(tmp_path, seed):
+    made = drawn(tmp_path, seed, 120)
+    order = random.Random(seed).sample(range(1, 121), 120)
+    expected = as_sets(list(sequential(made, order)))
+    assert as_sets(due_in_memory(made, order)) == expected
+    assert len({channel for _, channel in expected}) == len(made.channels) - 1  # nobody is a member of :nowhere
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("seed", range(1, 12))
 def test_at_once_is_one_by_one(spark, tmp_path, seed):
     made = drawn(tmp_path, seed, 120)
     order = random.Random(seed).sample(range(1, 121), 120)
@@ -33,13 +45,14 @@ def test_at_once_is_one_by_one(spark, tmp_path, seed):
 def test_in_the_sequence_s_order_unless_another_is_given(spark, tmp_path):
     made = drawn(tmp_path, 3, 6, ("named", "near"))
     assert as_sets(due(spark, made)) == as_sets(list(sequential(made))) == as_sets(list(sequential(made, range(1, 7))))
+    assert as_sets(due_in_memory(made)) == as_sets(due_in_memory(made, range(1, 7))) == as_sets(list(sequential(made)))
 
 
-def test_an_order_has_all_publications(spark, tmp_path):
+def test_an_order_has_all_publications(tmp_path):
     made = drawn(tmp_path, 3, 6)
     for order in ([1, 2, 3], [1, 1, 2, 3, 4, 5], [0, 1, 2, 3, 4, 5]):
         with pytest.raises(ConfigurationError, match="each of 6 once"):
-            due(spark, made, order)
+            due_in_memory(made, order)
 
 
 def test_the_history_of_facts_is_what_holds_after_each_publication(spark, tmp_path):

@@ -2,15 +2,9 @@
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from functools import reduce
 from random import Random
 from typing import Final, TypeVar
 
-import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as fn
-
-from streamgauge.compute.spark.intervals import TRIPLE
 from streamgauge.model.terms import Term, Triple
 from streamgauge.services.broker.contract import Publication
 
@@ -26,33 +20,6 @@ class Rule(StrEnum):
 
 MOST_DELETED: Final = 0.4
 """The largest share of deletions: each resource is deleted at most once, half of them are published again."""
-
-
-def candidates(rows: DataFrame, rule: Rule, described: DataFrame, seed: int, name: str, most: int) -> list[Term]:
-    """The first ``most`` IRIs of a query's rows in an order drawn for it, of those that have statements.
-
-    ``described`` has a column ``subject``: what statements are about.
-    """
-    columns = rows.columns if rule is Rule.ANY else rows.columns[:1]
-    named = reduce(DataFrame.unionByName, [rows.select(fn.col(each).alias("subject")) for each in columns])
-    found = named.filter(_is_iri(fn.col("subject"))).distinct().join(described, "subject", "left_semi")
-    return drawn(found, seed, name, most)
-
-
-def drawn(terms: DataFrame, seed: int, name: str, most: int) -> list[Term]:
-    """The first ``most`` of the distinct terms of a frame of one column, in an order drawn by seed and name.
-
-    The order is that of ``workloads.draws.text_bits``, then of the terms.
-    """
-    (column,) = terms.columns
-    hashed = fn.xxhash64(fn.lit(seed), fn.lit(f"sepbm {name}"), column)
-    ordered = terms.orderBy(fn.shiftrightunsigned(hashed, 11), column).limit(most)
-    found: list[Term] = ordered.toArrow().column(column).to_pylist()
-    return found
-
-
-def _is_iri(column: Column) -> Column:
-    return column.startswith("<") & ~column.startswith("<<")
 
 
 def dealt(offered: Mapping[str, Sequence[Item]], most: int) -> dict[str, list[Item]]:
@@ -113,19 +80,3 @@ def publications(turns: Iterable[tuple[Term, int]], described: Mapping[Term, tup
         Publication(number, *((described[term], ()) if sign > 0 else ((), described[term])))
         for number, (term, sign) in enumerate(turns, 1)
     ]
-
-
-def descriptions(facts: DataFrame, resources: Sequence[Term]) -> dict[Term, tuple[Triple, ...]]:
-    """The statements about each resource, sorted."""
-    found: dict[Term, list[Triple]] = {}
-    table = (
-        facts.join(fn.broadcast(among(facts.sparkSession, resources)), "subject", "left_semi").select(*TRIPLE).toArrow()
-    )
-    for triple in sorted(zip(*(table.column(name).to_pylist() for name in TRIPLE), strict=True)):
-        found.setdefault(triple[0], []).append(triple)
-    return {term: tuple(said) for term, said in found.items()}
-
-
-def among(spark: SparkSession, resources: Sequence[Term]) -> DataFrame:
-    """The resources as a column ``subject``."""
-    return spark.createDataFrame(pa.table({"subject": pa.array(resources, pa.string())}))

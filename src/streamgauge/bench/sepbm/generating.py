@@ -1,14 +1,13 @@
 """The configuration generator (section 3.2): data, a sequence of publications, what channels are due, as a folder."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as fn
 
 from streamgauge import workloads
 from streamgauge.bench.sepbm import choosing
@@ -16,23 +15,30 @@ from streamgauge.bench.sepbm.alike import Varied, as_set, selected, varied
 from streamgauge.bench.sepbm.choosing import Rule
 from streamgauge.bench.sepbm.configuration import BASE, About, ConfigurationError, Stored, read, write, write_due
 from streamgauge.bench.sepbm.contract import Channel, Due
-from streamgauge.bench.sepbm.reference import Tell, answered, due, kept, look
+from streamgauge.bench.sepbm.data import Data, Rows
+from streamgauge.bench.sepbm.local import LOCAL_STATEMENTS, LocalData, due_in_memory
 from streamgauge.bench.sepbm.sequential import sequential
 from streamgauge.compute.reasoning import OntologyError, Rules, read_rules
-from streamgauge.compute.spark.entailment import entailed
-from streamgauge.compute.spark.intervals import TRIPLE
-from streamgauge.compute.spark.lines import LINE, write_lines
-from streamgauge.compute.spark.profile import Profile
 from streamgauge.model.algebra import Select
 from streamgauge.model.terms import Term, Triple
 from streamgauge.wire.formats import FormatError, read_triples
 from streamgauge.wire.making import keep_first, making
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Tell = Callable[[str], None]
+"""Told what is done next."""
+
+_COLUMNS: Final = ("subject", "predicate", "object")
+_STATEMENTS: Final = 140_000
+"""What a university has, about, with its people's statements of the Extended Data Set."""
+
 
 class Reference(StrEnum):
     """How what is due is found; both give the same."""
 
-    AT_ONCE = "at once"  # on Spark, over intervals
+    AT_ONCE = "at once"  # all publications at once, over the states in which facts stand
     SEQUENTIAL = "sequential"  # the paper's way, from scratch after each publication: for small data
 
 
@@ -61,87 +67,119 @@ class Asked:
 
 @dataclass(frozen=True)
 class World:
-    """What a configuration is made of: facts (subject, predicate, object, each once), ontology, queries, its origin."""
+    """What a configuration is made of: facts (subject, predicate, object, each once), ontology, queries, its origin.
 
-    facts: DataFrame
+    Facts are triples in memory or a frame on Spark: there the configuration is made.
+    """
+
+    facts: "tuple[Triple, ...] | DataFrame"
     ontology: tuple[Triple, ...]
     queries: tuple[Channel, ...]
     origin: Mapping[str, object]
 
 
 def university(
-    spark: SparkSession, ontology: Iterable[Triple], universities: int = 1, seed: int = 0, names: str = "own"
+    spark: "SparkSession | None", ontology: Iterable[Triple], universities: int = 1, seed: int = 0, names: str = "own"
 ) -> World:
-    """LUBM as SEP-BM's Extended Data Set (``names`` as the workload's ``extended``), with its 20 queries."""
+    """LUBM as SEP-BM's Extended Data Set (``names`` as the workload's ``extended``), with its 20 queries.
+
+    In memory without a session; ``small`` says when that is a good choice.
+    """
     module = workloads.load("university")
-    table = module.generate(spark, seed, universities=universities, extended=names)
     queries = tuple(Channel(name, workloads.query_text(module, name)) for name in workloads.queries(module))
     origin = {"workload": "university", "universities": universities, "seed": seed, "extended": names}
-    return World(table.select(*TRIPLE).distinct(), tuple(ontology), queries, origin)
+    if spark is None:
+        plan = module.plan(seed, universities=universities, extended=names)  # type: ignore[attr-defined]
+        return World(_triples(plan.table()), tuple(ontology), queries, origin)
+    table = module.generate(spark, seed, universities=universities, extended=names)
+    facts = table.select(*_COLUMNS).distinct()
+    return World(facts, tuple(ontology), queries, origin)
 
 
-def own_data(spark: SparkSession, data: Path, ontology: Iterable[Triple], queries: Path) -> World:
+def small(universities: int) -> bool:
+    """Whether so many universities are made into a configuration without Spark."""
+    return universities * _STATEMENTS <= LOCAL_STATEMENTS
+
+
+def own_data(data: Path, ontology: Iterable[Triple], queries: Path) -> World:
     """Data and queries of one's own: an RDF file, and a folder of SELECT queries ``*.rq``; errors name the file."""
     channels = tuple(Channel(file.stem, file.read_text("utf-8")) for file in sorted(queries.glob("*.rq")))
     if not channels:
         raise ConfigurationError(f"{queries}: there is no query: files NAME.rq with a SELECT each are expected here")
     try:
-        columns = list(zip(*dict.fromkeys(read_triples(data)), strict=True)) or [()] * 3
+        facts = tuple(dict.fromkeys(read_triples(data)))
     except (FormatError, OSError) as error:
         raise ConfigurationError(str(error)) from error
-    table = pa.table({name: pa.array(column, pa.string()) for name, column in zip(TRIPLE, columns, strict=True)})
-    return World(spark.createDataFrame(table), tuple(ontology), channels, {"file": data.name})
+    return World(facts, tuple(ontology), channels, {"file": data.name})
 
 
-def generate(spark: SparkSession, world: World, asked: Asked, folder: Path, tell: Tell = lambda _what: None) -> Stored:
+def on_spark(spark: "SparkSession", world: World) -> World:
+    """The same world with its facts on Spark."""
+    if not isinstance(world.facts, tuple):
+        return world
+    columns = zip(*world.facts, strict=True) if world.facts else [()] * 3
+    table = pa.table({name: pa.array(column, pa.string()) for name, column in zip(_COLUMNS, columns, strict=True)})
+    return replace(world, facts=spark.createDataFrame(table))
+
+
+def _triples(table: pa.Table) -> tuple[Triple, ...]:
+    return tuple(dict.fromkeys(zip(*(table.column(name).to_pylist() for name in _COLUMNS), strict=True)))
+
+
+def generate(world: World, asked: Asked, folder: Path, tell: Tell = lambda _what: None) -> Stored:
     """Makes a configuration's folder, whole or not at all; the same world and wishes give the same bytes.
 
-    ConfigurationError says what cannot be done; ``tell`` is told what is done next.
+    On Spark where the world's facts are there. ConfigurationError says what cannot be done; ``tell`` is told what is
+    done next.
     """
     if folder.exists():
         raise ConfigurationError(f"{folder} is there already: remove it or name another place")
-    facts = world.facts.persist(StorageLevel.MEMORY_AND_DISK)
-    try:
-        with making(folder) as place:
-            _write(spark, replace(world, facts=facts), asked, place, tell)
-            write_due(place, _due(spark, read(place), asked.reference, tell))
-            keep_first(place, folder)
-    finally:
-        facts.unpersist()
+    with making(folder) as place:
+        tell("closure")
+        with closing(_data(world)) as data:
+            _write(data, world, asked, place, tell)
+        write_due(place, _due(world, read(place), asked.reference, tell))
+        keep_first(place, folder)
     return read(folder)
 
 
-def _due(spark: SparkSession, stored: Stored, reference: Reference, tell: Tell) -> Iterable[Due]:
-    if reference is Reference.AT_ONCE:
-        return due(spark, stored, (), tell)
-    return sequential(stored, (), lambda done, of: tell(f"publication {done} of {of}"))
-
-
-def _write(spark: SparkSession, world: World, asked: Asked, place: Path, tell: Tell) -> None:
-    """All but what is due."""
-    tell("closure")
+def _data(world: World) -> Data:
     rules = rules_of(world.ontology)
-    still = world.facts.select(*TRIPLE, *(fn.lit(0).alias(name) for name in ("lo", "hi")))
-    closed = kept(entailed(spark, still, rules))
-    try:
-        full = _Full(spark, world, asked, closed, look(closed), tell)
-        explicit, closure = world.facts.count(), closed.count()
-        if rules.rules and closure == explicit:
-            raise ConfigurationError("the ontology derives nothing of the data: are the IRIs in it those in the data?")
-        answers, chosen = full.chosen()
-        alike = full.alike()
-    finally:
-        closed.unpersist()
+    if isinstance(world.facts, tuple):
+        return LocalData(world.facts, rules)
+    from streamgauge.bench.sepbm.distributed import DistributedData
+
+    return DistributedData(world.facts.sparkSession, world.facts, rules)
+
+
+def _due(world: World, stored: Stored, reference: Reference, tell: Tell) -> Iterable[Due]:
+    if reference is Reference.SEQUENTIAL:
+        return sequential(stored, (), lambda done, of: tell(f"publication {done} of {of}"))
+    tell("what is due")
+    if isinstance(world.facts, tuple):
+        return due_in_memory(stored)
+    from streamgauge.bench.sepbm.reference import due
+
+    return due(world.facts.sparkSession, stored, (), tell)
+
+
+def _write(data: Data, world: World, asked: Asked, place: Path, tell: Tell) -> None:
+    """All but what is due."""
+    full = _Full(data, world, asked, tell)
+    if rules_of(world.ontology).rules and data.closure == data.explicit:
+        raise ConfigurationError("the ontology derives nothing of the data: are the IRIs in it those in the data?")
+    answers, chosen = full.chosen()
+    alike = full.alike()
     resources = [term for terms in chosen.values() for term in terms]
-    described = choosing.descriptions(world.facts, resources)
+    described = data.descriptions(resources)
     turns = choosing.arranged(resources, asked.publications, asked.deletes, asked.seed)
     moved = sum(map(len, described.values()))
     made = {
         "of": dict(world.origin),
         **asdict(asked),
-        "explicit": explicit,
-        "closure": closure,
-        "base": explicit - moved,
+        "explicit": data.explicit,
+        "closure": data.closure,
+        "base": data.explicit - moved,
         "resources": len(resources),
         "queries": {name: {"answers": answers[name], "resources": len(terms)} for name, terms in chosen.items()},
     }
@@ -149,7 +187,7 @@ def _write(spark: SparkSession, world: World, asked: Asked, place: Path, tell: T
     about = About(made, {channel.name: (of, value) for channel, of, value in alike})
     write(place, about, world.ontology, channels, choosing.publications(turns, described))
     tell("base load")
-    write_base(world.facts.join(fn.broadcast(choosing.among(spark, resources)), "subject", "left_anti"), place / BASE)
+    data.write_base(resources, place / BASE)
 
 
 def rules_of(ontology: Iterable[Triple]) -> Rules:
@@ -164,26 +202,20 @@ def rules_of(ontology: Iterable[Triple]) -> Rules:
 class _Full:
     """The full data's closure, in which the queries are answered to choose from."""
 
-    spark: SparkSession
+    data: Data
     world: World
     asked: Asked
-    closed: DataFrame
-    known: Profile
     tell: Tell
 
     def chosen(self) -> tuple[dict[str, int], dict[str, list[Term]]]:
         """How many rows each query has, and which resources are published for it."""
         wanted = choosing.distinct_resources(self.asked.publications, self.asked.deletes)
-        described = _described(self.world.facts).persist()
         answers, offered = dict[str, int](), dict[str, list[Term]]()
         for channel in self.world.queries:
             self.tell(f"resources of {channel.name}")
-            rows = self._rows(channel, as_set(selected(channel))).persist()
+            rows = self._rows(channel, as_set(selected(channel)))
             answers[channel.name] = rows.count()
-            seed, rule = self.asked.seed, self.asked.rule
-            offered[channel.name] = choosing.candidates(rows, rule, described, seed, channel.name, wanted)
-            rows.unpersist()
-        described.unpersist()
+            offered[channel.name] = rows.resources(self.asked.rule, self.asked.seed, channel.name, wanted)
         found = choosing.dealt(offered, wanted)
         there = sum(map(len, found.values()))
         if there < wanted:
@@ -216,25 +248,11 @@ class _Full:
 
     def _values(self, channel: Channel, shape: Varied, most: int) -> list[tuple[str, Term]]:
         """What a channel may ask for in the place of the query's own value."""
-        rows = self._rows(channel, shape.general)
-        values = rows.select(rows.columns[-1]).distinct()
-        if shape.own is not None:
-            values = values.filter(fn.col(values.columns[0]) != shape.own)
-        return [(channel.name, each) for each in choosing.drawn(values, self.asked.seed, f"like {channel.name}", most)]
+        values = self._rows(channel, shape.general).values(shape.own, self.asked.seed, f"like {channel.name}", most)
+        return [(channel.name, each) for each in values]
 
-    def _rows(self, channel: Channel, form: Select) -> DataFrame:
+    def _rows(self, channel: Channel, form: Select) -> Rows:
         try:
-            return answered(self.spark, self.closed, self.known, form)
+            return self.data.answer(form)
         except ValueError as error:
-            raise ConfigurationError(f"channel {channel.name}: {error}: Spark does not answer it") from error
-
-
-def _described(facts: DataFrame) -> DataFrame:
-    """What statements are about; not where one has a blank node, which would be another when it is published."""
-    blank = fn.max(fn.col("object").startswith("_:"))
-    return facts.groupBy("subject").agg(blank.alias("blank")).filter("not blank").select("subject")
-
-
-def write_base(facts: DataFrame, file: Path) -> None:
-    """Facts as one N-Triples file, sorted by bytes."""
-    write_lines(facts.selectExpr(LINE), file)
+            raise ConfigurationError(f"channel {channel.name}: {error}") from error

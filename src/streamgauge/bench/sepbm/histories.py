@@ -5,7 +5,7 @@ of an interval. In the stream states are ms of application time, so that the com
 continuous queries over landmark facts.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession, Window
@@ -13,16 +13,15 @@ from pyspark.sql import functions as fn
 
 from streamgauge.bench.sepbm.configuration import BASE, ConfigurationError
 from streamgauge.bench.sepbm.contract import Configuration
+from streamgauge.bench.sepbm.states import Span, in_order, spans
 from streamgauge.compute.spark.entailment import entailed
 from streamgauge.compute.spark.intervals import TRIPLE
 from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import Triple
-from streamgauge.services.broker.contract import Publication
 from streamgauge.wire.stream import elements
 
 STREAM = "http://ex.org/streams/publications"
 
-Span = tuple[int, int]
 _END = " ."
 
 
@@ -74,29 +73,6 @@ def explicit(spark: SparkSession, configuration: Configuration, order: Sequence[
     found = spans(publications, there)
     rows = [(triple, span) for triple, listed in found.items() for span in listed]
     return always.unionByName(_frame(spark, (triple for triple, _ in rows), [span for _, span in rows]))
-
-
-def in_order(sequence: Iterable[Publication], order: Sequence[int]) -> list[Publication]:
-    """The publications in the order in which they took effect; ConfigurationError when it is not one of all of them."""
-    listed = list(sequence)
-    if order and sorted(order) != [each.number for each in listed]:
-        raise ConfigurationError(f"an order of {len(order)} publications: it must have each of {len(listed)} once")
-    return [listed[number - 1] for number in order] if order else listed
-
-
-def spans(publications: Sequence[Publication], there: Iterable[Triple]) -> Mapping[Triple, list[Span]]:
-    """In which states each fact stands that is in ``there`` or that a publication adds: first and last, inclusive."""
-    begun = dict.fromkeys(there, 0)
-    found: dict[Triple, list[Span]] = {}
-    for state, each in enumerate(publications, 1):
-        for triple in dict.fromkeys(each.removed):
-            if triple not in each.added and triple in begun:
-                found.setdefault(triple, []).append((begun.pop(triple), state - 1))
-        for triple in each.added:
-            begun.setdefault(triple, state)
-    for triple, first in begun.items():
-        found.setdefault(triple, []).append((first, len(publications)))
-    return found
 
 
 def _base(spark: SparkSession, configuration: Configuration) -> DataFrame:

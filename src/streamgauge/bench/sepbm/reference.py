@@ -12,7 +12,8 @@ from pyspark.sql import functions as fn
 from streamgauge.bench.sepbm.alike import Shape, shapes
 from streamgauge.bench.sepbm.configuration import Stored
 from streamgauge.bench.sepbm.contract import Due
-from streamgauge.bench.sepbm.histories import in_order, standing
+from streamgauge.bench.sepbm.histories import standing
+from streamgauge.bench.sepbm.states import in_order
 from streamgauge.compute.spark.answers import Means, answers, changes
 from streamgauge.compute.spark.intervals import TRIPLE
 from streamgauge.compute.spark.profile import Profile, profiled

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import pyoxigraph as ox
 
 from streamgauge.bench.sepbm.contract import Channel, Configuration, Due
-from streamgauge.bench.sepbm.histories import in_order
+from streamgauge.bench.sepbm.states import in_order
 from streamgauge.compute.reasoning import Rule, Rules
 from streamgauge.compute.reasoning.rules import SAME, instance, is_unnamed, passes, predicate_of
 from streamgauge.compute.standing.facts import HIDDEN

@@ -10,7 +10,7 @@ from streamgauge.bench.sepbm import series
 from streamgauge.bench.sepbm.analysing import Score, score
 from streamgauge.bench.sepbm.choosing import Rule
 from streamgauge.bench.sepbm.configuration import ABOUT, Stored, read
-from streamgauge.bench.sepbm.generating import Asked, generate
+from streamgauge.bench.sepbm.generating import Asked, generate, small
 from streamgauge.bench.sepbm.generating import university as world
 from streamgauge.bench.sepbm.verdicts import Judging, Outcome, judge, outcome
 from streamgauge.compute.reasoning import read_rules
@@ -88,9 +88,10 @@ def _configured(
     tell(f"making {folder.name}", 0.0)
     channels = int(folder.name.removeprefix("channels-")) if folder.name.startswith("channels-") else 0
     asked = Asked(extent.publications, rule=Rule(extent.rule), channels=channels)
-    made = world(spark(), read_triples(axioms), extent.universities)
+    session = None if small(extent.universities) else spark()
+    made = world(session, read_triples(axioms), extent.universities)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    generate(spark(), made, asked, folder, lambda what: tell(f"{folder.name}: {what}", 0.0))
+    generate(made, asked, folder, lambda what: tell(f"{folder.name}: {what}", 0.0))
 
 
 def _counts(folder: Path, axioms: Path, spark: "Callable[[], SparkSession]", tell: Tell) -> dict[str, int]:
