@@ -37,7 +37,7 @@ class LocalData:
 
     def __init__(self, facts: Sequence[Triple], rules: Rules) -> None:
         self._facts = tuple(dict.fromkeys(facts))
-        closed = standing_closure(rules, dict.fromkeys(self._facts, 1))
+        closed = standing_closure(rules, dict.fromkeys(self._facts, 1), 1)
         self._dataset = _dataset(closed)
         self.explicit, self.closure = len(self._facts), len(closed)
         blank = {subject for subject, _, end in self._facts if end.startswith("_:")}
@@ -104,7 +104,7 @@ def due_in_memory(configuration: Stored, order: Sequence[int] = ()) -> list[Due]
     facts = dict.fromkeys((triple for triple in base if triple not in touched), _mask(0, last))
     for triple, listed in spans(publications, [triple for triple in base if triple in touched]).items():
         facts[triple] = sum(_mask(*span) for span in listed)
-    states = _States(standing_closure(configuration.rules(), facts), last)
+    states = _States(standing_closure(configuration.rules(), facts, last + 1), last)
     found: dict[tuple[int, str], tuple[list[Row], list[Row]]] = defaultdict(lambda: ([], []))
     for shape in shapes(configuration):
         for row, mask in states.rows(shape.form).items():

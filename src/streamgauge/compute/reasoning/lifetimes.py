@@ -12,24 +12,30 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, TypeAlias
 
-from streamgauge.compute.reasoning.rules import Rule, Rules, bindings, instance
+from streamgauge.compute.reasoning.rules import Rule, Rules, bindings, instance, is_unnamed, passes, predicate_of
 from streamgauge.model.algebra import Node, TriplePattern
 from streamgauge.model.terms import RDF_TYPE, Term, Triple
 
 Masks: TypeAlias = Mapping[Triple, int]
 """The facts, each with the states in which it stands."""
 
-_Key: TypeAlias = tuple[str, Term, Term]
-_NOTHING: Final[tuple[tuple[Rule, int], ...]] = ()
+_Kind: TypeAlias = tuple[Term | None, Term | None]
+"""A property, with the class where it is rdf:type; ``None`` for a variable."""
+
+_Key: TypeAlias = tuple[str, Term | None, Term]
+_ANY: Final[_Kind] = (None, None)
 
 
-def standing_closure(rules: Rules, facts: Masks) -> dict[Triple, int]:
-    """All facts that follow, each with the states in which it stands."""
+def standing_closure(rules: Rules, facts: Masks, states: int) -> dict[Triple, int]:
+    """All facts that follow, each with those of the ``states`` (states 0 to ``states`` - 1) in which it stands."""
     closure = _Closure(rules.rules)
     for fact, mask in facts.items():
         closure.stand(fact, mask)
+    for rule in rules.rules:
+        if not rule.body:
+            closure.derive(rule, [], {}, (1 << states) - 1)
     closure.follow()
-    return closure.masks
+    return {fact: mask for fact, mask in closure.masks.items() if not is_unnamed(fact[2])}
 
 
 class _Closure:
@@ -38,14 +44,14 @@ class _Closure:
     def __init__(self, rules: Iterable[Rule]) -> None:
         self.masks: dict[Triple, int] = {}
         self._waiting: dict[Triple, int] = {}
-        self._about: dict[tuple[Term, Term | None], list[tuple[Rule, int]]] = {}
-        self._joined = set[tuple[Term, Term | None]]()
+        self._about: dict[_Kind, list[tuple[Rule, int]]] = {}
+        self._joined = set[_Kind]()
         self._ends: dict[_Key, list[Triple]] = defaultdict(list)
         for rule in rules:
             for at, pattern in enumerate(rule.body):
-                self._about.setdefault(_about(pattern), []).append((rule, at))
-                if rule.recursive:
-                    self._joined.add(_about(pattern))
+                self._about.setdefault(_kind(pattern), []).append((rule, at))
+                if len(rule.body) > 1:
+                    self._joined.add(_kind(pattern))
 
     def stand(self, fact: Triple, mask: int) -> None:
         """A fact stands in more states; nothing is to follow from states that are known."""
@@ -62,16 +68,16 @@ class _Closure:
         """Apply the rules until nothing is new."""
         while self._waiting:
             fact, mask = self._waiting.popitem()
-            for rule, at in self._about.get(_key(fact), _NOTHING):
+            for rule, at in [each for kind in _kinds(fact) for each in self._about.get(kind, ())]:
                 bound = bindings(rule.body[at], fact, {})
                 if bound is not None:
-                    self._derive(rule, [other for n, other in enumerate(rule.body) if n != at], bound, mask)
+                    self.derive(rule, [other for n, other in enumerate(rule.body) if n != at], bound, mask)
 
-    def _derive(self, rule: Rule, rest: list[TriplePattern], bound: Mapping[Node, Term], mask: int) -> None:
+    def derive(self, rule: Rule, rest: list[TriplePattern], bound: Mapping[Node, Term], mask: int) -> None:
         """The head of a rule where the rest of its body stands too, in the states of the mask."""
         if not rest:
             head = instance(rule.head, bound)
-            if head is not None:
+            if head is not None and passes(rule, bound):
                 self.stand(head, mask)
             return
         pattern, found = min(((each, self._matching(each, bound)) for each in rest), key=lambda pair: len(pair[1]))
@@ -80,35 +86,44 @@ class _Closure:
             more = bindings(pattern, fact, bound)
             states = mask & self.masks[fact]
             if more is not None and states:
-                self._derive(rule, others, more, states)
+                self.derive(rule, others, more, states)
 
     def _index(self, fact: Triple) -> None:
         """Make a fact known by its ends, if some rule joins such facts."""
-        if _key(fact) in self._joined:
-            subject, predicate, end = fact
-            for key in (("subject", predicate, subject), ("object", predicate, end), ("all", predicate, "")):
+        if self._joined.isdisjoint(_kinds(fact)):
+            return
+        subject, predicate, end = fact
+        for property_ in (predicate, None) if _ANY in self._joined else (predicate,):
+            for key in (("subject", property_, subject), ("object", property_, end), ("all", property_, "")):
                 self._ends[key].append(fact)
 
     def _matching(self, pattern: TriplePattern, bound: Mapping[Node, Term]) -> list[Triple]:
         """The facts that may be a pattern's, by the end that has the fewest."""
-        found = [self._ends.get(key, []) for key in _keys(pattern, bound)]
-        return min(found, key=len)
+        return min((self._ends.get(key, []) for key in _keys(pattern, bound)), key=len)
 
 
 def _keys(pattern: TriplePattern, bound: Mapping[Node, Term]) -> Iterator[_Key]:
-    predicate = str(pattern.predicate)
+    property_ = _known(predicate_of(pattern), bound)
     for place, node in (("subject", pattern.subject), ("object", pattern.object)):
-        term = node if isinstance(node, str) else bound.get(node)
+        term = _known(node, bound)
         if term is not None:
-            yield place, predicate, term
-    yield "all", predicate, ""
+            yield place, property_, term
+    yield "all", property_, ""
 
 
-def _about(pattern: TriplePattern) -> tuple[Term, Term | None]:
-    """The property that a pattern is about, with the class where it is rdf:type."""
-    predicate = str(pattern.predicate)
-    return predicate, str(pattern.object) if predicate == RDF_TYPE else None
+def _known(node: Node, bound: Mapping[Node, Term]) -> Term | None:
+    return node if isinstance(node, str) else bound.get(node)
 
 
-def _key(fact: Triple) -> tuple[Term, Term | None]:
-    return fact[1], fact[2] if fact[1] == RDF_TYPE else None
+def _kind(pattern: TriplePattern) -> _Kind:
+    predicate, end = predicate_of(pattern), pattern.object
+    if not isinstance(predicate, str):
+        return _ANY
+    return predicate, end if predicate == RDF_TYPE and isinstance(end, str) else None
+
+
+def _kinds(fact: Triple) -> tuple[_Kind, ...]:
+    """What patterns may be about that a fact matches."""
+    _, predicate, end = fact
+    own: _Kind = (predicate, None)
+    return ((predicate, end), own, _ANY) if predicate == RDF_TYPE else (own, _ANY)

@@ -1,0 +1,42 @@
+"""The closure over all states at once is in each state the closure of the facts that stand in that state."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgauge.compute.reasoning import Rules, read_rules
+from streamgauge.compute.reasoning.lifetimes import standing_closure
+from streamgauge.model.terms import RDF_TYPE
+from tests.compute.reasoning.naive import closure
+from tests.compute.reasoning.ontology import AXIOMS, triples
+from tests.compute.reasoning.test_closure import FACTS
+
+STATES = 4
+masks = st.dictionaries(st.sampled_from(FACTS), st.integers(1, 2**STATES - 1), max_size=10)
+
+
+@given(st.sets(st.sampled_from(AXIOMS), max_size=7), masks, st.sampled_from(["named", "full"]))
+def test_each_state_has_its_own_closure(axioms, facts, extent):
+    rules = read_rules(triples("\n".join(sorted(axioms))), extent)
+    found = standing_closure(rules, facts, STATES)
+    for state in range(STATES):
+        there = {fact for fact, mask in facts.items() if mask >> state & 1}
+        assert {fact for fact, mask in found.items() if mask >> state & 1} == closure(rules, there)
+    assert all(0 < mask < 2**STATES for mask in found.values())
+
+
+def test_a_derived_fact_stands_while_all_of_a_body_does():
+    rules = read_rules(triples(":p a owl:TransitiveProperty ."))
+    one, two, both = (tuple(f"<urn:t:{name}>" for name in f"{a}p{b}") for a, b in ("uv", "vw", "uw"))
+    assert standing_closure(rules, {one: 0b0111, two: 0b1110}, STATES) == {one: 0b0111, two: 0b1110, both: 0b0110}
+    assert standing_closure(rules, {one: 0b0001, two: 0b1000}, STATES) == {one: 0b0001, two: 0b1000}
+
+
+def test_derivations_add_up():
+    rules = read_rules(triples(":A rdfs:subClassOf :C . :B rdfs:subClassOf :C ."))
+    a, b, c = (("<urn:t:u>", RDF_TYPE, f"<urn:t:{name}>") for name in "ABC")
+    assert standing_closure(rules, {a: 0b001, b: 0b100}, STATES)[c] == 0b101
+
+
+def test_without_rules_facts_are_as_they_were():
+    facts = dict.fromkeys(FACTS[:3], 1)
+    assert standing_closure(Rules(), facts, 1) == facts
