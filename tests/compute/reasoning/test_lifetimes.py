@@ -1,14 +1,14 @@
 """The closure over all states at once is in each state the closure of the facts that stand in that state."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgauge.compute.reasoning import Rules, read_rules
 from streamgauge.compute.reasoning.lifetimes import standing_closure
 from streamgauge.model.terms import RDF_TYPE
 from tests.compute.reasoning.naive import closure
-from tests.compute.reasoning.ontology import AXIOMS, triples
-from tests.compute.reasoning.test_closure import FACTS
+from tests.compute.reasoning.ontology import AXIOMS, LARGER, triples
+from tests.compute.reasoning.test_closure import FACTS, LARGER_FACTS
 
 STATES = 4
 masks = st.dictionaries(st.sampled_from(FACTS), st.integers(1, 2**STATES - 1), max_size=10)
@@ -22,6 +22,19 @@ def test_each_state_has_its_own_closure(axioms, facts, extent):
         there = {fact for fact, mask in facts.items() if mask >> state & 1}
         assert {fact for fact, mask in found.items() if mask >> state & 1} == closure(rules, there)
     assert all(0 < mask < 2**STATES for mask in found.values())
+
+
+larger_masks = st.dictionaries(st.sampled_from(LARGER_FACTS), st.integers(1, 2**STATES - 1), max_size=6)
+
+
+@settings(max_examples=30)
+@given(st.sets(st.sampled_from(LARGER), min_size=1, max_size=6), larger_masks, st.booleans(), st.booleans())
+def test_with_every_construct_of_owl_2_rl_each_state_has_its_own(axioms, facts, same_as, subsumption):
+    rules = read_rules(triples("\n".join(sorted(axioms))), "named", same_as=same_as, subsumption=subsumption)
+    found = standing_closure(rules, facts, STATES)
+    for state in range(STATES):
+        there = {fact for fact, mask in facts.items() if mask >> state & 1}
+        assert {fact for fact, mask in found.items() if mask >> state & 1} == closure(rules, there)
 
 
 def test_a_derived_fact_stands_while_all_of_a_body_does():
