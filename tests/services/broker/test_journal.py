@@ -1,16 +1,21 @@
 """What the journal holds is there again: after a close, after kill -9 at any moment; a disk that is full is told."""
 
+import errno
+import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 
 import pytest
 
-from streamgauge.services.broker.broker import FailedError, Receipt
+from streamgauge.compute.effort import TooMuchError
+from streamgauge.services.broker.broker import Receipt
 from streamgauge.services.broker.limits import Limits
 from streamgauge.services.broker.sqlite import JournalError, SqliteJournal
+from streamgauge.services.durability import disk
 from tests.services.broker.world import (
     BASE,
     QUERIES,
@@ -160,17 +165,125 @@ def test_two_brokers_do_not_share_a_journal(tmp_path):
     one.close()
 
 
-def test_a_full_disk_is_told_and_nothing_more_is_taken(tmp_path):
+def limited(journal, more):
+    (pages,) = journal._database.execute("PRAGMA page_count").fetchone()
+    journal._database.execute(f"PRAGMA max_page_count = {pages + more}")
+
+
+def many(first, last):
+    return [triple for n in range(first, last) for triple in student(n)]
+
+
+@pytest.mark.parametrize("strategy", ["incremental", "reevaluate"])
+def test_what_a_full_disk_refused_is_nowhere_and_with_room_it_goes_on(tmp_path, strategy):
+    journal = SqliteJournal(tmp_path / "journal")
+    made = broker(strategy, journal=journal)
+    made.load(BASE)
+    told = listening(made, QUERIES)
+    made.publish(student(1), key="first")
+    before = {name: set(made.rows(name)[1]) for name in QUERIES}, set(made.facts()), made.number
+    heard = {name: each.take() for name, each in told.items()}
+    limited(journal, 0)
+    for graph in (many(2, 400), [*many(2, 300), *student(1)]):
+        with pytest.raises(JournalError, match=r"could not be written: the disk is full \(ENOSPC\): make room"):
+            made.update(graph, student(1)[:2], key="refused")
+        assert ({name: set(made.rows(name)[1]) for name in QUERIES}, set(made.facts()), made.number) == before
+        assert all(each.take() == [] for each in told.values())
+        assert "disk is full" in made.trouble
+    limited(journal, 1000)
+    made.evaluate()
+    assert made.trouble == made.fault == ""
+    assert made.publish(many(2, 30), key="refused") == Receipt(2)
+    now = answers([*BASE, *student(1), *many(2, 30)])
+    assert {name: set(made.rows(name)[1]) for name in QUERIES} == now
+    for name, each in told.items():
+        (change, *more) = each.take() or [None]
+        assert not more
+        assert (set(change.added) if change else set()) == now[name] - before[0][name]
+        assert len(heard[name]) <= 1
+    made = again(tmp_path / "journal", made)
+    assert {name: set(made.rows(name)[1]) for name in QUERIES} == now
+    assert made.publish(student(1), key="first") == Receipt(1, repeated=True)
+
+
+def test_a_query_that_cost_too_much_because_of_a_refused_publication_goes_on(tmp_path):
+    journal = SqliteJournal(tmp_path / "journal")
+    made = broker(journal=journal, limits=Limits(effort=1000))
+    made.load(BASE)
+    made.create_channel("pairs", select("?x a :Student . ?y a :Student FILTER(?x != ?y)"))
+    told = made.subscribe("pairs", "me", lambda: None)
+    made.publish(many(1, 4))
+    (pages,) = journal._database.execute("PRAGMA page_count").fetchone()
+    journal._database.execute(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(JournalError, match="disk is full"):
+        made.publish(many(4, 1500))
+    assert told.over is None
+    limited(journal, 1000)
+    made.publish(student(4))
+    assert len(made.rows("pairs")[1]) == 12
+    assert [len(each.added) for each in told.take()] == [6, 6]
+
+
+class Refusing:
+    """A cursor of a database on a disk that takes nothing."""
+
+    def __init__(self, database):
+        self._database = database
+
+    def execute(self, statement, *values):
+        if statement.startswith("BEGIN"):
+            return self._database.execute(statement)
+        raise sqlite3.OperationalError("database or disk is full")
+
+
+def test_a_channel_that_ended_while_nothing_could_be_written_leaves_the_journal_before_its_name_is_taken(tmp_path):
+    journal = SqliteJournal(tmp_path / "journal")
+    made = broker(journal=journal, limits=Limits(effort=1000))
+    made.load(BASE)
+    pairs = select("?x a :Student . ?y a :Student FILTER(?x != ?y)")
+    made.create_channel("pairs", pairs)
+    (pages,) = journal._database.execute("PRAGMA page_count").fetchone()
+    journal._database.execute(f"PRAGMA max_page_count = {pages}")
+    create = made._strategy.create
+
+    def refuse(*what):
+        raise TooMuchError("no")
+
+    made._strategy.create = refuse
+    with pytest.raises(JournalError, match="disk is full"):
+        made.publish(many(4, 1500))
+    made._strategy.create = create
+    assert made.channels() == []
+    limited(journal, 1000)
+    made.create_channel("pairs", pairs)
+    made.publish(many(1, 4))
+    made = again(tmp_path / "journal", made)
+    assert (made.rows("pairs")[0], len(made.rows("pairs")[1])) == (1, 6)
+
+
+def test_an_acknowledgement_that_a_full_disk_did_not_take_does_no_harm(tmp_path, monkeypatch):
     journal = SqliteJournal(tmp_path / "journal")
     made = broker(journal=journal)
     made.load(BASE)
-    listening(made, ["students"])
+    told = listening(made, ["students"])
     made.publish(student(1))
-    (pages,) = journal._database.execute("PRAGMA page_count").fetchone()
-    journal._database.execute(f"PRAGMA max_page_count = {pages}")
-    with pytest.raises(JournalError, match="full"):
-        made.publish([triple for n in range(2, 2000) for triple in student(n)])
-    with pytest.raises(FailedError, match="start the broker again"):
-        made.publish(student(2))
-    made = again(tmp_path / "journal", made)
-    assert made.rows("students")[1] == [("<urn:t:s1>",)]
+    told["students"].acknowledge(1)
+    monkeypatch.setattr(journal, "_cursor", Refusing(journal._database))
+    made.close()
+    made = again(tmp_path / "journal")
+    assert [each.number for each in made.subscribe("students", "me", lambda: None).take()] == [1]
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [(errno.ENOSPC, "disk is full"), (errno.EDQUOT, "quota is used up"), (errno.EIO, "input/output error")],
+)
+def test_each_refusal_of_a_disk_has_its_words(tmp_path, monkeypatch, code, words):
+    def refuse(*what, **more):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(disk, "TemporaryFile", refuse)
+    assert f"({errno.errorcode[code]})" in disk.explained(tmp_path, "disk I/O error", full=False)
+    assert words in disk.explained(tmp_path, "disk I/O error", full=False)
+    assert words in disk.explained(tmp_path, f"{tmp_path}: {os.strerror(code)}", full=False)
+    assert words in disk.explained(tmp_path, os.strerror(errno.EIO), full=False), "a short write is told as EIO"

@@ -4,9 +4,11 @@ Publications wait in order; a step takes those that wait, lets the strategy find
 durable with one synchronisation, tells subscribers, and acknowledges each publication by itself.
 """
 
+import sys
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from threading import RLock
 from typing import NamedTuple
 
@@ -17,7 +19,7 @@ from streamgauge.query.errors import check_bounds
 from streamgauge.query.updates import Change, TooManySolutionsError, together, uses_graphs
 from streamgauge.services.broker.channels import Channel, Subscribed
 from streamgauge.services.broker.contract import Found, Publication, Strategy
-from streamgauge.services.broker.journal import Forgetful, Journal
+from streamgauge.services.broker.journal import Accepted, Forgetful, Journal, NotWrittenError
 from streamgauge.services.broker.limits import BusyError, LimitError, Limits
 from streamgauge.services.broker.registry import Registry, Require, anything
 from streamgauge.services.broker.texts import check_texts
@@ -52,7 +54,9 @@ class Broker:
     """Facts, channels and subscribers. Thread-safe; one thread at a time evaluates.
 
     ``clock`` is the wall clock in ms, ``steady`` one in seconds that never goes back. What the journal holds is there
-    again. ValueError for a strategy that puts evaluations off beside a journal that must not lose them.
+    again. ``fault`` says why nothing is taken any more, ``trouble`` why the disk did not take the last change: reading
+    goes on, and changes are taken again when there is room. ValueError for a strategy that puts evaluations off
+    beside a journal that must not lose them.
     """
 
     def __init__(
@@ -79,6 +83,8 @@ class Broker:
         self._strategy.load(self._journal.facts())
         self._registry = Registry(strategy, self._journal, self.limits, clock, self._evaluating)
         self.fault = ""
+        self.trouble = ""
+        self._astray = False
 
     def load(self, triples: Iterable[Triple]) -> None:
         """Many facts are there, before there are channels; ValueError when there are."""
@@ -197,8 +203,10 @@ class Broker:
                 return len(batch)
             try:
                 outcomes = self._taken_in(batch)
+            except NotWrittenError as error:
+                outcomes = [(each, error) for each in batch]
             except BaseException as error:
-                self.fault = f"a publication could not be taken in: {error}"
+                self.fault, self._astray = f"a publication could not be taken in: {error}", self._durable
                 for each in batch:
                     each.receive(error)
                 raise
@@ -256,9 +264,29 @@ class Broker:
             outcomes.append((each, Receipt(self._number)))
         if fresh:
             found = self._strategy.publish([publication for publication, _ in fresh], self._steady())
-            refused = self._tell(fresh, found)
+            try:
+                refused = self._tell(fresh, found)
+            except NotWrittenError as error:
+                self._undo([publication for publication, _ in fresh], error)
+                raise
+            self.trouble = ""
             return [(each, self._refused(each, outcome, refused)) for each, outcome in outcomes]
         return outcomes
+
+    def _undo(self, publications: Sequence[Publication], error: NotWrittenError) -> None:
+        """Facts, answers, keys and numbers are again those that the journal holds; nobody is told."""
+        self.trouble = str(error)
+        touched = {triple for each in publications for triple in (*each.added, *each.removed)}
+        there = self._journal.holding(touched)
+        back = Publication(publications[0].number, tuple(there), tuple(touched - there))
+        self._strategy.limit(sys.maxsize, sys.maxsize)
+        try:
+            deque(self._strategy.publish([back], self._steady()), maxlen=0)
+        finally:
+            self._strategy.limit(self.limits.effort, self.limits.derived)
+        self._registry.mend()
+        self._keys, self._forgotten = RetryMemory[int](self.limits.keys, self._journal.keys()), []
+        self._number = publications[0].number - 1
 
     def _refused(
         self, waiting: _Waiting, outcome: Receipt | BaseException, refused: Mapping[int, str]
@@ -283,7 +311,12 @@ class Broker:
         """What the strategy put off is done now."""
         with self._evaluating:
             try:
+                if self.trouble:
+                    self._journal.accept(Accepted())
+                    self.trouble = ""
                 self._tell([], self._strategy.evaluate(self._steady()))
+            except NotWrittenError as error:
+                self.trouble = str(error)
             except Exception as error:
                 self.fault = f"what was put off could not be done: {error}"
                 raise
@@ -324,15 +357,22 @@ class Broker:
         return list(self._registry.channels.values())
 
     def facts(self) -> list[Triple]:
-        """The closure: all facts, explicit and derived."""
+        """The closure: all facts, explicit and derived. FailedError when they may not be those that are durable."""
         with self._evaluating:
+            self._refuse_astray()
             return list(self._strategy.facts())
 
     def rows(self, name: str) -> tuple[int, list[Row]]:
-        """The answer of a channel, and the number of the last notification that is in it."""
+        """The answer of a channel, and the number of the last notification in it. FailedError as for ``facts``."""
         with self._evaluating:
+            self._refuse_astray()
             channel = self.channel(name)
             return channel.number, list(self._strategy.rows(channel.log.name))
+
+    def _refuse_astray(self) -> None:
+        """What a publication changed before the broker failed is not durable, so it is not shown."""
+        if self._astray:
+            raise FailedError(f"{self.fault}: start the broker again")
 
     def subscribe(
         self, channel: str, name: str, wake: Callable[[], None], after: int | None = None, owner: str = OPEN
@@ -387,7 +427,8 @@ class Broker:
         """Nothing is taken any more; subscribers are told."""
         with self._evaluating:
             if not self.fault:
-                self._registry.rest()
+                with suppress(NotWrittenError):  # acknowledgements that are lost do no harm
+                    self._registry.rest()
             self.fault = self.fault or "the broker is ending"
             self._registry.end(End("the broker is ending"))
             self._journal.close()

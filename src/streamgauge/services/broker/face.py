@@ -30,12 +30,12 @@ from streamgauge.services.broker.channels import (
 from streamgauge.services.broker.following import acknowledged
 from streamgauge.services.broker.graphs import GraphError, Graphs, MediaTypeError, read_changes
 from streamgauge.services.broker.hooks import Hook, Hooks
+from streamgauge.services.broker.journal import JournalError
 from streamgauge.services.broker.limits import BusyError, LimitError
 from streamgauge.services.broker.openapi import description
 from streamgauge.services.broker.preconditions import channel_demands, subscriber_demands
 from streamgauge.services.broker.registry import OPERATOR
 from streamgauge.services.broker.sepa import PREFIX, Asked, Conversation
-from streamgauge.services.broker.sqlite import JournalError
 from streamgauge.services.broker.status import metrics, status, subscriber_status
 from streamgauge.services.broker.telling import Telling, standing
 from streamgauge.services.broker.working import Worker
@@ -304,9 +304,11 @@ class Face:
         return Response(status_code=204)
 
     async def health(self, _request: Request) -> Response:
-        """Whether it is up, and why it takes nothing when it does not."""
-        fault = self._broker.fault
-        return JSONResponse({"status": "failed", "fault": fault} if fault else {"status": "up"}, 503 if fault else 200)
+        """Whether it is up, ``failed`` until it is started again, or is ``refusing`` until there is room."""
+        for state, fault in (("failed", self._broker.fault), ("refusing", self._broker.trouble)):
+            if fault:
+                return JSONResponse({"status": state, "fault": fault}, 503)
+        return JSONResponse({"status": "up"})
 
     async def metrics(self, _request: Request) -> Response:
         """Counts for Prometheus."""

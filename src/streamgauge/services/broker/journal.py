@@ -10,6 +10,14 @@ from streamgauge.services.web.retries import RetryKey
 from streamgauge.services.web.tokens import OPEN
 
 
+class JournalError(RuntimeError):
+    """A file that is no journal, is damaged, or cannot be written; the sentence says why."""
+
+
+class NotWrittenError(JournalError):
+    """The disk did not take a change: nothing of the change is there, and later ones may be taken."""
+
+
 class Opened(NamedTuple):
     """A channel: its notifications are the entries of ``log`` after number ``start``; ``owner`` created it."""
 
@@ -57,10 +65,14 @@ class Accepted:
 
 
 class Journal(Protocol):
-    """Durable when a method that changes something returns."""
+    """Durable when a method that changes something returns; NotWrittenError when it cannot be, and nothing changed."""
 
     def facts(self) -> Iterator[Triple]:
         """The explicit facts."""
+        ...
+
+    def holding(self, triples: Iterable[Triple]) -> set[Triple]:
+        """Those of some triples that are explicit facts."""
         ...
 
     def channels(self) -> list[Opened]:
@@ -118,6 +130,10 @@ class Forgetful:
     def facts(self) -> Iterator[Triple]:
         """None."""
         return iter(())
+
+    def holding(self, triples: Iterable[Triple]) -> set[Triple]:  # noqa: ARG002
+        """None."""
+        return set()
 
     def channels(self) -> list[Opened]:
         """None."""

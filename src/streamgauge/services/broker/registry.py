@@ -18,7 +18,7 @@ from streamgauge.services.broker.channels import (
     UnknownChannelError,
 )
 from streamgauge.services.broker.contract import Entry, Failures, Found, Publication, Strategy
-from streamgauge.services.broker.journal import Accepted, Journal, Kept, Opened, Subscriber
+from streamgauge.services.broker.journal import Accepted, Journal, Kept, NotWrittenError, Opened, Subscriber
 from streamgauge.services.broker.limits import LimitError, Limits
 from streamgauge.services.web.answers import Answers, End
 from streamgauge.services.web.retries import RetryKey
@@ -55,6 +55,8 @@ class Registry:
         self._logs: dict[str, Log] = {}
         self._asked: dict[QueryForm, Log] = {}
         self._unsaid: dict[tuple[str, str], int] = {}
+        self._failed: dict[str, str] = {}
+        self._gone: dict[int, list[str]] = {}
         self._created: Counter[str] = Counter()
         self._restore()
 
@@ -91,6 +93,7 @@ class Registry:
             raise ExistingChannelError(f"there is a channel {name} already: take another name, or delete it")
         if self._created[owner] >= self._limits.channels:
             raise LimitError(f"{self._limits.channels} channels are there already{_of(owner)}: delete one first")
+        self._settle_gone()
         try:
             log = self._asked.get(form) or self._ask(max(map(int, self._logs), default=0) + 1, form, 0)
         except TooMuchError as error:
@@ -140,8 +143,9 @@ class Registry:
         """A query that no channel asks is asked no more."""
         if log.channels:
             return
-        self._strategy.drop(log.name)
-        del self._logs[log.name]
+        if log.name in self._logs:
+            self._strategy.drop(log.name)
+            del self._logs[log.name]
         if self._asked.get(log.form) is log:
             del self._asked[log.form]
 
@@ -244,7 +248,7 @@ class Registry:
         made = [(self._logs[each.name], self._entry(each)) for each in found]
         failures = self._strategy.failures()
         fresh = [each for each in fresh if each[0].number not in failures.refused]
-        if not (fresh or made or self._unsaid):
+        if not (fresh or made or self._unsaid or self._gone or failures.ended):
             return failures
         lasts: dict[int, int] = {}
         wanted: list[Kept] = []
@@ -254,12 +258,38 @@ class Registry:
                 wanted.append(Kept(log.number, number, entry))
         said = [Subscriber(channel, name, number) for (channel, name), number in self._unsaid.items()]
         ended = {self._logs[name].number: list(self._logs[name].channels) for name in failures.ended}
-        self._journal.accept(Accepted(fresh, wanted, lasts, said, self._settled(lasts), ended, forgotten))
+        try:
+            ended = {**self._gone, **ended}
+            self._journal.accept(Accepted(fresh, wanted, lasts, said, self._settled(lasts), ended, forgotten))
+        except NotWrittenError:
+            self._failed |= failures.ended
+            raise
         self._unsaid.clear()
+        self._gone.clear()
         for log, entry in made:
             log.entries.add(entry, entry.size)
         self._end(failures.ended)
         return failures
+
+    def _settle_gone(self) -> None:
+        """Channels that ended when nothing could be written leave the journal. NotWrittenError."""
+        if self._gone:
+            self._journal.accept(Accepted(ended=self._gone))
+            self._gone.clear()
+
+    def mend(self) -> None:
+        """Publications were taken back: queries that cost too much because of them are asked again, or end."""
+        failed, self._failed = {**self._failed, **self._strategy.failures().ended}, {}
+        for name, why in failed.items():
+            log = self._logs[name]
+            self._strategy.drop(name)
+            try:
+                self._strategy.create(name, log.form)
+            except TooMuchError:
+                self._gone[log.number] = list(log.channels)
+                del self._logs[name]
+                for channel in list(log.channels.values()):
+                    self._close(channel, End(f"{why}: the channel was ended", "error"))
 
     def _end(self, ended: Mapping[str, str]) -> None:
         """Channels whose answers cost too much end; their subscribers are told why."""

@@ -39,6 +39,7 @@ def metrics(broker: Broker, hooks: Hooks) -> Iterator[Metric]:
         ("kept_bytes", "What is kept of notifications.", kept),
         ("waiting", "Publications that wait.", broker.waiting),
         ("failed", "1 when nothing is taken any more.", int(bool(broker.fault))),
+        ("refusing", "1 when the disk did not take the last change.", int(bool(broker.trouble))),
     ):
         yield Metric(f"streamgauge_broker_{name}", "gauge", about, (({}, float(value)),))
     for name, about, value in (
