@@ -1,4 +1,4 @@
-"""The commands ``broker serve``, ``publish`` and ``subscribe``: facts in, changes of answers out."""
+"""The commands ``broker serve`` and ``verify``, ``publish`` and ``subscribe``: facts in, changes of answers out."""
 
 import os
 import sys
@@ -16,6 +16,7 @@ from streamgauge.cli.bridge import bridge
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.notified import Lines, Live
 from streamgauge.cli.ontologies import Lenient, SameAs, Subsumption, read_ontologies
+from streamgauge.cli.soundness import Target, reported
 from streamgauge.cli.tokens import TOKEN
 from streamgauge.compute.lasting import lasting
 from streamgauge.compute.reasoning import Rules
@@ -62,6 +63,7 @@ def register(app: typer.Typer) -> None:
     """Add this group's commands."""
     group = typer.Typer(help="Publish and subscribe.", no_args_is_help=True)
     group.command("serve")(serve)
+    group.command("verify")(verify)
     group.command("bridge")(bridge)
     group.callback()(_group)
     app.add_typer(group, name="broker")
@@ -133,6 +135,16 @@ def serve(
         lambda at: typer.echo(f"broker ({journal or 'in memory'}) at {at}", err=True),
         max_connections,
     ).run()
+
+
+def verify(
+    journal: Annotated[Path, typer.Argument(metavar="JOURNAL", help="The file that a broker kept; none has it open.")],
+    save_to: Target = None,
+) -> None:
+    """Check every row and page of a journal, of which nothing is changed; 0 when all are sound, 1 when not."""
+    from streamgauge.services.broker import recovery
+
+    reported(journal, recovery.verify, recovery.save, save_to)
 
 
 class _Served(Broker):

@@ -1,4 +1,4 @@
-"""The command ``fragments serve``: changing Linked Data as fragments over HTTP."""
+"""The commands ``fragments serve`` and ``verify``: changing Linked Data as fragments over HTTP."""
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from streamgauge.cli.fed import named_feeds, open_feeds
+from streamgauge.cli.soundness import Target, reported
 from streamgauge.cli.tokens import read_tokens
 from streamgauge.compute.lasting import lasting
 from streamgauge.services.fragments.annotations import method
@@ -35,6 +36,7 @@ def register(app: typer.Typer) -> None:
     """Add this group's commands."""
     group = typer.Typer(help="Changing Linked Data at low server cost.", no_args_is_help=True)
     group.command("serve")(serve)
+    group.command("verify")(verify)
     group.callback()(_group)
     app.add_typer(group, name="fragments")
 
@@ -99,6 +101,18 @@ def serve(
     finally:
         for dataset in datasets:
             dataset.store.close()
+
+
+def verify(
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="A data set's folder: that of --store, and its name.")
+    ],
+    save_to: Target = None,
+) -> None:
+    """Check every page and record of a store, of which nothing is changed; 0 when all are sound, 1 when not."""
+    from streamgauge.services.fragments.storing import recovery
+
+    reported(folder, recovery.verify, recovery.save, save_to)
 
 
 def now() -> int:

@@ -31,6 +31,7 @@ from streamgauge.services.broker.strategies import UnknownStrategyError
 from streamgauge.services.fragments.annotations import UnknownMethodError
 from streamgauge.services.fragments.storing.disk import FolderError
 from streamgauge.services.fragments.storing.indexed import KeepError
+from streamgauge.services.fragments.storing.shelf import DamagedStoreError, FullError
 from streamgauge.services.fragments.streaming.asked import RefusedQueryError
 from streamgauge.services.web.origins import OriginError
 from streamgauge.services.web.tokens import TokenError
@@ -70,6 +71,8 @@ BAD_INPUT = (
     RefusedQueryError,
     UnknownMethodError,
     FolderError,
+    DamagedStoreError,
+    FullError,
     KeepError,
     BrokerError,
     BridgeError,
