@@ -2,11 +2,13 @@
 
 import random
 import shutil
+import subprocess
+import sys
 
 import pytest
 from typer.testing import CliRunner
 
-from streamgauge.cli.main import app
+from streamgauge.cli.main import app, main
 from streamgauge.services.broker import recovery
 from streamgauge.services.broker.broker import Receipt
 from streamgauge.services.broker.journal import JournalError
@@ -141,6 +143,43 @@ def test_a_refused_journal_keeps_its_log(journals, tmp_path):
         assert log.read_bytes() == cut
     log.write_bytes(whole)
     opened(folder).close()
+
+
+def test_a_log_that_a_killed_broker_had_not_put_back_is_used(journals, tmp_path):
+    folder = copied(journals[0]["killed"][0], tmp_path / "one")
+    (folder / "journal-wal").rename(folder / "journal-wal-before")
+    assert outcome(folder, journals[1]) == "harmless"
+    assert not (folder / "journal-wal-before").exists()
+
+
+@pytest.mark.server
+def test_a_journal_that_a_broker_has_open_is_not_looked_at(journals, tmp_path):
+    path = copied(journals[0]["closed"][0], tmp_path / "one") / "journal"
+    program = (
+        "import sys; from pathlib import Path; from streamgauge.services.broker.sqlite import SqliteJournal;"
+        "journal = SqliteJournal(Path(sys.argv[1])); print('open', flush=True); sys.stdin.read()"
+    )
+    words = [sys.executable, "-c", program, str(path)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout.readline() == "open\n"
+        with pytest.raises(JournalError, match="a broker has it open: stop the broker first"):
+            recovery.verify(path)
+        holder.stdin.close()
+    assert recovery.verify(path).whole
+
+
+def test_the_command_line_says_one_sentence(journals, tmp_path, monkeypatch, capsys):
+    folder = copied(journals[0]["closed"][0], tmp_path / "one")
+    data = bytearray((folder / "journal").read_bytes())
+    data[data.index(b'<urn:t:c1><urn:t:name>"Course 1"') + 30] ^= 1
+    (folder / "journal").write_bytes(data)
+    monkeypatch.setattr(sys, "argv", ["streamgauge", "broker", "serve", "--journal", str(folder / "journal")])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = capsys.readouterr().err
+    assert (ended.value.code, said.count("\n")) == (2, 1), said
+    assert "table fact, row" in said
+    assert "--save-to NEW" in said
 
 
 def test_what_was_not_acknowledged_may_be_torn(tmp_path):

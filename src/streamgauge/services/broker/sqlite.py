@@ -390,8 +390,10 @@ def _log_preserved(path: Path) -> Iterator[None]:
     """While a journal is looked at its log has a second name: SQLite removes the log of one that is refused."""
     log = log_of(path)
     kept = log.with_name(f"{log.name}-before")
+    if kept.exists() and not log.exists():
+        kept.rename(log)  # a broker that refused the journal was killed before it could
     kept.unlink(missing_ok=True)
-    with suppress(OSError):
+    with suppress(OSError):  # there is no log, or the file system has no second names
         os.link(log, kept)
     try:
         yield

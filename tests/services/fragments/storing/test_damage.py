@@ -13,7 +13,7 @@ import lmdb
 import pytest
 from typer.testing import CliRunner
 
-from streamgauge.cli.main import app
+from streamgauge.cli.main import app, main
 from streamgauge.services.durability.witness import pack, unpack
 from streamgauge.services.fragments.storing import Keep, recovery
 from streamgauge.services.fragments.storing.disk import DiskStore, FolderError
@@ -142,6 +142,35 @@ def test_whole_stores_are_sound(stores: dict[str, tuple[Path, dict[str, Path]]])
         found = recovery.verify(folder)
         assert found.whole, found.damages
         assert found.sound["blocks of orders"] >= 6
+
+
+def test_a_store_that_a_server_has_open_is_not_looked_at(
+    stores: dict[str, tuple[Path, dict[str, Path]]], tmp_path: Path
+) -> None:
+    folder = copied(stores["changed"][0], tmp_path / "one")
+    store = DiskStore(folder, KEEP)
+    with pytest.raises(FolderError, match="a server has it open: stop the server first"):
+        recovery.verify(folder)
+    store.close()
+    assert recovery.verify(folder).whole
+
+
+def test_the_command_line_says_one_sentence(
+    stores: dict[str, tuple[Path, dict[str, Path]]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    copied(stores["changed"][0], tmp_path / "store" / "data")
+    (tmp_path / "store" / "data" / "data.mdb").write_bytes(b"")
+    (tmp_path / "data.nt").write_text("<urn:s> <urn:p> <urn:o> .\n")
+    words = ["streamgauge", "fragments", "serve", str(tmp_path / "data.nt"), "--store", str(tmp_path / "store")]
+    monkeypatch.setattr(sys, "argv", [*words, "--keep", "24h"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = capsys.readouterr().err
+    assert (ended.value.code, said.count("\n")) == (2, 1), said
+    assert "it is empty though held beside it says that there were data" in said
 
 
 def test_a_store_cut_short_is_no_bus_error(stores: dict[str, tuple[Path, dict[str, Path]]], tmp_path: Path) -> None:

@@ -139,6 +139,8 @@ class DiskShelf:
         """Why LMDB did not write."""
         if isinstance(error, lmdb.MapFullError):
             return f"the folder has reached its limit and cannot be written: {error}"
+        if isinstance(error, lmdb.PanicError):
+            return "it cannot be written since the disk failed in the middle of a change: start the server again"
         return f"it cannot be written: {explained(self._folder, str(error), full=isinstance(error, lmdb.DiskError))}"
 
     def show(self) -> None:
