@@ -93,7 +93,10 @@ def outcome(folder, answers):
 
 
 @pytest.mark.parametrize("ended", ["killed", "closed"])
-@pytest.mark.parametrize("many", [48, pytest.param(400, marks=pytest.mark.prove)])
+@pytest.mark.parametrize(
+    "many",
+    [48, pytest.param(400, marks=[pytest.mark.prove, pytest.mark.heavy("400 journals are checked, opened and read")])],
+)
 def test_a_damaged_journal_is_refused_or_answers_as_before(journals, tmp_path, ended, many):
     folders, answers = journals
     whole, others = folders[ended]
