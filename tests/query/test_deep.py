@@ -39,6 +39,18 @@ thread.start()
 thread.join()
 """
 BUILDS = CHAINS | NESTED
+HUNGRY = (
+    "functions",
+    "EXISTS",
+    "lists",
+    "a list",
+    "groups",
+    "brackets",
+    "path /",
+    "not",
+    "and, in what looks like an IRI",
+)
+"""Those that take most of a stack, and one that is hidden."""
 
 
 def deepest(names: list[str], plan: str) -> None:
@@ -49,7 +61,7 @@ def deepest(names: list[str], plan: str) -> None:
 
 
 def test_the_deepest_texts_that_are_accepted_are_parsed() -> None:
-    deepest(list(BUILDS), "no plan")
+    deepest(list(HUNGRY), "no plan")
 
 
 @pytest.mark.prove
