@@ -3,12 +3,12 @@
 import pickle
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
@@ -17,16 +17,18 @@ from pyspark.sql.types import ArrayType, StructType
 
 from streamgauge.workloads.plan import Order, TablePlan
 
+_NAMES: Final = WeakKeyDictionary[SparkSession, str]()
+_NUMBERS: Final = count(1)
+
 _SLICE: Final = 256
 """So many drawn rows are written as one array, which Spark takes apart."""
 
 
 def frame(spark: SparkSession, plan: TablePlan, partitions: int | None = None) -> DataFrame:
     """The table of a plan, in its order; the same rows for every number of partitions."""
-    _register(spark)
     tasks = max(1, min(partitions or spark.sparkContext.defaultParallelism, plan.ids))
     said = {"plan": b64encode(pickle.dumps(plan)).decode(), "tasks": str(tasks)}
-    rows = spark.read.format(Blocks.name()).options(**said).load()
+    rows = spark.read.format(_registered(spark)).options(**said).load()
     return rows if plan.order is None else _written(_ordered(rows, plan.order), plan)
 
 
@@ -79,13 +81,14 @@ def _plan(text: str) -> TablePlan:
     return found
 
 
-def _register(spark: SparkSession) -> None:
-    """Make the source known; a second session of a JVM may have those of the first, and refuses to have them again."""
-    try:
-        spark.dataSource.register(Blocks)
-    except AnalysisException as error:
-        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
-            raise
+def _registered(spark: SparkSession) -> str:
+    """The source's name in a session: a session of a JVM neither finds nor takes a name that another session has."""
+    name = _NAMES.get(spark)
+    if name is None:
+        name = f"{Blocks.name()}-{next(_NUMBERS)}"
+        spark.dataSource.register(type("Blocks", (Blocks,), {"name": classmethod(lambda _cls: name)}))
+        _NAMES[spark] = name
+    return name
 
 
 def _written(rows: DataFrame, plan: TablePlan) -> DataFrame:
