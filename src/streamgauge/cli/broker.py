@@ -101,6 +101,11 @@ def serve(
     max_graph: Annotated[int, typer.Option(min=1, help="Triples of one publication.")] = UNLESS.graph,
     max_rows: Annotated[int, typer.Option(min=1, help="Rows of a new channel's answer.")] = UNLESS.rows,
     max_effort: Annotated[int, typer.Option(min=1, help="Facts and rows that an answer may look at.")] = UNLESS.effort,
+    max_change: Annotated[
+        int, typer.Option(min=1, help="Facts and rows that a channel may look at because of one publication.")
+    ] = UNLESS.change,
+    max_looks: Annotated[int, typer.Option(min=1, help="Facts that WHERE of an update looks at.")] = UNLESS.looks,
+    max_seconds: Annotated[float, typer.Option(min=0.1, help="CPU seconds to answer a new channel.")] = UNLESS.seconds,
     max_derived: Annotated[int, typer.Option(min=1, help="How often a publication may derive.")] = UNLESS.derived,
     max_body: Annotated[int, typer.Option(min=1024, help="Bytes of one request.")] = UNLESS.body,
     max_lag: Annotated[int, typer.Option(min=1, help="Notifications that a subscriber may be behind.")] = UNLESS.lag,
@@ -117,6 +122,9 @@ def serve(
         graph=max_graph,
         rows=max_rows,
         effort=max_effort,
+        change=max_change,
+        looks=max_looks,
+        seconds=max_seconds,
         derived=max_derived,
         body=max_body,
         lag=max_lag,

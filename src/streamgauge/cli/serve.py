@@ -46,6 +46,9 @@ def serve(
     max_rate: Annotated[float | None, typer.Option(min=1, help="Elements per second.")] = None,
     max_body: Annotated[int, typer.Option(min=1024, help="Bytes of one request.")] = UNLESS.body,
     max_memory: Annotated[int, typer.Option(min=2**20, help="Bytes that one query may hold.")] = UNLESS.memory,
+    max_seconds: Annotated[
+        float, typer.Option(min=0.1, help="CPU seconds that one element, and what is due by it, may take a query.")
+    ] = UNLESS.seconds,
     max_time: Annotated[str | None, typer.Option(help="How long a query may run: 12h.")] = None,
 ) -> None:
     """Answer continuous queries over HTTP: registered and deregistered, answers by events or WebSocket."""
@@ -59,6 +62,7 @@ def serve(
         elements_per_second=max_rate,
         body=max_body,
         memory=max_memory,
+        seconds=max_seconds,
         lifetime=lifetime,
     )
     for name in engines:

@@ -3,7 +3,7 @@
 Facts of named graphs are triples as ``model.named_facts`` writes them.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final, TypeAlias
@@ -44,6 +44,10 @@ Holding: TypeAlias = Callable[[Term | None, Term | None, Term | None], Iterable[
 """The triples that hold, with these terms where one is given."""
 
 
+Solution: TypeAlias = tuple[Term, ...]
+"""The terms of variables, in the order in which patterns bind them."""
+
+
 class TooManySolutionsError(ValueError):
     """WHERE has more solutions than are looked at."""
 
@@ -56,40 +60,85 @@ class Change:
     delete: tuple[TriplePattern, ...]
     insert: tuple[TriplePattern, ...]
 
-    def triples(self, holding: Holding, most: int) -> tuple[list[Triple], list[Triple]]:
-        """What is deleted, and what is inserted after it; TooManySolutionsError beyond ``most`` solutions."""
-        rows: list[dict[Var, Term]] = [{}]
+    def triples(self, holding: Holding, most: int, looks: "Looks | None" = None) -> tuple[list[Triple], list[Triple]]:
+        """What is deleted, and what is inserted after it; TooManySolutionsError beyond ``most`` solutions.
+
+        Also beyond ``looks``, at the triples that WHERE tries and at those that the templates make.
+        """
+        holding = holding if looks is None else looks.counted(holding)
+        rows: list[Solution] = [()]
+        bound: dict[Var, int] = {}
         for pattern in self.where:
-            found = (each for row in rows for each in _extended(holding, pattern, row))
-            rows = list(islice(found, most + 1))
+            step = _Step(pattern, bound)
+            rows = list(islice((each for row in rows for each in step.extended(holding, row)), most + 1))
+            bound = step.bound
             if len(rows) > most:
                 raise TooManySolutionsError(f"more than {most} solutions: name more terms in WHERE")
-        return _made(self.delete, rows), _made(self.insert, rows)
+        if looks is not None and self.where:
+            looks.spend(len(rows) * (len(self.delete) + len(self.insert)))
+        return _made(self.delete, rows, bound), _made(self.insert, rows, bound)
 
 
-def _extended(holding: Holding, pattern: TriplePattern, row: dict[Var, Term]) -> Iterable[dict[Var, Term]]:
-    nodes = [_value(node, row) for node in _nodes(pattern)]
-    subject, predicate, object_, *graph = (None if isinstance(node, Var) else node for node in nodes)
-    for triple in holding(question(graph[0], subject) if graph else subject, predicate, object_):
-        if triple is NOT_HERE:
-            continue
-        found, terms = dict(row), _terms(triple) if graph else triple
-        fits = (not isinstance(n, Var) or found.setdefault(n, t) == t for n, t in zip(nodes, terms, strict=True))
-        if all(fits):
-            yield found
+class Looks:
+    """How many triples an update may look at, and make of them: ``most`` for all that is asked by these looks."""
+
+    def __init__(self, most: int) -> None:
+        self._most = self._left = most
+
+    def spend(self, count: int) -> None:
+        """So many more; TooManySolutionsError when they are too many."""
+        self._left -= count
+        if self._left < 0:
+            raise TooManySolutionsError(f"WHERE looks at more than {self._most} facts: name more terms in it")
+
+    def counted(self, holding: Holding) -> Holding:
+        """The triples that hold, each of them a look, as each question is."""
+
+        def counted(subject: Term | None, predicate: Term | None, end: Term | None) -> Iterator[Triple]:
+            self.spend(1)
+            for triple in holding(subject, predicate, end):
+                self.spend(1)
+                yield triple
+
+        return counted
 
 
-def _made(patterns: Sequence[TriplePattern], rows: Iterable[dict[Var, Term]]) -> list[Triple]:
+class _Step:
+    """A pattern that solutions are extended by; ``bound`` says where in the longer ones a variable's term is.
+
+    Solutions are tuples of terms, which the collector of garbage does not look at for long.
+    """
+
+    def __init__(self, pattern: TriplePattern, bound: Mapping[Var, int]) -> None:
+        nodes = _nodes(pattern)
+        self._given = [bound.get(node) if isinstance(node, Var) else node for node in nodes]
+        fresh = [node for node in nodes if isinstance(node, Var) and node not in bound]
+        self._taken = [nodes.index(node) for node in dict.fromkeys(fresh)]
+        self._same = [(nodes.index(n), at) for at, n in enumerate(nodes) if n in fresh and nodes.index(n) != at]
+        self.bound = {**bound, **{node: len(bound) + at for at, node in enumerate(dict.fromkeys(fresh))}}
+
+    def extended(self, holding: Holding, row: Solution) -> Iterator[Solution]:
+        subject, predicate, end, *graph = [row[each] if isinstance(each, int) else each for each in self._given]
+        for triple in holding(question(graph[0], subject) if graph else subject, predicate, end):
+            if triple is NOT_HERE:
+                continue
+            terms = _terms(triple) if graph else triple
+            if not self._same or all(terms[one] == terms[other] for one, other in self._same):
+                yield (*row, *[terms[at] for at in self._taken])
+
+
+def _made(patterns: Sequence[TriplePattern], rows: Iterable[Solution], bound: Mapping[Var, int]) -> list[Triple]:
     """The triples of a template that are triples: no literal as a subject (SPARQL 1.1 Update, 3.1.3)."""
     made = dict[Triple, None]()
+    places = [[bound.get(node, node) if isinstance(node, Var) else node for node in _nodes(each)] for each in patterns]
     for row in rows:
-        for pattern in patterns:
-            subject, predicate, object_, *graph = (_value(node, row) for node in _nodes(pattern))
-            if not (isinstance(subject, str) and isinstance(predicate, str) and isinstance(object_, str)):
+        for nodes in places:
+            subject, predicate, end, *graph = [row[node] if isinstance(node, int) else node for node in nodes]
+            if not (isinstance(subject, str) and isinstance(predicate, str) and isinstance(end, str)):
                 continue
             if is_literal(subject) or not is_iri(predicate):
                 continue
-            triple = subject, predicate, object_
+            triple = subject, predicate, end
             if not graph:
                 made[triple] = None
             elif isinstance(graph[0], str) and is_iri(graph[0]):
@@ -110,10 +159,6 @@ def _terms(fact: Triple) -> tuple[Term, ...]:
     return (*triple, name)
 
 
-def _value(node: Node, row: dict[Var, Term]) -> Node:
-    return row.get(node, node) if isinstance(node, Var) else node
-
-
 @dataclass(frozen=True, slots=True)
 class _Block:
     """What is between braces, and the keyword before it (``INSERT DATA``, ``WHERE`` ...)."""
@@ -130,10 +175,10 @@ def together(
 
     TooManySolutionsError beyond ``most`` solutions or triples, and when WHERE looks at more than ``looks`` triples.
     """
-    holding = _counted(holding, looks)
+    counted = Looks(looks)
     added, removed = dict[Triple, None](), dict[Triple, None]()
     for change in changes:
-        deleted, inserted = change.triples(holding, most)
+        deleted, inserted = change.triples(holding, most, counted)
         for triple in deleted:
             added.pop(triple, None)
             removed[triple] = None
@@ -141,21 +186,6 @@ def together(
     if len(added) + len(removed) > most:
         raise TooManySolutionsError(f"an update of more than {most} triples: make it in parts")
     return tuple(added), tuple(removed)
-
-
-def _counted(holding: Holding, looks: int) -> Holding:
-    left = looks
-
-    def counted(subject: Term | None, predicate: Term | None, end: Term | None) -> Iterator[Triple]:
-        nonlocal left
-        left -= 1
-        for triple in holding(subject, predicate, end):
-            left -= 1
-            if left < 0:
-                raise TooManySolutionsError(f"WHERE looks at more than {looks} facts: name more terms in it")
-            yield triple
-
-    return counted
 
 
 def uses_graphs(changes: Iterable[Change]) -> bool:

@@ -34,8 +34,11 @@ _COUNTED: Final = re.compile(r"\{(\d+)(,(\d*))?\}")
 LARGEST: Final = 10_000
 """States of a pattern with its counted repetitions written out, and the characters that it may have."""
 
-STEPS: Final = 50_000_000
-"""Instructions of a pattern times characters of a text: the most that RE2 does where it cannot cache its states."""
+STEPS: Final = 100 * 2**16
+"""Instructions of a pattern times characters of a text (64 Ki of a longer one), beyond which it is not matched.
+
+RE2 does so many steps, 15 ns each, where it cannot cache its states. Patterns of 100 instructions match any text.
+"""
 
 
 class PatternError(ValueError):
@@ -59,12 +62,17 @@ class Pattern:
         if self._quick is None:
             self._general = _compiled(*self._source)
 
+    @property
+    def slow(self) -> bool:
+        """Whether it may go back over a text, for 0.05 s at most."""
+        return isinstance(self._general, _Limited)
+
     def _matcher(self, text: str) -> Any:
         if self._quick is not None and len(text) <= _SHORT:
             return self._quick
         if self._general is None:
-            self._general = _compiled(*self._source)
-        if getattr(self._general, "programsize", 0) * len(text) > STEPS:
+            self._general = re2.compile(self._source[0].replace("$", r"\z"))
+        if self._general.programsize * min(len(text), 2**16) > STEPS:
             raise PatternError(f"a text of {len(text)} characters is too long for this pattern")
         return self._general
 

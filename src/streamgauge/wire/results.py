@@ -1,8 +1,10 @@
 """Rows as SPARQL 1.1 Query Results JSON (W3C Recommendation, 2013), from canonical terms and back."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final, TypeAlias
 
+import msgspec
 import pyoxigraph as ox
 
 from streamgauge.model.terms import XSD, Row, Term, is_blank, is_iri
@@ -24,6 +26,16 @@ def results(variables: Sequence[str], rows: Iterable[Row]) -> Json:
         {name: term_json(term) for name, term in zip(variables, row, strict=True) if term is not None} for row in rows
     ]
     return {"head": {"vars": list(variables)}, "results": {"bindings": bindings}}
+
+
+def pieces(variables: Sequence[str], rows: Iterable[Row], most: int = 500) -> Iterator[bytes]:
+    """The text of ``results``, ``most`` rows at a time: no piece takes long to make."""
+    yield b'{"head":' + msgspec.json.encode({"vars": list(variables)}) + b',"results":{"bindings":['
+    waiting, comma = iter(rows), b""
+    while some := list(islice(waiting, most)):
+        yield comma + msgspec.json.encode(results(variables, some)["results"]["bindings"])[1:-1]
+        comma = b","
+    yield b"]}}"
 
 
 def term_json(term: Term) -> Json:

@@ -9,6 +9,7 @@ from streamgauge.query.updates import TooManySolutionsError
 from streamgauge.services.broker.graphs import Graphs, read_changes
 from streamgauge.services.broker.limits import LimitError, Limits
 from streamgauge.services.broker.sqlite import SqliteJournal
+from streamgauge.sparql import regular
 from tests.services.broker.served import Client
 from tests.services.broker.world import BASE, broker, fact, select, student
 
@@ -143,7 +144,7 @@ REGEXES = (
     "^(a|a)*$",
     "^(a|aa)+$",
     "(.*a){20}b",
-    "^((a{0,50}){0,50}){0,50}b$",
+    "^((a{0,20}){0,20}){0,20}b$",
     "(x+x+)+y",
     "^(([a-z])+.)+[A-Z]$",
     "(a|a)" * 60 + "b",
@@ -159,6 +160,48 @@ def test_no_regular_expression_goes_back(regex):
     made.publish([fact("s", "name", f'"{"a" * 5000}!"'), fact("t", "name", '"a"')])
     assert made.fault == ""
     assert ("<urn:t:s>", f'"{"a" * 5000}!"') not in made.rows("c")[1]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "why"),
+    [
+        ("^((a{0,50}){0,50}){0,50}b$", "of 1.28e"),
+        ("(((((a{1,99}){1,99}){1,99}){1,99}){1,99})", "counted repetitions within counted ones multiply"),
+        ("(a{99}){999999999999999999}", "counted repetitions"),
+        ("[a-z]" * 2001, "a pattern of 10005 characters"),
+    ],
+)
+def test_a_pattern_that_is_too_large_is_refused_by_name(pattern, why):
+    made = broker()
+    with pytest.raises(LimitError, match=why):
+        made.create_channel("c", select(f'?a :name ?b FILTER(REGEX(?b, "{pattern}"))'))
+    with pytest.raises(LimitError, match=why):
+        made.create_channel("c", select(f'?a :name ?b BIND(REPLACE(?b, "{pattern}", "x") AS ?c)'))
+    assert made.channels() == []
+
+
+def test_few_patterns_may_go_back():
+    made, back = broker(), [f"REGEX(?b, '(a+)\\\\1{n}')" for n in range(3)]
+    made.create_channel("two", select(f"?a :name ?b FILTER({' || '.join(back[:2])})"))
+    with pytest.raises(LimitError, match="3 patterns that have back-references"):
+        made.create_channel("three", select(f"?a :name ?b FILTER({' || '.join(back)})"))
+    made.publish([fact("s", "name", '"aa1"'), fact("t", "name", '"a1"')])
+    assert [row[0] for row in made.rows("two")[1]] == ["<urn:t:s>"]
+
+
+def test_a_pattern_is_compiled_once_for_a_query_and_not_for_a_row(monkeypatch):
+    """1,500 patterns of one query are more than are remembered of all queries."""
+    made, compiled = broker(), []
+    monkeypatch.setattr(
+        regular, "_compiled", lambda *given, original=regular._compiled: original(*given, *compiled.append(1) or ())
+    )
+    patterns = ", ".join(f'REGEX(?b, "(a|b{n}.c){{2}}")' for n in range(1500))
+    made.create_channel("c", select(f"?a :name ?b FILTER(true IN ({patterns}))"))
+    before = len(compiled)
+    for n in range(5):
+        made.publish([fact(f"s{n}", "name", f'"{n}"')])
+    assert before >= 1500
+    assert len(compiled) == before
 
 
 def test_what_costs_too_much_is_said_on_the_web():

@@ -207,7 +207,7 @@ class Columns(Evaluating):
         self._loaded = True
         self._tables.insert(fact for fact in self._closure.facts.match(None, None, None) if fact not in there)
 
-    def create(self, channel: str, form: al.QueryForm) -> tuple[str, ...]:
+    def create(self, channel: str, form: al.QueryForm, prepared: object = None) -> tuple[str, ...]:  # noqa: ARG002
         """A query is asked; ValueError says what of it is not done."""
         text = statement(self._tables, form)
         variables = form.variables if isinstance(form, al.Select) else ()

@@ -59,7 +59,7 @@ def optional(left: Operator, right: Operator, condition: Batch | None, merge: Me
     padding = (None,) * (merge.width - len(left.variables))
 
     def answer(lefts: Bag, rights: Bag) -> Bag:
-        effort.spend(len(lefts) * (1 + len(rights)))
+        effort.spend(len(lefts) * (1 + len(rights) * effort.weight))
         pairs = [(row, other) for row in lefts for other in rights if not merge.loose or merge.compatible(row, other)]
         merged = [merge.merged(row, other) for row, other in pairs]
         kept = condition.holds(merged) if condition else [True] * len(merged)

@@ -198,6 +198,8 @@ class Merge:
         shared = [name for name in left.variables if name in right.variables]
         certain = [name for name in shared if name in left.certain and name in right.certain]
         self.variables = (*left.variables, *(name for name in right.variables if name not in shared))
+        self.crosses = not certain
+        """Whether each row on one side has the key of each on the other."""
         self.left_key = picker(left.variables, certain)
         self.right_key = picker(right.variables, certain)
         self.loose = [
@@ -226,6 +228,7 @@ class JoinRows:
 
     def __init__(self, left: Operator, right: Operator, effort: Effort) -> None:
         self._merge, self._effort = Merge(left, right), effort
+        self._crosses = self._merge.crosses
         self.variables, self.certain = self._merge.variables, left.certain | right.certain
         self._left, self._right = left, right
         self._lefts, self._rights = Index(self._merge.left_key), Index(self._merge.right_key)
@@ -244,6 +247,8 @@ class JoinRows:
         """The change of the product."""
         change: Bag = {}
         left, right = self._left.pull(), self._right.pull()
+        if self._crosses:
+            self._spend(len(left) * self._rights.held + len(right) * (self._lefts.held + len(left)))
         for row, count in left.items():
             self._pairs(change, {row: count}, self._rights.get(self._lefts.key(row)))
         self._lefts.add(left)
@@ -252,9 +257,14 @@ class JoinRows:
         self._rights.add(right)
         return change
 
+    def _spend(self, pairs: int) -> None:
+        """Each pair is a row that is kept; how many a product without a key has is known before it is made."""
+        self._effort.spend(pairs * self._effort.weight)
+
     def _pairs(self, change: Bag, lefts: Bag, rights: Bag) -> None:
         merge = self._merge
-        self._effort.spend(len(lefts) * len(rights) * self._effort.weight)
+        if not self._crosses:
+            self._spend(len(lefts) * len(rights))
         if not merge.loose:
             rests = [(merge.rest(right), n) for right, n in rights.items()]
             for left, m in lefts.items():

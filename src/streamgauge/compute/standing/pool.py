@@ -28,6 +28,9 @@ PATTERNS = 64
 KEPT = 8
 """As how many facts a row counts that is kept when a query begins: it takes about 100 bytes."""
 
+PER_ROW = 100
+"""How many more facts and rows a query may look at, when it begins, for each row that changed while it was answered."""
+
 OPERATORS = 8
 """Operators of a query through which a row goes for one that counts."""
 
@@ -146,7 +149,8 @@ class Queries:
         for entry in standing.entries:
             entry.open()
         standing.effort.weight = 1
-        standing.effort.renew()
+        rows = sum(each.waiting for each in standing.entries)
+        standing.effort.renew(min(self.most_to_begin, self.most + PER_ROW * rows))
         if standing.failed:
             raise self.too_much
         standing.begun = True

@@ -8,10 +8,12 @@ import sys
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
-from threading import RLock
+from contextlib import AbstractContextManager, suppress
+from threading import Lock, RLock
 from typing import NamedTuple
 
+from streamgauge.compute.effort import TooMuchError
+from streamgauge.model.algebra import QueryForm
 from streamgauge.model.named_facts import is_named
 from streamgauge.model.terms import Row, Triple
 from streamgauge.query import parse_sparql
@@ -23,7 +25,10 @@ from streamgauge.services.broker.journal import Accepted, Forgetful, Journal, No
 from streamgauge.services.broker.limits import BusyError, LimitError, Limits
 from streamgauge.services.broker.registry import Registry, Require, anything
 from streamgauge.services.broker.texts import check_texts
+from streamgauge.services.broker.turns import Turns
 from streamgauge.services.web.answers import End
+from streamgauge.services.web.deadlines import DEADLINES
+from streamgauge.services.web.patterns import load_parsers
 from streamgauge.services.web.retries import KeyReuseError, RetryKey, RetryMemory, request_digest
 from streamgauge.services.web.tokens import OPEN
 from streamgauge.wire.bounds import SERVED
@@ -48,6 +53,10 @@ class _Waiting(NamedTuple):
     receive: Callable[["Receipt | BaseException"], None]
     changes: Sequence[Change] = ()
     """What depends on the facts as they are then: taken by itself."""
+
+
+def _too_deep() -> LimitError:
+    return LimitError("the query is nested too deeply to be evaluated: write it flatter")
 
 
 class Broker:
@@ -75,11 +84,11 @@ class Broker:
         self._durable = journal is not None
         self._waiting: deque[_Waiting] = deque()
         self._waiting_of: dict[str, int] = {}
-        self._queue, self._evaluating = RLock(), RLock()
+        self._queue, self._evaluating, self._creating = RLock(), Turns(), Lock()
         self._keys = RetryMemory[int](self.limits.keys, self._journal.keys())
         self._forgotten: list[int] = []
         self._number, _ = self._journal.numbers()
-        self._strategy.limit(self.limits.effort, self.limits.derived)
+        self._strategy.limit(self.limits.effort, self.limits.derived, self.limits.change)
         self._strategy.load(self._journal.facts())
         self._registry = Registry(strategy, self._journal, self.limits, clock, self._evaluating)
         self.fault = ""
@@ -235,7 +244,9 @@ class Broker:
         if not first.changes or self._keys.holds(first.key):
             return self._take_in(batch)
         try:
-            added, removed = together(first.changes, self._strategy.facts, self.limits.graph, self.limits.effort)
+            added, removed = together(
+                first.changes, self._strategy.facts, self.limits.graph, min(self.limits.effort, self.limits.looks)
+            )
         except TooManySolutionsError as error:
             return [(first, error)]
         return self._take_in([first._replace(added=added, removed=removed)])
@@ -333,14 +344,48 @@ class Broker:
         if len(query) > self.limits.query_text:
             raise LimitError(f"a query of more than {self.limits.query_text} characters: write a shorter one")
         check_bounds(query, SERVED)
-        form = parse_sparql(query)
+        form = self._understood(query)
+        with self._creating:
+            prepared = self._prepared(name, form, owner, require)
+            try:
+                with self._evaluating:
+                    require(self._registry.channels.get(name))
+                    return self._registry.create(name, query, form, owner, prepared).variables
+            except BaseException as error:
+                with self._evaluating:
+                    self._strategy.abandon(prepared)
+                if isinstance(error, RecursionError):
+                    raise _too_deep() from None
+                raise
+
+    def _understood(self, query: str) -> QueryForm:
+        load_parsers()
         try:
-            check_texts(form, self.limits)
-            with self._evaluating:
-                require(self._registry.channels.get(name))
-                return self._registry.create(name, query, form, owner).variables
+            with self._alone():
+                form = parse_sparql(query)
+                check_texts(form, self.limits)
+                return form
+        except TooMuchError as error:
+            raise LimitError(f"{error}: write a shorter query") from error
         except RecursionError:
-            raise LimitError("the query is nested too deeply to be evaluated: write it flatter") from None
+            raise _too_deep() from None
+
+    def _alone(self) -> AbstractContextManager[object]:
+        """What is done within is stopped when it takes too long; it touches nothing of others."""
+        return DEADLINES.within(self.limits.seconds, self.limits.growth)
+
+    def _prepared(self, name: str, form: QueryForm, owner: str, require: Require) -> object:
+        """The answer of a query that no channel asks yet, found while publications go on."""
+        with self._evaluating:
+            require(self._registry.channels.get(name))
+            if not self._registry.is_new(name, form, owner):
+                return None
+        try:
+            return self._strategy.prepare(form, self._evaluating.later, self._alone)
+        except TooMuchError as error:
+            raise LimitError(f"{error}: ask for less") from error
+        except RecursionError:
+            raise _too_deep() from None
 
     def delete_channel(self, name: str, *, require: Require = anything) -> None:
         """A channel ends; its subscribers are told. UnknownChannelError, or what ``require`` raises of the channel."""
@@ -367,7 +412,8 @@ class Broker:
         with self._evaluating:
             self._refuse_astray()
             channel = self.channel(name)
-            return channel.number, list(self._strategy.rows(channel.log.name))
+            number, rows = channel.number, self._strategy.rows(channel.log.name)
+        return number, list(rows)
 
     def _refuse_astray(self) -> None:
         """What a publication changed before the broker failed is not durable, so it is not shown."""

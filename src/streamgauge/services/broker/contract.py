@@ -1,14 +1,18 @@
 """What a strategy does: facts change, and it says which rows of which answers came and went because of it."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import chain
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
 from streamgauge.model.algebra import QueryForm
 from streamgauge.model.terms import Row, Term, Triple
+
+Turn: TypeAlias = Callable[[], AbstractContextManager[object]]
+"""Begins a piece of work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +92,10 @@ class Strategy(Protocol):
     graphs: bool
 
     def limit(self, effort: int, derived: int, change: int | None = None) -> None:
-        """How much may be looked at for an answer, how much a publication may derive; only for what can be stopped."""
+        """How much may be looked at for an answer, how much a publication may derive; only for what can be stopped.
+
+        ``change`` is how much may be looked at for an answer because of one publication, ``effort`` without it.
+        """
         ...
 
     def failures(self) -> Failures:
@@ -99,7 +106,20 @@ class Strategy(Protocol):
         """Many facts are there, before anything is asked."""
         ...
 
-    def create(self, name: str, form: QueryForm) -> tuple[str, ...]:
+    def prepare(self, form: QueryForm, turn: Turn, alone: Turn) -> object:
+        """Find the answer of a query that may be asked next, without the lock that all else here is done under.
+
+        What needs it is done in short pieces within ``turn()``, what touches nothing of others within ``alone()``.
+        ``create`` takes what is given, ``abandon`` lets go of it; ``None`` where ``create`` does all. Raises as
+        ``create`` does.
+        """
+        ...
+
+    def abandon(self, prepared: object) -> None:
+        """What was prepared is not asked."""
+        ...
+
+    def create(self, name: str, form: QueryForm, prepared: object = None) -> tuple[str, ...]:
         """A query is asked from now on, with the answer as it is, of which nobody is told; the variables of its rows.
 
         ValueError is a sentence that says what of the query is not done, TooMuchError that it costs too much.
@@ -112,6 +132,10 @@ class Strategy(Protocol):
 
     def rows(self, name: str) -> Iterable[Row]:
         """The rows of an answer, as far as they have been found."""
+        ...
+
+    def size(self, name: str) -> int:
+        """About how many rows an answer has, not fewer; known without looking at them."""
         ...
 
     def publish(self, publications: Sequence[Publication], now: float) -> Iterator[Found]:

@@ -14,7 +14,7 @@ from streamgauge.query.printer import sparql
 from streamgauge.query.rebuild import every_pattern
 from streamgauge.semantics.stored_query import StoredQuery
 from streamgauge.semantics.stored_terms import stored_literals
-from streamgauge.services.broker.contract import Failures
+from streamgauge.services.broker.contract import Failures, Turn
 from streamgauge.sparql.algebra import TRUE, answer
 from streamgauge.sparql.dataset import Dataset, IndexedGraph
 from streamgauge.wire.canonical import parse_term
@@ -129,7 +129,13 @@ class Evaluating:
         """Many facts are there."""
         self.stored.load(triples)
 
-    def create(self, channel: str, form: al.QueryForm) -> tuple[str, ...]:
+    def prepare(self, form: al.QueryForm, turn: Turn, alone: Turn) -> object:
+        """Nothing: it is evaluated when it is created."""
+
+    def abandon(self, prepared: object) -> None:
+        """There is nothing to let go of."""
+
+    def create(self, channel: str, form: al.QueryForm, prepared: object = None) -> tuple[str, ...]:  # noqa: ARG002
         """A channel begins; ValueError for what is no SELECT, and for LIMIT and GRAPH."""
         if not isinstance(form, al.Select):
             raise ValueError("only a SELECT is evaluated again: write one, or use the strategy incremental")
@@ -149,7 +155,11 @@ class Evaluating:
 
     def rows(self, channel: str) -> Iterable[Row]:
         """The rows of a channel's answer when it was last looked at."""
-        return self.channels[channel].shown
+        return self.channels[channel].shown.copy()
+
+    def size(self, channel: str) -> int:
+        """How many rows a channel's answer had when it was last looked at."""
+        return len(self.channels[channel].shown)
 
     def facts(
         self, subject: Term | None = None, predicate: Term | None = None, end: Term | None = None

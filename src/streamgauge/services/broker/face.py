@@ -18,7 +18,7 @@ from starlette.websockets import WebSocket
 
 from streamgauge.model.terms import Triple
 from streamgauge.query import QueryError
-from streamgauge.query.updates import TooManySolutionsError
+from streamgauge.query.updates import Change, TooManySolutionsError
 from streamgauge.services.broker.access import Access, AccessError
 from streamgauge.services.broker.broker import Broker, FailedError, Receipt
 from streamgauge.services.broker.channels import (
@@ -43,6 +43,7 @@ from streamgauge.services.web import events
 from streamgauge.services.web.bodies import STATUS, read_body, text
 from streamgauge.services.web.conditions import ConditionError, PreconditionError, read_conditions
 from streamgauge.services.web.following import as_events, converse
+from streamgauge.services.web.gates import CrowdedError, Gate
 from streamgauge.services.web.metrics import MEDIA_TYPE, exposition
 from streamgauge.services.web.origins import CrossOrigin, Origins
 from streamgauge.services.web.problems import problem
@@ -80,6 +81,7 @@ _STATUS: Final[dict[type[Exception], int]] = {
     PreconditionError: 412,
     ConditionError: 400,
     BusyError: 429,
+    CrowdedError: 429,
     FailedError: 503,
     JournalError: 503,
     GraphError: 400,
@@ -139,6 +141,8 @@ class Face:
         self.access = access
         self._broker, self._worker = broker, Worker(broker)
         self._graphs, self._telling = Graphs(broker.limits.graph, broker.limits.term), Telling()
+        self._creation = Gate(broker.limits.creations, "begin a channel")
+        self._understanding = Gate(broker.limits.creations, "have long updates read")
         self._asked, self._hooks = Asked(broker), Hooks(broker, self._telling, hooks)
 
     @asynccontextmanager
@@ -174,9 +178,16 @@ class Face:
         kind = kind.partition(";")[0].strip().lower()
         if kind != "application/sparql-update":
             raise MediaTypeError(f"an update comes as application/sparql-update: {kind or 'no content type'} is none")
-        changes = await run_in_threadpool(read_changes, text(body))
+        changes = await self._understood(text(body))
         owner = self._owner(request)
         return await _acknowledged(self._worker.modify(changes, _key(request, owner, body), owner))
+
+    async def _understood(self, update: str) -> list[Change]:
+        """The operations of an update; long ones are read one after the other."""
+        if len(update) <= _SHORT:
+            return await run_in_threadpool(read_changes, update, self._broker.limits)
+        async with self._understanding.through():
+            return await run_in_threadpool(read_changes, update, self._broker.limits)
 
     async def _sent(self, request: Request) -> tuple[bytes, str]:
         """The body of a request and its media type."""
@@ -196,7 +207,8 @@ class Face:
         demands = channel_demands(read_conditions(request.headers.raw), name)
         query = text(await read_body(request, 4 * self._broker.limits.query_text))
         create = partial(self._broker.create_channel, name, query, owner=self._owner(request), require=demands)
-        await run_in_threadpool(create)
+        async with self._creation.through():
+            await run_in_threadpool(create)
         return tagged_json(status(self._broker.channel(name)), status=201, headers={"Location": f"/channels/{name}"})
 
     async def delete_channel(self, request: Request) -> Response:
@@ -257,7 +269,9 @@ class Face:
                 self._require(websocket, operation, channel)
 
         await websocket.accept()
-        await Conversation(websocket, self._asked, require, tuple(_STATUS), self._owner(websocket)).run()
+        await Conversation(
+            websocket, self._asked, require, tuple(_STATUS), self._creation, self._owner(websocket)
+        ).run()
 
     def _subscribe(self, connection: HTTPConnection, name: str, signal: events.Signal, after: int | None) -> Subscribed:
         """By a name what comes is kept until it is acknowledged, which is also what coming back ``after`` it means."""

@@ -1,15 +1,19 @@
 """The graph of a request: RDF in one of several syntaxes, as triples."""
 
 from collections.abc import Iterator
+from sys import intern
 from typing import Final
 from uuid import uuid4
 
 import pyoxigraph as ox
 
+from streamgauge.compute.effort import TooMuchError
 from streamgauge.model.named_facts import apart, in_graph, is_named
 from streamgauge.model.terms import Term, Triple
 from streamgauge.query.updates import Change, read_update
-from streamgauge.services.broker.limits import LimitError
+from streamgauge.services.broker.limits import LimitError, Limits
+from streamgauge.services.web.deadlines import DEADLINES
+from streamgauge.services.web.patterns import load_parsers
 from streamgauge.wire.bounds import check_rdf
 from streamgauge.wire.canonical import to_triple
 
@@ -58,7 +62,8 @@ class Graphs:
             for count, quad in enumerate(ox.parse(body, format=syntax, rename_blank_nodes=True), 1):
                 if count > self._most:
                     raise LimitError(f"a publication of more than {self._most} triples: publish it in parts")
-                triple = _fact(quad)
+                subject, predicate, end = _fact(quad)
+                triple = intern(subject), intern(predicate), intern(end)
                 if max(map(len, triple)) > self._term:
                     raise LimitError(f"a term of more than {self._term} characters: {max(triple, key=len)[:40]}...")
                 yield triple
@@ -87,11 +92,19 @@ def _is_blank(term: Term) -> bool:
     return term.startswith("_:") or (term.startswith("<<") and "_:" in term)
 
 
-def read_changes(text: str) -> list[Change]:
-    """The operations of a SPARQL Update; GraphError for one with WHERE that is not the first, QueryError."""
+def read_changes(text: str, limits: Limits | None = None) -> list[Change]:
+    """The operations of a SPARQL Update; GraphError for one with WHERE that is not the first, QueryError.
+
+    LimitError when it takes longer than ``limits`` say to read it.
+    """
     named: dict[str, str] = {}
     start = uuid4().hex
-    changes = read_update(text, lambda name: named.setdefault(name, f"_:{start}b{len(named)}"), graphs=True)
+    load_parsers()
+    try:
+        with DEADLINES.within((limits or Limits()).seconds):
+            changes = read_update(text, lambda name: named.setdefault(name, f"_:{start}b{len(named)}"), graphs=True)
+    except TooMuchError as error:
+        raise LimitError(f"{error}: write a shorter update") from error
     if any(change.where for change in changes[1:]):
         raise GraphError("an operation with WHERE comes first: send what comes before it by itself")
     return changes

@@ -70,9 +70,9 @@ class Guessing(Evaluating):
         super().__init__(self.rules)
         self._learned: dict[str, _Learned] = {}
 
-    def create(self, channel: str, form: al.QueryForm) -> tuple[str, ...]:
+    def create(self, channel: str, form: al.QueryForm, prepared: object = None) -> tuple[str, ...]:
         """A channel begins; ValueError for what is no SELECT."""
-        variables = super().create(channel, form)
+        variables = super().create(channel, form, prepared)
         guessed: deque[bool] = deque(maxlen=self.settings.window)
         self._learned[channel] = _Learned(self.make(len(variables)), _testable(form), guessed)
         return variables

@@ -10,9 +10,13 @@ class Limits:
     the most that are taken together; ``kept`` notifications (of ``kept_bytes``) of a channel can be resumed from, and a
     subscriber that is ``lag`` behind is left; ``rows`` is the most of a channel's answer when it is created. ``body``
     is the most bytes of one request, ``connections`` the most at once, ``subscribers`` the most of one channel.
-    ``effort`` is how many facts and rows are looked at, at most, to answer a query, and for each of its patterns
-    because of one publication; ``derived`` is how often, at most, one publication lets rules derive something. ``term``
-    is the most characters of a published term, ``text`` of what a query computes.
+    ``effort`` is how many facts and rows are looked at, at most, to answer a query when its channel begins (a row that
+    is kept counts as eight), ``seconds`` how long its evaluation computes then, ``growth`` how many bytes the process
+    grows by meanwhile, ``creations`` how many channels wait to begin. ``change`` is how many are looked at for one
+    channel because of a publication, with 100 more for each of its triples; ``looks`` how many WHERE of an update looks
+    at; ``derived`` how often, at most, one publication lets rules derive something. ``term`` is the most characters of
+    a published term, ``text`` of what a query computes. ``answer`` is the most rows of the answer that a message of
+    SEPA's begins with.
     """
 
     channels: int = 20_000
@@ -21,6 +25,12 @@ class Limits:
     graph: int = 100_000
     facts: int = 20_000_000
     effort: int = 10_000_000
+    seconds: float = 10.0
+    growth: int = 512 * 2**20
+    creations: int = 64
+    change: int = 20_000
+    looks: int = 50_000
+    answer: int = 100_000
     derived: int = 1_000_000
     term: int = 2**20
     text: int = 64 * 2**20

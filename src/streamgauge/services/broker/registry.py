@@ -87,15 +87,22 @@ class Registry:
             raise UnknownChannelError(name)
         return found
 
-    def create(self, name: str, query: str, form: QueryForm, owner: str = OPEN) -> Channel:
-        """A channel begins; LimitError, ExistingChannelError, or the strategy's ValueError."""
-        if name in self.channels:
-            raise ExistingChannelError(f"there is a channel {name} already: take another name, or delete it")
-        if self._created[owner] >= self._limits.channels:
-            raise LimitError(f"{self._limits.channels} channels are there already{_of(owner)}: delete one first")
+    def is_new(self, name: str, form: QueryForm, owner: str = OPEN) -> bool:
+        """Whether a channel that may begin asks what no other does; LimitError, ExistingChannelError."""
+        self._refuse(name, owner)
+        return form not in self._asked
+
+    def create(self, name: str, query: str, form: QueryForm, owner: str = OPEN, prepared: object = None) -> Channel:
+        """A channel begins; LimitError, ExistingChannelError, or the strategy's ValueError.
+
+        ``prepared`` is what the strategy gave for its query.
+        """
+        self._refuse(name, owner)
         self._settle_gone()
         try:
-            log = self._asked.get(form) or self._ask(max(map(int, self._logs), default=0) + 1, form, 0)
+            log = self._asked.get(form)
+            if log is None:
+                log = self._ask(max(map(int, self._logs), default=0) + 1, form, 0, prepared)
         except TooMuchError as error:
             raise LimitError(f"{error}: ask for less") from error
         try:
@@ -106,13 +113,19 @@ class Registry:
         finally:
             self._forget(log)
 
-    def _ask(self, number: int, form: QueryForm, last: int) -> Log:
-        log = Log(number, form, self._strategy.create(str(number), form), Answers(self._limits, last))
+    def _refuse(self, name: str, owner: str) -> None:
+        if name in self.channels:
+            raise ExistingChannelError(f"there is a channel {name} already: take another name, or delete it")
+        if self._created[owner] >= self._limits.channels:
+            raise LimitError(f"{self._limits.channels} channels are there already{_of(owner)}: delete one first")
+
+    def _ask(self, number: int, form: QueryForm, last: int, prepared: object = None) -> Log:
+        log = Log(number, form, self._strategy.create(str(number), form, prepared), Answers(self._limits, last))
         self._logs[log.name] = self._asked[form] = log
         return log
 
     def _within(self, log: Log) -> None:
-        rows = 0 if log.channels else sum(1 for _ in self._strategy.rows(log.name))
+        rows = 0 if log.channels else self._strategy.size(log.name)
         if rows > self._limits.rows:
             raise LimitError(f"the answer has more than {self._limits.rows} rows: ask for less")
 

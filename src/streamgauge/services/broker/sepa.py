@@ -6,7 +6,7 @@ A client sends ``{"subscribe": {"sparql", "alias"}}`` and ``{"unsubscribe": {"sp
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -20,10 +20,12 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from streamgauge.model.terms import Row
 from streamgauge.services.broker.broker import Broker
 from streamgauge.services.broker.channels import Subscribed, UnknownChannelError
+from streamgauge.services.broker.limits import LimitError
 from streamgauge.services.web import events
+from streamgauge.services.web.gates import Gate
 from streamgauge.services.web.tokens import OPEN
 from streamgauge.wire.bounds import read_json
-from streamgauge.wire.results import results
+from streamgauge.wire.results import pieces
 
 PREFIX: Final = "sepa:"
 """How the names of channels begin that are there while somebody asks their query here."""
@@ -32,6 +34,8 @@ MOST: Final = 100
 """Subscriptions of one connection."""
 
 _WAITING: Final = 16
+_FEW: Final = 200
+"""Rows whose message is made sooner than a thread is asked to."""
 _GRAPHS: Final = ("default-graph-uri", "named-graph-uri")
 
 
@@ -62,6 +66,10 @@ class Asked:
             self._users[name] += 1
         try:
             number, rows = self._broker.rows(name)
+            if len(rows) > self._broker.limits.answer:
+                raise LimitError(
+                    f"the answer has {len(rows)} rows, {self._broker.limits.answer} at most: create a channel"
+                )
             return self._broker.listen(name, wake, number, owner), rows
         except Exception:
             self._left(name)
@@ -98,7 +106,7 @@ class _Subscription:
 class Conversation:
     """One connection of the identity ``owner``; ``require`` refuses a channel that its token is not for.
 
-    ``expected`` are the kinds of errors that the client is told of.
+    ``expected`` are the kinds of errors that the client is told of. Queries begin by way of ``creation``.
     """
 
     def __init__(
@@ -107,9 +115,11 @@ class Conversation:
         asked: Asked,
         require: Callable[[str], None],
         expected: tuple[type[Exception], ...],
+        creation: Gate,
         owner: str = OPEN,
     ) -> None:
         self._websocket, self._asked, self._require, self._owner = websocket, asked, require, owner
+        self._creation = creation
         self._expected: tuple[type[Exception], ...] = (*expected, MessageError)
         self._signal = events.Signal()
         self._said: asyncio.Queue[str] = asyncio.Queue(_WAITING)
@@ -156,7 +166,8 @@ class Conversation:
         if len(self._held) >= MOST:
             raise MessageError(f"{MOST} subscriptions are on this connection already: open another one")
         self._require(name_of(query))
-        subscribed, rows = await run_in_threadpool(self._asked.begin, query, self._signal.set, self._owner)
+        async with self._creation.through():
+            subscribed, rows = await run_in_threadpool(self._asked.begin, query, self._signal.set, self._owner)
         spuid = f"sepa://spuid/{uuid4()}"
         self._held[spuid] = _Subscription(alias, subscribed)
         await self._notify(spuid, rows, ())
@@ -183,18 +194,33 @@ class Conversation:
     async def _notify(self, spuid: str, added: "list[Row] | tuple[Row, ...]", removed: tuple[Row, ...]) -> None:
         held = self._held[spuid]
         variables = held.subscribed.channel.variables
-        said = {
-            "spuid": spuid,
-            "sequence": held.sequence,
-            "addedResults": results(variables, added),
-            "removedResults": results(variables, removed),
-        }
+        said: dict[str, Any] = {"spuid": spuid, "sequence": held.sequence}
+        if held.alias is not None:
+            said["alias"] = held.alias
         held.sequence += 1
-        await self._send({"notification": said if held.alias is None else {**said, "alias": held.alias}})
+        if len(added) + len(removed) <= _FEW:
+            text = _notification(said, variables, added, removed)
+        else:
+            text = await run_in_threadpool(_notification, said, variables, added, removed)
+        await events.in_time(self._websocket.send_text(text))
 
     async def _send(self, message: Mapping[str, Any]) -> None:
         text = json.dumps(message, ensure_ascii=False, separators=(",", ":"))
         await events.in_time(self._websocket.send_text(text))
+
+
+def _notification(
+    said: Mapping[str, Any],
+    variables: Sequence[str],
+    added: "list[Row] | tuple[Row, ...]",
+    removed: tuple[Row, ...],
+) -> str:
+    """The message, made of pieces that each take little time."""
+    head = json.dumps(said, ensure_ascii=False, separators=(",", ":"))[:-1].encode()
+    texts = [b'{"notification":', head]
+    for name, rows in (("addedResults", added), ("removedResults", removed)):
+        texts += [f',"{name}":'.encode(), *pieces(variables, rows)]
+    return b"".join((*texts, b"}}")).decode()
 
 
 def _read(text: str) -> tuple[str, Mapping[str, Any]]:

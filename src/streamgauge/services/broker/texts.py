@@ -1,7 +1,8 @@
 """How long the texts are that a query computes: bounded before it is asked, for what computes them cannot be stopped.
 
-REGEX needs no bound: its engine does not backtrack, and takes time in proportion to the text; a pattern with a
-back-reference has 0.05 s (``sparql/regular.py``).
+The engine of REGEX does not backtrack, and takes time in proportion to the text; a pattern with a back-reference has
+0.05 s (``sparql/regular.py``), so a query may have few of those, and none that is too large to be compiled
+(``services/web/patterns.py``).
 """
 
 from collections.abc import Mapping
@@ -10,19 +11,25 @@ from typing import Final
 from streamgauge.model import algebra as al
 from streamgauge.query.rebuild import every_pattern, expressions
 from streamgauge.services.broker.limits import LimitError, Limits
+from streamgauge.services.web.patterns import refused_patterns
 
 _WIDER: Final = {"UCASE": 3, "LCASE": 3, "ENCODE_FOR_URI": 12}
 """How much longer a text may become."""
 
 
 def check_texts(form: al.QueryForm, limits: Limits) -> None:
-    """LimitError for an expression whose value may be longer than ``limits.text``, of terms within ``limits.term``."""
+    """LimitError for an expression whose value may be longer than ``limits.text``, of terms within ``limits.term``.
+
+    Also for patterns of regular expressions that cost too much.
+    """
     made: dict[str, list[al.Expression]] = {}
     found: list[al.Expression] = []
     for pattern in every_pattern(form.pattern):
         found += expressions(pattern)
         if isinstance(pattern, al.Extend):
             made.setdefault(pattern.variable.name, []).append(pattern.expression)
+    if refused := refused_patterns(form):
+        raise LimitError(refused)
     lengths: dict[str, int] = {}
     for each in found:
         if _length(each, made, lengths, limits.term) > limits.text:

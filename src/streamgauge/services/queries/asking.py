@@ -79,6 +79,10 @@ class Asking:
         if self._session is not None:
             self._session.close()
 
+    def abandon(self) -> None:
+        """Let go of all that the session holds, without its end."""
+        self._after_told, self._session = self.late, None
+
     def _begin(self, first: int) -> Session:
         begun = [_begun(each, self._moves(each.query, each.semantics, first)) for each in self._asked]
         self._session = start(self._engine, begun)

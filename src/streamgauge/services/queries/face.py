@@ -15,6 +15,7 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
+from streamgauge.compute.effort import TooMuchError
 from streamgauge.model.terms import Triple
 from streamgauge.query import QueryError
 from streamgauge.semantics.profiles import PROFILES, UnknownProfileError
@@ -38,6 +39,7 @@ from streamgauge.services.web.conditions import (
     read_conditions,
 )
 from streamgauge.services.web.following import as_events, converse, nothing
+from streamgauge.services.web.gates import CrowdedError, Gate
 from streamgauge.services.web.metrics import MEDIA_TYPE, exposition
 from streamgauge.services.web.origins import CrossOrigin, Origins
 from streamgauge.services.web.problems import problem
@@ -61,6 +63,8 @@ Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 _STATUS: dict[type[Exception], int] = {
     **STATUS,
     LimitError: 429,
+    CrowdedError: 429,
+    TooMuchError: 422,
     ConflictError: 409,
     UnknownQueryError: 404,
     AttachError: 403,
@@ -130,6 +134,7 @@ class Face:
     def __init__(self, queries: Queries, attached: Attached, tokens: Sequence[str] = ()) -> None:
         self._queries, self._attached, self._tokens = queries, attached, Tokens(tokens)
         self._once = Once[Response](KEYS)
+        self._registration = Gate(queries.limits.registrations, "register a query")
 
     @asynccontextmanager
     async def lifespan(self, _app: Starlette) -> AsyncIterator[None]:
@@ -156,7 +161,8 @@ class Face:
     async def _register(self, request: Request, body: str) -> Response:
         is_json = request.headers.get("content-type", "").partition(";")[0] == "application/json"
         wish = read_wish(_json(body)) if is_json else Wish(body, **_options(request))
-        running = await run_in_threadpool(self._queries.register, wish, self._owner(request))
+        async with self._registration.through():
+            running = await run_in_threadpool(self._queries.register, wish, self._owner(request))
         return tagged_json(status(running), status=201, headers={"Location": f"/queries/{running.name}"})
 
     async def queries(self, _request: Request) -> Response:

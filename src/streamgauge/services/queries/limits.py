@@ -9,7 +9,9 @@ class Limits:
 
     ``waiting`` elements may wait for a query before publishers are slowed; ``kept`` answers (of ``kept_bytes``) of a
     query can be resumed from, and a subscriber that is ``lag`` of them behind is left. ``memory`` bounds what one query
-    is estimated to hold: its static data, what its windows hold, its kept answers.
+    is estimated to hold: its static data, what its windows hold, its kept answers. ``seconds`` of CPU are what one
+    element, and what is due because of it, may take, and ``growth`` what the process may grow by meanwhile; a query is
+    understood in ``seconds``, while ``registrations`` of others wait.
     """
 
     queries: int = 100
@@ -26,6 +28,9 @@ class Limits:
     lifetime: float | None = None
     memory: int = 2 * 2**30
     streams: int = 1000
+    seconds: float = 10.0
+    growth: int = 512 * 2**20
+    registrations: int = 64
 
 
 TRIPLE_BYTES = 400

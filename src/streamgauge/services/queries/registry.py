@@ -11,12 +11,15 @@ from streamgauge.model.element import StreamElement
 from streamgauge.model.engine import Engine
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.terms import Triple
+from streamgauge.semantics.refusal import RefusedError
 from streamgauge.services.queries.limits import BusyError, LimitError, Limits
 from streamgauge.services.queries.outputs import as_element, makes_triples
 from streamgauge.services.queries.running import Running
 from streamgauge.services.queries.wishes import Wish, WishError, understand
 from streamgauge.services.queries.working import Question, Work
 from streamgauge.services.web.answers import End
+from streamgauge.services.web.deadlines import DEADLINES
+from streamgauge.services.web.patterns import load_parsers, refused_patterns
 from streamgauge.services.web.rates import Rate
 from streamgauge.services.web.tokens import OPEN
 from streamgauge.wire.lines import Advance, Input
@@ -69,14 +72,19 @@ class Queries:
     def register(self, wish: Wish, owner: str = OPEN) -> Running:
         """Begin to answer a query of an identity; it sees what is published from now on.
 
-        QueryError, WishError, RefusedError, LimitError or ConflictError say why not.
+        QueryError, WishError, RefusedError, LimitError, TooMuchError or ConflictError say why not.
         """
         if wish.engine is not None and wish.engine not in self.engines:
             raise WishError(f"engine is {wish.engine!r}: there is {', '.join(self.engines)}")
         with self._understanding:
             self._admit(owner)
             engine = wish.engine or self.engines[0]
-            query, semantics = understand(wish, self._load(engine), self.limits)
+            loaded = self._load(engine)
+            load_parsers()
+            with DEADLINES.within(self.limits.seconds, self.limits.growth):
+                query, semantics = understand(wish, loaded, self.limits)
+                if reason := refused_patterns(query.form) or loaded.refuse(query, semantics):
+                    raise RefusedError(reason)
             query = self._beside(query)
             name = f"q{next(self._names)}"
             output = (query.name or f"urn:streamgauge:answers:{name}") if makes_triples(query) else None

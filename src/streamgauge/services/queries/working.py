@@ -3,9 +3,10 @@
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from threading import Condition, Thread, current_thread
+from threading import Condition, Thread, current_thread, get_ident
 from typing import Protocol
 
+from streamgauge.compute.effort import TooMuchError
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.engine import Engine
@@ -15,6 +16,7 @@ from streamgauge.services.queries.asking import Asked, Asking, as_declared, move
 from streamgauge.services.queries.held import Held
 from streamgauge.services.queries.limits import TRIPLE_BYTES, LimitError, Limits
 from streamgauge.services.web.answers import Answers, End
+from streamgauge.services.web.deadlines import DEADLINES, Interruption, Watched
 from streamgauge.wire.lines import Advance, Input, encode_answer
 
 END_S = 10.0
@@ -70,6 +72,7 @@ class Work:
         self._waiting: deque[Input] = deque()
         self._changed = Condition()
         self._busy = self._ending = False
+        self._watched: Watched | None = None
         self._thread = Thread(target=self._work, name=f"streamgauge-{name}", daemon=True)
         self._thread.start()
 
@@ -160,12 +163,18 @@ class Work:
         """Feed the engine until the end, or until something goes wrong."""
         try:
             while items := self._taken():
-                for item in items:
-                    self._take(item)
-                    if self._stopped:
-                        break
+                with DEADLINES.within(self._limits.seconds, self._limits.growth) as self._watched:
+                    watched = self._watched
+                    for item in items:
+                        watched.steps += 1
+                        self._take(item)
+                        if self._stopped:
+                            break
         except LimitError as error:
             self._over(End(str(error)))
+        except (TooMuchError, Interruption) as error:
+            self._asking.abandon()
+            self._over(End(f"{error}: ask for less, or of smaller windows", "error"))
         except Exception as error:
             self._failed(str(error))
         finally:
@@ -199,6 +208,15 @@ class Work:
         self._asking.push(item)
 
     def _emit(self, answer: Answer) -> None:
+        """Hand an answer on; other queries may read it, so that is done whole where the session can be stopped."""
+        watched = self._watched
+        if watched is None or watched.thread != get_ident():
+            self._hand_on(answer)
+            return
+        with DEADLINES.uninterrupted(watched):
+            self._hand_on(answer)
+
+    def _hand_on(self, answer: Answer) -> None:
         line = encode_answer(answer).rstrip(b"\n")
         try:
             for member in self._members:

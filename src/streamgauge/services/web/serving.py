@@ -1,5 +1,6 @@
 """Serving an application until it is told to stop, and leaving in good order."""
 
+import sys
 from collections.abc import Callable, Mapping
 from socket import socket
 from threading import Thread
@@ -10,6 +11,9 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from streamgauge.services.web.connections import Patient
+
+SWITCH_S = 0.0005
+"""How long a thread that evaluates keeps the interpreter from the one that answers requests: 5 ms unless said."""
 
 GRACE_S = 10
 """How long open connections may take to end."""
@@ -48,6 +52,7 @@ class Serving(uvicorn.Server):
             )
         )
         self._leave, self._say = leave, say
+        sys.setswitchinterval(SWITCH_S)
 
     async def startup(self, sockets: list[socket] | None = None) -> None:
         """Begin to serve, and say where."""

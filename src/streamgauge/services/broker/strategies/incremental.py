@@ -10,12 +10,18 @@ from streamgauge.compute.standing.pool import Standing
 from streamgauge.model.algebra import QueryForm
 from streamgauge.model.named_facts import NOT_HERE, asked, default_only, in_graph, parted
 from streamgauge.model.terms import Row, Term, Triple
-from streamgauge.services.broker.contract import Failures, Found, Publication
+from streamgauge.services.broker.contract import Failures, Found, Publication, Turn
 
 
 def start(rules: Rules) -> "Incremental":
     """Without facts and channels."""
     return Incremental(rules)
+
+
+def _stepped(steps: Iterator[None], turn: Turn) -> bool:
+    """One step in a turn; whether it was the last."""
+    with turn():
+        return next(steps, True) is True
 
 
 class Incremental:
@@ -46,9 +52,35 @@ class Incremental:
         self._driver.load(default_only(triples, named))
         self._driver.graphs.change(named)
 
-    def create(self, name: str, form: QueryForm) -> tuple[str, ...]:
+    def prepare(self, form: QueryForm, turn: Turn, alone: Turn) -> Standing:
+        """Build the query, enter its patterns in turns, and evaluate what is above them."""
+        with alone():
+            standing = self._driver.built(form)
+        try:
+            steps = self._driver.entering(standing)
+            while not _stepped(steps, turn):
+                pass
+            with alone():
+                standing.settle()
+        except BaseException:
+            with turn():
+                standing.end()
+            raise
+        return standing
+
+    def abandon(self, prepared: object) -> None:
+        """The query is told of nothing any more."""
+        if isinstance(prepared, Standing):
+            prepared.end()
+
+    def create(self, name: str, form: QueryForm, prepared: object = None) -> tuple[str, ...]:
         """A query is asked; UnsupportedError names what of it is not kept incrementally."""
-        standing = self._standing[name] = self._driver.ask(form)
+        if isinstance(prepared, Standing):
+            standing = prepared
+            self._driver.begin(standing)
+        else:
+            standing = self._driver.ask(form)
+        self._standing[name] = standing
         self._names[standing] = name
         return standing.kept.variables
 
@@ -59,8 +91,13 @@ class Incremental:
         standing.end()
 
     def rows(self, name: str) -> Iterable[Row]:
-        """The rows of an answer."""
-        return [row for row, count in self._standing[name].kept.solutions().items() if count > 0]
+        """The rows of an answer as it is now, gone through later."""
+        found = self._standing[name].kept.solutions().copy()
+        return (row for row, count in found.items() if count > 0)
+
+    def size(self, name: str) -> int:
+        """How many rows are kept of an answer."""
+        return len(self._standing[name].kept.solutions())
 
     def publish(self, publications: Sequence[Publication], now: float) -> Iterator[Found]:  # noqa: ARG002
         """Each publication's own differences."""

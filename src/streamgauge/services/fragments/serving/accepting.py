@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Final, TypeAlias
 from urllib.parse import parse_qsl
 
@@ -24,10 +25,14 @@ from streamgauge.services.fragments.serving.replying import Reply, reply_with, t
 from streamgauge.services.fragments.serving.requests import MediaTypeError, Request, RequestError, read_request
 from streamgauge.services.fragments.serving.terms import TermError
 from streamgauge.services.fragments.serving.validity import ValidityError
-from streamgauge.services.fragments.serving.writing import Draft, Written
+from streamgauge.services.fragments.serving.writers import SECONDS, BusyError, Writers
+from streamgauge.services.fragments.serving.writing import Written
 from streamgauge.services.fragments.storing.shelf import DamagedStoreError, FullError
 from streamgauge.services.web.bodies import STATUS, read_body
 from streamgauge.services.web.conditions import ConditionError, PreconditionError
+from streamgauge.services.web.deadlines import DEADLINES, DeadlineError
+from streamgauge.services.web.gates import CrowdedError
+from streamgauge.services.web.patterns import load_parsers
 from streamgauge.services.web.retries import BadKeyError, KeyReuseError, RetryKey, RetryMemory, read_key
 from streamgauge.services.web.tokens import Tokens, bearer
 
@@ -43,6 +48,9 @@ _STATUS: Final[dict[type[Exception], int]] = {
     DamagedStoreError: 503,
     PreconditionError: 412,
     KeyReuseError: 422,
+    DeadlineError: 422,
+    CrowdedError: 503,
+    BusyError: 503,
     **dict.fromkeys(
         (
             BadKeyError,
@@ -71,6 +79,8 @@ class Accepting:
     def __init__(self, tokens: Sequence[str], addressing: Addressing, body: int) -> None:
         self._tokens, self._addressing, self._limit = Tokens(tokens), addressing, body
         self._done = RetryMemory[Reply](KEYS)
+        self._under_way: dict[RetryKey, asyncio.Event] = {}
+        self._writers = Writers()
         self._requests, self._turns = 0, asyncio.Semaphore(_PARALLEL)
 
     def takes(self, method: str, _query: bytes, _headers: Headers) -> bool:
@@ -89,7 +99,8 @@ class Accepting:
             return
         except tuple(_STATUS) as error:
             status = next(status for kind, status in _STATUS.items() if isinstance(error, kind))
-            reply = told(status, str(error))
+            again = ((b"retry-after", b"1"),) if status == 503 else ()
+            reply = told(status, str(error), *again)
         now = clock_headers(dataset.clock())
         await reply_with(reply, scope["method"], send, *now, (VERSION.lower().encode(), dataset.version))
 
@@ -109,17 +120,33 @@ class Accepting:
         demands.require(dataset, scope, self._addressing(scope["scheme"], dict(scope["headers"])))
         async with self._turns:
             request = self._request(dataset, scope, body)
-            operations = await asyncio.to_thread(read_request, request)
-        known = self._done.known(key)  # the same request may have come twice at once
-        return known if known is not None else self._make(dataset, scope, operations, key)
+            operations = await asyncio.to_thread(_understood, request)
+        async with self._once(key):
+            known = self._done.known(key)  # the same request may have come twice at once
+            return known if known is not None else await self._make(dataset, scope, operations, key)
 
-    def _make(self, dataset: DataSet, scope: Scope, operations: Sequence[Operation], key: RetryKey | None) -> Reply:
-        """Make the change at once, so that nothing comes between what is demanded and it."""
-        demands.require(dataset, scope, self._addressing(scope["scheme"], dict(scope["headers"])))
-        draft = Draft(dataset)
-        for operation in operations:
-            operation.apply(draft)
-        reply = _said(draft.commit(), dataset)
+    @asynccontextmanager
+    async def _once(self, key: RetryKey | None) -> AsyncIterator[None]:
+        """One request with a key at a time."""
+        if key is None:
+            yield
+            return
+        while (before := self._under_way.get(key)) is not None:
+            await before.wait()
+        done = self._under_way[key] = asyncio.Event()
+        try:
+            yield
+        finally:
+            del self._under_way[key]
+            done.set()
+
+    async def _make(
+        self, dataset: DataSet, scope: Scope, operations: Sequence[Operation], key: RetryKey | None
+    ) -> Reply:
+        """Make the change; what is demanded is asked when nobody else may write any more."""
+        base = self._addressing(scope["scheme"], dict(scope["headers"]))
+        written = await self._writers.write(dataset, operations, lambda: demands.require(dataset, scope, base))
+        reply = _said(written, dataset)
         if key is not None:
             self._done.remember(key, reply)
         return reply
@@ -146,6 +173,13 @@ class Accepting:
             dataset.clock(),
             f"v{dataset.store.version}r{self._requests}",
         )
+
+
+def _understood(request: Request) -> list[Operation]:
+    """What a write asks for; DeadlineError when that takes too long to read."""
+    load_parsers()
+    with DEADLINES.within(SECONDS):
+        return read_request(request)
 
 
 def _parameters(query: bytes) -> dict[str, str]:

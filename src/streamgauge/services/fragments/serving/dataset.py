@@ -1,7 +1,8 @@
 """A data set as it is served: pages of what is selected, kept until a change or an end of a fact touches them."""
 
+import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
@@ -28,6 +29,12 @@ LARGER = 10
 
 SWEEP = 2_000
 """Quads in a change beyond which all pages are made anew, as looking for those it touches would take longer."""
+
+FEW_SCANNED = 1_000
+"""Quads that are looked at sooner than a thread is asked to, and at a time."""
+
+SCANS = 16
+"""What was selected by looking at quads one by one, of so many selections, is kept until something changes."""
 
 SCANNED = 100_000
 """Quads that are looked at one by one for a page: where places have to hold the same term, or bindings overlap."""
@@ -82,17 +89,24 @@ class DataSet:
         self._pages: OrderedDict[Key, Page] = OrderedDict()
         self._by_match: dict[Match, set[Key]] = {}
         self._listeners: list[Listener] = []
+        self._scans: OrderedDict[Selection, tuple[int, list[Quad]]] = OrderedDict()
+        self.writers = asyncio.Lock()
+        """The right to change it, where several write beside each other."""
 
     def change(self, removed: Iterable[Quad], added: Iterable[Lasting]) -> Changes:
         """Remove, then add, as one; what really changed, which listeners are told too."""
         gone, come = list(removed), list(added)
         changes = self.store.change(gone, come, self.clock())
+        self.adopt(changes, gone, come)
+        return changes
+
+    def adopt(self, changes: Changes, gone: Sequence[Quad], come: Sequence[Lasting]) -> None:
+        """What the store was changed by, elsewhere: pages and listeners know of it."""
         if changes.version != self._version:
             self._version, self._changed = changes.version, self.clock()
             self._touch([*gone, *(quad for quad, _ in come)])
             for listener in tuple(self._listeners):
                 listener(changes)
-        return changes
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Tell a listener of every change from now on; what is returned ends that."""
@@ -157,11 +171,41 @@ class DataSet:
             total += count
         return found, total
 
+    def lacks(self, selection: Selection) -> bool:
+        """Whether many quads would be looked at one by one, and ``scanned`` is to do it beside the loop."""
+        known = self._scans.get(selection)
+        if selection.plain or (known is not None and known[0] == self.store.version):
+            return False
+        return sum(map(self.store.count, selection.matches)) > FEW_SCANNED
+
+    def scanned(self, selection: Selection) -> tuple[int, list[Quad]]:
+        """What is selected among quads that are looked at one by one, at a version; may be asked from any thread."""
+        while True:
+            version = self.store.version
+            found = self._scanned(selection)
+            if version == self.store.version:
+                return version, found
+
+    def hold(self, selection: Selection, scanned: tuple[int, list[Quad]]) -> None:
+        """What was ``scanned`` is what pages are made of while nothing changes."""
+        self._scans[selection] = scanned
+        if len(self._scans) > SCANS:
+            self._scans.popitem(last=False)
+
     def _scan(self, selection: Selection) -> list[Quad]:
+        known = self._scans.get(selection)
+        return known[1] if known is not None and known[0] == self.store.version else self._scanned(selection)
+
+    def _scanned(self, selection: Selection) -> list[Quad]:
         total = sum(map(self.store.count, selection.matches))
         if total > SCANNED:
             raise TooManyError(f"{total} quads would be compared one by one, {SCANNED} at most: bind another place")
-        found = (quad for match in selection.matches for quad in self.store.page(match, 0, total))
+        found = (
+            quad
+            for match in selection.matches
+            for offset in range(0, self.store.count(match), FEW_SCANNED)
+            for quad in self.store.page(match, offset, FEW_SCANNED)
+        )
         return list(dict.fromkeys(filter(selection.takes, found)))
 
     def _make(self, selection: Selection, number: int, size: int) -> Page:

@@ -1,8 +1,10 @@
 """The fragments server on the web: a plain ASGI application, as a request costs little more than what is called."""
 
+import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Final, Protocol, TypeAlias
 
 from starlette.types import Message, Receive, Scope, Send
@@ -21,8 +23,10 @@ from streamgauge.services.fragments.serving.openapi import description
 from streamgauge.services.fragments.serving.past import Past
 from streamgauge.services.fragments.serving.reading import Reading, UnacceptableError
 from streamgauge.services.fragments.serving.replying import Header, Reply, reply_with, told
+from streamgauge.services.fragments.serving.selection import Selection
 from streamgauge.services.fragments.storing.shelf import DamagedStoreError
 from streamgauge.services.web import metrics
+from streamgauge.services.web.gates import CrowdedError, Gate
 from streamgauge.services.web.origins import ASKED
 
 Headers: TypeAlias = Mapping[bytes, bytes]
@@ -32,6 +36,9 @@ Mounted: TypeAlias = Callable[[DataSet, Scope, Receive, Send], Awaitable[None]]
 
 READS: Final = ("GET", "HEAD", "OPTIONS")
 WRITES: Final = ("POST", "PUT", "PATCH", "DELETE")
+
+SCANS: Final = 64
+"""Requests that wait for quads to be looked at one by one."""
 
 _LOG = logging.getLogger(__name__)
 _STATUS: Final = {HostError: 400, AskedError: 400, TooManyError: 422, UnacceptableError: 406, DamagedStoreError: 503}
@@ -64,6 +71,7 @@ class Face:
             raise ValueError("there is no data set to serve: give one")
         self._datasets = {dataset.name: dataset for dataset in datasets}
         self._limits, self._mounts = limits, mounts
+        self._scans = Gate(SCANS, "have quads compared one by one")
         self._clock, self.counts = datasets[0].clock, Counts()
         self._reading = Reading(datasets, limits, addressing, self.counts)
         self._allowed = ", ".join((*READS, *(each for each in WRITES if self._mount(each, b"", {})))).encode()
@@ -109,10 +117,34 @@ class Face:
             return name, mounted if mounted is not None else self._read(name, scope, headers)
         return "", self._elsewhere(method, path, scope, headers)
 
-    def _read(self, name: str, scope: Scope, headers: Headers) -> Reply:
+    def _read(self, name: str, scope: Scope, headers: Headers) -> Reply | Mounted:
         if scope["method"] not in READS:
             return self._refused(scope["method"])
+        selection = self._reading.lacks(self._datasets[name], scope)
+        if selection is not None:
+            return partial(self._scanned, selection)
         return self._page(self._reading.made(self._datasets[name], scope, headers), headers)
+
+    async def _scanned(
+        self,
+        selection: Selection,
+        dataset: DataSet,
+        scope: Scope,
+        receive: Receive,  # noqa: ARG002
+        send: Send,
+    ) -> None:
+        """A page of what has to be looked at quad by quad: in a thread, for one request after the other."""
+        headers = dict(scope["headers"])
+        try:
+            async with self._scans.through():
+                if dataset.lacks(selection):
+                    dataset.hold(selection, await asyncio.to_thread(dataset.scanned, selection))
+            reply = self._page(self._reading.made(dataset, scope, headers), headers)
+        except CrowdedError as error:
+            reply = told(503, str(error), (b"retry-after", b"1"))
+        except tuple(_STATUS) as error:
+            reply = told(_STATUS[type(error)], str(error))
+        await reply_with(reply, scope["method"], send, *clock_headers(self._clock()))
 
     def _elsewhere(self, method: str, path: str, scope: Scope, headers: Headers) -> Reply:
         if path not in ("/", "/health", "/metrics", "/openapi.json"):

@@ -152,7 +152,8 @@ class Feeding:
     async def _apply(self, elements: Sequence[StreamElement]) -> None:
         pace, clock = self._feed.pace, self._feed.dataset.clock
         if pace is None:
-            self._write(elements)
+            async with self._feed.dataset.writers:
+                self._write(elements)
             return
         for element in elements:
             first, begin = self._begun = self._begun or (element.time, clock())
@@ -161,7 +162,8 @@ class Feeding:
                 await self._sleep(min(1.0, (due - clock()) / 1000))
             until = None if element.until is None else pace.moved(element.until, first, begin)
             numbered = element.stream, due, element.sequence, element.added, element.removed, until
-            self._write([StreamElement(*numbered)])
+            async with self._feed.dataset.writers:
+                self._write([StreamElement(*numbered)])
 
     def _write(self, elements: Sequence[StreamElement]) -> None:
         """All as one change; one by one when one of them cannot be written."""

@@ -2,13 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from streamgauge.model.fact import Fact
-from streamgauge.query.updates import Change, TooManySolutionsError
-from streamgauge.services.fragments.serving.dataset import TooManyError
+from streamgauge.query.updates import Change, Looks, TooManySolutionsError
+from streamgauge.services.fragments.serving.dataset import DataSet, TooManyError
 from streamgauge.services.fragments.serving.locating import Wanted
 from streamgauge.services.fragments.serving.writing import MOST, Draft
+
+LOOKS: Final = 50_000
+"""Facts that WHERE of an update looks at, and those that its templates make."""
 
 
 class Operation(Protocol):
@@ -16,6 +19,10 @@ class Operation(Protocol):
 
     def apply(self, draft: Draft) -> None:
         """Make it in a draft."""
+        ...
+
+    def cost(self, dataset: DataSet) -> int:
+        """About how many facts are looked at for it."""
         ...
 
 
@@ -29,6 +36,10 @@ class Add:
         """Make it in a draft."""
         draft.add(self.facts)
 
+    def cost(self, dataset: DataSet) -> int:  # noqa: ARG002
+        """Those that hold."""
+        return len(self.facts)
+
 
 @dataclass(frozen=True, slots=True)
 class Remove:
@@ -41,6 +52,10 @@ class Remove:
         for each in self.wanted:
             draft.remove(each)
 
+    def cost(self, dataset: DataSet) -> int:
+        """Those that match."""
+        return _matching(dataset, self.wanted)
+
 
 @dataclass(frozen=True, slots=True)
 class Replace:
@@ -52,6 +67,10 @@ class Replace:
     def apply(self, draft: Draft) -> None:
         """Make it in a draft."""
         draft.replace(self.wanted, self.facts)
+
+    def cost(self, dataset: DataSet) -> int:
+        """Those that match, and those that hold."""
+        return _matching(dataset, (self.wanted,)) + len(self.facts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +85,10 @@ class Expire:
         for each in self.wanted:
             draft.expire(each, self.at)
 
+    def cost(self, dataset: DataSet) -> int:
+        """Those that match."""
+        return _matching(dataset, self.wanted)
+
 
 @dataclass(frozen=True, slots=True)
 class Modify:
@@ -79,9 +102,19 @@ class Modify:
     def apply(self, draft: Draft) -> None:
         """Make it in a draft; TooManyError when more solutions are looked at than a request may touch facts."""
         try:
-            deleted, inserted = self.change.triples(lambda *pattern: draft.holding(pattern), MOST)
+            deleted, inserted = self.change.triples(lambda *pattern: draft.asked(pattern), MOST, Looks(LOOKS))
         except TooManySolutionsError as error:
             raise TooManyError(str(error)) from error
         for triple in deleted:
             draft.expire(triple, self.at)
         draft.add(Fact(triple, self.initial, self.final) for triple in inserted)
+
+    def cost(self, dataset: DataSet) -> int:
+        """Those of its data, and as many solutions as WHERE may have."""
+        size = len(self.change.delete) + len(self.change.insert)
+        solutions: int = _matching(dataset, [(None, None, None)]) ** len(self.change.where)
+        return size * solutions
+
+
+def _matching(dataset: DataSet, wanted: Sequence[Wanted]) -> int:
+    return sum(dataset.store.count((*each, None)) for each in wanted)

@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from streamgauge.services.fragments.serving.dataset import DataSet
 from streamgauge.services.fragments.serving.feeding import Feeding
-from streamgauge.services.fragments.serving.writing import sweep
+from streamgauge.services.fragments.serving.writers import sweep_beside
 from streamgauge.services.fragments.storing.shelf import DamagedStoreError, FullError
 from streamgauge.services.fragments.style import Label
 
@@ -57,13 +57,13 @@ async def _sweeping(datasets: Sequence[DataSet], history: int | None) -> None:
         for dataset in datasets:
             keep = 0 if dataset.style.label is Label.EXPIRATION else history
             if keep is not None:
-                _swept(dataset, keep)
+                await _swept(dataset, keep)
         await asyncio.sleep(TICK_S)
 
 
-def _swept(dataset: DataSet, keep: int) -> None:
+async def _swept(dataset: DataSet, keep: int) -> None:
     """Forget what ended so long ago; what cannot be forgotten now is tried again."""
     try:
-        sweep(dataset, dataset.clock() - keep)
+        await sweep_beside(dataset, dataset.clock() - keep)
     except (FullError, DamagedStoreError) as error:
         _LOG.error("/%s: what has ended cannot be taken out: %s", dataset.name, error)

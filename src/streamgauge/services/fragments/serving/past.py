@@ -1,5 +1,6 @@
 """Fragments as they were at an instant (``?at=TIME``), of data sets whose store keeps what left."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
@@ -17,6 +18,10 @@ from streamgauge.services.fragments.serving.reading import UnacceptableError, re
 from streamgauge.services.fragments.serving.replying import Header, Reply, reply_with, told
 from streamgauge.services.fragments.serving.validity import ValidityError, time
 from streamgauge.services.fragments.serving.view import View
+from streamgauge.services.web.gates import CrowdedError, Gate
+
+WAITING: Final = 64
+"""Requests that wait for those before them: each is answered in a thread."""
 
 _STATUS: Final = {AskedError: 400, HostError: 400, ValidityError: 400, UnacceptableError: 406, TooManyError: 422}
 _FOR_EVER: Final = b"max-age=31536000, immutable"
@@ -26,7 +31,7 @@ class Past:
     """Answers ``?at=TIME``: what was there then changes no more, so that caches may keep it."""
 
     def __init__(self, addressing: Addressing) -> None:
-        self._addressing = addressing
+        self._addressing, self._gate = addressing, Gate(WAITING, "ask what was there")
 
     def takes(self, method: str, query: bytes, _headers: Mapping[bytes, bytes]) -> bool:
         """Reading with ``at``."""
@@ -40,7 +45,10 @@ class Past:
         """Answer with a page, or say that what was there is not known."""
         now = dataset.clock()
         try:
-            reply = self._reply(dataset, scope, now)
+            async with self._gate.through():
+                reply = await asyncio.to_thread(self._reply, dataset, scope, now)
+        except CrowdedError as error:
+            reply = told(503, str(error), (b"retry-after", b"1"))
         except tuple(_STATUS) as error:
             reply = told(_STATUS[type(error)], str(error))
         await reply_with(reply, scope["method"], send, *clock_headers(now))

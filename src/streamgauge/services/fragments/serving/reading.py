@@ -18,6 +18,7 @@ from streamgauge.services.fragments.serving.listing import listing
 from streamgauge.services.fragments.serving.negotiation import Offer, accepted, coding
 from streamgauge.services.fragments.serving.pages import POLICY
 from streamgauge.services.fragments.serving.replying import Header, Reply
+from streamgauge.services.fragments.serving.selection import Selection
 from streamgauge.services.fragments.serving.view import View
 
 Headers: TypeAlias = Mapping[bytes, bytes]
@@ -67,6 +68,18 @@ class Reading:
         made = represented(View(dataset, base, wish, page), headers)
         self._bodies.keep(key, made)
         return made
+
+    def lacks(self, dataset: DataSet, scope: Scope) -> Selection | None:
+        """What has to be looked at quad by quad, beside the loop, before the page that is asked for can be made.
+
+        Only a variable that is there twice, or bindings, make that of a selection. AskedError.
+        """
+        query = scope["query_string"]
+        if b"values=" not in query and query.count(b"?") + query.upper().count(b"%3F") < 2:
+            return None
+        base = self._addressing(scope["scheme"], dict(scope["headers"]))
+        found = asked(_path(scope), query, dataset.shape, base, dataset.largest).selection
+        return found if dataset.lacks(found) else None
 
     def listing(self, scope: Scope, headers: Headers) -> Reply:
         """The list of data sets."""

@@ -16,7 +16,7 @@ from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Triple
 from streamgauge.services.fragments.annotations import method
 from streamgauge.services.fragments.labelling import FIRST, LAST, named, said
-from streamgauge.services.fragments.quads import DEFAULT, Match, Quad
+from streamgauge.services.fragments.quads import DEFAULT, Lasting, Match, Quad
 from streamgauge.services.fragments.serving.dataset import DataSet, TooManyError
 from streamgauge.services.fragments.serving.locating import Located, Wanted, located
 from streamgauge.services.fragments.serving.selection import fits
@@ -37,6 +37,16 @@ class Written:
     added: int
     removed: int
     quads: Changes
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A change of facts as quads: how many facts come and go, which quads go and come."""
+
+    come: int
+    gone: int
+    removed: list[Quad]
+    added: list[Lasting]
 
 
 def add(dataset: DataSet, facts: Iterable[Fact]) -> Written:
@@ -78,7 +88,8 @@ class Draft:
 
     def __init__(self, dataset: DataSet, most: int = MOST) -> None:
         self._dataset, self._store, self._style, self._most = dataset, dataset.store, dataset.style, most
-        self._now = dataset.clock()
+        self._now, self._version, self._open = dataset.clock(), dataset.store.version, False
+        self._asked: dict[Wanted, list[Triple]] = {}
         self._before: dict[Triple, list[Located]] = {}
         self._after: dict[Triple, list[Fact]] = {}
 
@@ -117,28 +128,61 @@ class Draft:
         if self._style.label is not Label.EXPIRATION or at > self._now:
             self._after[triple] += ended
 
+    def asked(self, wanted: Wanted) -> list[Triple]:
+        """As ``holding``, looked up once for all that ask the same; for questions between which nothing changes."""
+        found = self._asked.get(wanted)
+        if found is None:
+            found = self._asked[wanted] = self.holding(wanted)
+        return found
+
     def holding(self, wanted: Wanted) -> list[Triple]:
         """The wanted triples that hold now."""
         return [t for t in self._matching(wanted) if any(fact.holds(self._now) for fact in self._after[t])]
 
+    def stale(self) -> bool:
+        """Whether others changed what this rests on since it began.
+
+        That is anything where it asked by a pattern; else facts of the same triples, and the names in their labels.
+        """
+        if self._store.version == self._version:
+            return False
+        changes = self._store.changed((None, None, None, None), self._version)
+        if self._open or changes is None:
+            return True
+        known = {quad[0] for found in self._before.values() for each in found for quad in (*each.own, *each.label)}
+        known |= {triple[0] for triple in self._before}
+        return any(quad[0] in known or quad[2] in known for quad in (*changes.added, *changes.removed))
+
     def commit(self) -> Written:
         """Make the change; what it made."""
+        planned = self.planned()
+        if planned is None:
+            return self.nothing()
+        return Written(planned.come, planned.gone, self._dataset.change(planned.removed, planned.added))
+
+    def nothing(self) -> Written:
+        """What a change makes that changes nothing."""
+        return Written(0, 0, Changes(self._store.version, (), ()))
+
+    def planned(self) -> Planned | None:
+        """The quads that the change takes and brings; ``None`` when there are none."""
         triples = list(self._after)
         gone = [each for triple in triples for each in self._before[triple] if each.fact not in self._after[triple]]
         there = {each.fact for triple in triples for each in self._before[triple]}
         come = [fact for triple in triples for fact in self._after[triple] if fact not in there]
         if not gone and not come:
-            return Written(0, 0, Changes(self._store.version, (), ()))
+            return None
         removed, names = self._vacated(gone)
         added = method(self._style.method).annotate(come, self._style, _Names(self._dataset, names))
         staying = self._shared_by_those_that_stay(triples)
         lasting = [(quad, _later(end, staying[quad]) if quad in staying else end) for quad, end in added]
         kept = {quad for quad, _ in lasting}
-        changes = self._dataset.change(
+        return Planned(
+            len(come),
+            len(gone),
             [quad for quad in removed if quad not in kept and quad not in staying],
             [*lasting, *((quad, end) for quad, end in staying.items() if quad in removed and quad not in kept)],
         )
-        return Written(len(come), len(gone), changes)
 
     def _of(self, triple: Triple) -> list[Fact]:
         if triple not in self._after:
@@ -150,6 +194,7 @@ class Draft:
 
     def _matching(self, wanted: Wanted) -> list[Triple]:
         """The wanted triples that have facts now, or had when this began."""
+        self._open = self._open or None in wanted
         found: dict[Triple, list[Located]] = {}
         for number, each in enumerate(located(self._store, wanted, self._style)):
             if number >= self._most:

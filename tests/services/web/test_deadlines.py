@@ -1,0 +1,105 @@
+"""What computes for too long is stopped, and nothing else."""
+
+import time
+from itertools import count
+from threading import Lock, Thread
+
+import pytest
+
+from streamgauge.services.web.deadlines import DEADLINES, DeadlineError, Deadlines, GrowthError
+
+SHORT = 0.05
+
+
+def endless():
+    for _ in count():
+        pass
+
+
+def computed(seconds):
+    """Compute for so long, by the thread's own clock."""
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+
+
+def test_an_endless_evaluation_is_stopped_and_the_thread_goes_on():
+    for _ in range(3):
+        with pytest.raises(DeadlineError, match="longer than it may"), DEADLINES.within(SHORT):
+            endless()
+    computed(0.1)
+
+
+def test_what_waits_is_not_stopped():
+    with DEADLINES.within(SHORT):
+        time.sleep(0.15)
+
+
+def test_each_step_has_its_own_time():
+    with DEADLINES.within(0.15) as watched:
+        for _ in range(8):
+            watched.steps += 1
+            computed(0.04)
+
+
+def test_only_the_thread_that_computes_is_stopped():
+    outcomes = {}
+
+    def run(name, work):
+        try:
+            with DEADLINES.within(SHORT):
+                work()
+            outcomes[name] = "done"
+        except DeadlineError:
+            outcomes[name] = "stopped"
+
+    threads = [Thread(target=run, args=("long", endless)), Thread(target=run, args=("short", lambda: None))]
+    threads += [Thread(target=run, args=("idle", lambda: time.sleep(0.15)))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert outcomes == {"long": "stopped", "short": "done", "idle": "done"}
+
+
+def test_what_makes_the_process_grow_is_stopped():
+    sizes = count(0, 100)
+    watching = Deadlines(lambda: next(sizes))
+    with pytest.raises(GrowthError, match="more memory"), watching.within(60, growth=250):
+        endless()
+    assert next(sizes) < 1000
+
+
+def test_what_others_see_is_done_whole():
+    """The lock is free again and the work done, whenever the time was over."""
+    lock, done = Lock(), []
+
+    def work():
+        with DEADLINES.within(SHORT) as watched:
+            for number in count():
+                with DEADLINES.uninterrupted(watched), lock:
+                    computed(0.02)
+                    done.append(number)
+
+    with pytest.raises(DeadlineError):
+        work()
+    assert not lock.locked()
+    assert done == list(range(len(done)))
+    assert done
+
+
+def test_an_inner_deadline_leaves_the_outer_one():
+    inner = []
+
+    def work():
+        with DEADLINES.within(0.1):
+            try:
+                with DEADLINES.within(0.02):
+                    endless()
+            except DeadlineError:
+                inner.append("stopped")
+            endless()
+
+    with pytest.raises(DeadlineError):
+        work()
+    assert inner == ["stopped"]
