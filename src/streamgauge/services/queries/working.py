@@ -16,7 +16,7 @@ from streamgauge.services.queries.asking import Asked, Asking, as_declared, move
 from streamgauge.services.queries.held import Held
 from streamgauge.services.queries.limits import TRIPLE_BYTES, LimitError, Limits
 from streamgauge.services.web.answers import Answers, End
-from streamgauge.services.web.deadlines import DEADLINES, Interruption, Watched
+from streamgauge.services.web.deadlines import DEADLINES, DeadlineError, Interruption, Watched
 from streamgauge.wire.lines import Advance, Input, encode_answer
 
 END_S = 10.0
@@ -174,7 +174,8 @@ class Work:
             self._over(End(str(error)))
         except (TooMuchError, Interruption) as error:
             self._asking.abandon()
-            self._over(End(f"{error}: ask for less, or of smaller windows", "error"))
+            why = error if isinstance(error, TooMuchError) else DeadlineError()
+            self._over(End(f"{why}: ask for less, or of smaller windows", "error"))
         except Exception as error:
             self._failed(str(error))
         finally:

@@ -98,10 +98,11 @@ class Deadlines:
             finally:
                 self._forget(watched, before)
         except Interruption:
+            stopped = watched.stopped
             self._forget(watched, before)  # the first may have been interrupted too
-            if watched.stopped is None:
+            if stopped is None:
                 raise
-            raise watched.stopped from None
+            raise stopped from None
 
     @contextmanager
     def uninterrupted(self, watched: Watched) -> Iterator[None]:
