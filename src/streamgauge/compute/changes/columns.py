@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias
 from streamgauge.compute.changes.bags import Bag
 from streamgauge.compute.changes.conditions import Test, test, variables_of
 from streamgauge.compute.changes.plans import Planned, Relation
+from streamgauge.compute.effort import TooMuchError
 from streamgauge.model.algebra import Var
 from streamgauge.model.terms import Term, Triple
 
@@ -23,6 +24,9 @@ FEW: Final = 4
 
 Column: TypeAlias = list[Any]
 Index: TypeAlias = dict[Any, Any]
+
+LARGEST: Final = 20_000_000
+"""Rows that one join makes, at most: they are made by one call that nothing stops."""
 
 
 class Several(Enum):
@@ -264,7 +268,9 @@ class Table:
                 self.columns[names[place]] = side.cells((place,)) * before
 
     def _repeat(self, times: list[int]) -> None:
-        """Each solution as often as this."""
+        """Each solution as often as this; TooMuchError where that is more than a process can hold and stop."""
+        if sum(times) > LARGEST:
+            raise TooMuchError(f"its evaluation makes more than {LARGEST} rows at once")
         self.columns = {
             name: list(chain.from_iterable(map(repeat, column, times))) for name, column in self.columns.items()
         }
