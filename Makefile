@@ -25,10 +25,10 @@ WORKERS ?= 3
 SPREAD = -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 
 test: setup
-	$(RUN)/pytest $(SPREAD) --durations-kept .durations/test.jsonl $(PART)
+	$(RUN)/pytest $(SPREAD) --durations-kept=.durations/test.jsonl $(PART)
 
 quick: setup
-	$(RUN)/pytest $(SPREAD) --quick --durations-kept .durations/quick.jsonl $(PART)
+	$(RUN)/pytest $(SPREAD) --quick --durations-kept=.durations/quick.jsonl $(PART)
 
 # Lines and branches of src/ that the tests reach, in the programs that they start too.
 coverage: setup

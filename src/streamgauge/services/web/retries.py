@@ -69,6 +69,10 @@ class RetryMemory(Generic[Value]):
         for key, value in known:
             self._of(key.owner)[key.name] = key.digest, value
 
+    def __len__(self) -> int:
+        """The keys that are kept, of all owners."""
+        return sum(map(len, self._owners.values()))
+
     def known(self, key: RetryKey | None) -> Value | None:
         """What the request of this key came to, ``None`` for a new key; KeyReuseError when the request differs."""
         found = None if key is None else self._of(key.owner).get(key.name)
