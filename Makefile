@@ -69,6 +69,7 @@ bench: setup
 	$(RUN)/python -m benchmarks.scale
 	$(RUN)/python -m benchmarks.serving
 	$(RUN)/python -m benchmarks.stores --sizes 100000
+	$(RUN)/python -m benchmarks.hostile
 	$(RUN)/python -m benchmarks.soak
 	$(RUN)/python -m benchmarks.streamer
 
