@@ -87,7 +87,7 @@ class Deadlines:
         has as much for each of them.
         """
         ident = get_ident()
-        clock = time.pthread_getcpuclockid(ident)
+        clock = _clock(ident)
         watched = Watched(ident, clock, seconds, growth)
         watched.look(time.clock_gettime(clock), 0 if growth is None else self._size())
         before = self._watched.get(ident)
@@ -172,6 +172,12 @@ class Deadlines:
             _, most = max(grown, key=itemgetter(0))
             most.stopped = GrowthError
             _stop(most)
+
+
+def _clock(thread: int) -> int:
+    """The clock of a thread's CPU time; of time itself where the system has none for threads (macOS)."""
+    own = getattr(time, "pthread_getcpuclockid", None)
+    return time.CLOCK_MONOTONIC if own is None else int(own(thread))
 
 
 def _stop(watched: Watched) -> None:
