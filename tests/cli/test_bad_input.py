@@ -170,7 +170,7 @@ def test_no_java_is_a_sentence(here, command, monkeypatch):
     spark.cache_clear()
     monkeypatch.setattr("streamgauge.compute.spark.session.java", lambda: None)
     monkeypatch.delenv("SPARK_REMOTE", raising=False)
-    code, _, err = command("generate", "weather", "--out", here / "out")
+    code, _, err = command("generate", "weather", "--master", "local[1]", "--out", here / "out")
     assert code == 2
     assert "Spark needs Java 17" in err
 
@@ -180,6 +180,6 @@ def test_too_little_memory_is_a_sentence(here, command, monkeypatch):
         raise RuntimeError("Job aborted: java.lang.OutOfMemoryError: Java heap space")
 
     monkeypatch.setattr("streamgauge.cli.data.spark", fail)
-    code, _, err = command("generate", "weather", "--out", here / "out")
+    code, _, err = command("generate", "weather", "--master", "local[1]", "--out", here / "out")
     assert code == 2
     assert "SPARK_DRIVER_MEMORY" in err

@@ -211,8 +211,8 @@ def test_the_same_runs_give_the_same_page_and_write_writes_it(tmp_path: Path) ->
 
 
 def test_every_judgement_has_its_icon_beside_its_word() -> None:
-    run, verdict = build.right()
-    text = report.page([(run, replace(verdict, judgement=judgement)) for judgement in Judgement], "Icons")
+    judged = [(judgement, *build.right(engine=judgement.name.lower())) for judgement in Judgement]
+    text = report.page([(run, replace(verdict, judgement=each)) for each, run, verdict in judged], "Icons")
     for judgement in Judgement:
         icon = {"right but late": "late"}.get(judgement.value, judgement.value)
         card = text.split(f'<article class="card {icon}">', 1)[1].split("</article>", 1)[0]
