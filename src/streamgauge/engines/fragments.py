@@ -87,7 +87,7 @@ class Streamer:
         self._dataset = DataSet(_NAME, MemoryStore(), STYLE, self._clock)
         writing.add(self._dataset, [Fact(triple) for triple in query.static])
         client = httpx.AsyncClient(transport=httpx.ASGITransport(application([self._dataset])))
-        self._web = Web(client, self._clock, _at_once)
+        self._web = Web(client, self._clock, _at_once, same_clock=True)
         self._loop = asyncio.new_event_loop()
         self._plan = self._loop.run_until_complete(
             prepared(self._asked, [_ADDRESS], Terms(style=STYLE, settled=0), self._web)

@@ -223,6 +223,11 @@ class Columns(Evaluating):
         """The rows of an answer."""
         return self._terms(f"SELECT * FROM {self._asked[channel].answer}")
 
+    def size(self, channel: str) -> int:
+        """The number of rows of an answer."""
+        (found,) = self._database.execute(f"SELECT count(*) FROM {self._asked[channel].answer}").fetchall()
+        return int(found[0])
+
     def publish(self, publications: Sequence[Publication], now: float) -> Iterator[Found]:  # noqa: ARG002
         """The differences of all publications together; each may be due to any of them."""
         changed = [self._change(each) for each in publications]

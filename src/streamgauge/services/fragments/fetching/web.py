@@ -72,7 +72,8 @@ class Web:
     """Requests through one client, for any number of queries of one event loop.
 
     ``clock`` gives ms since 1970 and is never set, ``sleep`` waits seconds of it. ``allowed`` are hosts that may be
-    asked whatever their address, and that links may lead to. The cache may be shared with other clients.
+    asked whatever their address, and that links may lead to. The cache may be shared with other clients. With
+    ``same_clock`` the servers are in this process and their clock is this one, to the millisecond.
     """
 
     client: httpx.AsyncClient
@@ -83,6 +84,7 @@ class Web:
     allowed: Collection[str] = ()
     random: Random = field(default_factory=Random)
     counters: Counters = field(default_factory=Counters)
+    same_clock: bool = False
     _sender: Sender = field(init=False)
     _flights: dict[tuple[Key, Use], _Flight] = field(default_factory=dict, init=False)
     _clocks: dict[str, ServerClock] = field(default_factory=dict, init=False)
@@ -161,7 +163,7 @@ class Web:
 
     def time(self, address: str) -> int:
         """The time of an address's server now (ms), by the estimate; the own time where nothing is known."""
-        return self.server_clock(address).time(self.clock())
+        return self.clock() if self.same_clock else self.server_clock(address).time(self.clock())
 
     def due(self, address: str, time: int, told: bool) -> int:
         """The own time (ms) at which a time of an address's server is due.
@@ -169,8 +171,11 @@ class Web:
         Where changes are ``told`` by events, when the server's clock shows it, by the estimate; else in the first whole
         second of that clock at which a response is certain to show it.
         """
+        shown = time if told else -(-time // SECOND) * SECOND
+        if self.same_clock:
+            return shown
         clock = self.server_clock(address)
-        return clock.reached(time) if told else clock.surely(-(-time // SECOND) * SECOND)
+        return clock.reached(shown) if told else clock.surely(shown)
 
     def sets(self, address: str) -> int:
         """How often the clock of an address's server was found to have been set back."""
