@@ -120,7 +120,9 @@ def test_many_queries_of_one_shape_hear_of_their_own_only():
     assert [(each, found.added) for each, found in changed] == [(standing[7], (("<urn:t:v>",),))]
 
 
-@pytest.mark.parametrize("text", ["SELECT * { { SELECT * { ?s ?p ?o } LIMIT 3 } }", "SELECT * { ?s ?p ?o FILTER(RAND() < 1) }"])
+@pytest.mark.parametrize(
+    "text", ["SELECT * { { SELECT * { ?s ?p ?o } LIMIT 3 } }", "SELECT * { ?s ?p ?o FILTER(RAND() < 1) }"]
+)
 def test_what_is_not_kept_is_refused_and_leaves_nothing_behind(text):
     driver = Landmark()
     with pytest.raises(UnsupportedError):

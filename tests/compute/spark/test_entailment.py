@@ -23,7 +23,7 @@ drawn_facts = st.lists(st.sampled_from(FACTS), max_size=5)
 history = st.lists(st.tuples(drawn_facts, drawn_facts), min_size=1, max_size=STEPS)
 histories = st.lists(history, min_size=CASES, max_size=CASES)
 axioms = st.sets(st.sampled_from(AXIOMS), min_size=2, max_size=7)
-few = examples(3, prove=40, phases=[Phase.explicit, Phase.generate])
+few = examples(2, prove=40, phases=[Phase.explicit, Phase.generate])
 
 
 def table(spark, rows, cased=True):
