@@ -150,10 +150,10 @@ def test_channels_begin_one_at_a_time_and_not_too_many_wait():
         begun, going = Event(), Event()
         create = made.create_channel
 
-        def slow(name, query):
+        def slow(*given, **named):
             begun.set()
             going.wait(10)
-            return create(name, query)
+            return create(*given, **named)
 
         made.create_channel = slow
 
@@ -163,6 +163,7 @@ def test_channels_begin_one_at_a_time_and_not_too_many_wait():
             ) as http:
                 first = asyncio.create_task(http.put("/channels/a", content=JOIN))
                 while not begun.is_set():
+                    assert not first.done(), first.result().text
                     await asyncio.sleep(0.01)
                 second = asyncio.create_task(http.put("/channels/b", content=JOIN))
                 await asyncio.sleep(0.05)
