@@ -9,10 +9,14 @@ from hypothesis import settings
 Test = TypeVar("Test", bound=Callable[..., Any])
 
 
+def proving() -> bool:
+    """Whether this run is a proof (``STREAMGAUGE_EXAMPLES=prove``)."""
+    return settings.get_current_profile_name() == "prove"
+
+
 def examples(suite: int, prove: int, **more: Any) -> Callable[[Test], Test]:
     """``@settings(max_examples=...)`` by the profile of this run, and the mark ``drawn``; ``more`` goes to settings."""
-    proving = settings.get_current_profile_name() == "prove"
-    bounded = settings(max_examples=prove if proving else suite, **more)
+    bounded = settings(max_examples=prove if proving() else suite, **more)
 
     def decorate(test: Test) -> Test:
         drawn: Test = pytest.mark.drawn(bounded(test))

@@ -44,6 +44,7 @@ def refused(found: Certificate) -> Counter[str]:
 
 
 @pytest.mark.server
+@pytest.mark.heavy("181 cases under 15 profiles")
 def test_live_passes_every_case_under_every_profile():
     found = certified(engine("live"))
     assert bad(found) == []

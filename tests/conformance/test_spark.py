@@ -26,6 +26,7 @@ def refused(subject, each) -> str | None:
 
 
 @pytest.mark.server
+@pytest.mark.heavy("a session of its own, and a start of the engine for each case")
 def test_a_part_of_the_suite_is_right():
     assert wrong(PART) == []
 

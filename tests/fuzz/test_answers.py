@@ -145,7 +145,7 @@ DELAYS = st.none() | st.sampled_from([0.0, 1.0, 1e9])
 
 
 @given(runs(), DELAYS, st.booleans())
-@examples(60, prove=5000)
+@examples(30, prove=5000)
 def test_any_answers_get_a_verdict(run: Run, max_delay: float | None, gracefully: bool):
     _judges(run, max_delay, gracefully)
 

@@ -204,7 +204,7 @@ INPUTS = (st.lists(st.integers(0, len(WAYS) - 1), min_size=1, max_size=2), st.in
 
 
 @given(*INPUTS)
-@examples(50, prove=5000)
+@examples(30, prove=5000)
 def test_a_broken_folder_is_an_error_with_a_place_or_a_verdict(whole, tmp_path_factory, ways, seed, value):
     broken(whole, tmp_path_factory.getbasetemp(), ways, seed, value)
 

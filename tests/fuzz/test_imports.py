@@ -178,7 +178,7 @@ INPUTS = (st.integers(0, 2**40), JSON_VALUES)
 
 
 @given(*INPUTS)
-@examples(50, prove=3000)
+@examples(30, prove=3000)
 def test_a_broken_source_is_an_error_with_a_place_or_a_verdict(sources, tmp_path_factory, seed, value):
     imported(sources, tmp_path_factory.getbasetemp(), seed, value)
 

@@ -173,6 +173,7 @@ def test_one_run_has_no_legend_and_no_box_plots() -> None:
     assert "The run is right." in page
 
 
+@pytest.mark.prove
 def test_a_run_of_thirty_thousand_reports_stays_small_and_quick() -> None:
     began = time.process_time()
     page = report.page([build.large()], "Large")

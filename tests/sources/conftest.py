@@ -128,6 +128,10 @@ class Kafka:
         admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{self.port}"})
         name = f"t{uuid.uuid4().hex[:8]}"
         admin.create_topics([NewTopic(name, partitions, 1)])[name].result(30)
+        ends = time.monotonic() + 30
+        while admin.list_topics(name).topics[name].error is not None:  # it is known a moment after it is made
+            assert time.monotonic() < ends, f"{name} is made and not known"
+            time.sleep(0.05)
         return name
 
     def _run(self, *words: str) -> None:

@@ -42,6 +42,7 @@ def test_at_once_is_one_by_one(spark, tmp_path, seed):
     assert len({channel for _, channel in expected}) == len(made.channels) - 1  # nobody is a member of :nowhere
 
 
+@pytest.mark.prove
 def test_in_the_sequence_s_order_unless_another_is_given(spark, tmp_path):
     made = drawn(tmp_path, 3, 6, ("named", "near"))
     assert as_sets(due(spark, made)) == as_sets(list(sequential(made))) == as_sets(list(sequential(made, range(1, 7))))

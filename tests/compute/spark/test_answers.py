@@ -105,6 +105,7 @@ def check(spark: SparkSession, *cases: tuple[Run, QueryForm]) -> None:
             assert got == wanted, f"report {report}: missing {wanted - got}, surplus {got - wanted} of {sparql(query)}"
 
 
+@pytest.mark.heavy("a plan of eight drawn queries")
 @examples(1, prove=80)
 @given(
     st.lists(st.tuples(runs(), queries(OPERATORS).filter(lambda query: refuse(query) is None)), min_size=8, max_size=8)

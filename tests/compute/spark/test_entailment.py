@@ -3,6 +3,7 @@
 from itertools import pairwise
 
 import pyarrow as pa
+import pytest
 from hypothesis import Phase, given
 from hypothesis import strategies as st
 
@@ -86,6 +87,7 @@ def test_every_instant_of_drawn_histories(tiny, texts, extent, drawn):
     agree(tiny, texts, extent, drawn)
 
 
+@pytest.mark.prove
 def test_all_axioms_at_once(tiny):
     ring = [(THINGS[n], "<urn:t:p>", THINGS[(n + 1) % 4]) for n in range(4)]
     typed = [(THINGS[0], RDF_TYPE, "<urn:t:C>"), (THINGS[1], "<urn:t:p>", '"text"')]
@@ -113,6 +115,7 @@ def test_no_facts(tiny):
     assert entailed(tiny, table(tiny, []), rules).collect() == []
 
 
+@pytest.mark.heavy("two plans of all kinds of rules, which Spark takes long to make")
 def test_equality_tests_of_literals_hidden_classes_and_stated_facts(tiny):
     axioms = """
         :A rdfs:subClassOf _:r . _:r owl:onProperty :p ; owl:hasValue :u ; rdfs:subClassOf :B .

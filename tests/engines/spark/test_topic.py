@@ -37,6 +37,7 @@ def topic(kafka):
     return f"kafka://127.0.0.1:{kafka.port}/{kafka.topic(partitions=2)}"
 
 
+@pytest.mark.heavy("two starts of a query over a Kafka topic")
 def test_a_second_start_goes_on_behind_the_last_offset(spark, topic, tmp_path):
     asked = job(tmp_path, source=f"{topic}?from=earliest")
     asked = replace(asked, semantics=replace(asked.semantics, lateness=4000, origin=Origin.FIXED, t0=0))

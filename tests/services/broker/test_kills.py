@@ -200,7 +200,8 @@ def named(rows, name):
     return {frozenset(zip(variables, (term.strip('<>"') for term in row), strict=True)) for row in rows}
 
 
-@pytest.mark.parametrize("kills", [5, pytest.param(50, marks=pytest.mark.prove)])
+@pytest.mark.heavy("a kill and a start of the broker, three times")
+@pytest.mark.parametrize("kills", [3, pytest.param(50, marks=pytest.mark.prove)])
 def test_kills_under_load_lose_nothing_and_tell_nothing_twice(tmp_path, capsys, kills):
     folder = tmp_path / "broker"
     folder.mkdir()
@@ -218,7 +219,7 @@ def test_kills_under_load_lose_nothing_and_tell_nothing_twice(tmp_path, capsys, 
     for each in storm.subscribers:
         assert len(each.heard) == rows[each.channel][0]
         assert folded(each.heard, named(begun[each.channel], each.channel)) == rows[each.channel][1]
-    if kills > 5:
+    if kills > 3:
         with capsys.disabled():
             tries, repeated = (sum(getattr(p, name) for p in storm.publishers) for name in ("tries", "repeated"))
             again = sum(each.twice for each in storm.subscribers)
