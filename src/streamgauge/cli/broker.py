@@ -59,6 +59,20 @@ class Closure(StrEnum):
 At = Annotated[str, typer.Option("--at", metavar="URL", help="The broker.")]
 
 
+Facts = Annotated[
+    list[Path] | None, typer.Argument(metavar="DATA...", help="RDF files: the facts, unless a journal has some.")
+]
+Origins = Annotated[
+    list[str] | None, typer.Option(metavar="ORIGIN", help="Pages of this origin may use it; * for all.")
+]
+WebhookHosts = Annotated[
+    list[str] | None, typer.Option(metavar="HOST", help="A webhook may be at this host, be it private.")
+]
+MaxChange = Annotated[
+    int, typer.Option(min=1, help="Facts and rows that a channel may look at because of one publication.")
+]
+
+
 def register(app: typer.Typer) -> None:
     """Add this group's commands."""
     group = typer.Typer(help="Publish and subscribe.", no_args_is_help=True)
@@ -76,9 +90,7 @@ def _group() -> None:
 
 
 def serve(
-    data: Annotated[
-        list[Path] | None, typer.Argument(metavar="DATA...", help="RDF files: the facts, unless a journal has some.")
-    ] = None,
+    data: Facts = None,
     host: Annotated[str, typer.Option(help="The address to bind to.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for a free one.")] = 4200,
     journal: Annotated[Path | None, typer.Option(help="The file that keeps everything; in memory without it.")] = None,
@@ -89,21 +101,15 @@ def serve(
     subsumption: Subsumption = False,
     strategy: Annotated[str, typer.Option(help="How notifications are found.")] = "incremental",
     token_file: Annotated[Path | None, typer.Option(help="TOKEN [OPERATION,... [CHANNEL ...]], one a line.")] = None,
-    allow_origin: Annotated[
-        list[str] | None, typer.Option(metavar="ORIGIN", help="Pages of this origin may use it; * for all.")
-    ] = None,
+    allow_origin: Origins = None,
     webhook: Annotated[list[str] | None, typer.Option(help="CHANNEL=URL: notifications are posted there.")] = None,
-    webhook_host: Annotated[
-        list[str] | None, typer.Option(metavar="HOST", help="A webhook may be at this host, be it private.")
-    ] = None,
+    webhook_host: WebhookHosts = None,
     max_channels: Annotated[int, typer.Option(min=1, help="How many channels.")] = UNLESS.channels,
     max_subscribers: Annotated[int, typer.Option(min=1, help="Subscribers of one channel.")] = UNLESS.subscribers,
     max_graph: Annotated[int, typer.Option(min=1, help="Triples of one publication.")] = UNLESS.graph,
     max_rows: Annotated[int, typer.Option(min=1, help="Rows of a new channel's answer.")] = UNLESS.rows,
     max_effort: Annotated[int, typer.Option(min=1, help="Facts and rows that an answer may look at.")] = UNLESS.effort,
-    max_change: Annotated[
-        int, typer.Option(min=1, help="Facts and rows that a channel may look at because of one publication.")
-    ] = UNLESS.change,
+    max_change: MaxChange = UNLESS.change,
     max_looks: Annotated[int, typer.Option(min=1, help="Facts that WHERE of an update looks at.")] = UNLESS.looks,
     max_seconds: Annotated[float, typer.Option(min=0.1, help="CPU seconds to answer a new channel.")] = UNLESS.seconds,
     max_derived: Annotated[int, typer.Option(min=1, help="How often a publication may derive.")] = UNLESS.derived,

@@ -1,0 +1,206 @@
+"""Kinds of hostile requests of 64 KB or less, for each server (``benchmarks.hostile`` measures them)."""
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import count
+from typing import Final
+from urllib.parse import quote
+
+LARGEST: Final = 64 * 2**10
+PEOPLE: Final = 2_000
+PREFIX: Final = "PREFIX : <urn:t:> "
+SELECT, TURTLE, UPDATE = "application/sparql-query", "text/turtle", "application/sparql-update"
+NOW: Final = time.time_ns() // 1_000_000
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A request; the kind of body ``websocket`` is a message to SEPA's address."""
+
+    method: str
+    path: str
+    body: str = ""
+    kind: str = TURTLE
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A hostile kind: requests that prepare it, the one that is measured, those that clear up after it."""
+
+    server: str
+    name: str
+    ask: Ask
+    before: tuple[Ask, ...] = ()
+    after: tuple[Ask, ...] = ()
+
+
+def select(pattern: str, what: str = "*", tail: str = "") -> str:
+    """A SELECT query."""
+    return f"{PREFIX}SELECT {what} {{ {pattern} }} {tail}"
+
+
+def window(pattern: str, what: str = "*", size: str = "RANGE PT10S STEP PT0.1S") -> str:
+    """A query over a window of the other client's stream."""
+    named = f"FROM NAMED WINDOW <urn:w> ON <urn:s> [{size}]"
+    return f"{PREFIX}SELECT {what} {named} WHERE {{ WINDOW <urn:w> {{ {pattern} }} }}"
+
+
+def within(parts: Iterator[str], room: int = LARGEST - 1000) -> list[str]:
+    """As many parts as there is room for."""
+    found: list[str] = []
+    for each in parts:
+        room -= len(each) + 1
+        if room < 0:
+            break
+        found.append(each)
+    return found
+
+
+def pattern_kinds() -> dict[str, str]:
+    """Patterns that cost much, over people with :name, :age and :knows."""
+    doubling = " ".join(f"BIND(CONCAT(?t{n}, ?t{n}) AS ?t{n + 1})" for n in range(20)).replace("?t0", "?n")
+    regexes = ", ".join(within((f'REGEX(?n, "(x|y{n}.z){{2}}")' for n in count()), 60_000))
+    return {
+        "cross product of three": "?a :name ?b . ?c :name ?d . ?e :name ?f",
+        "cross product of six free patterns": " . ".join(f"?s{n} ?p{n} ?o{n}" for n in range(6)),
+        "cross product under a filter": "?a :age ?b . ?c :age ?d . ?e :age ?f FILTER(?b + ?d > ?f && ?f > ?b)",
+        "cross product of groups": "{ ?a :name ?b } { ?c :name ?d FILTER(STRLEN(?d) > 0) } { ?e :age ?f }",
+        "OPTIONAL on loose variables": "?a :name ?b " + " ".join(f"OPTIONAL {{ ?x{n} :age ?y{n} }}" for n in range(6)),
+        "MINUS on a loose variable": "{ ?a :name ?b OPTIONAL { ?a :q ?c } } MINUS { ?d :age ?e OPTIONAL { ?d :q ?c } }",
+        "NOT EXISTS of a product": "?a :name ?b . ?c :age ?d FILTER NOT EXISTS { ?e :knows ?a . ?f :knows ?c }",
+        "200 UNIONs of products": " UNION ".join(f"{{ ?a :name ?b{n} . ?c{n} :age ?d }}" for n in range(200)),
+        "a path from everywhere": "?a :knows+ ?b",
+        "a path of any length there and back": "?a (:knows|^:knows)* ?b",
+        "paths of paths": "?a ((:knows/:knows)*/(:knows|:name)*)* ?b",
+        "REGEX with nested counts": '?a :name ?n FILTER REGEX(?n, "((((a{1,50}){1,50}){1,50}){1,50}){1,50}b")',
+        "REGEX with a back-reference": '?a :name ?n FILTER REGEX(?n, "^(a*)*\\\\1b(a*)*$")',
+        "REGEX of many states": '?a :name ?n FILTER REGEX(?n, "((a?){30}){30}((n?){30}){30}b")',
+        "1,900 REGEXes": f"?a :name ?n FILTER(true IN ({regexes}))",
+        "REPLACE that grows": '?a :name ?n BIND(REPLACE(?n, ".", "$0$0$0$0$0$0$0$0") AS ?m) FILTER(STRLEN(?m) > 3)',
+        "CONCAT that doubles": f"?a :name ?n {doubling} FILTER(STRLEN(?t20) > 3)",
+        "VALUES products": " ".join(f"VALUES ?v{n} {{ {' '.join(map(str, range(1200)))} }}" for n in range(4)),
+        "IN with 7,000 terms": f"?a :age ?n FILTER(?n + 1 IN ({', '.join(map(str, range(100000, 107000)))}))",
+        "500 BINDs": "?a :age ?n " + " ".join(f"BIND(?n * {n} + ?n / 7 AS ?b{n})" for n in range(500)),
+        "a subquery of a product": "{ SELECT DISTINCT ?b ?d { ?a :name ?b . ?c :name ?d } } ?e :name ?f",
+    }
+
+
+def broker_kinds() -> Iterator[Kind]:
+    """Hostile to the broker: channels, publications, updates, rows, SEPA."""
+    channel, gone = "/channels/hostile", (Ask("DELETE", "/channels/hostile"),)
+
+    def created(name: str, query: str) -> Kind:
+        path = f"/channels/{quote(name)}"
+        return Kind("broker", name, Ask("PUT", path, query, SELECT), (), (Ask("DELETE", path),))
+
+    for name, pattern in pattern_kinds().items():
+        yield created(f"channel: {name}", select(pattern))
+    yield created("channel: COUNT of a product", select("?a :name ?b . ?c :name ?d", "(COUNT(*) AS ?n)"))
+    yield created("channel: GROUP_CONCAT of all", select("?a :name ?b", "(GROUP_CONCAT(?b) AS ?n)"))
+    yield created("channel: MIN of texts", select("?a ?p ?b", "(MIN(STR(?b)) AS ?n)"))
+    yield created("channel: all triples", select("?a ?p ?b"))
+    yield created(
+        "channel: ORDER BY of a product", select("?a :name ?b . ?c :name ?d", "*", "ORDER BY ?b ?d LIMIT 1000000")
+    )
+    for name, query in (("a product", select("?a :name ?b . ?c :name ?d . ?e :name ?f")), ("all", select("?a ?p ?b"))):
+        text = json.dumps({"subscribe": {"sparql": query, "alias": "x"}})
+        yield Kind("broker", f"SEPA: {name}", Ask("", "", text, "websocket"))
+    yield Kind(
+        "broker", "rows of all", Ask("GET", f"{channel}/rows"), (Ask("PUT", channel, select("?a ?p ?b"), SELECT),), gone
+    )
+    free = " . ".join(f"?s{n} ?p{n} ?o{n}" for n in range(6))
+    wide = " . ".join(f"?a :made{n} ?b" for n in range(2500))
+    for name, text in (
+        ("six free patterns", f"INSERT {{ ?s0 :x ?o5 }} WHERE {{ {free} }}"),
+        ("a wide template", f"INSERT {{ {wide} }} WHERE {{ ?a :name ?b }}"),
+        ("all names go", "DELETE WHERE { ?a :none ?b . ?c :name ?d . ?e ?f ?g }"),
+        ("data of 64 KB", f"INSERT DATA {{ {' '.join(within(f':u{n} :p {n} .' for n in count()))} }}"),
+    ):
+        yield Kind("broker", f"update: {name}", Ask("POST", "/update", PREFIX + text, UPDATE))
+    for name, text in graphs().items():
+        yield Kind("broker", f"publication: {name}", Ask("POST", "/publish", text), (), (Ask("POST", "/delete", text),))
+    chain = "".join(f":x{n} :partOf :x{n + 1} . " for n in range(2000))
+    yield Kind("broker", "publication: a transitive chain", Ask("POST", "/publish", f"@prefix : <urn:t:>.{chain}"))
+
+
+def graphs() -> dict[str, str]:
+    """Turtle of 64 KB."""
+    return {
+        "10,000 triples": f"@prefix : <urn:t:>. :big :q {','.join(within(map(str, count(100000))))} .",
+        "1,500 prefixes": "".join(within(f"@prefix p{n}: <urn:{n}:>. p{n}:a p{n}:b p{n}:c." for n in count())),
+        "one literal": f"@prefix : <urn:t:>. :long :name '{'a' * 60_000}' .",
+        "a deep list": f"@prefix : <urn:t:>. :l :is ({' '.join(within(map(str, count())))}) .",
+    }
+
+
+def fragments_kinds() -> Iterator[Kind]:
+    """Hostile to the fragments server: updates, writes by patterns, uploads, pages that compare."""
+    free = " . ".join(f"?s{n} ?p{n} ?o{n}" for n in range(6))
+    wide = " . ".join(f"?a :made{n} ?b" for n in range(2500))
+    for data in ("few", "people"):
+        for name, text in (
+            ("six free patterns", f"INSERT {{ ?s0 :x ?o5 }} WHERE {{ {free} }}"),
+            ("a wide template", f"INSERT {{ {wide} }} WHERE {{ ?a :name ?b }}"),
+            ("a product", "INSERT { ?a :near ?c } WHERE { ?a :age ?b . ?c :age ?d . ?e :age ?f }"),
+        ):
+            yield Kind("fragments", f"update of {data}: {name}", Ask("PATCH", f"/{data}", PREFIX + text, UPDATE))
+    for name, text in graphs().items():
+        yield Kind("fragments", f"upload: {name}", Ask("POST", "/people?for=60s", text))
+    yield Kind(
+        "fragments",
+        "upload: facts that end together",
+        Ask("POST", "/people?for=500ms", graphs()["10,000 triples"].replace("big", "brief")),
+    )
+    many = [{"replace": {"predicate": "urn:t:age"}, "by": ""} for _ in range(900)]
+    yield Kind("fragments", "900 replacements", Ask("PATCH", "/people", json.dumps(many), "application/json"))
+    data = " ; ".join(within((f"DELETE DATA {{ :s{n} :age {n} }}" for n in count()), 60_000))
+    yield Kind("fragments", "1,600 operations", Ask("PATCH", "/people", PREFIX + data, UPDATE))
+    yield Kind(
+        "fragments", "all facts of a predicate", Ask("DELETE", f"/people?predicate={quote('urn:t:knows')}&at=now")
+    )
+    yield Kind("fragments", "a variable twice", Ask("GET", "/people?subject=?x&predicate=?p&object=?x"))
+    rows = " ".join(f"(<urn:t:s{n}> UNDEF) (UNDEF <urn:t:s{n}>)" for n in range(32))
+    values = quote(f"(?s ?o) {{ {rows} }}")
+    yield Kind(
+        "fragments", "bindings that overlap", Ask("GET", f"/people?subject=?s&predicate=?p&object=?o&values={values}")
+    )
+    yield Kind("fragments", "a page of 1,000", Ask("GET", "/people?limit=1000&page=5"))
+
+
+def queries_kinds() -> Iterator[Kind]:
+    """Hostile to the query service: registrations, whose work comes with the other client's elements, and feeding."""
+    for name, pattern in pattern_kinds().items():
+        yield Kind("queries", f"query: {name}", Ask("POST", "/queries", window(pattern), SELECT))
+    tiny = window("?a ?b ?c", size="RANGE PT1H STEP PT0.001S")
+    yield Kind("queries", "query: a window each ms", Ask("POST", "/queries", tiny, SELECT))
+    elements = within(
+        json.dumps({"stream": "urn:s", "time": NOW + n, "add": [[f"<urn:t:f{n}>", "<urn:t:name>", f'"{n}"']]})
+        for n in count()
+    )
+    jsonl = "application/x-ndjson"
+    yield Kind(
+        "queries",
+        "elements: 64 KB",
+        Ask("POST", "/streams/urn:h", "\n".join(elements).replace("urn:s", "urn:h"), jsonl),
+    )
+    far = json.dumps({"stream": "urn:h", "time": NOW + 10**12, "add": [["<urn:a>", "<urn:p>", "<urn:b>"]]})
+    every = tiny.replace("ON <urn:s>", "ON <urn:h>").replace("PT1H", "PT1S")
+    yield Kind(
+        "queries",
+        "elements: a jump in time",
+        Ask("POST", "/streams/urn:h", far, jsonl),
+        (
+            Ask("POST", "/queries", every, SELECT),
+            Ask("POST", "/streams/urn:h", far.replace(str(NOW + 10**12), str(NOW)), jsonl),
+        ),
+    )
+    yield Kind("queries", "static data: 10,000 triples", Ask("PUT", "/static/urn:d", graphs()["10,000 triples"]))
+
+
+KINDS: Final[Mapping[str, Callable[[], Iterator[Kind]]]] = {
+    "broker": broker_kinds,
+    "fragments": fragments_kinds,
+    "queries": queries_kinds,
+}
