@@ -104,9 +104,12 @@ class PipedSession:
         try:
             self._process.stdin.write(line)
         except OSError as error:
-            why = self._why()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(EXIT_LIMIT_S)
+            code, why = self._process.returncode, self._why()
             self._end()
-            raise PipeError(f"the engine stopped reading its input: {why}") from error
+            how = "" if code is None else f" and ended with {self._how(code)}"
+            raise PipeError(f"the engine stopped reading its input{how}: {why}") from error
 
     def _read(self) -> None:
         """Hand on every answer as it comes."""

@@ -95,6 +95,19 @@ def test_a_program_that_fails_says_how(body, words):
         all_of_it()
 
 
+def test_a_program_that_is_gone_when_input_comes_says_how():
+    body = "print('{\"ready\":true}', flush=True); raise SystemExit(3)"
+    session = start_piped([sys.executable, "-c", body], task_of(RUN.header), lambda _: None)
+    session._process.wait(30)
+
+    def push_all() -> None:
+        for element in ELEMENTS * 1000:
+            session.push(element)
+
+    with pytest.raises(PipeError, match="stopped reading its input and ended with exit code 3: it said nothing"):
+        push_all()
+
+
 @pytest.mark.parametrize("early", [True, False])
 def test_a_program_that_ends_while_nothing_comes_is_told(early):
     body = "print('{\"ready\":true}', flush=True); input(); input(); raise SystemExit('done')"
