@@ -253,6 +253,7 @@ def test_what_is_no_outlet(text):
         read_outlet(text)
 
 
+@pytest.mark.server
 def test_a_source_that_cannot_be_reached_is_said():
     made = Bridge("http://x.example", lambda: Client("http://x.example"), [Inlet("mqtt://127.0.0.1:9/a")], [], "run")
     with pytest.raises(SourceError, match=r"mqtt://127\.0\.0\.1:9/a"):
