@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 
-import altair as alt
-
 from streamgauge.model.verdict import WindowVerdict
 from streamgauge.report import charts
 from streamgauge.report.charts import Size
@@ -38,7 +36,7 @@ def _strip(drawing: Drawing, one: Series, placed: list[WindowVerdict]) -> Figure
         which = "around the first that is not right, else the first ones"
         note += f" {len(shown)} of {counted(len(placed), one.unit)}: {which}."
 
-    def chart(size: Size) -> alt.LayerChart:
+    def chart(size: Size) -> charts.Spec:
         part = shown if size.width > 600 else shown[:16]
         bars = _bars(one, part)
         height = 16 * (1 + max(bar.lane for bar in bars))
@@ -82,7 +80,7 @@ def _against(drawing: Drawing, one: Series, placed: list[WindowVerdict]) -> Figu
     if len(shown) < len(placed):
         note += f" {len(shown)} are drawn, from around the first that moved."
 
-    def chart(size: Size) -> alt.LayerChart:
+    def chart(size: Size) -> charts.Spec:
         part = shown if size.width > 600 else shown[:12]
         bars = [_fit(one, window) for window in part]
         return charts.reconstructed(bars, STREAM_TIME, size._replace(height=18 * len(bars)))

@@ -5,7 +5,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import altair as alt
 from rich.console import RenderableType
 from rich.markup import escape
 
@@ -184,7 +183,7 @@ def _figure(
     lines, y, series = what
     x = Axis(carried.axis.title, ",~r", None, "log")
 
-    def chart(size: charts.Size) -> alt.LayerChart:
+    def chart(size: charts.Size) -> charts.Spec:
         return charts.lines(lines, x, y, size)
 
     return Figure(text, note, draw(drawing, text, chart, (HALF, PHONE)), series)

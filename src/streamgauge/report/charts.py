@@ -1,12 +1,17 @@
-"""Charts as altair specs: data in, one chart out; what they show and say is decided in plots.py."""
+"""Charts as Vega-Lite specifications: data in, one specification out; plots.py decides what they show and say.
+
+A specification is plain data, made once and handed to vl-convert: a page of 22 plots takes half of the CPU that the
+same page takes through Altair, which validates and copies each specification several times.
+"""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
-
-import altair as alt
+from typing import Any, Final, Literal, NamedTuple
 
 from streamgauge.report import theme
 from streamgauge.report.thin import Bin, Box, Point
+
+Spec = dict[str, Any]
+"""A Vega-Lite specification or a part of one (https://vega.github.io/vega-lite/docs/spec.html)."""
 
 
 class Size(NamedTuple):
@@ -34,7 +39,7 @@ class Line(NamedTuple):
     bins: Sequence[Bin]
 
 
-def lines(content: Sequence[Line], x: Axis, y: Axis, size: Size) -> alt.LayerChart:
+def lines(content: Sequence[Line], x: Axis, y: Axis, size: Size) -> Spec:
     """Lines through the medians, with a band from lowest to highest where a bin holds several values."""
     rows = [
         _row(line, bin_) | {"x": bin_.x, "low": bin_.low, "y": bin_.middle, "high": bin_.high, "tip": bin_.tip}
@@ -42,17 +47,22 @@ def lines(content: Sequence[Line], x: Axis, y: Axis, size: Size) -> alt.LayerCha
         for bin_ in line.bins
     ]
     few = len(rows) <= size.bins // 2
-    base = alt.Chart(alt.Data(values=rows)).encode(
-        x=_position(alt.X, "x", x), color=_colour(), detail="line:N", tooltip=alt.value(None)
-    )
-    across = _position(alt.Y, "y", y)
-    layers: list[alt.Chart] = []
+    shared = {
+        "x": _position("x", "x", x),
+        "color": _colour(),
+        "detail": _nominal("line"),
+        "tooltip": {"value": None},
+    }
+    across = _position("y", "y", y)
+    layers = []
     if any(bin_.values > 1 for line in content for bin_ in line.bins):
-        layers.append(base.mark_area(opacity=0.18).encode(y=_position(alt.Y, "low", y), y2="high:Q"))
-    layers.append(base.mark_line(strokeJoin="round").encode(y=across, strokeDash=_dash(), strokeWidth=_width(content)))
-    points = base.mark_point(filled=True, size=46, opacity=1 if few else 0)
-    layers.append(points.encode(y=across, shape=_shape(), description="tip:N"))
-    return _finished(alt.layer(*layers), size)
+        band = {"y": _position("y", "low", y), "y2": {"field": "high"}}
+        layers.append(_layer({"type": "area", "opacity": 0.18}, shared, band))
+    stroke = {"y": across, "strokeDash": _dash(), "strokeWidth": _width(content)}
+    layers.append(_layer({"type": "line", "strokeJoin": "round"}, shared, stroke))
+    point = {"type": "point", "filled": True, "size": 46, "opacity": 1 if few else 0}
+    layers.append(_layer(point, shared, {"y": across, "shape": _shape(), "description": _nominal("tip")}))
+    return _finished(rows, layers, size)
 
 
 def _row(line: Line, bin_: Bin) -> dict[str, Any]:
@@ -60,16 +70,17 @@ def _row(line: Line, bin_: Bin) -> dict[str, Any]:
     return {"series": str(line.series), "dashed": line.dashed, "line": name, "count": bin_.values}
 
 
-def scatter(content: Mapping[int, Sequence[Point]], x: Axis, y: Axis, size: Size) -> alt.LayerChart:
+def scatter(content: Mapping[int, Sequence[Point]], x: Axis, y: Axis, size: Size) -> Spec:
     """Points, coloured and shaped by series."""
     rows = [
         {"series": str(series), "x": point.x, "y": point.y, "tip": point.tip}
         for series, points in content.items()
         for point in points
     ]
-    marks = alt.Chart(alt.Data(values=rows)).mark_point(filled=True, size=40, opacity=0.7)
-    placed = marks.encode(x=_position(alt.X, "x", x), y=_position(alt.Y, "y", y))
-    return _finished(alt.layer(placed.encode(color=_colour(), shape=_shape(), description="tip:N")), size)
+    placed = {"x": _position("x", "x", x), "y": _position("y", "y", y)}
+    mark = {"type": "point", "filled": True, "size": 40, "opacity": 0.7}
+    shown = {"color": _colour(), "shape": _shape(), "description": _nominal("tip")}
+    return _finished(rows, [_layer(mark, placed, shown)], size)
 
 
 class Placed(NamedTuple):
@@ -81,20 +92,24 @@ class Placed(NamedTuple):
     tip: str
 
 
-def boxes(content: Sequence[Placed], x: Axis, y: Axis, size: Size) -> alt.LayerChart:
+def boxes(content: Sequence[Placed], x: Axis, y: Axis, size: Size) -> Spec:
     """Box plots side by side: whiskers to the lowest and highest value, the box over the quartiles."""
     rows = [{"x": one.x, "series": str(one.series), "tip": one.tip, **one.box._asdict()} for one in content]
     order = list(dict.fromkeys(one.x for one in content))
-    base = alt.Chart(alt.Data(values=rows)).encode(
-        x=alt.X("x:N", title=x.title, sort=order, axis=alt.Axis(labelAngle=0, labelOverlap=True)),
-        xOffset=alt.XOffset("series:N"),
-        color=_colour(),
-        description="tip:N",
-    )
-    whiskers = base.mark_rule(strokeWidth=1.5).encode(y=_position(alt.Y, "low", y), y2="high:Q")
-    bars = base.mark_bar(opacity=0.55, stroke=None).encode(y=_position(alt.Y, "first", y), y2="third:Q")
-    middles = base.mark_tick(thickness=2.5, bandSize=10).encode(y=_position(alt.Y, "middle", y))
-    return _finished(alt.layer(whiskers, bars, middles), size)
+    shared = {
+        "x": _nominal("x") | {"title": x.title, "sort": order, "axis": {"labelAngle": 0, "labelOverlap": True}},
+        "xOffset": _nominal("series"),
+        "color": _colour(),
+        "description": _nominal("tip"),
+    }
+    whisker = {"y": _position("y", "low", y), "y2": {"field": "high"}}
+    bar = {"y": _position("y", "first", y), "y2": {"field": "third"}}
+    layers = [
+        _layer({"type": "rule", "strokeWidth": 1.5}, shared, whisker),
+        _layer({"type": "bar", "opacity": 0.55, "stroke": None}, shared, bar),
+        _layer({"type": "tick", "thickness": 2.5, "bandSize": 10}, shared, {"y": _position("y", "middle", y)}),
+    ]
+    return _finished(rows, layers, size)
 
 
 class Bar(NamedTuple):
@@ -110,21 +125,18 @@ class Bar(NamedTuple):
 SYMBOLS = {"right": "✓", "late": "◷", "wrong": "✗", "missed": "?", "surplus": "+"}
 
 
-def borders(content: Sequence[Bar], x: Axis, size: Size) -> alt.LayerChart:
+def borders(content: Sequence[Bar], x: Axis, size: Size) -> Spec:
     """Windows as bars in lanes, coloured and signed by their state; a missed one is an outline."""
     rows = [bar._asdict() | {"sign": SYMBOLS[bar.state], "middle": (bar.start + bar.end) / 2} for bar in content]
-    states = list(SYMBOLS)
-    scale = alt.Scale(domain=states, range=[theme.STATE[state].light for state in states])
-    colour = alt.Color("state:N", scale=scale, legend=None)
-    base = alt.Chart(alt.Data(values=rows)).encode(
-        y=alt.Y("lane:O", axis=None, scale=alt.Scale(paddingInner=0.25)), description="tip:N"
-    )
-    filled = alt.condition("datum.state == 'missed'", alt.value(0.05), alt.value(0.22))
-    bars = base.mark_bar(cornerRadius=3, strokeWidth=1.2).encode(
-        x=_position(alt.X, "start", x), x2="end:Q", color=colour, fillOpacity=filled, stroke=colour
-    )
-    signs = base.mark_text(fontSize=11, fontWeight=600).encode(x="middle:Q", text="sign:N", color=colour)
-    return _finished(alt.layer(bars, signs), size)
+    shared, colour = _lane("lane"), _state_colour()
+    span = {"x": _position("x", "start", x), "x2": {"field": "end"}, "color": colour, "stroke": colour}
+    opacity = {"condition": {"test": "datum.state == 'missed'", "value": 0.05}, "value": 0.22}
+    sign = {"x": _quantity("middle"), "text": _nominal("sign"), "color": colour}
+    layers = [
+        _layer({"type": "bar", "cornerRadius": 3, "strokeWidth": 1.2}, shared, span | {"fillOpacity": opacity}),
+        _layer({"type": "text", "fontSize": 11, "fontWeight": 600}, shared, sign),
+    ]
+    return _finished(rows, layers, size)
 
 
 class Fit(NamedTuple):
@@ -138,7 +150,7 @@ class Fit(NamedTuple):
     tip: str
 
 
-def reconstructed(content: Sequence[Fit], x: Axis, size: Size) -> alt.LayerChart:
+def reconstructed(content: Sequence[Fit], x: Axis, size: Size) -> Spec:
     """A row per window: the expected borders as an outline, a bar between those that fit best, signed by its state."""
     rows = [
         {"row": place, "start": fit.start, "end": fit.end, "found": fit.found_start, "until": fit.found_end}
@@ -150,78 +162,112 @@ def reconstructed(content: Sequence[Fit], x: Axis, size: Size) -> alt.LayerChart
         }
         for place, fit in enumerate(content)
     ]
-    states = list(SYMBOLS)
-    scale = alt.Scale(domain=states, range=[theme.STATE[state].light for state in states])
-    colour = alt.Color("state:N", scale=scale, legend=None)
-    base = alt.Chart(alt.Data(values=rows)).encode(
-        y=alt.Y("row:O", axis=None, scale=alt.Scale(paddingInner=0.25)), description="tip:N"
-    )
-    stated = base.mark_bar(
-        cornerRadius=3, strokeWidth=1.2, filled=True, fillOpacity=0.04, color=theme.MUTED.light
-    ).encode(x=_position(alt.X, "start", x), x2="end:Q", stroke=alt.value(theme.MUTED.light))
-    found = base.transform_filter("datum.found != null").mark_bar(height=7, cornerRadius=2, fillOpacity=0.75)
-    drawn = found.encode(x=_position(alt.X, "found", x), x2="until:Q", color=colour)
-    signs = base.mark_text(fontSize=11, fontWeight=600, align="right", dx=-5).encode(
-        x="from:Q", text="sign:N", color=colour
-    )
-    return _finished(alt.layer(stated, drawn, signs), size)
+    shared, colour, muted = _lane("row"), _state_colour(), theme.MUTED.light
+    outline = {
+        "type": "bar",
+        "cornerRadius": 3,
+        "strokeWidth": 1.2,
+        "filled": True,
+        "fillOpacity": 0.04,
+        "color": muted,
+    }
+    stated = {"x": _position("x", "start", x), "x2": {"field": "end"}, "stroke": {"value": muted}}
+    fitted = {"x": _position("x", "found", x), "x2": {"field": "until"}, "color": colour}
+    sign = {"x": _quantity("from"), "text": _nominal("sign"), "color": colour}
+    layers = [
+        _layer(outline, shared, stated),
+        _layer({"type": "bar", "height": 7, "cornerRadius": 2, "fillOpacity": 0.75}, shared, fitted)
+        | {"transform": [{"filter": "datum.found != null"}]},
+        _layer({"type": "text", "fontSize": 11, "fontWeight": 600, "align": "right", "dx": -5}, shared, sign),
+    ]
+    return _finished(rows, layers, size)
 
 
-def _position(channel: Any, name: str, axis: Axis) -> Any:
-    scale = alt.Scale(nice=False, zero=False) if axis.domain is None else alt.Scale(domain=list(axis.domain))
+def _layer(mark: Spec, shared: Spec, own: Spec) -> Spec:
+    return {"mark": mark, "encoding": shared | own}
+
+
+def _nominal(name: str) -> Spec:
+    return {"field": name, "type": "nominal"}
+
+
+def _quantity(name: str) -> Spec:
+    return {"field": name, "type": "quantitative"}
+
+
+def _lane(name: str) -> Spec:
+    lane = {"field": name, "type": "ordinal", "axis": None, "scale": {"paddingInner": 0.25}}
+    return {"y": lane, "description": _nominal("tip")}
+
+
+def _position(channel: Literal["x", "y"], name: str, axis: Axis) -> Spec:
+    scale: Spec = {"nice": False, "zero": False} if axis.domain is None else {"domain": list(axis.domain)}
     if axis.scale != "linear":
-        scale = alt.Scale(type=axis.scale, nice=False)
-    elif channel is alt.Y and axis.domain is None:
-        scale = alt.Scale(nice=True, zero=True)
-    return channel(f"{name}:Q", title=axis.title, scale=scale, axis=alt.Axis(format=axis.form))
+        scale = {"type": axis.scale, "nice": False}
+    elif channel == "y" and axis.domain is None:
+        scale = {"nice": True, "zero": True}
+    return _quantity(name) | {"title": axis.title, "scale": scale, "axis": {"format": axis.form}}
 
 
-_INDEXES = range(64)
+_INDEXES: Final = range(64)
+_SERIES: Final = [str(index) for index in _INDEXES]
 
 
-def _colour() -> alt.Color:
-    domain, shades = [str(index) for index in _INDEXES], [theme.series_colour(index) for index in _INDEXES]
-    return alt.Color("series:N", scale=alt.Scale(domain=domain, range=shades), legend=None)
+def _colour() -> Spec:
+    scale = {"domain": _SERIES, "range": [theme.series_colour(index) for index in _INDEXES]}
+    return _nominal("series") | {"scale": scale, "legend": None}
 
 
-def _shape() -> alt.Shape:
-    domain, shapes = [str(index) for index in _INDEXES], [theme.series_shape(index) for index in _INDEXES]
-    return alt.Shape("series:N", scale=alt.Scale(domain=domain, range=shapes), legend=None)
+def _shape() -> Spec:
+    scale = {"domain": _SERIES, "range": [theme.series_shape(index) for index in _INDEXES]}
+    return _nominal("series") | {"scale": scale, "legend": None}
 
 
-def _dash() -> alt.StrokeDash:
-    scale = alt.Scale(domain=[False, True], range=[[1, 0], [5, 4]])
-    return alt.StrokeDash("dashed:N", scale=scale, legend=None)
+def _state_colour() -> Spec:
+    scale = {"domain": list(SYMBOLS), "range": [theme.STATE[state].light for state in SYMBOLS]}
+    return _nominal("state") | {"scale": scale, "legend": None}
 
 
-def _width(content: Sequence[Line]) -> alt.StrokeWidth:
+def _dash() -> Spec:
+    return _nominal("dashed") | {"scale": {"domain": [False, True], "range": [[1, 0], [5, 4]]}, "legend": None}
+
+
+def _width(content: Sequence[Line]) -> Spec:
     """Wide below, narrow on top: lines that coincide all stay visible."""
     names = [str(series) for series in dict.fromkeys(line.series for line in content)]
     widths = [
         2 + 2.2 * (len(names) - 1 - place) / max(1, len(names) - 1) if len(names) > 1 else 2
         for place in range(len(names))
     ]
-    return alt.StrokeWidth("series:N", scale=alt.Scale(domain=names, range=widths), legend=None)
+    return _nominal("series") | {"scale": {"domain": names, "range": widths}, "legend": None}
 
 
-def _finished(chart: alt.LayerChart, size: Size) -> alt.LayerChart:
-    fitted = chart.properties(
-        width=size.width, height=size.height, autosize=alt.AutoSizeParams(type="fit-x", contains="padding")
-    )
-    return (
-        fitted.configure(background="transparent", font="system-ui, sans-serif", padding=2)
-        .configure_view(stroke=None)
-        .configure_axis(
-            labelColor=theme.MUTED.light,
-            titleColor=theme.MUTED.light,
-            gridColor=theme.GRID.light,
-            domainColor=theme.AXIS.light,
-            tickColor=theme.AXIS.light,
-            labelFontSize=11.5,
-            titleFontSize=11.5,
-            titleFontWeight="normal",
-            titlePadding=8,
-        )
-        .configure_axisX(grid=False, labelFlush=True, tickCount=max(4, size.width // 90))
-        .configure_axisY(domain=False, ticks=False, tickCount=4, labelPadding=6)
-    )
+def _finished(rows: Sequence[Mapping[str, Any]], layers: Sequence[Spec], size: Size) -> Spec:
+    return {
+        "data": {"values": rows},
+        "layer": layers,
+        "width": size.width,
+        "height": size.height,
+        "autosize": {"type": "fit-x", "contains": "padding"},
+        "config": _CONFIG | {"axisX": {"grid": False, "labelFlush": True, "tickCount": max(4, size.width // 90)}},
+    }
+
+
+_CONFIG: Final[Spec] = {
+    "background": "transparent",
+    "font": "system-ui, sans-serif",
+    "padding": 2,
+    "view": {"stroke": None},
+    "axis": {
+        "labelColor": theme.MUTED.light,
+        "titleColor": theme.MUTED.light,
+        "gridColor": theme.GRID.light,
+        "domainColor": theme.AXIS.light,
+        "tickColor": theme.AXIS.light,
+        "labelFontSize": 11.5,
+        "titleFontSize": 11.5,
+        "titleFontWeight": "normal",
+        "titlePadding": 8,
+    },
+    "axisY": {"domain": False, "ticks": False, "tickCount": 4, "labelPadding": 6},
+}

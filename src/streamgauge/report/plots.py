@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TypeAlias
 
-import altair as alt
-
 from streamgauge.model.run import Sample
 from streamgauge.model.verdict import WindowVerdict
 from streamgauge.report import charts, points
@@ -53,7 +51,7 @@ def share_of(size: Size, series: Sequence[Series]) -> int:
 
 
 def draw(
-    drawing: Drawing, message: str, chart: Callable[[Size], alt.LayerChart], sizes: tuple[Size, Size] = (HALF, PHONE)
+    drawing: Drawing, message: str, chart: Callable[[Size], charts.Spec], sizes: tuple[Size, Size] = (HALF, PHONE)
 ) -> tuple[str, ...]:
     """The same chart for wide and for narrow screens."""
     return tuple(drawing.svg(chart(size), message, kind) for size, kind in zip(sizes, ("wide", "narrow"), strict=True))
@@ -125,7 +123,7 @@ def _line_plot(
     if not drawn:
         return
 
-    def chart(size: Size) -> alt.LayerChart:
+    def chart(size: Size) -> charts.Spec:
         limit = share_of(size, drawn)
         made = [Line(one.index, False, points.binned(one, content[one.index], limit, show)) for one in drawn]
         return charts.lines(made, x, y, size)
@@ -153,7 +151,7 @@ def result_sizes(drawing: Drawing, series: Sequence[Series]) -> Iterator[Figure]
     if not drawn:
         return
 
-    def chart(size: Size) -> alt.LayerChart:
+    def chart(size: Size) -> charts.Spec:
         limit = share_of(size, [*drawn, *drawn])
         return charts.lines(
             [line for one in drawn for line in _size_lines(one, limit)], STREAM_TIME, Axis("result size, rows"), size
@@ -187,7 +185,7 @@ def delay_by_size(drawing: Drawing, series: Sequence[Series]) -> Iterator[Figure
     if not drawn:
         return
 
-    def chart(size: Size) -> alt.LayerChart:
+    def chart(size: Size) -> charts.Spec:
         limit = max(20, min(2 * size.bins, POINTS // len(drawn)))
         kept = {one.index: spread_sample(content[one.index], limit) for one in drawn}
         return charts.scatter(kept, Axis("result size, rows"), Axis("delay, ms", ",~r"), size)

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 
-import altair as alt
-
 from streamgauge.report import charts
 from streamgauge.report.charts import Axis, Placed, Size
 from streamgauge.report.numbers import counted
@@ -38,7 +36,7 @@ def _figure(drawing: Drawing, series: Sequence[Series], kind: Kind) -> Iterator[
     if width > 1:
         note += f" Each box takes {counted(width, unit)} together."
 
-    def chart(size: Size) -> alt.LayerChart:
+    def chart(size: Size) -> charts.Spec:
         placed = _placed(series, kind, BOXES if size.width > 400 else 8)
         return charts.boxes(placed, Axis(unit), kind.axis, size)
 

@@ -5,7 +5,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-import altair as alt
 from rich.console import RenderableType
 from rich.markup import escape
 
@@ -223,7 +222,7 @@ def plotted(
     if any(points.values()):
         across = Axis(f"{channels[0]} to {channels[-1]}, in this order", ",d", (0, len(channels) + 1))
 
-        def chart(size: charts.Size) -> alt.LayerChart:
+        def chart(size: charts.Size) -> charts.Spec:
             return charts.scatter(points, across, Axis(axis, ",~r", None, "log"), size)
 
         yield Figure(title, "", draw(drawing, title, chart, _WIDE), tuple(points), "full")

@@ -5,13 +5,15 @@ from html import escape
 from itertools import count
 from xml.etree import ElementTree
 
-import altair as alt
 import vl_convert
+
+from streamgauge.report.charts import Spec
 
 _SVG = "{http://www.w3.org/2000/svg}"
 _LONG = re.compile(r"-?\d+\.\d{3,}")
 _DROPPED = ("role", "aria-roledescription", "aria-hidden", "aria-label", "pointer-events", "stroke-miterlimit")
-_VERSION = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
+_VERSION = "6.4"
+"""The version of Vega-Lite that the specifications are written for."""
 
 
 class Drawing:
@@ -20,9 +22,9 @@ class Drawing:
     def __init__(self) -> None:
         self._numbers = count(1)
 
-    def svg(self, chart: alt.LayerChart, label: str, variant: str) -> str:
+    def svg(self, chart: Spec, label: str, variant: str) -> str:
         """The chart as an SVG element of class ``plot`` and ``variant``, read out as ``label``."""
-        text = vl_convert.vegalite_to_svg(chart.to_dict(), vl_version=_VERSION)
+        text = vl_convert.vegalite_to_svg(chart, vl_version=_VERSION)
         root = ElementTree.fromstring(text)
         _clean(root)
         _rename(root, f"p{next(self._numbers)}-")

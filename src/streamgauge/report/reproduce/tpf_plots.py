@@ -2,8 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-import altair as alt
-
 from streamgauge.report import charts
 from streamgauge.report.charts import Axis
 from streamgauge.report.plots import FULL, PHONE, Figure, draw
@@ -34,7 +32,7 @@ def curves(
     ]  # fmt: skip
     if lines:
 
-        def chart(size: charts.Size) -> alt.LayerChart:
+        def chart(size: charts.Size) -> charts.Spec:
             return charts.lines(lines, x, y, size)
 
         yield Figure(title, note, draw(drawing, title, chart, WIDE), tuple(line.series for line in lines), "full")

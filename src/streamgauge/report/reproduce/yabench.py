@@ -5,8 +5,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-import altair as alt
-
 from streamgauge.bench.rules import Settings
 from streamgauge.bench.rules.yabench_lines import Line as Judged
 from streamgauge.report import charts
@@ -145,7 +143,7 @@ def _borders(ours: Lines) -> Iterator[Figure]:
         fits = [_fit(engine, place, line) for place, line in enumerate(ours[engine, "gracious"])]
         text = f"{NAMES[engine]}: the borders that gracious mode finds"
 
-        def chart(size: charts.Size, fits: list[charts.Fit] = fits) -> alt.LayerChart:
+        def chart(size: charts.Size, fits: list[charts.Fit] = fits) -> charts.Spec:
             return charts.reconstructed(fits, STREAM_TIME, size._replace(height=24 * len(fits)))
 
         note = "Outline: the window; filled: the borders under which precision and recall are best."
@@ -161,7 +159,7 @@ def _recall(results: Results) -> Iterator[Figure]:
         boxes = [_box(window, values) for window, values in enumerate(columns, 1)]
         text = f"Experiment 1, {load}: C-SPARQL's recall, {percent(min(map(min, columns)))} at least"
 
-        def chart(size: charts.Size, boxes: list[charts.Placed] = boxes) -> alt.LayerChart:
+        def chart(size: charts.Size, boxes: list[charts.Placed] = boxes) -> charts.Spec:
             return charts.boxes(boxes, charts.Axis("window"), SHARE._replace(title="recall, %"), size)
 
         note = f"{len(found.files)} runs, from the published files. Whiskers: lowest and highest; box: quartiles."

@@ -2,8 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-import altair as alt
-
 from streamgauge.bench.rules.yabench_lines import Line
 from streamgauge.report import charts
 from streamgauge.report.charts import Axis
@@ -36,7 +34,7 @@ def boxes(
     if placed:
         placed.sort(key=lambda one: int(one.x[1:]))
 
-        def chart(size: charts.Size) -> alt.LayerChart:
+        def chart(size: charts.Size) -> charts.Spec:
             return charts.boxes(placed, Axis("window"), axis, size)
 
         note = "Whiskers: lowest and highest run; box: quartiles."
@@ -71,7 +69,7 @@ def memory(
     if lines:
         axis = Axis("resident memory, MiB")
 
-        def chart(size: charts.Size) -> alt.LayerChart:
+        def chart(size: charts.Size) -> charts.Spec:
             return charts.lines(lines, RUN_TIME, axis, size)
 
         series = tuple(line.series for line in lines)
@@ -94,7 +92,7 @@ def size_and_delay(drawing: Drawing, title: str, found: Mapping[int, tuple[str, 
     }
     if points:
 
-        def chart(size: charts.Size) -> alt.LayerChart:
+        def chart(size: charts.Size) -> charts.Spec:
             return charts.scatter(points, Axis("result size, rows"), DELAY, size)
 
         yield Figure(title, "The first run of each.", draw(drawing, title, chart), tuple(points))
@@ -105,7 +103,7 @@ def borders(drawing: Drawing, title: str, lines: Sequence[Line], size_ms: int) -
     fits = [_fit(place, line, size_ms) for place, line in enumerate(lines)]
     if fits:
 
-        def chart(size: charts.Size) -> alt.LayerChart:
+        def chart(size: charts.Size) -> charts.Spec:
             return charts.reconstructed(fits, STREAM_TIME, size._replace(height=24 * len(fits)))
 
         note = "Outline: the window; filled: the borders under which precision and recall are best."
