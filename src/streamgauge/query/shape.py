@@ -102,7 +102,7 @@ def shape(text: str, found: Sequence[Token], prologue: Prologue) -> Shape:
 
 
 def _tree(plain: str) -> Any:
-    """rdflib's tree of a text whose terms are numbered; readers leave it as it is.
+    """Rdflib's tree of a text whose terms are numbered; readers leave it as it is.
 
     Terms are not in the text, so queries that differ in their constants only share the tree: Pyparsing takes 5 to 15 ms
     for a query that the rest of this package reads in 2.
