@@ -43,6 +43,7 @@ class RunHeader:
     an engine that crashed, hung or flooded. ``workload`` and ``versions`` are free-form and printed in reports.
     ``options`` are the engine's own, as its task had them; ``late`` counts the elements that it said came too late.
     ``cpu`` is the CPU time (s) of the engine's process tree from the feed's start to its end.
+    ``experiment`` names the experiment that planned the run, ``parameters`` are the values of its query's parameters.
     """
 
     engine: str
@@ -63,6 +64,8 @@ class RunHeader:
     options: Mapping[str, object] = field(default_factory=dict)
     late: int = 0
     cpu: float | None = None
+    experiment: str = ""
+    parameters: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -62,13 +62,13 @@ def _card(one: Series) -> Card:
 
 def _sentences(one: Series, worst: Judgement) -> list[str]:
     """The distinct explanations of the worst repetitions, told apart by the first repetition that each is about."""
-    found: dict[str, int] = {}
+    found: dict[str, str] = {}
     for run, verdict in one.runs:
         if verdict.judgement is worst:
-            found.setdefault(explanation(one.unit, verdict), run.header.repetition)
+            found.setdefault(explanation(one.unit, verdict), one.repetition(run.header))
     if len(found) == 1:
         return list(found)
-    return [f"Repetition {repetition}: {sentence}" for sentence, repetition in found.items()]
+    return [f"{name.capitalize()}: {sentence}" for sentence, name in found.items()]
 
 
 def explanation(unit: str, verdict: Verdict) -> str:

@@ -12,7 +12,7 @@ from streamgauge.report.thin import Bin, Point, bins
 def tooltip(series: Series, judged: Judged, window: WindowVerdict) -> str:
     """Everything about one judged report in a line or two of text."""
     header = judged[0].header
-    again = f", repetition {header.repetition}" if len(series.runs) > 1 else ""
+    again = f", {name}" if (name := series.repetition(header)) else ""
     where = interval(window.start, window.end, header.semantics.borders)
     return (
         f"{series.label}{again}, {series.unit} {window.index:,} {where}, {state(window)}: "

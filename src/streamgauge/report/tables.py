@@ -51,7 +51,8 @@ def summary(series: Sequence[Series]) -> list[Summary]:
 
 def named(one: Series, header: RunHeader) -> str:
     """The name of a run: its series, and its repetition when there are several."""
-    return f"{one.label}, repetition {header.repetition}" if len(one.runs) > 1 else one.label
+    again = one.repetition(header)
+    return f"{one.label}, {again}" if again else one.label
 
 
 def _summary(one: Series, judged: Judged) -> Summary:

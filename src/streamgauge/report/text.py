@@ -42,7 +42,9 @@ def verdict_lines(header: RunHeader, verdict: Verdict) -> RenderableType:
 
 def _word(header: RunHeader, verdict: Verdict) -> Text:
     judgement = verdict.judgement
-    again = f", repetition {header.repetition}" if header.repetition > 1 else ""
+    seed = header.workload.get("seed")
+    again = "" if seed is None else f", seed {seed}"
+    again += f", repetition {header.repetition}" if header.repetition > 1 else ""
     return Text.assemble(
         (f"{_SIGN[judgement]} {judgement.value}", _STYLE[judgement]),
         f"  {header.engine} as {header.semantics.name}{again}",
@@ -102,6 +104,7 @@ def verdict_json(header: RunHeader, verdict: Verdict) -> dict[str, object]:
         "engine": header.engine,
         "semantics": header.semantics.name,
         "repetition": header.repetition,
+        "seed": header.workload.get("seed"),
         "judgement": verdict.judgement.value,
         "rules": verdict.rules,
         "reason": verdict.reason,

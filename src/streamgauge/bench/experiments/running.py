@@ -267,6 +267,8 @@ def _header(experiment: Experiment, planned: PlannedQuery, plan: PlannedRun, fac
         machine=machine(),
         repetition=plan.repetition,
         options=plan.options,
+        experiment=experiment.name,
+        parameters={key: str(value) for key, value in experiment.query.parameters.items()},
     )
 
 
