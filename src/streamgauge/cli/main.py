@@ -1,106 +1,31 @@
-"""The command ``streamgauge``: every module here that has ``register``; errors as sentences and exit codes."""
+"""The command ``streamgauge``: commands imported when they run; errors as sentences and exit codes."""
 
 import sys
-from importlib import import_module
-from pkgutil import iter_modules
 
 import typer
 
-from streamgauge import __version__, cli
-from streamgauge.bench.certifying.cases import CaseError
-from streamgauge.bench.certifying.deviations import DeviationError
-from streamgauge.bench.expected.background import BackgroundError
-from streamgauge.bench.experiments.experiment import ExperimentError
-from streamgauge.bench.importing import ForeignError
-from streamgauge.bench.rules import UnknownRulesError
-from streamgauge.bench.sepbm.configuration import ConfigurationError
-from streamgauge.bench.sepbm.contract import UnusableSystemError
-from streamgauge.bench.sepbm.recorded import RecordingError
-from streamgauge.cli.exits import Exit
-from streamgauge.cli.spark import SparkUnavailableError
-from streamgauge.compute.reasoning import OntologyError
-from streamgauge.engines import EngineError
-from streamgauge.query import QueryError, TemplateError
-from streamgauge.semantics.profiles import UnknownProfileError
-from streamgauge.semantics.refusal import OutOfOrderError, RefusedError, StreamNameError
-from streamgauge.services.broker.bridge import BridgeError
-from streamgauge.services.broker.calls import BrokerError
-from streamgauge.services.broker.hooks import HookError
-from streamgauge.services.broker.sqlite import JournalError
-from streamgauge.services.broker.strategies import UnknownStrategyError
-from streamgauge.services.fragments.annotations import UnknownMethodError
-from streamgauge.services.fragments.storing.disk import FolderError
-from streamgauge.services.fragments.storing.indexed import KeepError
-from streamgauge.services.fragments.storing.shelf import DamagedStoreError, FullError
-from streamgauge.services.fragments.streaming.asked import RefusedQueryError
-from streamgauge.services.web.origins import OriginError
-from streamgauge.services.web.tokens import TokenError
-from streamgauge.sources import SourceError
-from streamgauge.watching import WatchError
-from streamgauge.wire.bounds import BoundError
-from streamgauge.wire.formats import FormatError
-from streamgauge.wire.run import RunError
-from streamgauge.wire.stream import StreamError
-from streamgauge.workloads import UnknownNameError
-from streamgauge.workloads.parameters import ParameterError
+from streamgauge import __version__
+from streamgauge.cli.commands import Whole
+from streamgauge.model.mistake import MistakeError
 
-BAD_INPUT = (
-    ExperimentError,
-    QueryError,
-    TemplateError,
-    RunError,
-    StreamError,
-    ParameterError,
-    UnknownNameError,
-    EngineError,
-    FormatError,
-    UnknownProfileError,
-    RefusedError,
-    OutOfOrderError,
-    SparkUnavailableError,
-    ForeignError,
-    BackgroundError,
-    UnknownRulesError,
-    CaseError,
-    DeviationError,
-    WatchError,
-    SourceError,
-    StreamNameError,
-    TokenError,
-    OriginError,
-    RefusedQueryError,
-    UnknownMethodError,
-    FolderError,
-    DamagedStoreError,
-    FullError,
-    KeepError,
-    BrokerError,
-    BridgeError,
-    HookError,
-    JournalError,
-    OntologyError,
-    UnknownStrategyError,
-    ConfigurationError,
-    UnusableSystemError,
-    RecordingError,
-    BoundError,
-)
-"""What a user can put right: printed as its sentence, without a stack trace."""
+BAD_INPUT = (MistakeError,)
+"""What a user can put right: printed as its sentence, without a stack trace, with exit code 2."""
+
+_BAD_INPUT_CODE = 2
+"""``Exit.BAD_INPUT``, whose module is not needed for help."""
 
 _NO_ROOM = "java.lang.OutOfMemoryError"
 
 app = typer.Typer(
+    cls=Whole,
     name="streamgauge",
     help="Answer, judge and measure continuous queries over RDF.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in iter_modules(cli.__path__):
-    if module.name != "main":
-        group = import_module(f"{cli.__name__}.{module.name}")
-        if hasattr(group, "register"):
-            group.register(app)
 
 
 def _version(value: bool) -> None:
@@ -119,7 +44,7 @@ def _options(
 def main() -> None:
     """Run the command line; every expected error is one sentence on standard error and exit code 2."""
     try:
-        app()
+        app(prog_name="streamgauge")
     except BAD_INPUT as error:
         sys.exit(_say(str(error)))
     except OSError as error:
@@ -135,7 +60,7 @@ def main() -> None:
 
 def _say(sentence: str) -> int:
     typer.echo(f"streamgauge: {sentence}", err=True)
-    return Exit.BAD_INPUT
+    return _BAD_INPUT_CODE
 
 
 if __name__ == "__main__":

@@ -5,11 +5,13 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from streamgauge.model.mistake import MistakeError
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class SparkUnavailableError(RuntimeError):
+class SparkUnavailableError(MistakeError, RuntimeError):
     """Spark cannot start here; the sentence says what to install."""
 
 

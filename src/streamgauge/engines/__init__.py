@@ -13,6 +13,7 @@ from pkgutil import iter_modules
 from typing import TypeAlias, cast
 
 from streamgauge.model.engine import Emit, Engine, Session
+from streamgauge.model.mistake import MistakeError
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
 from streamgauge.query import print_query
@@ -42,7 +43,7 @@ Refuse: TypeAlias = Callable[[ContinuousQuery, Semantics], str | None]
 Start: TypeAlias = Callable[[ContinuousQuery, Semantics, Emit], Session]
 
 
-class EngineError(ValueError):
+class EngineError(MistakeError, ValueError):
     """An engine that is not here; the sentence lists those that are."""
 
 

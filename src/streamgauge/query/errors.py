@@ -2,13 +2,14 @@
 
 from typing import Final
 
+from streamgauge.model.mistake import MistakeError
 from streamgauge.wire.bounds import LOCAL, BoundError, TextBounds, check_sparql
 
 _SHOWN: Final = 200
 """Characters of a line that an error shows."""
 
 
-class QueryError(ValueError):
+class QueryError(MistakeError, ValueError):
     """A query text that is refused; ``line`` and ``column`` count from 1, the message shows both and the line."""
 
     def __init__(self, what: str, text: str, line: int, column: int) -> None:

@@ -4,12 +4,13 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from streamgauge.model.mistake import MistakeError
 from streamgauge.query.errors import refusal
 
 _PARAMETER: Final = re.compile(r"\$\{([^}\s]*)\}")
 
 
-class TemplateError(ValueError):
+class TemplateError(MistakeError, ValueError):
     """Values for parameters that a template does not have; the sentence names both."""
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
+from streamgauge.model.mistake import MistakeError
 from streamgauge.model.semantics import (
     R2S,
     Borders,
@@ -354,7 +355,7 @@ PROFILES: dict[str, Semantics] = {
 }
 
 
-class UnknownProfileError(ValueError):
+class UnknownProfileError(MistakeError, ValueError):
     """A name that no profile has; the sentence lists those that there are."""
 
 

@@ -4,20 +4,21 @@ from collections import Counter
 from collections.abc import Iterable
 
 from streamgauge.model import algebra as al
+from streamgauge.model.mistake import MistakeError
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import R2S, Borders, Counting, Due, Report, Semantics
 from streamgauge.query.stamps import stamped, uses_timestamp
 
 
-class RefusedError(ValueError):
+class RefusedError(MistakeError, ValueError):
     """What the definition or an evaluator does not cover; the sentence names it and says what to do."""
 
 
-class OutOfOrderError(ValueError):
+class OutOfOrderError(MistakeError, ValueError):
     """Application time went back although no lateness bound was declared."""
 
 
-class StreamNameError(ValueError):
+class StreamNameError(MistakeError, ValueError):
     """The query names streams that nothing came on, while another's elements came; the sentence has both names."""
 
     def __init__(self, named: Iterable[str], came: str) -> None:

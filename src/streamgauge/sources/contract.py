@@ -4,10 +4,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from streamgauge.model.mistake import MistakeError
 from streamgauge.wire.lines import Input
 
 
-class SourceError(ValueError):
+class SourceError(MistakeError, ValueError):
     """A source or sink that cannot be opened, read or reached; the sentence names it and says what to do."""
 
 

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from streamgauge.engines import load
 from streamgauge.model.engine import Engine
+from streamgauge.model.mistake import MistakeError
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
 from streamgauge.model.terms import Triple
@@ -23,7 +24,7 @@ Static: TypeAlias = str | Path | Iterable[Triple] | None
 """Background data: an RDF file, or triples."""
 
 
-class WatchError(ValueError):
+class WatchError(MistakeError, ValueError):
     """A query or stream that cannot be watched; the sentence says what to do."""
 
 

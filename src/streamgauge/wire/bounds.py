@@ -22,6 +22,8 @@ from typing import Any, Final, TypeAlias
 
 import pyoxigraph as ox
 
+from streamgauge.model.mistake import MistakeError
+
 DEPTH: Final = 64
 """Brackets of a SPARQL text that may be open at once."""
 
@@ -38,7 +40,7 @@ CONTEXT_TERMS: Final = 10_000_000
 """Terms of JSON-LD contexts that may be copied: each context in another copies that one, 0.2 us a term."""
 
 
-class BoundError(ValueError):
+class BoundError(MistakeError, ValueError):
     """Text beyond a bound; the sentence names the bound, ``position`` counts the characters before."""
 
     def __init__(self, sentence: str, position: int = 0) -> None:

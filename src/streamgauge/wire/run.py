@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, Self, TypeAlias
 
 from streamgauge.model.answer import Answer
+from streamgauge.model.mistake import MistakeError
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import Fed, Run, RunHeader, Sample
 from streamgauge.wire import observed, tables
@@ -27,7 +28,7 @@ _CHUNK = 50_000
 _STATIC_CHUNK = 500_000
 
 
-class RunError(ValueError):
+class RunError(MistakeError, ValueError):
     """A run folder that cannot be read or written; the sentence names the file and the field or column."""
 
 

@@ -12,10 +12,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from streamgauge.model.mistake import MistakeError
+
 _BATCH = 65_536
 
 
-class TableError(ValueError):
+class TableError(MistakeError, ValueError):
     """A table that is missing, unreadable or of another shape, or a disk that is full; names the file and column."""
 
 

@@ -6,6 +6,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
+from streamgauge.model.mistake import MistakeError
 from streamgauge.workloads.parameters import Parameter, resolve
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 GROUP = "streamgauge.workloads"
 
 
-class UnknownNameError(ValueError):
+class UnknownNameError(MistakeError, ValueError):
     """A workload or query that is not here; the sentence lists those that are."""
 
 

@@ -5,10 +5,12 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import NamedTuple
 
+from streamgauge.model.mistake import MistakeError
+
 _UNITS = {"": 1, "ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
 
 
-class ParameterError(ValueError):
+class ParameterError(MistakeError, ValueError):
     """A parameter that a workload does not have, or a value that it does not take."""
 
 

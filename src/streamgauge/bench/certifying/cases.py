@@ -12,6 +12,7 @@ from importlib.resources import files
 from typing import Any
 
 from streamgauge.model.element import StreamElement
+from streamgauge.model.mistake import MistakeError
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import R2S, Semantics
 from streamgauge.model.terms import Row
@@ -30,7 +31,7 @@ _WINDOW = ("window", "kind", "on", "name")
 _ALL = "SELECT ?s { ?s <urn:p> ?o }"
 
 
-class CaseError(ValueError):
+class CaseError(MistakeError, ValueError):
     """A case that is not as it should be; the sentence names file, case and field."""
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TypeAlias
 
+from streamgauge.model.mistake import MistakeError
 from streamgauge.wire.fields import FieldError, decode
 
 HEAD = """# What this engine does differently from its declared semantics (docs/conformance.md). `findings` and `cases`
@@ -21,7 +22,7 @@ Explained: TypeAlias = dict[str, Sequence[str]]
 """Deviating tasks with their possible findings."""
 
 
-class DeviationError(ValueError):
+class DeviationError(MistakeError, ValueError):
     """A list of deviations that is not as it should be; the sentence names file and entry."""
 
 

@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
+from streamgauge.model.mistake import MistakeError
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.wire.formats import read_triples
 
 
-class BackgroundError(ValueError):
+class BackgroundError(MistakeError, ValueError):
     """A query names a static graph and nobody says which file has its triples."""
 
 

@@ -8,13 +8,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
+from streamgauge.model.mistake import MistakeError
 from streamgauge.workloads.parameters import duration
 
 Milliseconds = Annotated[int, BeforeValidator(duration)]
 """A duration: ``30s``, ``500ms``, ``5m``, ``1h``, or a number of ms."""
 
 
-class ExperimentError(ValueError):
+class ExperimentError(MistakeError, ValueError):
     """An experiment file that cannot be used; the sentence names the file, the line and the allowed values."""
 
 

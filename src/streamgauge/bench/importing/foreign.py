@@ -9,6 +9,7 @@ from typing import Any
 
 from streamgauge.bench.expected.background import beside
 from streamgauge.model.answer import Answer
+from streamgauge.model.mistake import MistakeError
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import Run, RunHeader, Sample
 from streamgauge.model.semantics import Report, Semantics
@@ -18,7 +19,7 @@ NS = 1_000_000
 """Nanoseconds of a millisecond."""
 
 
-class ForeignError(ValueError):
+class ForeignError(MistakeError, ValueError):
     """A foreign file that cannot be imported; the sentence names the file, and the line or field."""
 
 

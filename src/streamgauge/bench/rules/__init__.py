@@ -9,11 +9,12 @@ from pkgutil import iter_modules
 from typing import Protocol, cast
 
 from streamgauge.model.element import StreamElement
+from streamgauge.model.mistake import MistakeError
 from streamgauge.model.run import Run
 from streamgauge.model.verdict import Verdict
 
 
-class UnknownRulesError(ValueError):
+class UnknownRulesError(MistakeError, ValueError):
     """A name that no rule set has; the sentence lists those that there are."""
 
 

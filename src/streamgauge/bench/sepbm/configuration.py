@@ -14,6 +14,7 @@ import pyoxigraph as ox
 
 from streamgauge.bench.sepbm.contract import Channel, Due
 from streamgauge.compute.reasoning import OntologyError, Rules, read_rules
+from streamgauge.model.mistake import MistakeError
 from streamgauge.model.terms import Row, Term, Triple
 from streamgauge.services.broker.contract import Publication
 from streamgauge.wire import tables
@@ -42,7 +43,7 @@ _DUE: Final = pa.schema(
 _ROWS: Final = 50_000
 
 
-class ConfigurationError(ValueError):
+class ConfigurationError(MistakeError, ValueError):
     """A configuration that cannot be read or made; the sentence names file and line, or what was asked."""
 
 

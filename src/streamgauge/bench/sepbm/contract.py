@@ -7,6 +7,7 @@ from typing import Final, NamedTuple, Protocol
 
 from streamgauge.compute.reasoning.rules import Rules
 from streamgauge.model.algebra import Select
+from streamgauge.model.mistake import MistakeError
 from streamgauge.model.run import Sample
 from streamgauge.model.terms import Row, Triple
 from streamgauge.query import parse_sparql
@@ -192,5 +193,5 @@ class Recording:
     evaluator: str | None = None
 
 
-class UnusableSystemError(RuntimeError):
+class UnusableSystemError(MistakeError, RuntimeError):
     """A system that is not there, refuses or failed; the sentence says which and what to do."""

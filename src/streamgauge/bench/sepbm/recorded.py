@@ -20,6 +20,7 @@ from streamgauge.bench.sepbm.analysing import in_effect
 from streamgauge.bench.sepbm.contract import STREAM, Beside, Channel, Configuration, Heard, Published, Recording
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
+from streamgauge.model.mistake import MistakeError
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.run import Fed, Run, RunHeader
 from streamgauge.model.semantics import Semantics
@@ -58,7 +59,7 @@ _SCHEMAS: Final = {
 }
 
 
-class RecordingError(ValueError):
+class RecordingError(MistakeError, ValueError):
     """A recording that cannot be read or written; the sentence names the file and the field or column."""
 
 

@@ -7,6 +7,7 @@ from typing import Final
 from streamgauge.compute.reasoning import literals
 from streamgauge.compute.standing.facts import HIDDEN
 from streamgauge.model.algebra import Node, TriplePattern, Var
+from streamgauge.model.mistake import MistakeError
 from streamgauge.model.terms import RDF_TYPE, Term, Triple, is_iri, is_literal
 
 SAME: Final[Term] = "<http://www.w3.org/2002/07/owl#sameAs>"
@@ -14,7 +15,7 @@ VIOLATES: Final[Term] = "<urn:streamgauge:violates>"
 """The property from a resource to a literal: the OWL 2 RL rule with conclusion ``false`` and the axiom it violates."""
 
 
-class OntologyError(ValueError):
+class OntologyError(MistakeError, ValueError):
     """An axiom outside the supported rules; the sentence names it."""
 
 

@@ -17,6 +17,7 @@ from typing import Final, TypeVar
 from urllib.parse import urlencode
 
 from streamgauge.model.element import StreamElement
+from streamgauge.model.mistake import MistakeError
 from streamgauge.model.terms import Triple
 from streamgauge.services.broker.calls import BUSY, AwayError, BrokerError, Told
 from streamgauge.services.broker.client import Client
@@ -38,7 +39,7 @@ _LINES: Final = "application/n-triples"
 _ANY_LATENESS: Final = 2**53
 
 
-class BridgeError(ValueError):
+class BridgeError(MistakeError, ValueError):
     """A bridge that cannot be, or a message that cannot cross it; the sentence says what to do."""
 
 

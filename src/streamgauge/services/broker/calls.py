@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import httpx
 
+from streamgauge.model.mistake import MistakeError
 from streamgauge.model.terms import Row
 from streamgauge.services.web.dates import retry_after
 from streamgauge.services.web.failures import TRANSIENT
@@ -26,7 +27,7 @@ BUSY: Final = TRANSIENT
 _LARGEST: Final = 256 * 2**20
 
 
-class BrokerError(RuntimeError):
+class BrokerError(MistakeError, RuntimeError):
     """A broker refused, or what it says is not understood; ``status`` is HTTP's, 0 without one.
 
     ``after`` is in how many seconds to come again, where the broker says so.

@@ -11,6 +11,7 @@ from typing import Final
 import httpx
 from starlette.concurrency import run_in_threadpool
 
+from streamgauge.model.mistake import MistakeError
 from streamgauge.services.broker.broker import Broker
 from streamgauge.services.broker.channels import Subscribed, UnknownChannelError
 from streamgauge.services.broker.limits import LimitError
@@ -32,7 +33,7 @@ MOST_S: Final = 60.0
 """The longest time between tries."""
 
 
-class HookError(ValueError):
+class HookError(MistakeError, ValueError):
     """A webhook that is none; the sentence says what to write."""
 
 

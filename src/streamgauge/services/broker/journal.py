@@ -4,13 +4,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from streamgauge.model.mistake import MistakeError
 from streamgauge.model.terms import Triple
 from streamgauge.services.broker.contract import Entry, Publication
 from streamgauge.services.web.retries import RetryKey
 from streamgauge.services.web.tokens import OPEN
 
 
-class JournalError(RuntimeError):
+class JournalError(MistakeError, RuntimeError):
     """A file that is no journal, is damaged, or cannot be written; the sentence says why."""
 
 

@@ -9,6 +9,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from streamgauge.model.mistake import MistakeError
 from streamgauge.services.web.problems import problem
 
 ALL: Final = "*"
@@ -28,7 +29,7 @@ _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _Header: TypeAlias = tuple[str, str]
 
 
-class OriginError(ValueError):
+class OriginError(MistakeError, ValueError):
     """An origin that is none; the sentence says how one is written."""
 
 

@@ -11,6 +11,7 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from streamgauge.model.mistake import MistakeError
 from streamgauge.services.web.origins import Origins
 from streamgauge.services.web.problems import problem
 
@@ -21,7 +22,7 @@ SHORTEST = 16
 """Characters that a token needs, so that it cannot be guessed."""
 
 
-class TokenError(ValueError):
+class TokenError(MistakeError, ValueError):
     """A service that would be open to others, or a token that is none; the sentence says what to do."""
 
 

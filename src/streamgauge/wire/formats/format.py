@@ -11,6 +11,7 @@ from typing import IO, TypeAlias, cast
 import pyoxigraph as ox
 
 from streamgauge.model.element import StreamElement
+from streamgauge.model.mistake import MistakeError
 from streamgauge.model.terms import Term, Triple
 from streamgauge.wire.bounded_files import bounded
 from streamgauge.wire.bounds import BoundError
@@ -21,7 +22,7 @@ STREAM = "http://ex.org/streams/test"
 """The stream's IRI where a file names none (YABench's and CSRBench's queries use it)."""
 
 
-class FormatError(ValueError):
+class FormatError(MistakeError, ValueError):
     """A file that is not what its format says; the sentence names the file and the line."""
 
 

@@ -5,10 +5,11 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from streamgauge.compute.reasoning.rules import Rules
+from streamgauge.model.mistake import MistakeError
 from streamgauge.services.broker.contract import Strategy
 
 
-class UnknownStrategyError(ValueError):
+class UnknownStrategyError(MistakeError, ValueError):
     """No strategy of that name; the sentence names those that there are."""
 
 

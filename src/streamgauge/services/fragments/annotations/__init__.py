@@ -8,6 +8,7 @@ from typing import Protocol, TypeAlias, cast
 
 from streamgauge.model.algebra import Node, TriplePattern, Var
 from streamgauge.model.fact import Fact
+from streamgauge.model.mistake import MistakeError
 from streamgauge.model.terms import Term, Triple
 from streamgauge.services.fragments.quads import Lasting, Quad, QuadPattern
 from streamgauge.services.fragments.style import Style
@@ -20,7 +21,7 @@ class PathError(ValueError):
     """A property path where a triple pattern was to have an annotated form."""
 
 
-class UnknownMethodError(ValueError):
+class UnknownMethodError(MistakeError, ValueError):
     """A method that is not here; the sentence lists those that are."""
 
 

@@ -9,6 +9,7 @@ from typing import BinaryIO, Final
 
 import lmdb
 
+from streamgauge.model.mistake import MistakeError
 from streamgauge.services.durability.disk import explained
 from streamgauge.services.durability.witness import Witness, WitnessFile, open_beside
 from streamgauge.services.fragments.storing import Keep
@@ -35,7 +36,7 @@ _LARGE: Final = 256
 """Bytes from which on a value that was found whole is not looked at again until it changes."""
 
 
-class FolderError(RuntimeError):
+class FolderError(MistakeError, RuntimeError):
     """A folder that cannot be used; the sentence says why and what to do."""
 
 

@@ -6,6 +6,7 @@ from itertools import chain, islice
 from threading import Lock
 from typing import Final, TypeAlias
 
+from streamgauge.model.mistake import MistakeError
 from streamgauge.services.fragments.quads import Lasting, Match, Quad
 from streamgauge.services.fragments.storing import Changes, Keep
 from streamgauge.services.fragments.storing.endings import BY_END, BY_KEY, Endings
@@ -27,7 +28,7 @@ Ends: TypeAlias = Mapping[bytes, int | None]
 """When keys end, ms."""
 
 
-class KeepError(ValueError):
+class KeepError(MistakeError, ValueError):
     """What left is kept from the beginning or never, and needs times; the sentence says which."""
 
 

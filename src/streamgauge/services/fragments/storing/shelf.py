@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Final, Protocol, TypeAlias
 
+from streamgauge.model.mistake import MistakeError
+
 Writes: TypeAlias = Mapping[bytes, bytes | None]
 """New values by key; ``None`` drops the key."""
 
@@ -10,11 +12,11 @@ SIZED: Final = b"012345ABCDEFGHekl"
 """First bytes of the keys whose values' sizes are asked for: orders, runs, ends, the log."""
 
 
-class FullError(RuntimeError):
+class FullError(MistakeError, RuntimeError):
     """There is no room for a change; nothing of it was made."""
 
 
-class DamagedStoreError(RuntimeError):
+class DamagedStoreError(MistakeError, RuntimeError):
     """What is kept is damaged; the sentence says where, and how what is sound is saved."""
 
 

@@ -10,6 +10,7 @@ from streamgauge.compute.changes.shaping import columns, shape, wanted
 from streamgauge.compute.spark.ordering import places
 from streamgauge.model import algebra as al
 from streamgauge.model.answer import AnswerKind
+from streamgauge.model.mistake import MistakeError
 from streamgauge.model.terms import Row, Term
 from streamgauge.query import parse_sparql
 from streamgauge.query.rebuild import every_pattern
@@ -17,7 +18,7 @@ from streamgauge.query.stamps import uses_timestamp
 from streamgauge.sparql.expression import row_expression
 
 
-class RefusedQueryError(ValueError):
+class RefusedQueryError(MistakeError, ValueError):
     """A query that is not kept current; the sentence names what of it and says what to do."""
 
 

@@ -1,0 +1,82 @@
+"""Commands and groups of commands as the command line has them: imported late, named in any case."""
+
+from difflib import get_close_matches
+from importlib import import_module
+from itertools import groupby
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from streamgauge.cli.catalogue import COMMANDS, Entry
+
+
+class Command(TyperCommand):
+    """A command."""
+
+
+class Group(TyperGroup):
+    """Commands whose names are found in any case; a name that is none is answered with those that are like it."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that the first word names; UsageError for none."""
+        name = args[0].lower()
+        if name in self.commands:
+            return super().resolve_command(ctx, [name, *args[1:]])
+        if not ctx.resilient_parsing and not args[0].startswith("-"):
+            near = get_close_matches(name, self.commands)
+            found = f": did you mean {' or '.join(near)}?" if near else f": there are {', '.join(self.commands)}"
+            ctx.fail(f"no command {args[0]!r}{found}")
+        return super().resolve_command(ctx, args)
+
+
+class Whole(Group):
+    """All commands, each imported when it is resolved; help and completion show the catalogue's lines."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands.update({name: _listed(name, entry) for name, entry in COMMANDS.items()})
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that the first word names, imported; UsageError for none."""
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command if name is None else load(name), rest
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """The list of commands, part by part."""
+        del ctx
+        width = max(map(len, COMMANDS))
+        for part, entries in groupby(COMMANDS.items(), lambda item: item[1].part):
+            with formatter.section(part.value):
+                formatter.write_dl([(name.ljust(width), entry.about) for name, entry in entries])
+
+
+def load(name: str) -> Any:
+    """A command (or group) of the catalogue, its module imported."""
+    app = _Registry(rich_markup_mode=None, add_completion=False)
+    app.callback()(_nothing)
+    import_module(f"streamgauge.cli.{COMMANDS[name].module}").register(app)
+    group = typer.main.get_command(app)
+    assert isinstance(group, TyperGroup)
+    return group.commands[name]
+
+
+class _Registry(typer.Typer):
+    """What a module registers its commands with: they and their groups are of the classes above."""
+
+    def command(self, name: str | None = None, **settings: Any) -> Any:
+        return super().command(name, **{"cls": Command, **settings})
+
+    def add_typer(self, typer_instance: typer.Typer, **settings: Any) -> None:
+        for each in typer_instance.registered_commands:
+            each.cls = each.cls or Command
+        super().add_typer(typer_instance, **{"cls": Group, **settings})
+
+
+def _nothing() -> None:
+    """A group has a callback."""
+
+
+def _listed(name: str, entry: Entry) -> Command:
+    """A command as lists show it: without its module, so without its options."""
+    return Command(name, help=entry.about, short_help=entry.about, rich_markup_mode=None)

@@ -1,0 +1,110 @@
+"""The list of commands: complete, in parts, shown without importing a command."""
+
+import subprocess
+import sys
+from importlib import import_module
+from pkgutil import iter_modules
+
+import pytest
+import typer
+
+from streamgauge import cli
+from streamgauge.cli.catalogue import COMMANDS, Part
+from streamgauge.cli.commands import load
+
+OWN = {
+    "streamgauge",
+    "streamgauge.__main__",
+    "streamgauge.cli",
+    "streamgauge.cli.catalogue",
+    "streamgauge.cli.commands",
+    "streamgauge.cli.main",
+    "streamgauge.model",
+    "streamgauge.model.mistake",
+}
+"""What help needs of the package."""
+LIBRARIES = {"typer", "shellingham", "annotated_doc", "typing_extensions", "click", "colorama"}
+HEAVY = {"altair", "jinja2", "pandas", "pydantic", "pyspark", "rdflib", "starlette", "uvicorn", "vl_convert"}
+_SAY = """
+import sys
+before = set(sys.modules)
+from streamgauge.cli.main import main
+try:
+    main()
+finally:
+    print(*sorted(set(sys.modules) - before), file=sys.stderr)
+"""
+
+
+def registered():
+    """The commands that each module registers."""
+    found = {}
+    for module in iter_modules(cli.__path__):
+        given = import_module(f"{cli.__name__}.{module.name}")
+        if hasattr(given, "register"):
+            app = typer.Typer()
+            app.callback()(lambda: None)
+            given.register(app)
+            found |= dict.fromkeys(typer.main.get_command(app).commands, module.name)  # type: ignore[attr-defined]
+    return found
+
+
+def test_every_registered_command_is_listed_with_its_module():
+    assert registered() == {name: entry.module for name, entry in COMMANDS.items()}
+
+
+def test_parts_come_in_order_and_are_not_split():
+    given = [entry.part for entry in COMMANDS.values()]
+    assert given == sorted(given, key=list(Part).index)
+    assert set(given) == set(Part)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_is_what_its_module_registers(name):
+    assert load(name).name == name
+
+
+@pytest.mark.parametrize("words", [("--help",), ("-h",), ()])
+def test_help_lists_the_parts_and_their_commands(command, words):
+    code, out, err = command(*words)
+    assert code == (0 if words else 2)
+    lines = (out + err).splitlines()
+    positions = [lines.index(f"{part.value}:") for part in Part]
+    assert positions == sorted(positions)
+    for name, entry in COMMANDS.items():
+        assert any(line.split() == [name, *entry.about.split()] for line in lines), name
+    assert all(len(line) <= 80 for line in lines)
+
+
+@pytest.mark.parametrize("word", ["CHECK", "Check"])
+def test_names_are_found_in_any_case(command, word):
+    assert "Judge a recorded run" in command(word, "-h").out
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("qurey",), "no command 'qurey': did you mean query?"),
+        (("broker", "serv"), "no command 'serv': did you mean serve?"),
+        (("zzz",), "no command 'zzz': there are query, watch"),
+    ],
+)
+def test_a_name_that_is_none_is_answered_with_those_like_it(command, words, expected):
+    code, _, err = command(*words)
+    assert code == 2
+    assert expected in err
+
+
+def imported(*words):
+    """Modules that the command line imports for these words."""
+    done = subprocess.run([sys.executable, "-c", _SAY, *words], capture_output=True, text=True, check=False)
+    return set(done.stderr.splitlines()[-1].split())
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("word", ["--help", "--version"])
+def test_help_and_version_import_no_command(word):
+    found = imported(word)
+    assert {name for name in found if name.startswith("streamgauge")} <= OWN
+    outside = {name.partition(".")[0] for name in found} - set(sys.stdlib_module_names) - {"streamgauge"}
+    assert outside <= LIBRARIES
