@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow.compute as pc
 import typer
 
+from streamgauge.cli.data import GRAPH
 from streamgauge.cli.ontologies import read_ontologies
 from streamgauge.compute.reasoning import Closure, OntologyError, Rules
 from streamgauge.compute.reasoning.ontology import Extent
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from rich.console import Console
 
-GRAPH: Final = "ntriples"
 _EXTENTS: Final[dict[str, Extent]] = {"rules": "named", "full": "full"}
 
 

@@ -1,25 +1,28 @@
 """Commands about streams: ``generate`` and ``workloads``."""
 
+from __future__ import annotations
+
 import json
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from streamgauge import workloads as registry
-from streamgauge.cli.annotated import styles, write
-from streamgauge.cli.closing import GRAPH, read_axioms, write_graph
 from streamgauge.cli.ontologies import Lenient, SameAs, Subsumption
 from streamgauge.cli.spark import spark
-from streamgauge.services.fragments.annotations import UnknownMethodError
-from streamgauge.services.fragments.style import Style
 from streamgauge.wire.formats import FormatError, stream_formats, write_stream
 from streamgauge.wire.stream import elements
 from streamgauge.workloads.tables import LOCAL_ROWS, Maker
 
+if TYPE_CHECKING:
+    from streamgauge.services.fragments.style import Style
+
+GRAPH: Final = "ntriples"
+"""The format of triples without times: sorted lines, each once."""
 _DAY = datetime(2014, 12, 6)
 """The day of the recorded trains, which departures' times are of."""
 
@@ -64,7 +67,11 @@ def generate(
     wanted = None if annotated is None else _styles(annotated)
     kind, console = format if wanted is None else "--annotated", Console(stderr=True)
     options = {"lenient": ontology_lenient, "same_as": same_as, "subsumption": subsumption}
-    rules = read_axioms(module, closure, ontology, kind, console.print, **options)
+    rules = None
+    if closure is not None or ontology is not None:
+        from streamgauge.cli.closing import read_axioms
+
+        rules = read_axioms(module, closure, ontology, kind, console.print, **options)
     if out.exists():
         raise FormatError(f"{out} is there already: remove it or name another place")
     tables = Maker(lambda: spark(master), always=master is not None)
@@ -73,17 +80,24 @@ def generate(
             tables.write_stream(module, seed, given, out)
             return
         if wanted is None and format == GRAPH:
+            from streamgauge.cli.closing import write_graph
+
             write_graph(tables.stream(module, seed, given), rules, out, console)
             return
         found = elements(tables.stream_table(module, seed, given))
         if wanted is None:
             write_stream(found, out, format)
             return
+        from streamgauge.cli.annotated import write
+
         still = tables.static_triples(module, seed, given)
         write(found, still, out, wanted, int(begins.replace(tzinfo=UTC).timestamp() * 1000))
 
 
 def _styles(named: str) -> list[Style]:
+    from streamgauge.cli.annotated import styles
+    from streamgauge.services.fragments.annotations import UnknownMethodError
+
     try:
         return styles(named)
     except UnknownMethodError as error:

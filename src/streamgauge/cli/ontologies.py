@@ -1,15 +1,16 @@
 """Ontologies that commands take, and what is said of them: axioms left out, ontologies imported."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from streamgauge.compute.reasoning import Rules, read_rules
-from streamgauge.compute.reasoning.expressions import EQUALITY
-from streamgauge.compute.reasoning.ontology import Extent
-from streamgauge.wire.formats import read_triples
+if TYPE_CHECKING:
+    from streamgauge.compute.reasoning import Rules
+    from streamgauge.compute.reasoning.ontology import Extent
 
 Lenient = Annotated[
     bool, typer.Option("--ontology-lenient", help="List and leave out axioms outside OWL 2 RL, instead of refusing.")
@@ -32,6 +33,10 @@ def read_ontologies(
     subsumption: bool = False,
 ) -> Rules:
     """The rules of ontologies together; OntologyError names an axiom outside them, FormatError a file."""
+    from streamgauge.compute.reasoning import read_rules
+    from streamgauge.compute.reasoning.expressions import EQUALITY
+    from streamgauge.wire.formats import read_triples
+
     axioms = [triple for file in files for triple in read_triples(file)]
     rules = read_rules(axioms, extent, same_as=same_as, subsumption=subsumption, lenient=lenient)
     for name in rules.imports:
