@@ -7,7 +7,7 @@ from pathlib import Path
 from streamgauge.model.element import StreamElement
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Triple
-from streamgauge.services.fragments.annotations import method, methods
+from streamgauge.services.fragments.annotations import method, methods, named
 from streamgauge.services.fragments.style import Label, Style
 from streamgauge.wire.formats import FormatError
 
@@ -16,12 +16,10 @@ LABELS = (Label.EXPIRATION, Label.INTERVAL)
 """An instant says when a fact held, not for how long: facts of streams have no use for it."""
 
 
-def styles(named: str) -> list[Style]:
+def styles(asked: str) -> list[Style]:
     """Every method of a list (``graphs,singleton``, or ``all``) under both labels; UnknownMethodError."""
-    chosen = methods() if named == ALL else [name.strip() for name in named.split(",")]
-    for name in chosen:
-        method(name)
-    return [Style(name, label) for name, label in product(chosen, LABELS)]
+    chosen = methods() if asked == ALL else [name.strip() for name in asked.split(",")]
+    return [Style(name, label) for name, label in product(map(named, chosen), LABELS)]
 
 
 def write(

@@ -14,6 +14,7 @@ import typer
 from streamgauge.broker import AwayError, BrokerError, Client, Told
 from streamgauge.cli.bridge import bridge
 from streamgauge.cli.exits import Exit
+from streamgauge.cli.names import one_named, strategy_names
 from streamgauge.cli.notified import Lines, Live
 from streamgauge.cli.ontologies import Lenient, SameAs, Subsumption, read_ontologies
 from streamgauge.cli.soundness import Target, reported
@@ -95,11 +96,13 @@ def serve(
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for a free one.")] = 4200,
     journal: Annotated[Path | None, typer.Option(help="The file that keeps everything; in memory without it.")] = None,
     ontology: Annotated[list[Path] | None, typer.Option(help="An ontology, as an RDF file.")] = None,
-    closure: Annotated[Closure, typer.Option(help="What is derived: of named classes, or all.")] = Closure.NAMED,
+    closure: Annotated[
+        Closure, typer.Option(case_sensitive=False, help="What is derived: of named classes, or all.")
+    ] = Closure.NAMED,
     lenient: Lenient = False,
     same_as: SameAs = False,
     subsumption: Subsumption = False,
-    strategy: Annotated[str, typer.Option(help="How notifications are found.")] = "incremental",
+    strategy: Annotated[str, one_named(strategy_names, help="How notifications are found.")] = "incremental",
     token_file: Annotated[Path | None, typer.Option(help="TOKEN [OPERATION,... [CHANNEL ...]], one a line.")] = None,
     allow_origin: Origins = None,
     webhook: Annotated[list[str] | None, typer.Option(help="CHANNEL=URL: notifications are posted there.")] = None,

@@ -16,6 +16,7 @@ from streamgauge.bench.experiments.capacity_search import Harder, Reach
 from streamgauge.bench.experiments.experiment import ExperimentError, read
 from streamgauge.bench.experiments.running import Doing
 from streamgauge.cli.exits import Exit
+from streamgauge.cli.names import one_of
 from streamgauge.cli.spark import spark
 from streamgauge.cli.terminal import printing
 from streamgauge.workloads.parameters import duration
@@ -36,17 +37,11 @@ def _ms(value: str) -> int:
         raise typer.BadParameter(str(error)) from error
 
 
-def _axis(value: str) -> str:
-    if value not in AXES:
-        raise typer.BadParameter(f"{value!r}: choose from {', '.join(AXES)}")
-    return value
-
-
 def capacity(
     file: Annotated[Path, typer.Argument(help="The experiment file (TOML).")],
     define: Annotated[list[str] | None, typer.Option("--define", "-D", help="Override a field.")] = None,
     engine: Annotated[list[str] | None, typer.Option(help="Only these engines; several options name several.")] = None,
-    vary: Annotated[str, typer.Option("--axis", callback=_axis, help="load, window, slide or time-unit.")] = "load",
+    vary: Annotated[str, one_of(lambda: AXES, "--axis", help="load, window, slide or time-unit.")] = "load",
     load: Annotated[
         str, typer.Option(help="What the load is: feed.pace, workload.NAME, query.parameters.NAME.")
     ] = PACE,

@@ -18,6 +18,7 @@ from streamgauge.bench.certifying.certificate import certificate
 from streamgauge.bench.certifying.finding import contradicted, findings
 from streamgauge.bench.certifying.running import Kind, Outcome, SetUpError, Subject, certify, engine
 from streamgauge.cli.exits import Exit
+from streamgauge.cli.names import completed, engine_names
 from streamgauge.cli.spark import spark
 from streamgauge.report.certified import certified_json, certified_lines
 from streamgauge.semantics.profiles import profile as profile_of
@@ -29,7 +30,9 @@ def register(app: typer.Typer) -> None:
 
 
 def certify_command(
-    name: Annotated[str | None, typer.Argument(metavar="ENGINE", help="An engine's name.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="ENGINE", autocompletion=completed(engine_names), help="An engine's name.")
+    ] = None,
     program: Annotated[
         str | None, typer.Option(help="Any program on the pipe in place of an engine: 'python3 mine.py'.")
     ] = None,

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import typer
 
 from streamgauge.cli.data import GRAPH
+from streamgauge.cli.names import chosen
 from streamgauge.cli.ontologies import read_ontologies
 from streamgauge.compute.reasoning import Closure, OntologyError, Rules
 from streamgauge.compute.reasoning.ontology import Extent
@@ -42,8 +43,7 @@ def read_axioms(
         if ontology is not None:
             raise typer.BadParameter("an ontology is for --closure rules or --closure full", param_hint="--ontology")
         return None
-    if closure not in _EXTENTS:
-        raise typer.BadParameter(f"no closure {closure!r}: there are {', '.join(_EXTENTS)}", param_hint="--closure")
+    extent = _EXTENTS[chosen(closure, _EXTENTS, "--closure")]
     if format_ != GRAPH:
         raise typer.BadParameter(f"a closure is written with --format {GRAPH}, not {format_}", param_hint="--closure")
     file = ontology or getattr(workload, "ONTOLOGY", None)
@@ -51,7 +51,7 @@ def read_axioms(
         said = f"the workload {workload.NAME} has no ontology: name one with --ontology FILE"
         raise typer.BadParameter(said, param_hint="--closure")
     try:
-        return read_ontologies((file,), _EXTENTS[closure], say, **options)
+        return read_ontologies((file,), extent, say, **options)
     except OntologyError as error:
         raise FormatError(f"{file}: {error}") from error
 

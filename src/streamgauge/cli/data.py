@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from streamgauge import workloads as registry
+from streamgauge.cli.names import chosen, completed, one_named, workload_names
 from streamgauge.cli.ontologies import Lenient, SameAs, Subsumption
 from streamgauge.cli.spark import spark
 from streamgauge.wire.formats import FormatError, stream_formats, write_stream
@@ -35,10 +36,16 @@ def register(app: typer.Typer) -> None:
 
 def generate(
     context: typer.Context,
-    workload: Annotated[str, typer.Argument(help="The workload's name; `streamgauge workloads` lists them.")],
+    workload: Annotated[
+        str,
+        typer.Argument(
+            autocompletion=completed(workload_names), help="The workload's name; `streamgauge workloads` lists them."
+        ),
+    ],
     out: Annotated[Path, typer.Option(help="The file, or the folder for Parquet, to write.")],
     format: Annotated[  # noqa: A002
-        str, typer.Option(help="parquet (the stream table), ntriples (its triples, sorted, once each), nquads, ...")
+        str,
+        one_named(_formats, help="parquet (the stream table), ntriples (its triples, sorted, once each), nquads, ..."),
     ] = "parquet",
     seed: Annotated[int, typer.Option(help="The same seed gives the same stream.")] = 0,
     annotated: Annotated[
@@ -62,8 +69,7 @@ def generate(
     """Make a workload's stream; its parameters are options, as in --stations 50 --interval 1s."""
     module = registry.load(workload)
     given = registry.parameters(module, _options(context.args))
-    if format not in (known := ("parquet", GRAPH, *stream_formats())):
-        raise typer.BadParameter(f"no stream format {format!r}: there are {', '.join(known)}")
+    format = chosen(format, _formats(), "--format")  # noqa: A001
     wanted = None if annotated is None else _styles(annotated)
     kind, console = format if wanted is None else "--annotated", Console(stderr=True)
     options = {"lenient": ontology_lenient, "same_as": same_as, "subsumption": subsumption}
@@ -102,6 +108,10 @@ def _styles(named: str) -> list[Style]:
         return styles(named)
     except UnknownMethodError as error:
         raise typer.BadParameter(str(error), param_hint="--annotated") from error
+
+
+def _formats() -> tuple[str, ...]:
+    return ("parquet", GRAPH, *stream_formats())
 
 
 def _options(words: list[str]) -> dict[str, str]:

@@ -9,10 +9,11 @@ from typing import Annotated
 import typer
 
 from streamgauge.cli.fed import named_feeds, open_feeds
+from streamgauge.cli.names import chosen, method_names, one_named
 from streamgauge.cli.soundness import Target, reported
 from streamgauge.cli.tokens import read_tokens
 from streamgauge.compute.lasting import lasting
-from streamgauge.services.fragments.annotations import method
+from streamgauge.services.fragments.annotations import named
 from streamgauge.services.fragments.serving.accepting import Accepting
 from streamgauge.services.fragments.serving.addresses import Addressing, fixed, of_host, of_proxy
 from streamgauge.services.fragments.serving.dataset import DataSet, Shape
@@ -52,15 +53,17 @@ def serve(
     host: Annotated[str, typer.Option(help="The address to bind to.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for a free one.")] = 4000,
     store: Annotated[Path | None, typer.Option(help="The folder that keeps the data; in memory without it.")] = None,
-    annotated: Annotated[str, typer.Option("--method", help="How facts with a time are written.")] = "graphs",
-    label: Annotated[Label, typer.Option(help="What is said of their time.")] = Label.EXPIRATION,
+    annotated: Annotated[str, one_named(method_names, "--method", help="How facts with times are written.")] = "graphs",
+    label: Annotated[Label, typer.Option(case_sensitive=False, help="What is said of their time.")] = Label.EXPIRATION,
     vocabulary: Annotated[str, typer.Option(help="paper or prototype.")] = "paper",
     triples: Annotated[list[str] | None, typer.Option(help="A data set to serve as triples, not quads.")] = None,
     period: Annotated[str | None, typer.Option(help="Facts without an end change no more often: 60s.")] = None,
     page_size: Annotated[int, typer.Option(min=1, max=10_000, help="Quads on a page.")] = 100,
     base: Annotated[str | None, typer.Option(help="The address that clients know the server by.")] = None,
     behind_proxy: Annotated[bool, typer.Option("--behind-proxy", help="Believe Forwarded, X-Forwarded-*.")] = False,
-    border: Annotated[Border, typer.Option(help="Whether a final time belongs to the fact.")] = Border.EXCLUSIVE,
+    border: Annotated[
+        Border, typer.Option(case_sensitive=False, help="Whether a final time belongs to the fact.")
+    ] = Border.EXCLUSIVE,
     token_file: Annotated[Path | None, typer.Option(help="Tokens of those who may write, one a line.")] = None,
     allow_origin: Annotated[
         list[str] | None, typer.Option(metavar="ORIGIN", help="Only pages of this origin may use it; all without.")
@@ -80,7 +83,7 @@ def serve(
     check_tokens("127.0.0.1", tokens)  # anybody may read
     origins = read_origins(allow_origin or ("*",), tokens=True)
     style = replace(_style(annotated, label, vocabulary), border=border)
-    if annotated == "implicit" and base is None and port == 0:
+    if style.method == "implicit" and base is None and port == 0:
         raise typer.BadParameter("implicit graphs are named by the server's address: give --base or --port")
     past = None if keep is None else Keep(span=_ms(keep, "--keep"))
     with lasting():
@@ -155,10 +158,8 @@ def _datasets(
 
 
 def _style(annotated: str, label: Label, vocabulary: str) -> Style:
-    if vocabulary not in VOCABULARIES:
-        raise typer.BadParameter(f"{vocabulary!r}: there are {', '.join(VOCABULARIES)}", param_hint="--vocabulary")
-    method(annotated)
-    return Style(annotated, label, VOCABULARIES[vocabulary])
+    words = VOCABULARIES[chosen(vocabulary, VOCABULARIES, "--vocabulary")]
+    return Style(named(annotated), label, words)
 
 
 def _ms(text: str | None, option: str) -> int | None:

@@ -10,18 +10,13 @@ from rich.console import Console
 from streamgauge.bench.experiments.plan import read_text
 from streamgauge.bench.importing import Request, Times, import_runs
 from streamgauge.cli.defined import checked_duration, milliseconds, values
+from streamgauge.cli.names import one_of
 from streamgauge.semantics.profiles import profile
 
 
 def register(app: typer.Typer) -> None:
     """Add this group's commands."""
     app.command("import")(import_)
-
-
-def _times(value: str | None) -> str | None:
-    if value is not None and value not in list(Times):
-        raise typer.BadParameter(f"{value!r}: choose from {', '.join(Times)}")
-    return value
 
 
 def import_(
@@ -36,9 +31,7 @@ def import_(
     engine: Annotated[str | None, typer.Option(help="The engine's name.")] = None,
     static: Annotated[Path | None, typer.Option(help="Static data beside the stream: any RDF file.")] = None,
     samples: Annotated[Path | None, typer.Option(help="A P_ file of YABench: memory, CPU, threads.")] = None,
-    times: Annotated[
-        str | None, typer.Option(callback=_times, help="What the times are: count, received, instant.")
-    ] = None,
+    times: Annotated[str | None, one_of(lambda: Times, help="What the times are: count, received, instant.")] = None,
     advance_to: Annotated[
         str | None, typer.Option(callback=checked_duration, help="How far the stream's time came: 30s.")
     ] = None,

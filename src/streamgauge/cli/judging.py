@@ -16,9 +16,10 @@ from streamgauge.bench.experiments.plan import read_text, refuse_window
 from streamgauge.bench.experiments.running import stream_facts
 from streamgauge.bench.judging.expecting import expected_reports
 from streamgauge.bench.judging.judge import Means, judge_run, with_cautions, with_query
-from streamgauge.bench.rules import Settings, judge_as, names
+from streamgauge.bench.rules import Settings, judge_as
 from streamgauge.cli.defined import milliseconds, tell_notes, values
 from streamgauge.cli.exits import exit_code
+from streamgauge.cli.names import one_named, one_of, rule_names, semantics_names
 from streamgauge.cli.spark import spark
 from streamgauge.model.report import ExpectedReport
 from streamgauge.model.run import Run
@@ -41,28 +42,16 @@ def register(app: typer.Typer) -> None:
     app.command("expect")(expect)
 
 
-def _evaluator(value: str | None) -> Evaluator | None:
-    if value is not None and value not in EVALUATORS:
-        raise typer.BadParameter(f"{value!r}: choose from {', '.join(EVALUATORS)}")
-    return cast("Evaluator | None", value)
-
-
-def _rules(value: str | None) -> str | None:
-    if value is not None and value not in names():
-        raise typer.BadParameter(f"{value!r}: choose from {', '.join(names())}")
-    return value
-
-
 def check(
     run: Annotated[Path, typer.Argument(help="A run folder, whoever wrote it.")],
-    semantics: Annotated[str | None, typer.Option(help="Judge under another semantics than the run's own.")] = None,
+    semantics: Annotated[
+        str | None, one_named(semantics_names, help="Judge under another semantics than the run's own.")
+    ] = None,
     query: Annotated[Path | None, typer.Option(help="Judge by this query in place of the run's own.")] = None,
     define: Annotated[list[str] | None, typer.Option("--define", "-D", help="Its parameters: -D TEMP=50.")] = None,
-    rules: Annotated[
-        str | None, typer.Option("--as", callback=_rules, help="Judge as csrbench or yabench did.")
-    ] = None,
+    rules: Annotated[str | None, one_of(rule_names, "--as", help="Judge as csrbench or yabench did.")] = None,
     gracious: Annotated[bool, typer.Option("--gracious", help="Find the borders that fit wrong answers best.")] = False,
-    evaluator: Annotated[str | None, typer.Option(callback=_evaluator, help="definition or spark.")] = None,
+    evaluator: Annotated[str | None, one_of(lambda: EVALUATORS, help="definition or spark.")] = None,
     max_delay: Annotated[str | None, typer.Option(help="An answer later than this makes its window late.")] = None,
     exact_datatypes: Annotated[
         bool, typer.Option("--exact-datatypes", help="Compare the datatypes of computed numbers too.")
@@ -126,7 +115,9 @@ def _judged(run: Run, stream: Path, rules: str | None, means: Means) -> Verdict:
 def expect(
     query: Annotated[Path, typer.Argument(help="A continuous query in any dialect.")],
     stream: Annotated[Path, typer.Option(help="A stream: the stream table's folder, or any file that can be read.")],
-    semantics: Annotated[str, typer.Option("--semantics", "--as", help="A profile's name: csparql, yabench, ...")],
+    semantics: Annotated[
+        str, one_named(semantics_names, "--semantics", "--as", help="A profile's name: csparql, yabench, ...")
+    ],
     define: Annotated[list[str] | None, typer.Option("--define", "-D", help="A query parameter: -D TEMP=50.")] = None,
     static: Annotated[Path | None, typer.Option(help="Static data beside the stream: any RDF file.")] = None,
     windows: Annotated[int | None, typer.Option(min=1, help="How many windows; sets how far time comes.")] = None,
@@ -136,7 +127,7 @@ def expect(
     t0: Annotated[
         str | None, typer.Option(help="The start of the first window; the semantics' own unless given.")
     ] = None,
-    evaluator: Annotated[str | None, typer.Option(callback=_evaluator, help="definition or spark.")] = None,
+    evaluator: Annotated[str | None, one_of(lambda: EVALUATORS, help="definition or spark.")] = None,
     rows: Annotated[bool, typer.Option("--rows", help="Print the rows too (JSON).")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     memory_limit_mb: Annotated[int, typer.Option(help="Refuse windows whose content would need more.")] = 8192,

@@ -14,6 +14,7 @@ from streamgauge.bench.experiments.plan import read_text
 from streamgauge.cli.answers import Shown, encoder
 from streamgauge.cli.defined import checked_duration, tell_notes, values
 from streamgauge.cli.exits import Exit
+from streamgauge.cli.names import engine_names, one_named, one_of, semantics_names
 from streamgauge.model.answer import Answer
 from streamgauge.query import QueryError, fill
 from streamgauge.query.prologue import DEFAULT_BASE, read_prologue
@@ -34,12 +35,6 @@ def register(app: typer.Typer) -> None:
     app.command("query")(query)
 
 
-def _form(value: str | None) -> str | None:
-    if value is not None and value not in FORMATS:
-        raise typer.BadParameter(f"{value!r}: choose from {', '.join(FORMATS)}")
-    return value
-
-
 def _horizon(value: str | None) -> str | None:
     return value if value == WINDOWS else checked_duration(value)
 
@@ -55,9 +50,11 @@ def query(
     file: Annotated[str, typer.Argument(metavar="QUERY", help="The query's file; - for standard input.")],
     stream: Annotated[list[str], typer.Option(help="A file, URL or - (standard input), or IRI=SOURCE.")],
     static: Annotated[Path | None, typer.Option(help="An RDF file with data beside the streams.")] = None,
-    semantics: Annotated[str | None, typer.Option(help="A profile; that of the dialect unless given.")] = None,
-    engine: Annotated[str, typer.Option(help="Which engine answers.")] = "live",
-    form: Annotated[str | None, typer.Option("--format", callback=_form, help="table, jsonl, nquads or csv.")] = None,
+    semantics: Annotated[
+        str | None, one_named(semantics_names, help="A profile; that of the dialect unless given.")
+    ] = None,
+    engine: Annotated[str, one_named(engine_names, help="Which engine answers.")] = "live",
+    form: Annotated[str | None, one_of(lambda: FORMATS, "--format", help="table, jsonl, nquads or csv.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
     to: Annotated[str | None, typer.Option(help="A file or URL to send the answers to.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many answers.")] = None,

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from streamgauge.cli.exits import Exit
+from streamgauge.cli.names import chosen
 from streamgauge.cli.spark import spark
 from streamgauge.cli.terminal import printing, telling
 from streamgauge.report.reproduce.result import Reproduction
@@ -39,9 +40,7 @@ def csrbench(data: Data, as_json: AsJson = False, out: Out = None) -> None:
 def _loads(value: str) -> str:
     from streamgauge.report.reproduce.yabench_published import LOADS
 
-    if not value or set(value.split(",")) - set(LOADS):
-        raise typer.BadParameter(f"{value!r}: choose from {', '.join(LOADS)}, separated by commas")
-    return value
+    return ",".join(chosen(each.strip(), LOADS) for each in value.split(","))
 
 
 def _positive(value: int) -> int:
@@ -93,8 +92,7 @@ def tpf(
     from streamgauge.report.reproduce.tpf import Wanted, reproduce
     from streamgauge.report.reproduce.tpf_plan import FULL, PARTS, QUICK
 
-    if unknown := set(only or ()) - set(PARTS):
-        raise typer.BadParameter(f"{', '.join(sorted(unknown))}: there are {', '.join(PARTS)}", param_hint="--only")
+    only = [chosen(each, PARTS, "--only") for each in only or ()]
     extent = QUICK if quick else FULL
     wanted = Wanted(extent, runs, tuple(only or extent.parts), kept)
     _do(lambda tell: reproduce(wanted, lambda: spark(master), tell), as_json=as_json, out=out)
@@ -122,10 +120,9 @@ def sepbm(
     from streamgauge.report.reproduce.sepbm import Wanted, reproduce
     from streamgauge.report.reproduce.sepbm_plan import PARTS, STRATEGIES, Extent
 
-    known = {"--only": (only, PARTS), "--strategy": (strategy, STRATEGIES), "--rule": ([rule], ("first", "any"))}
-    for hint, (named, there) in known.items():
-        if unknown := set(named or ()) - set(there):
-            raise typer.BadParameter(f"{', '.join(sorted(unknown))}: there are {', '.join(there)}", param_hint=hint)
+    only = [chosen(each, PARTS, "--only") for each in only or ()]
+    strategy = [chosen(each, STRATEGIES, "--strategy") for each in strategy or ()]
+    rule = chosen(rule, ("first", "any"), "--rule")
     extent = Extent(universities, publications, rule, tuple(strategy or STRATEGIES), tuple(only or PARTS), judge)
     _do(lambda tell: reproduce(Wanted(extent, runs, ontology), lambda: spark(master), tell), as_json=as_json, out=out)
 

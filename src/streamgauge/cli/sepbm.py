@@ -51,10 +51,14 @@ def generate(
     seed: Annotated[int, typer.Option(help="The same seed gives the same configuration.")] = 0,
     names: Annotated[str, typer.Option(help="Of persons and universities: own or census.")] = "own",
     publications: Annotated[int, typer.Option(min=1, help="Length of the sequence.")] = 300,
-    rule: Annotated[Choice, typer.Option(help="Published is what the first variable names, or any.")] = Choice.FIRST,
+    rule: Annotated[
+        Choice, typer.Option(case_sensitive=False, help="Published is what the first variable names, or any.")
+    ] = Choice.FIRST,
     deletes: Annotated[float, typer.Option(help="Share of the publications that delete.")] = 0.0,
     channels: Annotated[int, typer.Option(min=0, help="As many as this, with other constants; 0: the queries.")] = 0,
-    reference: Annotated[Way, typer.Option(help="What is due: all at once, or one by one.")] = Way.AT_ONCE,
+    reference: Annotated[
+        Way, typer.Option(case_sensitive=False, help="What is due: all at once, or one by one.")
+    ] = Way.AT_ONCE,
     ontology: Annotated[Path | None, typer.Option(help="Its axioms; the workload's own unless given.")] = None,
     data: Annotated[Path | None, typer.Option(help="Other data than universities, an RDF file.")] = None,
     queries: Annotated[Path | None, typer.Option(help="Queries on it: a folder of *.rq, one SELECT each.")] = None,

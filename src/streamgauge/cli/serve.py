@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
+from streamgauge.cli.names import completed, engine_names
 from streamgauge.cli.tokens import read_tokens
-from streamgauge.engines import load
+from streamgauge.engines import load, named
 from streamgauge.services.queries.face import application
 from streamgauge.services.queries.limits import Limits
 from streamgauge.services.queries.registry import Queries
@@ -32,7 +33,12 @@ def _group() -> None:
 
 
 def serve(
-    engines: Annotated[list[str], typer.Argument(metavar="ENGINE...", help="Who answers; the first unless asked.")],
+    engines: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="ENGINE...", autocompletion=completed(engine_names), help="Who answers; the first unless asked."
+        ),
+    ],
     host: Annotated[str, typer.Option(help="The address to bind to.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for a free one.")] = 8765,
     token_file: Annotated[Path | None, typer.Option(help="Accepted tokens, one a line.")] = None,
@@ -52,6 +58,7 @@ def serve(
     max_time: Annotated[str | None, typer.Option(help="How long a query may run: 12h.")] = None,
 ) -> None:
     """Answer continuous queries over HTTP: registered and deregistered, answers by events or WebSocket."""
+    names = [named(name) for name in engines]
     tokens = read_tokens(token_file)
     check_tokens(host, tokens)
     origins = read_origins(allow_origin or (), bool(tokens))
@@ -65,13 +72,11 @@ def serve(
         seconds=max_seconds,
         lifetime=lifetime,
     )
-    for name in engines:
-        load(name)
-    queries = Queries(load, engines, limits)
+    queries = Queries(load, names, limits)
     for item in static or ():
         queries.share(*_named(item))
     face = application(queries, tokens, attach or (), origins)
-    Serving(face, host, port, queries.leave, lambda at: typer.echo(f"{', '.join(engines)} at {at}", err=True)).run()
+    Serving(face, host, port, queries.leave, lambda at: typer.echo(f"{', '.join(names)} at {at}", err=True)).run()
 
 
 def _named(item: str) -> tuple[str, tuple[tuple[str, str, str], ...]]:

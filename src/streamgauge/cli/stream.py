@@ -12,6 +12,7 @@ from rich.console import Console
 from streamgauge.bench.expected.background import beside
 from streamgauge.bench.experiments.plan import read_text
 from streamgauge.cli.defined import checked_duration, tell_notes, values
+from streamgauge.cli.names import one_named, semantics_names
 from streamgauge.cli.spark import spark
 from streamgauge.model.semantics import Origin, Semantics
 from streamgauge.query import detect, fill, parse
@@ -34,7 +35,7 @@ def stream(
     sink: Annotated[str, typer.Option("--to", help="A folder, - (console), or a URL: kafka://host:port/topic.")],
     checkpoint: Annotated[Path, typer.Option(help="Where the job keeps how far it is.")],
     master: Annotated[str | None, typer.Option(help="Spark master, local[*] unless given.")] = None,
-    semantics: Annotated[str, typer.Option(help="A profile.")] = "rspql",
+    semantics: Annotated[str, one_named(semantics_names, help="A profile.")] = "rspql",
     t0: Annotated[
         int | None, typer.Option(help="Start of the first window, ms; the first element unless given.")
     ] = None,

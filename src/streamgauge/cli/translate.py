@@ -10,7 +10,8 @@ import typer
 from streamgauge.bench.experiments.plan import read_text
 from streamgauge.cli.defined import tell_notes, values
 from streamgauge.cli.exits import Exit
-from streamgauge.query import QueryError, detect, dialects, fill, parse, print_query
+from streamgauge.cli.names import dialect_names, one_of
+from streamgauge.query import QueryError, detect, fill, parse, print_query
 
 
 def register(app: typer.Typer) -> None:
@@ -18,18 +19,11 @@ def register(app: typer.Typer) -> None:
     app.command("translate")(translate)
 
 
-def _dialect(value: str | None) -> str | None:
-    if value is not None and value not in dialects():
-        raise typer.BadParameter(f"{value!r}: choose from {', '.join(dialects())}")
-    return value
-
-
 def translate(
     query: Annotated[str, typer.Argument(help="The query's file; - for standard input.")],
-    to: Annotated[str, typer.Option(callback=_dialect, help="cqels, csparql, rspql or sparqlstream.")],
+    to: Annotated[str, one_of(dialect_names, help="cqels, csparql, rspql or sparqlstream.")],
     source: Annotated[
-        str | None,
-        typer.Option("--from", callback=_dialect, help="Its dialect, if its stream clause does not tell."),
+        str | None, one_of(dialect_names, "--from", help="Its dialect, if its stream clause does not tell.")
     ] = None,
     define: Annotated[list[str] | None, typer.Option("--define", "-D", help="A query parameter: -D TEMP=50.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,

@@ -17,12 +17,13 @@ from rich.text import Text
 
 from streamgauge.cli.answers import longest_first, shortened, timed
 from streamgauge.cli.exits import Exit
+from streamgauge.cli.names import chosen
 from streamgauge.cli.query import filled
 from streamgauge.model.answer import Answer
 from streamgauge.model.terms import Row
 from streamgauge.query.prologue import DEFAULT_BASE, read_prologue
 from streamgauge.query.tokens import tokens
-from streamgauge.services.fragments.annotations import method
+from streamgauge.services.fragments.annotations import named
 from streamgauge.services.fragments.fetching.contract import SourceError
 from streamgauge.services.fragments.streaming.asked import asked
 from streamgauge.services.fragments.streaming.events import Event, Failed, Fresh, Listening, Polling
@@ -59,15 +60,17 @@ def watch(
     at_most_every: Annotated[str | None, typer.Option(help="Poll less often than the data ends: 60s.")] = None,
     period: Annotated[str | None, typer.Option(help="Poll at least so often: 10s.")] = None,
     patience: Annotated[str, typer.Option(help="How long polls may fail before the watch ends.")] = "10m",
-    cache: Annotated[Caching, typer.Option(help="What is kept between polls.")] = Caching.ON,
+    cache: Annotated[Caching, typer.Option(case_sensitive=False, help="What is kept between polls.")] = Caching.ON,
     push: Annotated[bool, typer.Option("--push", help="Listen to servers that send what changes.")] = False,
     whole: Annotated[bool, typer.Option("--whole", help="Print all rows at each poll, not what changed.")] = False,
     once: Annotated[bool, typer.Option("--once", help="End after the first answer.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines on a terminal too.")] = False,
     annotated: Annotated[str, typer.Option("--method", help="How facts with a time are written.")] = "graphs",
-    label: Annotated[Label, typer.Option(help="What is said of their time.")] = Label.EXPIRATION,
+    label: Annotated[Label, typer.Option(case_sensitive=False, help="What is said of their time.")] = Label.EXPIRATION,
     vocabulary: Annotated[str, typer.Option(help="paper or prototype.")] = "paper",
-    border: Annotated[Border, typer.Option(help="Whether a final time belongs to the fact.")] = Border.EXCLUSIVE,
+    border: Annotated[
+        Border, typer.Option(case_sensitive=False, help="Whether a final time belongs to the fact.")
+    ] = Border.EXCLUSIVE,
     define: Annotated[list[str] | None, typer.Option("--set", "--define", "-D", help="A query parameter.")] = None,
 ) -> None:
     """Keep the answer of a query over changing Linked Data current.
@@ -78,8 +81,7 @@ def watch(
     live = sys.stdout.isatty() and not as_json
     style = _style(annotated, label, vocabulary, border)
     timing = Timing(_ms(at_most_every), _ms(period))
-    if plan not in PLANS:
-        raise typer.BadParameter(f"{plan!r}: there are {', '.join(PLANS)}", param_hint="--plan")
+    plan = chosen(plan, PLANS, "--plan")
     hears = Hears.PUSH if push else Hears.POLLS
     shown = _Shown(text, asked(text).columns) if live else _Lines()
     sends = Sends.WHOLE if whole or live else Sends.CHANGES
@@ -98,10 +100,8 @@ def watch(
 
 
 def _style(annotated: str, label: Label, vocabulary: str, border: Border) -> Style:
-    if vocabulary not in VOCABULARIES:
-        raise typer.BadParameter(f"{vocabulary!r}: there are {', '.join(VOCABULARIES)}", param_hint="--vocabulary")
-    method(annotated)
-    return Style(annotated, label, VOCABULARIES[vocabulary], border=border)
+    words = VOCABULARIES[chosen(vocabulary, VOCABULARIES, "--vocabulary")]
+    return Style(named(annotated), label, words, border=border)
 
 
 def _until_left(answers: AsyncGenerator[Answer, None], show: Callable[[Answer], None], once: bool) -> int:

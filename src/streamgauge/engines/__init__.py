@@ -16,6 +16,7 @@ from streamgauge.model.engine import Emit, Engine, Session
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
+from streamgauge.model.spelling import offered, spelled
 from streamgauge.query import print_query
 from streamgauge.wire.pipe import start_piped
 from streamgauge.wire.task import Task
@@ -31,6 +32,7 @@ __all__ = [
     "evaluator",
     "folder",
     "load",
+    "named",
     "names",
     "on_the_pipe",
     "profiles",
@@ -56,12 +58,16 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(_modules()))
 
 
+def named(name: str) -> str:
+    """The engine's name as it is written, from that name in any case; EngineError lists the names there are."""
+    if (found := spelled(name, names())) is None:
+        raise EngineError(f"there is no engine {name!r}: {offered(name, names())}")
+    return found
+
+
 def load(name: str) -> Engine:
-    """The engine of that name; EngineError lists the names there are."""
-    modules = _modules()
-    if name not in modules:
-        raise EngineError(f"there is no engine {name!r}: there is {', '.join(sorted(modules))}")
-    return cast(Engine, import_module(modules[name]))
+    """The engine of that name, in any case; EngineError lists the names there are."""
+    return cast(Engine, import_module(_modules()[named(name)]))
 
 
 def evaluator(engine: Engine) -> str | None:

@@ -2,6 +2,7 @@
 
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import R2S
+from streamgauge.model.spelling import meant, spelled
 from streamgauge.query.dialects import Dialect, load
 from streamgauge.query.errors import QueryError, check_bounds
 from streamgauge.query.parser import parse_sparql, refuse_sequences
@@ -50,6 +51,6 @@ def print_query(query: ContinuousQuery, dialect: str) -> str:
 
 
 def _named(name: str) -> Dialect:
-    if name not in load():
-        raise ValueError(f"there is no dialect {name}; there are: {', '.join(dialects())}")
-    return load()[name]
+    if (found := spelled(name, dialects())) is None:
+        raise ValueError(f"there is no dialect {name}; there are: {', '.join(dialects())}{meant(name, dialects())}")
+    return load()[found]

@@ -19,6 +19,7 @@ from streamgauge.model.semantics import (
     Semantics,
     Tick,
 )
+from streamgauge.model.spelling import offered, spelled
 
 _TABLE_1 = "CSRBench, table 1"
 _SECTION_4 = "CSRBench, section 4"
@@ -360,10 +361,10 @@ class UnknownProfileError(MistakeError, ValueError):
 
 
 def profile(name: str) -> Semantics:
-    """The named Semantics value; UnknownProfileError lists the names that there are."""
-    if name not in PROFILES:
-        raise UnknownProfileError(f"no semantics named {name!r}: there are {', '.join(PROFILES)}")
-    return PROFILES[name]
+    """The named Semantics value, the name in any case; UnknownProfileError lists the names that there are."""
+    if (found := spelled(name, PROFILES)) is None:
+        raise UnknownProfileError(f"no semantics named {name!r}: {offered(name, PROFILES)}")
+    return PROFILES[found]
 
 
 def makes_choices_of(semantics: Semantics, names: Iterable[str]) -> bool:

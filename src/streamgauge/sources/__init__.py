@@ -11,6 +11,7 @@ from importlib.metadata import entry_points
 from pkgutil import iter_modules
 from types import ModuleType
 
+from streamgauge.model.spelling import offered
 from streamgauge.sources.address import Address, parse_address
 from streamgauge.sources.contract import Delivery, Sink, Source, SourceError
 from streamgauge.wire.formats import FormatError, Reading
@@ -51,5 +52,5 @@ def _transport(address: Address, ability: str) -> ModuleType:
     able = [scheme for scheme, module in schemes().items() if hasattr(module, ability)]
     if address.scheme not in able:
         what = "comes from" if ability == "open_source" else "goes to"
-        raise SourceError(f"{address.text}: no stream {what} {address.scheme!r}: there are {', '.join(able)}")
+        raise SourceError(f"{address.text}: no stream {what} {address.scheme!r}: {offered(address.scheme, able)}")
     return schemes()[address.scheme]

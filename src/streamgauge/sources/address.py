@@ -8,6 +8,7 @@ from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from streamgauge.model.spelling import offered
 from streamgauge.sources.contract import SourceError
 from streamgauge.wire.fields import FieldError, decode
 
@@ -69,7 +70,7 @@ def read_options(kind: type[T], address: Address) -> T:
     data: dict[str, Any] = {}
     for option, text in address.options.items():
         if option not in names:
-            raise SourceError(f"{address.text}: unknown option {option}: there are {', '.join(sorted(names))}")
+            raise SourceError(f"{address.text}: unknown option {option}: {offered(option, sorted(names))}")
         data[names[option]] = _value(address, option, text, hints[names[option]])
     try:
         return decode(kind, data)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
 from streamgauge.model.mistake import MistakeError
+from streamgauge.model.spelling import meant, offered, spelled
 from streamgauge.workloads.parameters import Parameter, resolve
 
 if TYPE_CHECKING:
@@ -44,11 +45,10 @@ def names() -> tuple[str, ...]:
 
 
 def load(name: str) -> Workload:
-    """The workload of that name; UnknownNameError lists the names there are."""
-    modules = _modules()
-    if name not in modules:
-        raise UnknownNameError(f"there is no workload {name!r}: there is {', '.join(sorted(modules))}")
-    return cast(Workload, import_module(modules[name]))
+    """The workload of that name, in any case; UnknownNameError lists the names there are."""
+    if (found := spelled(name, names())) is None:
+        raise UnknownNameError(f"there is no workload {name!r}: {offered(name, names())}")
+    return cast(Workload, import_module(_modules()[found]))
 
 
 def parameters(workload: Workload, given: Mapping[str, object]) -> dict[str, object]:
@@ -63,9 +63,11 @@ def queries(workload: Workload) -> tuple[str, ...]:
 
 def query_text(workload: Workload, name: str) -> str:
     """The text of a query, its ``${NAME}`` parameters unfilled; UnknownNameError lists the queries there are."""
-    if name not in queries(workload):
-        raise UnknownNameError(f"workload {workload.NAME} has no query {name!r}: it has {', '.join(queries(workload))}")
-    return (workload.QUERIES / f"{name}.rq").read_text(encoding="utf-8")
+    there = queries(workload)
+    if (found := spelled(name, there)) is None:
+        said = f"it has {', '.join(there)}{meant(name, there)}"
+        raise UnknownNameError(f"workload {workload.NAME} has no query {name!r}: {said}")
+    return (workload.QUERIES / f"{found}.rq").read_text(encoding="utf-8")
 
 
 def _modules() -> dict[str, str]:

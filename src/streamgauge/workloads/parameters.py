@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from streamgauge.model.mistake import MistakeError
+from streamgauge.model.spelling import meant
 
 _UNITS = {"": 1, "ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
 
@@ -73,7 +74,8 @@ def resolve(owner: str, parameters: Mapping[str, Parameter], given: Mapping[str,
     """Every parameter with its value, given or default; ParameterError names what is unknown or wrong."""
     for name in given:
         if name not in parameters:
-            raise ParameterError(f"{owner} has no parameter {name!r}: it has {', '.join(parameters)}")
+            said = f"it has {', '.join(parameters)}{meant(name, parameters)}"
+            raise ParameterError(f"{owner} has no parameter {name!r}: {said}")
     return {name: _value(owner, name, parameter, given) for name, parameter in parameters.items()}
 
 

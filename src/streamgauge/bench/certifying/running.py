@@ -19,7 +19,7 @@ from streamgauge.bench.judging.oracle import Rules, check
 from streamgauge.bench.recording.observed import Limits
 from streamgauge.bench.recording.record import program, task_of
 from streamgauge.bench.recording.tasks import Tasks
-from streamgauge.engines import dialect, evaluator, folder, load, profiles
+from streamgauge.engines import dialect, evaluator, folder, load, named, profiles
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import Clock, Semantics
@@ -56,6 +56,7 @@ class Subject:
 
 def engine(name: str) -> Subject:
     """The engine of that name; EngineError when there is none, or when something that it needs is absent."""
+    name = named(name)
     module = load(name)
     home = folder(module)
     unit, pace = getattr(module, "TIME_UNIT_MS", 1), getattr(module, "PACE_MS_PER_UNIT", Scale().pace)

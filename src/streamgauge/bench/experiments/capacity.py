@@ -9,7 +9,7 @@ from streamgauge.bench.experiments.capacity_search import Reach, search
 from streamgauge.bench.experiments.experiment import EnginePart, Experiment, ExperimentError
 from streamgauge.bench.experiments.plan import plan_query, plan_runs
 from streamgauge.bench.experiments.running import Doing, run_experiment
-from streamgauge.engines import EngineError, profiles
+from streamgauge.engines import EngineError, named, profiles
 from streamgauge.engines import load as load_engine
 from streamgauge.workloads import load as load_workload
 from streamgauge.workloads import parameters as check_parameters
@@ -73,7 +73,8 @@ def capacities(experiment: Experiment, asked: Asked, doing: Doing) -> Iterator[C
 def with_engines(experiment: Experiment, names: tuple[str, ...]) -> Experiment:
     """The experiment for these engines only; one that it does not name has its own first profile, or the first's."""
     parts = tuple(
-        next((part for part in experiment.engine if part.name == name), _added(experiment, name)) for name in names
+        next((part for part in experiment.engine if part.name == name), _added(experiment, name))
+        for name in map(named, names)
     )
     return experiment.model_copy(update={"engine": parts})
 

@@ -6,9 +6,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from streamgauge import engines
 from streamgauge.model.mistake import MistakeError
+from streamgauge.model.spelling import spelled
+from streamgauge.semantics.profiles import PROFILES
 from streamgauge.workloads.parameters import duration
 
 Milliseconds = Annotated[int, BeforeValidator(duration)]
@@ -69,12 +72,20 @@ class EnginePart(_Part):
     options: dict[str, str | int | float | bool] = Field(default_factory=dict)
     time_unit: Annotated[Milliseconds, Field(ge=1)] | None = None
 
-    @model_validator(mode="before")
+    @field_validator("name", mode="after")
+    @classmethod
+    def _named(cls, name: str) -> str:
+        """The name as it is written; one that is none is refused where the engine is looked for."""
+        return spelled(name, engines.names()) or name
+
+    @field_validator("semantics", mode="before")
     @classmethod
     def _listed(cls, value: Any) -> Any:
-        if isinstance(value, dict) and isinstance(value.get("semantics"), str):
-            return {**value, "semantics": [value["semantics"]]}
-        return value
+        """A list of names as they are written; one that is none is refused where the semantics are looked for."""
+        listed = [value] if isinstance(value, str) else value
+        if not isinstance(listed, list | tuple):
+            return value
+        return tuple(spelled(each, PROFILES) or each if isinstance(each, str) else each for each in listed)
 
 
 class FeedPart(_Part):

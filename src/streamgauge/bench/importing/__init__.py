@@ -14,6 +14,7 @@ from typing import Protocol, cast
 
 from streamgauge.bench.importing.foreign import ForeignError, Imported, Request, Times
 from streamgauge.model.element import StreamElement
+from streamgauge.model.spelling import offered, spelled
 from streamgauge.wire.formats import read_stream
 from streamgauge.wire.run import write_run
 from streamgauge.wire.stream import StreamError, write
@@ -70,9 +71,9 @@ def _importer(source: Path, form: str | None) -> Importer:
     if not source.exists():
         raise ForeignError(f"{source}: there is no such file or folder")
     if form is not None:
-        if form not in formats():
-            raise ForeignError(f"there is no format {form!r} to import: there are {', '.join(formats())}")
-        return formats()[form]
+        if (found := spelled(form, formats())) is None:
+            raise ForeignError(f"there is no format {form!r} to import: {offered(form, formats())}")
+        return formats()[found]
     for one in formats().values():
         if one.recognises(source):
             return one

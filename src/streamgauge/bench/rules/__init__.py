@@ -11,6 +11,7 @@ from typing import Protocol, cast
 from streamgauge.model.element import StreamElement
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.run import Run
+from streamgauge.model.spelling import offered, spelled
 from streamgauge.model.verdict import Verdict
 
 
@@ -58,9 +59,9 @@ def names() -> tuple[str, ...]:
 
 def judge_as(name: str, run: Run, elements: Sequence[StreamElement], settings: Settings = Settings()) -> Verdict:
     """The verdict on a run by a published rule set; UnknownRulesError lists the names that there are."""
-    if name not in _modules():
-        raise UnknownRulesError(f"there are no rules named {name!r}: there are {', '.join(names())}")
-    return _modules()[name].judge(run, elements, settings)
+    if (found := spelled(name, names())) is None:
+        raise UnknownRulesError(f"there are no rules named {name!r}: {offered(name, names())}")
+    return _modules()[found].judge(run, elements, settings)
 
 
 @cache

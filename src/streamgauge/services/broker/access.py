@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final
 
+from streamgauge.model.spelling import offered
 from streamgauge.services.web.tokens import OPEN, TokenError, Tokens, identity
 
 OPERATIONS: Final = ("publish", "delete", "createChannel", "deleteChannel", "subscribe", "unsubscribe")
@@ -44,7 +45,7 @@ def read_grants(lines: Iterable[str]) -> list[Grant]:
 def _grant(words: Sequence[str], number: int) -> Grant:
     operations = frozenset(words[1].split(",")) if len(words) > 1 else frozenset(OPERATIONS)
     if unknown := sorted(operations.difference(OPERATIONS)):
-        raise TokenError(f"line {number}: there is no operation {unknown[0]!r}: there are {', '.join(OPERATIONS)}")
+        raise TokenError(f"line {number}: there is no operation {unknown[0]!r}: {offered(unknown[0], OPERATIONS)}")
     return Grant(words[0], operations, tuple(words[2:]) or ("*",))
 
 

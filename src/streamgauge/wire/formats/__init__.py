@@ -12,6 +12,7 @@ from pkgutil import iter_modules
 import pyoxigraph as ox
 
 from streamgauge.model.element import StreamElement
+from streamgauge.model.spelling import offered, spelled
 from streamgauge.model.terms import Triple
 from streamgauge.wire.formats.format import (
     STREAM,
@@ -129,9 +130,9 @@ def stream_format(path: Path, form: str | None) -> Format:
     """The format of that name, else the one that claims the ending of the file or of a folder's files."""
     formats = stream_formats()
     if form is not None:
-        if form not in formats:
-            raise FormatError(f"there is no stream format {form!r}: there are {', '.join(formats)}")
-        return formats[form]
+        if (found := spelled(form, formats)) is None:
+            raise FormatError(f"there is no stream format {form!r}: {offered(form, formats)}")
+        return formats[found]
     endings = [ending(path)] if not path.is_dir() else sorted({ending(file) for file in path.iterdir()} - {""})
     for one in formats.values():
         if set(one.endings) & set(endings):

@@ -5,8 +5,10 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
+from typing import Any
 
 from streamgauge.bench.sepbm.contract import System, UnusableSystemError
+from streamgauge.model.spelling import meant, offered, spelled
 
 
 @cache
@@ -18,10 +20,14 @@ def adapters() -> Mapping[str, str]:
 
 def options_of(name: str) -> Mapping[str, str]:
     """What can be said to an adapter: its options, each with what it means; UnusableSystemError."""
-    if name not in adapters():
-        raise UnusableSystemError(f"there is no system {name}: there are {', '.join(adapters())}")
-    found: Mapping[str, str] = import_module(f"{__name__}.{name}").OPTIONS
+    found: Mapping[str, str] = _adapter(name).OPTIONS
     return found
+
+
+def _adapter(name: str) -> Any:
+    if (found := spelled(name, adapters())) is None:
+        raise UnusableSystemError(f"there is no system {name}: {offered(name, adapters())}")
+    return import_module(f"{__name__}.{found}")
 
 
 def start(name: str, options: Mapping[str, str], clock: Callable[[], int] = time.monotonic_ns) -> System:
@@ -29,7 +35,7 @@ def start(name: str, options: Mapping[str, str], clock: Callable[[], int] = time
     known = options_of(name)
     for option in options:
         if option not in known:
-            said = f"its options are {', '.join(known)}" if known else "it has none"
+            said = f"its options are {', '.join(known)}{meant(option, known)}" if known else "it has none"
             raise UnusableSystemError(f"system {name}: there is no option {option}: {said}")
-    system: System = import_module(f"{__name__}.{name}").start(options, clock)
+    system: System = _adapter(name).start(options, clock)
     return system

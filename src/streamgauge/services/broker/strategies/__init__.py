@@ -6,6 +6,7 @@ from pkgutil import iter_modules
 
 from streamgauge.compute.reasoning.rules import Rules
 from streamgauge.model.mistake import MistakeError
+from streamgauge.model.spelling import offered, spelled
 from streamgauge.services.broker.contract import Strategy
 
 
@@ -21,7 +22,7 @@ def strategies() -> tuple[str, ...]:
 
 def begin(name: str, rules: Rules) -> Strategy:
     """A strategy by its name, with no facts; UnknownStrategyError."""
-    if name not in strategies():
-        raise UnknownStrategyError(f"there is no strategy {name}: there are {', '.join(strategies())}")
-    strategy: Strategy = import_module(f"{__name__}.{name}").start(rules)
+    if (found := spelled(name, strategies())) is None:
+        raise UnknownStrategyError(f"there is no strategy {name}: {offered(name, strategies())}")
+    strategy: Strategy = import_module(f"{__name__}.{found}").start(rules)
     return strategy

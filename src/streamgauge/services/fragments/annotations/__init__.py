@@ -9,6 +9,7 @@ from typing import Protocol, TypeAlias, cast
 from streamgauge.model.algebra import Node, TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.mistake import MistakeError
+from streamgauge.model.spelling import offered, spelled
 from streamgauge.model.terms import Term, Triple
 from streamgauge.services.fragments.quads import Lasting, Quad, QuadPattern
 from streamgauge.services.fragments.style import Style
@@ -97,8 +98,13 @@ def methods() -> tuple[str, ...]:
     return tuple(sorted(each.name for each in iter_modules(__path__)))
 
 
+def named(name: str) -> str:
+    """The method's name as it is written, from that name in any case; UnknownMethodError lists those there are."""
+    if (found := spelled(name, methods())) is None:
+        raise UnknownMethodError(f"there is no annotation method {name!r}: {offered(name, methods())}")
+    return found
+
+
 def method(name: str) -> Method:
-    """The method of that name; UnknownMethodError lists those there are."""
-    if name not in methods():
-        raise UnknownMethodError(f"there is no annotation method {name!r}: there are {', '.join(methods())}")
-    return cast(Method, import_module(f"{__name__}.{name}"))
+    """The method of that name, in any case; UnknownMethodError lists those there are."""
+    return cast(Method, import_module(f"{__name__}.{named(name)}"))

@@ -11,6 +11,7 @@ from typing import Final, TypeAlias
 
 from streamgauge.model.algebra import QueryForm
 from streamgauge.model.answer import Answer
+from streamgauge.model.spelling import offered
 from streamgauge.services.fragments.fetching.contract import Source
 from streamgauge.services.fragments.fetching.guarded import guarded_client
 from streamgauge.services.fragments.fetching.limits import Limits
@@ -117,7 +118,7 @@ def follow(
     """The answers of a query under these terms; ``watch`` says the rest."""
     understood = asked(query)
     if terms.plan not in PLANS:
-        raise UnknownPlanError(f"there is no plan {terms.plan!r}: there are {', '.join(PLANS)}")
+        raise UnknownPlanError(f"there is no plan {terms.plan!r}: {offered(terms.plan, PLANS)}")
     if terms.hears is Hears.PUSH and (terms.plan != "incremental" or terms.caching is not Caching.ON):
         raise UnpushedPlanError("push: only the plan incremental with its cache takes what servers send: leave one out")
     return _answers(understood, tuple(addresses), terms, web)
