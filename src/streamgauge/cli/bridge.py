@@ -7,11 +7,11 @@ from uuid import uuid4
 import typer
 
 from streamgauge.broker import AwayError, BrokerError, Client
+from streamgauge.cli.defined import seconds
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.tokens import TOKEN
 from streamgauge.services.broker.bridge import Bridge, Inlet, read_outlet
 from streamgauge.sources import SourceError
-from streamgauge.workloads.parameters import duration
 
 
 def bridge(
@@ -44,7 +44,7 @@ def bridge(
         outlets,
         uuid4().hex,
         refuse=_say if skip else None,
-        patience=_seconds(patience),
+        patience=seconds(patience, "--patience"),
         tell=lambda why, wait: typer.echo(f"streamgauge: {why}: trying again in {wait:.1f} s", err=True),
     )
     made.open()
@@ -67,10 +67,3 @@ def _carried(made: Bridge) -> int:
 
 def _say(error: BrokerError) -> None:
     typer.echo(f"streamgauge: passed over: {error}", err=True)
-
-
-def _seconds(patience: str) -> float:
-    try:
-        return duration(patience) / 1000
-    except ValueError as error:
-        raise typer.BadParameter(f"{patience!r}: {error}", param_hint="--patience") from error

@@ -13,6 +13,7 @@ import typer
 
 from streamgauge.broker import AwayError, BrokerError, Client, Told
 from streamgauge.cli.bridge import bridge
+from streamgauge.cli.defined import seconds
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.names import one_named, strategy_names
 from streamgauge.cli.notified import Lines, Live
@@ -35,7 +36,6 @@ from streamgauge.services.web.origins import read_origins
 from streamgauge.services.web.serving import Serving
 from streamgauge.services.web.tokens import OPEN, check_tokens
 from streamgauge.wire.formats import read_triples
-from streamgauge.workloads.parameters import duration
 
 UNLESS = Limits()
 URL = "http://127.0.0.1:4200"
@@ -255,7 +255,7 @@ def subscribe(
 
     Exit code 2 for what the broker refuses, 3 when the broker was away for as long as --patience says.
     """
-    seconds = _seconds(patience)
+    away = seconds(patience, "--patience")
     live = sys.stdout.isatty() and not as_json
     with _client(at) as client:
         if query is not None:
@@ -263,16 +263,9 @@ def subscribe(
         begun = client.rows(channel) if live else None
         start = begun.number if begun is not None and subscriber is None and after is None else after
         with Live(begun) if begun is not None else nullcontext(Lines()) as shown:
-            told = client.subscribe(channel, subscriber, start, patience=seconds, tell=_say_again)
+            told = client.subscribe(channel, subscriber, start, patience=away, tell=_say_again)
             code = _shown(told, shown.show, most)
     raise typer.Exit(code)
-
-
-def _seconds(patience: str) -> float:
-    try:
-        return duration(patience) / 1000
-    except ValueError as error:
-        raise typer.BadParameter(f"{patience!r}: {error}", param_hint="--patience") from error
 
 
 def _say_again(why: str, wait: float) -> None:

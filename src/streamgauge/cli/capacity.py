@@ -15,11 +15,11 @@ from streamgauge.bench.experiments.capacity_probe import Limit
 from streamgauge.bench.experiments.capacity_search import Harder, Reach
 from streamgauge.bench.experiments.experiment import ExperimentError, read
 from streamgauge.bench.experiments.running import Doing
+from streamgauge.cli.defined import milliseconds
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.names import one_of
 from streamgauge.cli.spark import spark
 from streamgauge.cli.terminal import printing
-from streamgauge.workloads.parameters import duration
 
 FURTHEST = 2.0**20
 """How many times as hard as the start a search goes, unless told where to end."""
@@ -28,13 +28,6 @@ FURTHEST = 2.0**20
 def register(app: typer.Typer) -> None:
     """Add this group's command."""
     app.command("capacity")(capacity)
-
-
-def _ms(value: str) -> int:
-    try:
-        return duration(value)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
 
 
 def capacity(
@@ -64,7 +57,11 @@ def capacity(
     if engine:
         experiment = with_engines(experiment, tuple(engine))
     varied = axis(vary, experiment, load)
-    limit = Limit(_ms(max_delay), _ms(max_lateness), _ms(lasting))
+    limit = Limit(
+        milliseconds(max_delay, "--max-delay") or 0,
+        milliseconds(max_lateness, "--max-lateness") or 0,
+        milliseconds(lasting, "--lasting") or 0,
+    )
     asked = Asked(varied, _reach(varied, begin, end, precision), limit, tries)
     folder = out or Path("capacity") / experiment.name
     console = Console(stderr=True)

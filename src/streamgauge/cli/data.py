@@ -12,11 +12,13 @@ from rich.console import Console
 from rich.table import Table
 
 from streamgauge import workloads as registry
+from streamgauge.cli.defined import tell_unit
 from streamgauge.cli.names import chosen, completed, one_named, workload_names
 from streamgauge.cli.ontologies import Lenient, SameAs, Subsumption
 from streamgauge.cli.spark import spark
 from streamgauge.wire.formats import FormatError, stream_formats, write_stream
 from streamgauge.wire.stream import elements
+from streamgauge.workloads.parameters import duration
 from streamgauge.workloads.tables import LOCAL_ROWS, Maker
 
 if TYPE_CHECKING:
@@ -68,7 +70,11 @@ def generate(
 ) -> None:
     """Make a workload's stream; its parameters are options, as in --stations 50 --interval 1s."""
     module = registry.load(workload)
-    given = registry.parameters(module, _options(context.args))
+    words = _options(context.args)
+    given = registry.parameters(module, words)
+    for name, parameter in module.PARAMETERS.items():
+        if parameter.type is duration and name in words:
+            tell_unit(words[name], f"--{name.replace('_', '-')}")
     format = chosen(format, _formats(), "--format")  # noqa: A001
     wanted = None if annotated is None else _styles(annotated)
     kind, console = format if wanted is None else "--annotated", Console(stderr=True)

@@ -1,5 +1,6 @@
 """Values on the command line: a query's parameters (``-D NAME=VALUE``) and durations (``30s``)."""
 
+import re
 from collections.abc import Sequence
 
 import typer
@@ -26,15 +27,46 @@ def tell_notes(query: ContinuousQuery) -> None:
         typer.echo(f"streamgauge: note: {note}", err=True)
 
 
-def milliseconds(value: str | None) -> int | None:
-    """The ms of a duration, ``None`` for none; BadParameter otherwise."""
+def milliseconds(value: str | None, option: str | None = None) -> int | None:
+    """The ms of a duration, ``None`` for none; BadParameter (of that option) otherwise.
+
+    A number without a unit is ms, and the user is told so.
+    """
+    if value is None:
+        return None
+    found = _read(value, option)
+    tell_unit(value, option)
+    return found
+
+
+def seconds(value: str, option: str) -> float:
+    """The seconds of a duration; BadParameter, and what the user is told, as above."""
+    return (milliseconds(value, option) or 0) / 1000
+
+
+def checked_duration(param: typer.CallbackParam, value: str | None) -> str | None:
+    """The text of a duration with its unit, for an option's callback; BadParameter, and what is told, as above."""
+    ms = milliseconds(value, param.opts[0] if param.opts else None)
+    return None if ms is None else f"{ms}ms"
+
+
+def instant(value: str | None, option: str = "--t0") -> int | None:
+    """A point of a stream's time in ms: a whole number of ms, or a duration since time 0; BadParameter otherwise."""
+    if value is None:
+        return None
+    return int(value) if re.fullmatch(r"[+-]?\d+", value.strip()) else _read(value, option)
+
+
+def _read(value: str, option: str | None) -> int:
     try:
-        return None if value is None else duration(value)
+        return duration(value)
     except ValueError as error:
-        raise typer.BadParameter(f"{value!r}: {error}") from error
+        raise typer.BadParameter(f"{value!r}: {error}", param_hint=option) from error
 
 
-def checked_duration(value: str | None) -> str | None:
-    """The text of a duration as it is, for an option's callback; BadParameter for any other text."""
-    milliseconds(value)
-    return value
+def tell_unit(value: str, option: str | None) -> None:
+    """Say on standard error that a duration without a unit is read as ms."""
+    text = value.strip()
+    if text.isdecimal() and int(text):
+        where = f"{option} {text}" if option else text
+        typer.echo(f"streamgauge: note: {where} is read as {text} ms: write {text}ms, or {text}s for seconds", err=True)

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from streamgauge.cli.defined import milliseconds
 from streamgauge.cli.fed import named_feeds, open_feeds
 from streamgauge.cli.names import chosen, method_names, one_named
 from streamgauge.cli.soundness import Target, reported
@@ -28,7 +29,6 @@ from streamgauge.services.fragments.style import VOCABULARIES, Border, Label, St
 from streamgauge.services.web.origins import CrossOrigin, read_origins
 from streamgauge.services.web.serving import Serving
 from streamgauge.services.web.tokens import check_tokens
-from streamgauge.workloads.parameters import duration
 
 UNLESS = Limits()
 
@@ -85,15 +85,15 @@ def serve(
     style = replace(_style(annotated, label, vocabulary), border=border)
     if style.method == "implicit" and base is None and port == 0:
         raise typer.BadParameter("implicit graphs are named by the server's address: give --base or --port")
-    past = None if keep is None else Keep(span=_ms(keep, "--keep"))
+    past = None if keep is None else Keep(span=milliseconds(keep, "--keep"))
     with lasting():
         stores = _stores(data or (), [name for name, _ in feeds], store, past, style, base or f"http://{host}:{port}")
-        datasets = _datasets(stores, page_size, triples or (), _ms(period, "--period"))
+        datasets = _datasets(stores, page_size, triples or (), milliseconds(period, "--period"))
     limits = Limits(address=max_address, body=max_body, kept=max_kept, connections=max_connections)
     addressing = _addressing(base, behind_proxy)
     face = application(datasets, [Accepting(tokens, addressing, limits.body)], limits, addressing)
-    feedings = open_feeds(feeds, datasets, pace, _ms(feed_for, "--feed-for"))
-    passing = Passing(face, datasets, feedings, _ms(history, "--history") if history or past is None else 0)
+    feedings = open_feeds(feeds, datasets, pace, milliseconds(feed_for, "--feed-for"))
+    passing = Passing(face, datasets, feedings, milliseconds(history, "--history") if history or past is None else 0)
     app = passing if origins.every else CrossOrigin(passing, origins)
     names = ", ".join(f"/{dataset.name}" for dataset in datasets)
     settings = {"date_header": False, "server_header": False}
@@ -160,15 +160,6 @@ def _datasets(
 def _style(annotated: str, label: Label, vocabulary: str) -> Style:
     words = VOCABULARIES[chosen(vocabulary, VOCABULARIES, "--vocabulary")]
     return Style(named(annotated), label, words)
-
-
-def _ms(text: str | None, option: str) -> int | None:
-    if text is None:
-        return None
-    try:
-        return duration(text)
-    except ValueError as error:
-        raise typer.BadParameter(f"{text!r}: {error}", param_hint=option) from error
 
 
 def _addressing(base: str | None, behind_proxy: bool) -> Addressing:

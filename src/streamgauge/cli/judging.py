@@ -17,7 +17,7 @@ from streamgauge.bench.experiments.running import stream_facts
 from streamgauge.bench.judging.expecting import expected_reports
 from streamgauge.bench.judging.judge import Means, judge_run, with_cautions, with_query
 from streamgauge.bench.rules import Settings, judge_as
-from streamgauge.cli.defined import milliseconds, tell_notes, values
+from streamgauge.cli.defined import instant, milliseconds, tell_notes, values
 from streamgauge.cli.exits import exit_code
 from streamgauge.cli.names import one_named, one_of, rule_names, semantics_names
 from streamgauge.cli.spark import spark
@@ -78,7 +78,8 @@ def check(
             )
 
         judges = cast("Evaluator | None", evaluator)
-        means = Means(lambda: spark(master), judges, milliseconds(max_delay), tell, gracious, exact_datatypes)
+        bound = milliseconds(max_delay, "--max-delay")
+        means = Means(lambda: spark(master), judges, bound, tell, gracious, exact_datatypes)
         verdict = _judged(recorded, stream_path(run), rules, means)
     own = semantics is None and query is None and rules is None
     if own:
@@ -151,8 +152,8 @@ def expect(
             means,
             windows=windows,
             told=told,
-            advance_to=milliseconds(advance_to),
-            t0=milliseconds(t0),
+            advance_to=milliseconds(advance_to, "--advance-to"),
+            t0=instant(t0),
             name=horizon.append,
         )
     typer.echo(f"time came to {horizon[0]:,} ms: no report was due after it", err=True)

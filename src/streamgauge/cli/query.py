@@ -12,7 +12,7 @@ from rich.console import Console
 
 from streamgauge.bench.experiments.plan import read_text
 from streamgauge.cli.answers import Shown, encoder
-from streamgauge.cli.defined import checked_duration, tell_notes, values
+from streamgauge.cli.defined import checked_duration, instant, tell_notes, values
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.names import engine_names, one_named, one_of, semantics_names
 from streamgauge.model.answer import Answer
@@ -35,8 +35,8 @@ def register(app: typer.Typer) -> None:
     app.command("query")(query)
 
 
-def _horizon(value: str | None) -> str | None:
-    return value if value == WINDOWS else checked_duration(value)
+def _horizon(param: typer.CallbackParam, value: str | None) -> str | None:
+    return value if value == WINDOWS else checked_duration(param, value)
 
 
 def _end(advance_to: str | None) -> End:
@@ -61,7 +61,7 @@ def query(
     lateness: Annotated[
         str | None, typer.Option(callback=checked_duration, help="How late elements may come: 2s.")
     ] = None,
-    t0: Annotated[int | None, typer.Option(help="Start of the first window, ms.")] = None,
+    t0: Annotated[str | None, typer.Option(help="Start of the first window: ms, or 30s.")] = None,
     advance_to: Annotated[
         str | None,
         typer.Option(
@@ -75,7 +75,8 @@ def query(
 ) -> None:
     """Answer a continuous query on streams; print the answers as they come."""
     text = filled(file, define or ())
-    options: Options = {"semantics": semantics, "static": static, "engine": engine, "lateness": lateness, "t0": t0}
+    options: Options = {"semantics": semantics, "static": static, "engine": engine, "lateness": lateness}
+    options["t0"] = instant(t0)
     options["advance"] = "wall" if wall else None
     options["end"] = _end(advance_to)
     chosen = form or ("jsonl" if as_json or to or not sys.stdout.isatty() else "table")

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from streamgauge.cli.defined import seconds
 from streamgauge.cli.names import completed, engine_names
 from streamgauge.cli.tokens import read_tokens
 from streamgauge.engines import load, named
@@ -15,7 +16,6 @@ from streamgauge.services.web.origins import read_origins
 from streamgauge.services.web.serving import Serving
 from streamgauge.services.web.tokens import check_tokens
 from streamgauge.wire.formats import read_triples
-from streamgauge.workloads.parameters import duration
 
 UNLESS = Limits()
 
@@ -62,7 +62,7 @@ def serve(
     tokens = read_tokens(token_file)
     check_tokens(host, tokens)
     origins = read_origins(allow_origin or (), bool(tokens))
-    lifetime = None if max_time is None else _lifetime(max_time)
+    lifetime = None if max_time is None else seconds(max_time, "--max-time")
     limits = Limits(
         queries=max_queries,
         subscribers=max_subscribers,
@@ -84,10 +84,3 @@ def _named(item: str) -> tuple[str, tuple[tuple[str, str, str], ...]]:
     if not equals or not file:
         raise typer.BadParameter(f"{item!r}: write IRI=FILE", param_hint="--static")
     return name.strip("<>"), tuple(read_triples(file))
-
-
-def _lifetime(text: str) -> float:
-    try:
-        return duration(text) / 1000
-    except ValueError as error:
-        raise typer.BadParameter(f"{text!r}: {error}", param_hint="--max-time") from error

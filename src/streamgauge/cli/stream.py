@@ -11,7 +11,7 @@ from rich.console import Console
 
 from streamgauge.bench.expected.background import beside
 from streamgauge.bench.experiments.plan import read_text
-from streamgauge.cli.defined import checked_duration, tell_notes, values
+from streamgauge.cli.defined import checked_duration, instant, tell_notes, values
 from streamgauge.cli.names import one_named, semantics_names
 from streamgauge.cli.spark import spark
 from streamgauge.model.semantics import Origin, Semantics
@@ -37,7 +37,7 @@ def stream(
     master: Annotated[str | None, typer.Option(help="Spark master, local[*] unless given.")] = None,
     semantics: Annotated[str, one_named(semantics_names, help="A profile.")] = "rspql",
     t0: Annotated[
-        int | None, typer.Option(help="Start of the first window, ms; the first element unless given.")
+        str | None, typer.Option(help="Start of the first window: ms, or 30s; the first element unless given.")
     ] = None,
     watermark: Annotated[str, typer.Option(callback=checked_duration, help="How late elements may come: 2s.")] = "0s",
     batch: Annotated[str, typer.Option(callback=checked_duration, help="Time between two batches: 5s.")] = "5s",
@@ -54,7 +54,7 @@ def stream(
     text = fill(read_text(file), values(define))
     query = beside(parse(text), static)
     tell_notes(query)
-    chosen = _semantics(semantics, t0, duration(watermark))
+    chosen = _semantics(semantics, instant(t0), duration(watermark))
     job = Job(query, text, detect(text), chosen, source, sink, checkpoint, duration(batch), files, drain, messages)
     state = run(spark(master), job, lambda done: console.print(batch_line(done)))
     console.print(_summary(job, state.sent, state.rows, state.late))

@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from streamgauge.cli.answers import longest_first, shortened, timed
+from streamgauge.cli.defined import milliseconds
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.names import chosen
 from streamgauge.cli.query import filled
@@ -34,21 +35,11 @@ from streamgauge.services.fragments.streaming.timing import Timing
 from streamgauge.services.fragments.streaming.watching import PLANS, Hears, Terms, UnpushedPlanError, follow
 from streamgauge.services.fragments.style import VOCABULARIES, Border, Label, Style
 from streamgauge.wire.lines import encode_answer
-from streamgauge.workloads.parameters import duration
 
 
 def register(app: typer.Typer) -> None:
     """Add this group's commands."""
     app.command("watch")(watch)
-
-
-def _ms(value: str | None) -> int | None:
-    if value is None:
-        return None
-    try:
-        return duration(value)
-    except ValueError as error:
-        raise typer.BadParameter(f"{value!r}: {error}") from error
 
 
 def watch(
@@ -80,12 +71,13 @@ def watch(
     text = filled(query, define or ())
     live = sys.stdout.isatty() and not as_json
     style = _style(annotated, label, vocabulary, border)
-    timing = Timing(_ms(at_most_every), _ms(period))
+    timing = Timing(milliseconds(at_most_every, "--at-most-every"), milliseconds(period, "--period"))
     plan = chosen(plan, PLANS, "--plan")
     hears = Hears.PUSH if push else Hears.POLLS
     shown = _Shown(text, asked(text).columns) if live else _Lines()
     sends = Sends.WHOLE if whole or live else Sends.CHANGES
-    terms = Terms(plan, cache, style, timing, sends, tell=shown.tell, hears=hears, patience=_ms(patience))
+    away = milliseconds(patience, "--patience")
+    terms = Terms(plan, cache, style, timing, sends, tell=shown.tell, hears=hears, patience=away)
     try:
         answers = follow(text, urls, terms)
     except UnpushedPlanError as error:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.spelling import meant
 
-_UNITS = {"": 1, "ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
+_UNITS = {"": 1, "ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 class ParameterError(MistakeError, ValueError):
@@ -24,11 +24,11 @@ class Parameter(NamedTuple):
 
 
 def duration(value: object) -> int:
-    """Milliseconds of ``500ms``, ``30s``, ``5m``, ``1h`` or a bare number of ms; ValueError otherwise."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|)", str(value).strip())
+    """Milliseconds of ``500ms``, ``30s``, ``5m``, ``1h``, ``1d`` or a bare number of ms; ValueError otherwise."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|)", str(value).strip())
     scaled = Fraction(match[1]) * _UNITS[match[2]] if match else Fraction(1, 2)
     if isinstance(value, bool) or scaled.denominator != 1:
-        raise ValueError("expected a duration in whole ms such as 500ms, 30s, 5m or 1h")
+        raise ValueError("expected a duration in whole ms such as 500ms, 30s, 5m, 1h or 1d")
     return int(scaled)
 
 
