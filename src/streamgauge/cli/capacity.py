@@ -1,6 +1,7 @@
 """The command ``capacity``: the hardest load, or the smallest window, slide or time unit, that engines carry."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -20,6 +21,9 @@ from streamgauge.cli.exits import Exit
 from streamgauge.cli.names import one_of
 from streamgauge.cli.spark import spark
 from streamgauge.cli.terminal import printing
+from streamgauge.query import parse
+from streamgauge.wire.run import read_run
+from streamgauge.wire.verdict import read_verdict
 
 FURTHEST = 2.0**20
 """How many times as hard as the start a search goes, unless told where to end."""
@@ -75,6 +79,7 @@ def capacity(
         doing = Doing(folder, lambda: spark(master), tell, again, on_spark=master is not None)
         try:
             found.extend(capacities(experiment, asked, doing))
+            _write_probes(found, lambda what: tell(what, 1.0))
         except KeyboardInterrupt:
             stopped = True
     _conclude(experiment.name, asked, found, folder / f"{varied.folder}.html", console, as_json=as_json)
@@ -96,11 +101,17 @@ def _reach(varied: Varied, begin: float | None, end: float | None, precision: fl
         raise ExperimentError(f"--from, --to, --precision: {error}") from error
 
 
+def _write_probes(found: list[Capacity], tell: Callable[[str], object]) -> None:
+    from streamgauge.report.capacity import write_probes
+
+    write_probes(found, lambda folder: (read_run(folder, parse), read_verdict(folder)), tell)
+
+
 def _conclude(name: str, asked: Asked, found: list[Capacity], path: Path, console: Console, *, as_json: bool) -> None:
     """The page, and what is printed."""
     from streamgauge.report.capacity import Carried, json_of, shown, write
 
-    carried = Carried(name, asked.axis, asked.limit, asked.reach.precision, found)
+    carried = Carried(name, asked.axis, asked.limit, asked.reach.precision, found, path.parent)
     if found:
         write(carried, path)
     if as_json:

@@ -1,9 +1,10 @@
 """What engines carry: the one figure of each, delay and correctness over the load; a page, tables, JSON."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from rich.console import RenderableType
 from rich.markup import escape
@@ -13,11 +14,13 @@ from streamgauge.bench.experiments.capacity_axes import Axis as Varied
 from streamgauge.bench.experiments.capacity_probe import Limit, Probe
 from streamgauge.bench.experiments.capacity_search import Harder
 from streamgauge.report import charts
-from streamgauge.report.charts import Axis
+from streamgauge.report.charts import Axis, Rule
 from streamgauge.report.document import swatch
 from streamgauge.report.numbers import duration, number, percent
+from streamgauge.report.page import write as write_page
 from streamgauge.report.plots import HALF, PHONE, SHARE, Figure, draw
 from streamgauge.report.sections import Line, Look, Section, Table, render, rich_table
+from streamgauge.report.series import Judged
 from streamgauge.report.svg import Drawing
 from streamgauge.report.thin import Bin
 
@@ -28,13 +31,17 @@ LEAST_MS = 0.1
 
 @dataclass(frozen=True)
 class Carried:
-    """The capacities found on one axis, within which limits and to which precision of its value."""
+    """The capacities found on one axis, within which limits and to which precision of its value.
+
+    ``folder`` is where the page is, which its links to the probes begin from; a page without it has no links.
+    """
 
     title: str
     axis: Varied
     limit: Limit
     precision: float
     found: Sequence[Capacity]
+    folder: Path | None = None
 
 
 def label(one: Capacity) -> str:
@@ -43,15 +50,21 @@ def label(one: Capacity) -> str:
 
 
 def figure_of(carried: Carried, one: Capacity) -> str:
-    """The one figure of an engine, in a sentence."""
+    """The one figure of an engine, in a sentence.
+
+    ``stations at most 40`` where 42 are too many for the engine; ``stations at least 40, the limit was not reached``
+    where nothing that the engine did bounds the figure.
+    """
     best = one.carried
     if one.absent:
         return one.absent
     if best is None:
         return f"It carries no {carried.axis.name} that was tried."
-    word = "at most" if carried.axis.harder is Harder.GREATER else "at least"
+    greater = carried.axis.harder is Harder.GREATER
+    word = "at most" if greater == one.reached else "at least"
     unit = f" {carried.axis.unit}" if carried.axis.unit else ""
-    return f"{carried.axis.name} {word} {carried.axis.written(best.value)}{unit}: {best.rate:,.0f} triples/s"
+    open_end = "" if one.reached else ", the limit was not reached"
+    return f"{carried.axis.name} {word} {carried.axis.written(best.value)}{unit}{open_end}: {best.rate:,.0f} triples/s"
 
 
 def bound_of(carried: Carried, one: Capacity) -> str:
@@ -60,7 +73,10 @@ def bound_of(carried: Carried, one: Capacity) -> str:
         return ""
     if one.beyond is None or one.beyond.bound is None:
         return "The search ended before anything bound it: raise its end (--to)."
-    return f"At {carried.axis.written(one.beyond.value)} bound by {one.beyond.bound}: {one.beyond.reason}."
+    at, bound, reason = carried.axis.written(one.beyond.value), one.beyond.bound, one.beyond.reason
+    if not one.reached:
+        return f"The search ended at {at} by {bound}, which says nothing of the engine: {reason}."
+    return f"At {at} bound by {bound}: {reason}."
 
 
 def rule(carried: Carried) -> str:
@@ -81,7 +97,7 @@ def page(carried: Carried) -> str:
         [swatch(index) for index in range(len(labels))],
     )  # fmt: skip
     cards = [
-        (index, labels[index], one.carried is not None, figure_of(carried, one), bound_of(carried, one))
+        (index, labels[index], _outcome(one), figure_of(carried, one), bound_of(carried, one))
         for index, one in enumerate(carried.found)
     ]
     tables = tuple(_table(carried, one) for one in carried.found if one.probes)
@@ -95,6 +111,21 @@ def page(carried: Carried) -> str:
 def write(carried: Carried, path: Path) -> None:
     """Write the page (UTF-8), replacing what is there; OSError when that fails."""
     path.write_text(page(carried), encoding="utf-8")
+
+
+def write_probes(found: Sequence[Capacity], read: Callable[[Path], Judged], tell: Callable[[str], object]) -> None:
+    """Write the page of every value that was tried, over all engines, unless there is one of the runs as they are.
+
+    ``read`` has the run and the verdict of a folder; OSError when a page cannot be written.
+    """
+    pages: dict[Path, list[Path]] = {}
+    for probe in (probe for one in found for probe in one.probes if probe.folders):
+        pages.setdefault(page_of(probe), []).extend(probe.folders)
+    for path, folders in pages.items():
+        judged = max((folder / "verdict.json").stat().st_mtime_ns for folder in folders)
+        if not path.is_file() or path.stat().st_mtime_ns < judged:
+            tell(f"drawing the page of {path.parent.name}")
+            write_page([read(folder) for folder in folders], path, title=path.parent.name)
 
 
 def shown(carried: Carried) -> Iterator[RenderableType]:
@@ -117,6 +148,7 @@ def json_of(carried: Carried) -> dict[str, Any]:
             "triples_per_second": one.carried.rate if one.carried else None,
             "failed": one.failed,
             "bound": one.beyond.bound if one.beyond else None,
+            "limit_reached": one.reached,
             "absent": one.absent or None,
             "probes": [_probe_json(probe) for probe in one.probes],
         }
@@ -131,8 +163,19 @@ def _probe_json(probe: Probe) -> dict[str, Any]:
 
 
 def _headline(carried: Carried) -> str:
-    best = [f"{label(one)} carries {one.carried.rate:,.0f} triples/s" for one in carried.found if one.carried]
+    best = [
+        f"{label(one)} carries {'' if one.reached else 'at least '}{one.carried.rate:,.0f} triples/s"
+        for one in carried.found
+        if one.carried
+    ]
     return "; ".join(best) + "." if best else "No engine carries a value that was tried."
+
+
+def _outcome(one: Capacity) -> bool | None:
+    """Whether a capacity was found; ``None`` where the engine's limit was not reached."""
+    if one.carried is not None:
+        return True if one.reached else None
+    return False if one.reached or one.absent else None
 
 
 def _tally(table: Table) -> str:
@@ -158,7 +201,21 @@ def _line(carried: Carried, probe: Probe) -> Line:
         duration(probe.feeder),
         probe.bound or "",
     )
-    return Line(cells, probe.carried, (probe.reason,))
+    return Line(cells, probe.carried, (probe.reason,), _link(carried, probe))
+
+
+def _link(carried: Carried, probe: Probe) -> str:
+    """The address of the probe's own page, else of its runs' folder, seen from the page; empty without a run."""
+    if carried.folder is None or not probe.folders:
+        return ""
+    own = page_of(probe)
+    place = (own if own.is_file() else own.parent).resolve().relative_to(carried.folder.resolve())
+    return quote(place.as_posix() + ("" if own.is_file() else "/"))
+
+
+def page_of(probe: Probe) -> Path:
+    """Where the page of a probe's runs is: beside their folders."""
+    return probe.folders[0].parent / "report.html"
 
 
 def _figures(carried: Carried) -> Iterator[Figure]:
@@ -167,24 +224,54 @@ def _figures(carried: Carried) -> Iterator[Figure]:
     if not drawn:
         return
     series = tuple(index for index, _ in drawn)
+    limits = [rule for index, one in drawn for rule in _limits(carried, index, one)]
+    limits = [rule._replace(below=0.1 + 0.08 * place) for place, rule in enumerate(limits)]
     late = [line for index, one in drawn for line in _delays(carried, index, one)]
     if any(line.bins for line in late):
-        text = f"Delay over {carried.axis.name}: bounded by {duration(carried.limit.delay)}"
+        bound = duration(carried.limit.delay)
+        text = f"Delay over {carried.axis.name}: bounded by {bound}"
         axis = Axis("delay, ms", ",~r", None, "log")
-        yield _figure(drawing, carried, text, "Solid: median; dashed: 99th percentile.", (late, axis, series))
+        rules = [*limits, Rule("y", carried.limit.delay, f"bound {bound}")]
+        note = f"Solid: median; dashed: 99th percentile. {_LIMITS}"
+        yield _figure(drawing, carried, (text, note), (late, axis, series), rules)
     right = [charts.Line(index, False, _bins(carried, one, _share, percent)) for index, one in drawn]
     text = f"Share of right windows over {carried.axis.name}"
-    yield _figure(drawing, carried, text, "", (right, SHARE._replace(title="right windows, %"), series))
+    axis = SHARE._replace(title="right windows, %")
+    lower = [rule._replace(below=rule.below + 0.3) for rule in limits]
+    yield _figure(drawing, carried, (text, _LIMITS), (right, axis, series), lower)
+
+
+_LIMITS = "The line upwards: the easiest value that is not carried, or the hardest one tried."
+
+
+def _limits(carried: Carried, index: int, one: Capacity) -> Iterator[Rule]:
+    """Where an engine's limit is on the axis, or how far the search came without it."""
+    if one.beyond is not None and one.reached:
+        text = f"not carried at {carried.axis.written(one.beyond.value)}: {one.beyond.bound}"
+        yield Rule("x", one.beyond.value, text, index, before=_before(carried, one.beyond.value))
+    elif one.carried is not None:
+        text = f"carried at {carried.axis.written(one.carried.value)}, limit not reached"
+        yield Rule("x", one.carried.value, text, index, before=_before(carried, one.carried.value))
+
+
+def _before(carried: Carried, value: float) -> bool:
+    """Whether a value is in the left half of the logarithmic axis."""
+    tried = [probe.value for one in carried.found for probe in one.probes if probe.windows]
+    return value * value < min(tried) * max(tried)
 
 
 def _figure(
-    drawing: Drawing, carried: Carried, text: str, note: str, what: tuple[Sequence[charts.Line], Axis, tuple[int, ...]]
+    drawing: Drawing,
+    carried: Carried,
+    words: tuple[str, str],
+    content: tuple[Sequence[charts.Line], Axis, tuple[int, ...]],
+    rules: Sequence[Rule],
 ) -> Figure:
-    lines, y, series = what
+    (text, note), (lines, y, series) = words, content
     x = Axis(carried.axis.title, ",~r", None, "log")
 
     def chart(size: charts.Size) -> charts.Spec:
-        return charts.lines(lines, x, y, size)
+        return charts.lines(lines, x, y, size, rules)
 
     return Figure(text, note, draw(drawing, text, chart, (HALF, PHONE)), series)
 

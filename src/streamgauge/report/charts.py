@@ -39,7 +39,22 @@ class Line(NamedTuple):
     bins: Sequence[Bin]
 
 
-def lines(content: Sequence[Line], x: Axis, y: Axis, size: Size) -> Spec:
+class Rule(NamedTuple):
+    """A line across a chart at a value of one axis, with its words; muted unless it belongs to a series.
+
+    ``below`` is how far down the words of a line upwards stand, as a share of the chart's height; they are left of the
+    line unless it is ``before``, in the left half of the chart.
+    """
+
+    across: Literal["x", "y"]
+    at: float
+    text: str
+    series: int | None = None
+    below: float = 0.0
+    before: bool = False
+
+
+def lines(content: Sequence[Line], x: Axis, y: Axis, size: Size, rules: Sequence[Rule] = ()) -> Spec:
     """Lines through the medians, with a band from lowest to highest where a bin holds several values."""
     rows = [
         _row(line, bin_) | {"x": bin_.x, "low": bin_.low, "y": bin_.middle, "high": bin_.high, "tip": bin_.tip}
@@ -62,7 +77,26 @@ def lines(content: Sequence[Line], x: Axis, y: Axis, size: Size) -> Spec:
     layers.append(_layer({"type": "line", "strokeJoin": "round"}, shared, stroke))
     point = {"type": "point", "filled": True, "size": 46, "opacity": 1 if few else 0}
     layers.append(_layer(point, shared, {"y": across, "shape": _shape(), "description": _nominal("tip")}))
+    layers += [layer for rule in rules for layer in _rule(rule, x, y, size)]
     return _finished(rows, layers, size)
+
+
+def _rule(rule: Rule, x: Axis, y: Axis, size: Size) -> tuple[Spec, Spec]:
+    """The line and its words: beside a line upwards, above one to the right."""
+    colour = theme.MUTED.light if rule.series is None else theme.series_colour(rule.series)
+    words: Spec = {"type": "text", "color": colour, "fontSize": 11}
+    if rule.across == "x":
+        shared = {"x": _position("x", "at", x)}
+        align, dx = ("left", 5) if rule.before else ("right", -5)
+        words |= {"align": align, "baseline": "top", "dx": dx}
+        said: Spec = {"y": {"value": rule.below * size.height}}
+    else:
+        shared = {"y": _position("y", "at", y)}
+        words |= {"align": "left", "baseline": "bottom", "dx": 4, "dy": -3}
+        said = {"x": {"value": 0}}
+    data = {"data": {"values": [{"at": rule.at, "text": rule.text}]}}
+    line = {"type": "rule", "color": colour, "strokeWidth": 1.4, "strokeDash": [4, 3]}
+    return data | _layer(line, shared, {}), data | _layer(words, shared, said | {"text": _nominal("text")})
 
 
 def _row(line: Line, bin_: Bin) -> dict[str, Any]:

@@ -16,11 +16,15 @@ SIGN = {True: "✓", False: "✗", None: ""}
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a table; ``agrees`` says whether ours is the published value, ``None`` where none is compared."""
+    """One line of a table; ``agrees`` says whether ours is the published value, ``None`` where none is compared.
+
+    ``link`` is the address that the line's name leads to, relative to the page.
+    """
 
     cells: tuple[str, ...]
     agrees: bool | None = None
     details: tuple[str, ...] = ()
+    link: str = ""
 
 
 @dataclass(frozen=True)

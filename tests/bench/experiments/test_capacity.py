@@ -166,6 +166,13 @@ def test_what_is_no_load_is_refused(experiment, load, words):
 def test_the_command(engines, tmp_path, monkeypatch, command):
     monkeypatch.setattr("streamgauge.cli.capacity.spark", lambda _master: no_spark())
     (tmp_path / "drops.toml").write_text(TOML)
+    drawn = {}
+
+    def draw(runs, path, title):
+        drawn[title] = len(runs)
+        path.write_text(title)
+
+    monkeypatch.setattr("streamgauge.report.capacity.write_page", draw)
     words = (tmp_path / "drops.toml", "--load", "workload.stations", "--from", "6", "--to", "7", "--out",
              tmp_path / "out", "--max-delay", "60s", "--max-lateness", "60s", "--lasting", "100ms")  # fmt: skip
     said = command("capacity", *words, "--json")
@@ -177,6 +184,10 @@ def test_the_command(engines, tmp_path, monkeypatch, command):
     page = (tmp_path / "out" / "stations.html").read_text()
     assert "stations at most 6" in page
     assert page.count('<svg class="plot') == 4
+    assert page.count("bound 60 s<title>") == 2
+    assert page.count("not carried at 7: wrong windows") == 4
+    assert [f'<a href="stations%3D{value}/report.html">{value}</a>' in page for value in (6, 7)] == [True, True]
+    assert drawn == {"stations=6": 1, "stations=7": 1}
     said = command("capacity", *words)
     assert "drops as rspql: stations at most 6" in " ".join(said.out.split())
 

@@ -54,6 +54,11 @@ class Capacity:
         """The probe of the easiest value that did not pass: what bounds the capacity."""
         return next((probe for probe in self.probes if probe.value == self.failed), None)
 
+    @property
+    def reached(self) -> bool:
+        """Whether the engine's limit was reached: a harder value failed by what the engine did."""
+        return self.beyond is not None and self.beyond.bound is not None and self.beyond.bound.of_engine
+
 
 def capacities(experiment: Experiment, asked: Asked, doing: Doing) -> Iterator[Capacity]:
     """The capacity of every engine under each of its semantics, as each is found.

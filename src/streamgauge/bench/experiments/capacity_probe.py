@@ -23,6 +23,11 @@ class Bound(StrEnum):
     SHORT = "stream too short"
     REFUSED = "not tried"
 
+    @property
+    def of_engine(self) -> bool:
+        """Whether the engine itself failed by it; the others say nothing of how much more the engine carries."""
+        return self in {Bound.WRONG, Bound.DELAY, Bound.FAILED}
+
 
 @dataclass(frozen=True, slots=True)
 class Limit:
