@@ -186,3 +186,49 @@ def test_quads_are_compared_beside_the_loop_and_once_for_a_version(monkeypatch):
     assert len(threads) == 1
     assert threads[0] != threading.get_ident()
     assert not data.lacks(selection((Var("x"), None, Var("x"), None)))
+
+
+def test_others_may_write_while_a_long_write_is_worked_out(monkeypatch):
+    """Of 300 facts the store is told beside the loop, and a small write that comes meanwhile is made first."""
+    data = held(0)
+    prepare, order = data.store.prepare, []
+
+    def working(*given):
+        order.append(("may write", not data.writers.locked()))
+        asyncio.run_coroutine_threadsafe(Writers().write(data, [Add([Fact(triple(999))])]), loop).result(10)
+        order.append(("small write made", len(there(data))))
+        return prepare(*given)
+
+    async def run():
+        nonlocal loop
+        loop = asyncio.get_running_loop()
+        monkeypatch.setattr(data.store, "prepare", working)
+        await Writers().write(data, [Add([Fact(triple(n), None, NOW + 9) for n in range(300)])])
+
+    loop = None
+    asyncio.run(run())
+    assert order == [("may write", True), ("small write made", 1)]
+    assert there(data) >= {triple(999), *(triple(n) for n in range(300))}
+
+
+def test_what_ended_is_swept_while_others_may_write(monkeypatch):
+    data = held(0)
+    add(data, [Fact(triple(n), None, NOW + 5) for n in range(300)])
+    prepare, locked = data.store.prepare, []
+    monkeypatch.setattr(
+        data.store, "prepare", lambda *given: (locked.append(data.writers.locked()), prepare(*given))[1]
+    )
+    asyncio.run(writers.sweep_beside(data, NOW + 6))
+    assert locked == [False]
+    assert there(data) == set()
+
+
+def test_names_that_are_given_at_once_are_different():
+    """Two long writes of different facts that are planned before either is made have labels of their own."""
+    data = held(0)
+    drafts = []
+    for name in "ab":
+        draft = writers._drafted(data, [Add([Fact(triple(n, name), None, NOW + 5) for n in range(3)])])
+        drafts.append(draft.planned(f"w{name}"))
+    names = [{quad[3] for quad, _ in each.added if quad[3]} for each in drafts]
+    assert len(names[0] | names[1]) == len(names[0]) + len(names[1])

@@ -142,7 +142,8 @@ class Draft:
     def stale(self) -> bool:
         """Whether others changed what this rests on since it began.
 
-        That is anything where it asked by a pattern; else facts of the same triples, and the names in their labels.
+        That is anything where it asked by a pattern; else facts of the same triples, and the names in their labels,
+        wherever in a quad those are.
         """
         if self._store.version == self._version:
             return False
@@ -151,7 +152,7 @@ class Draft:
             return True
         known = {quad[0] for found in self._before.values() for each in found for quad in (*each.own, *each.label)}
         known |= {triple[0] for triple in self._before}
-        return any(quad[0] in known or quad[2] in known for quad in (*changes.added, *changes.removed))
+        return any(not known.isdisjoint(quad) for quad in (*changes.added, *changes.removed))
 
     def commit(self) -> Written:
         """Make the change; what it made."""
@@ -164,8 +165,11 @@ class Draft:
         """What a change makes that changes nothing."""
         return Written(0, 0, Changes(self._store.version, (), ()))
 
-    def planned(self) -> Planned | None:
-        """The quads that the change takes and brings; ``None`` when there are none."""
+    def planned(self, serial: str = "") -> Planned | None:
+        """The quads that the change takes and brings; ``None`` when there are none.
+
+        ``serial`` is part of the names that are given, so that changes which are planned at once give different ones.
+        """
         triples = list(self._after)
         gone = [each for triple in triples for each in self._before[triple] if each.fact not in self._after[triple]]
         there = {each.fact for triple in triples for each in self._before[triple]}
@@ -173,7 +177,7 @@ class Draft:
         if not gone and not come:
             return None
         removed, names = self._vacated(gone)
-        added = method(self._style.method).annotate(come, self._style, _Names(self._dataset, names))
+        added = method(self._style.method).annotate(come, self._style, _Names(self._dataset, names, serial))
         staying = self._shared_by_those_that_stay(triples)
         lasting = [(quad, _later(end, staying[quad]) if quad in staying else end) for quad, end in added]
         kept = {quad for quad, _ in lasting}
@@ -239,10 +243,11 @@ class Draft:
 class _Names:
     """Names for groups: one that its facts leave empty, else one that nothing has."""
 
-    def __init__(self, dataset: DataSet, vacated: dict[Triple, list[str]]) -> None:
+    def __init__(self, dataset: DataSet, vacated: dict[Triple, list[str]], serial: str) -> None:
         self._store, self._style = dataset.store, dataset.style
         self._vacated, self._given = vacated, set[str]()
-        self._fresh = (f"{self._store.version + 1:x}.{number:x}" for number in count())
+        start = f"{self._store.version + 1:x}{serial}"
+        self._fresh = (f"{start}.{number:x}" for number in count())
 
     def __call__(self, facts: Sequence[Fact]) -> str:
         own = (name for fact in facts for name in self._vacated.get(fact.triple, ()))

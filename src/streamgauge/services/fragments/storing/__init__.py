@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from streamgauge.services.fragments.quads import Lasting, Match, Quad
+from streamgauge.services.fragments.storing.keyed_change import KeyedChange
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,22 @@ class Store(Protocol):
 
         Adding a quad that is there changes when it ends. A store that keeps what left needs to know when it is (ms).
         """
+        ...
+
+    def prepare(self, removed: Iterable[Quad], added: Iterable[Lasting]) -> KeyedChange:
+        """Work out a change while others are made; it is then to be made by ``make``, or abandoned."""
+        ...
+
+    def make(self, change: KeyedChange, at: int | None = None) -> Changes | None:
+        """Make a prepared change, as ``change`` does; ``None`` when others changed the same quads since."""
+        ...
+
+    def abandon(self, change: KeyedChange) -> None:
+        """A prepared change is not made."""
+        ...
+
+    def tidy(self) -> bool:
+        """Drop some of the terms that are in no quad any more; whether there are more to look at."""
         ...
 
     def load(self, quads: Iterable[Lasting], at: int | None = None) -> int:

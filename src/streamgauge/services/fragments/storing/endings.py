@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Final
 
-from streamgauge.services.fragments.storing.order import Edit, Order
+from streamgauge.services.fragments.storing.order import EditSketch, Order
 from streamgauge.services.fragments.storing.shelf import Shelf
 
 TIME: Final = 8
@@ -55,16 +55,18 @@ class Endings:
         many = min(limit, self._by_end.rank(stamped(now + 1)))
         return (entry[TIME:] for entry in self._by_end.first(many))
 
-    def edit(self, ended: Mapping[bytes, int | None], ends: Mapping[bytes, int | None]) -> list[tuple[Order, Edit]]:
-        """What other ends make, ``ended`` being those there are; nothing when they are the same."""
+    def edits(
+        self, ended: Mapping[bytes, int | None], ends: Mapping[bytes, int | None]
+    ) -> list[tuple[Order, EditSketch]]:
+        """The orders that change by other ends, ``ended`` being those there are; none when they are the same."""
         gone = [(key, end) for key, end in ended.items() if end is not None and ends.get(key) != end]
         come = [(key, end) for key, end in ends.items() if end is not None and ended.get(key) != end]
         if not (gone or come):
             return []
-        by_key = self._by_key.edit(
+        by_key = EditSketch(
             sorted(key + stamped(end) for key, end in gone), sorted(key + stamped(end) for key, end in come)
         )
-        by_end = self._by_end.edit(
+        by_end = EditSketch(
             sorted(stamped(end) + key for key, end in gone), sorted(stamped(end) + key for key, end in come)
         )
         return [(self._by_key, by_key), (self._by_end, by_end)]

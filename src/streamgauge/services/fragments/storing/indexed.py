@@ -5,14 +5,17 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from threading import Lock
 from typing import Final, TypeAlias
+from weakref import WeakSet
 
 from streamgauge.model.mistake import MistakeError
+from streamgauge.model.terms import Term
 from streamgauge.services.fragments.quads import Lasting, Match, Quad
 from streamgauge.services.fragments.storing import Changes, Keep
 from streamgauge.services.fragments.storing.endings import BY_END, BY_KEY, Endings
+from streamgauge.services.fragments.storing.keyed_change import KeyedChange
 from streamgauge.services.fragments.storing.loading import by_end, fill, latest, numbered, sequence
 from streamgauge.services.fragments.storing.log import Log
-from streamgauge.services.fragments.storing.order import Edit, Order
+from streamgauge.services.fragments.storing.order import Edit, EditSketch, Order
 from streamgauge.services.fragments.storing.past import Past
 from streamgauge.services.fragments.storing.shelf import DamagedStoreError, Shelf, Writes
 from streamgauge.services.fragments.storing.terms import WIDTH, Terms
@@ -22,6 +25,10 @@ _VERSION, _KEEPS = b"m:version", b"m:keeps"
 _REMEMBERED: Final = 10_000
 _LOOKED_AT: Final = 64
 """Terms that left a quad, and that a change of nothing else sees whether they are still in one."""
+_PART: Final = 200
+"""Quads that are looked up for a change beside others in one turn: about a millisecond."""
+_TERMS: Final = 1_000
+"""Terms that are written ahead of such a change at a time, and terms that are seen to be in no quad."""
 _NAMES: Final = tuple(str(number).encode() for number in range(len(TURNS)))
 
 Ends: TypeAlias = Mapping[bytes, int | None]
@@ -40,6 +47,8 @@ class Draft:
     writes: dict[bytes, bytes | None]
     edits: list[tuple[Order, Edit]]
     logged: tuple[bytes, bytes]
+    touched: list[bytes]
+    """Keys of quads that come, go or get another end."""
     added: tuple[Quad, ...]
     removed: tuple[Quad, ...]
     forgotten: bytes
@@ -57,6 +66,7 @@ class IndexedStore:
         self._shelf, self._keep = shelf, keep
         self._terms = Terms(shelf)
         self._lock, self._changing = Lock(), Lock()
+        self._beside = WeakSet[KeyedChange]()
         try:
             self._open()
         except (KeepError, DamagedStoreError):
@@ -99,12 +109,124 @@ class IndexedStore:
         with self._changing:
             if self._stray:
                 self._drop_blocks()
-            draft = self._draft(gone, come, at)
-            if draft is None:
-                return Changes(self._version, (), ())
-            self._shelf.commit(draft.writes)
+            return self._made(self._keyed(gone, come), at)
+
+    def prepare(self, removed: Iterable[Quad], added: Iterable[Lasting]) -> KeyedChange:
+        """Work out a change for ``make``, from any thread, while others are made: each of them waits a few ms at most.
+
+        The change's terms are written already; ``abandon`` it when it is not made. FullError.
+        """
+        gone, come = dict.fromkeys(removed), dict(added)
+        change = KeyedChange(beside=True)
+        with self._lock:
+            self._beside.add(change)
+        try:
+            numbers = self._written_ahead(change, come)
+            rest = iter(come.items())
+            while part := dict(islice(rest, _PART)):
+                with self._lock:
+                    self._look_up(change, {b"".join([numbers[term] for term in quad]): quad for quad in part}, part)
+            left = iter([quad for quad in gone if quad not in come])
+            while some := list(islice(left, _PART)):
+                with self._lock:
+                    self._look_up_gone(change, some)
+            change.edits = self._edits(change)
+            for order, sketch in change.edits:
+                order.sketched(sketch, self._lock)
+        except BaseException:
+            self.abandon(change)
+            raise
+        return change
+
+    def make(self, change: KeyedChange, at: int | None = None) -> Changes | None:
+        """Make a change that was prepared, as ``change`` does; ``None`` when others changed the same quads since."""
+        with self._changing:
+            return None if change.stale else self._made(change, at)
+
+    def abandon(self, change: KeyedChange) -> None:
+        """A change that was prepared is not made: its new terms may be in no quad."""
+        with self._lock:
+            self._beside.discard(change)
+            for number in change.fresh:
+                self._leaving.setdefault(number, 0)
+
+    def tidy(self) -> bool:
+        """Drop some of the terms that are in no quad any more; whether there are more to look at. FullError."""
+        with self._changing:
+            looked_at = list(islice(self._leaving, _TERMS // 2))
+            unused = self._unused(looked_at, set())
+            if unused:
+                self._shelf.commit(self._terms.drop(unused))
             with self._lock:
-                self._apply(draft)
+                self._shelf.show()
+                self._let_go(looked_at, unused)
+                return bool(self._leaving)
+
+    def _written_ahead(self, change: KeyedChange, come: Iterable[Quad]) -> dict[Term, bytes]:
+        """Numbers for the terms of quads that come, those that are new are written a part at a time."""
+        numbers: dict[Term, bytes] = {}
+        terms = iter(dict.fromkeys(term for quad in come for term in quad))
+        while part := list(islice(terms, _TERMS)):
+            with self._changing:
+                given, writes = self._terms.give(part)
+                change.numbers.update(given.values())
+                if writes:
+                    change.fresh += self._terms.given(writes)
+                    self._shelf.commit(writes)
+                    with self._lock:
+                        self._shelf.show()
+            numbers |= given
+        return numbers
+
+    def _keyed(self, gone: dict[Quad, None], come: dict[Quad, int | None]) -> KeyedChange:
+        """A change to be made at once; its new terms are written with it."""
+        change = KeyedChange()
+        numbers, change.writes = self._terms.give(term for quad in come for term in quad)
+        change.numbers = set(numbers.values())
+        self._look_up(change, {b"".join([numbers[term] for term in quad]): quad for quad in come}, come)
+        self._look_up_gone(change, (quad for quad in gone if quad not in come))
+        change.edits = self._edits(change)
+        return change
+
+    def _look_up(self, change: KeyedChange, keys: dict[bytes, Quad], ends: Mapping[Quad, int | None]) -> None:
+        """What there is of quads that come."""
+        first, end = self._orders[0], self._endings.end
+        change.come |= keys
+        for key, quad in keys.items():
+            change.ends[key] = ends[quad]
+            if key in first:
+                change.there.append(key)
+                change.ended[key] = end(key)
+            else:
+                change.added[key] = quad
+
+    def _look_up_gone(self, change: KeyedChange, quads: Iterable[Quad]) -> None:
+        """What there is of quads that go."""
+        for quad in quads:
+            key = self._terms.key(quad)
+            if key is not None and key in self._orders[0]:
+                change.removed[key] = quad
+                change.ended[key] = self._endings.end(key)
+
+    def _edits(self, change: KeyedChange) -> list[tuple[Order, EditSketch]]:
+        """The orders that change, by which keys."""
+        edits = self._endings.edits(change.ended, change.ends)
+        gone, come = list(change.removed), list(change.added)
+        if not (gone or come):
+            return edits
+        for number, order in enumerate(self._orders):
+            left = sorted([turned(key, number) for key in gone]) if gone else gone
+            edits.append((order, EditSketch(left, sorted([turned(key, number) for key in come]) if come else come)))
+        return edits
+
+    def _made(self, change: KeyedChange, at: int | None) -> Changes:
+        draft = self._draft(change, at)
+        if draft is None:
+            return Changes(self._version, (), ())
+        self._shelf.commit(draft.writes)
+        with self._lock:
+            self._beside.discard(change)
+            self._apply(draft)
         return Changes(draft.version, draft.added, draft.removed)
 
     def load(self, quads: Iterable[Lasting], at: int | None = None) -> int:
@@ -220,34 +342,37 @@ class IndexedStore:
         with self._changing, self._lock:
             self._shelf.close()
 
-    def _draft(self, gone: dict[Quad, None], come: dict[Quad, int | None], at: int | None) -> Draft | None:
+    def _draft(self, change: KeyedChange, at: int | None) -> Draft | None:
         """What a change would make; ``None`` when nothing."""
-        numbers, writes = self._terms.give(term for quad in come for term in quad)
-        keys = {b"".join([numbers[term] for term in quad]): quad for quad in come}
-        there = {key for key in keys if key in self._orders[0]}
-        added = {key: quad for key, quad in keys.items() if key not in there}
-        known = ((self._terms.key(quad), quad) for quad in gone if quad not in come)
-        removed = {key: quad for key, quad in known if key is not None and key in self._orders[0]}
-        ended = {key: self._endings.end(key) for key in (*removed, *there)}
-        edits = self._endings.edit(ended, {key: come[quad] for key, quad in keys.items()})
-        if not (removed or added or edits):
+        added, removed, there, ended = change.added, change.removed, change.there, change.ended
+        if not (removed or added or change.edits):
             return None
-        if removed or added:
-            edits += self._reordered(removed, added)
+        edits = [(order, order.edit(sketch)) for order, sketch in change.edits]
         left, renewed = ({key: ended[key] for key in some} for some in (removed, there))
-        arriving = {key: come[quad] for key, quad in added.items()}
-        recorded, kept, outlived = self._recorded(at, left, renewed, arriving)
-        looked_at = list(islice(self._leaving, _LOOKED_AT + 4 * (len(removed) + len(added))))
-        unused = self._unused(looked_at, set(numbers.values()))
+        recorded, kept, outlived = self._recorded(at, left, renewed, {key: change.ends[key] for key in added})
+        few = _LOOKED_AT if change.beside else _LOOKED_AT + 4 * (len(removed) + len(added))
+        looked_at = list(islice(self._leaving, few))
+        unused = self._unused(looked_at, change.numbers)
         logged, version = (b"".join(removed), b"".join(added)), self._version + 1
         forgotten = self._log.forgets(logged)
+        writes = dict(change.writes)
         for _, edit in edits + recorded:
             writes |= edit.writes
         writes |= {**kept, **self._log.writes(version, logged), **self._terms.drop(unused)}
         writes[_VERSION] = version.to_bytes(8)
         told = tuple(added.values()), tuple(removed.values())
+        touched = [*added, *removed, *(key for key in there if ended[key] != change.ends[key])]
         return Draft(
-            version, writes, edits + recorded, logged, *told, forgotten, outlived + forgotten, looked_at, unused
+            version,
+            writes,
+            edits + recorded,
+            logged,
+            touched,
+            *told,
+            forgotten,
+            outlived + forgotten,
+            looked_at,
+            unused,
         )
 
     def _recorded(
@@ -260,8 +385,9 @@ class IndexedStore:
         return edits, {**writes, _KEEPS: b"1"}, dropped
 
     def _unused(self, numbers: Iterable[bytes], coming: set[bytes]) -> list[bytes]:
-        """Those of terms that are in nothing, nor come with the change that is being worked out."""
-        return [each for each in numbers if each not in coming and self._terms.has(each) and not self._uses(each)]
+        """Those of terms that are in nothing, nor come with the change that is being worked out, nor with others."""
+        expected = coming.union(*(each.numbers for each in self._beside)) if self._beside else coming
+        return [each for each in numbers if each not in expected and self._terms.has(each) and not self._uses(each)]
 
     def _uses(self, number: bytes) -> bool:
         """Whether a term that left a quad is in one (the place that it left is looked at first), a run or the log."""
@@ -271,16 +397,6 @@ class IndexedStore:
             or self._log.mentions(number)
             or (self._past is not None and self._past.uses(number))
         )
-
-    def _reordered(self, removed: Iterable[bytes], added: Iterable[bytes]) -> list[tuple[Order, Edit]]:
-        gone, come = list(removed), list(added)
-        return [
-            (
-                order,
-                order.edit(sorted(turned(key, number) for key in gone), sorted(turned(key, number) for key in come)),
-            )
-            for number, order in enumerate(self._orders)
-        ]
 
     def _instant(self, at: int | None) -> int:
         if at is None:
@@ -292,13 +408,19 @@ class IndexedStore:
         for order, edit in draft.edits:
             order.apply(edit)
         self._log.apply(draft.version, draft.logged, draft.forgotten)
-        self._terms.forget(draft.unused)
-        for number in draft.looked_at:
-            del self._leaving[number]
+        self._let_go(draft.looked_at, draft.unused)
         for row in rows(draft.leaving):
             self._leaving.update(zip(row, range(4), strict=True))
         self._nearest.clear()
         self._version = draft.version
+        for other in self._beside:
+            other.stale = other.stale or other.touches(draft.touched)
+
+    def _let_go(self, looked_at: Iterable[bytes], unused: Iterable[bytes]) -> None:
+        """Terms were looked at, and those that are in nothing are dropped."""
+        self._terms.forget(unused)
+        for number in looked_at:
+            self._leaving.pop(number, None)
 
     def _find_nearest(self, match: Match, now: int) -> int | None:
         prefix, places = self._prefix(match), self._places(match)

@@ -1,9 +1,11 @@
 """Sorted keys in counted blocks: a range is counted, and read from anywhere in it, without walking through it."""
 
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import takewhile
+from types import MappingProxyType
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -16,8 +18,27 @@ FULL: Final = 4000
 _SPLICED: Final = 16
 """Changes of a block beyond which it is sorted anew."""
 
+_SPARSE: Final = FULL // 4
+"""Bytes of a block below which it is joined with the next."""
+
 Pieces: TypeAlias = list[tuple[bytes, bytes]]
 """Blocks in order: the border from which on keys are in it, and its keys."""
+
+
+Span: TypeAlias = tuple[int, int, int, int]
+"""Of sorted keys that are taken out, and of those that are put in, from where to where."""
+
+
+@dataclass(slots=True)
+class EditSketch:
+    """Sorted keys to be taken out and put in, and what was worked out of it while others change the order.
+
+    ``blocks`` has, by its border, the block that was read, the span of the keys in it, and the block with them.
+    """
+
+    removed: Sequence[bytes]
+    added: Sequence[bytes]
+    blocks: dict[bytes, tuple[bytes, Span, list[bytes]]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,19 +117,82 @@ class Order:
         for later in range(block + 1, len(self._borders)):
             yield from self._cut(self._body(later))
 
-    def edit(self, removed: Iterable[bytes], added: Iterable[bytes]) -> Edit:
-        """What taking out keys that are there, and putting in others that are not, would make of it."""
-        changes: dict[int, tuple[list[bytes], list[bytes]]] = {}
-        growth = 0
-        for key in removed:
-            changes.setdefault(self._block(key), ([], []))[0].append(key)
-            growth -= 1
-        for key in added:
-            changes.setdefault(self._block(key), ([], []))[1].append(key)
-            growth += 1
-        bodies = {block: self._changed(self._body(block), *keys) for block, keys in changes.items()}
-        blocks = self._settled(bodies)
-        return Edit(blocks, dict(self._writes(blocks)), growth)
+    def edit(self, sketch: EditSketch) -> Edit:
+        """What taking out keys that are there, and putting in others that are not, would make of it.
+
+        Blocks that were ``sketched``, and that others left nearly as they were, are not worked out again.
+        """
+        removed, added = sketch.removed, sketch.added
+        if sketch.blocks is not None:
+            blocks = self._reconciled(sketch, sketch.blocks)
+        else:
+            changed = {
+                block: self._changed(self._body(block), removed[one:two], added[three:four])
+                for block, (one, two, three, four) in self._spans(removed, added)
+            }
+            blocks = self._settled(changed)
+        return Edit(blocks, dict(self._writes(blocks)), len(added) - len(removed))
+
+    def _reconciled(
+        self, sketch: EditSketch, sketched: Mapping[bytes, tuple[bytes, Span, list[bytes]]]
+    ) -> dict[int, Pieces]:
+        """Blocks as they were sketched, and anew those that others changed much meanwhile."""
+        bodies: dict[int, bytes] = {}
+        ready: dict[int, Pieces] = {}
+        for block, span in self._spans(sketch.removed, sketch.added):
+            body, worked = self._body(block), sketched.get(self._borders[block])
+            pieces = None if worked is None or worked[1] != span else self._followed(body, worked[0], worked[2])
+            if pieces is None:
+                bodies[block] = self._changed(body, sketch.removed[span[0] : span[1]], sketch.added[span[2] : span[3]])
+            elif len(pieces) == 1 and len(pieces[0]) < _SPARSE:
+                bodies[block] = pieces[0]
+            else:
+                ready[block] = self._bordered(block, pieces)
+        return self._settled(bodies, ready)
+
+    def sketched(self, sketch: EditSketch, turn: AbstractContextManager[object]) -> None:
+        """Work out what blocks would become; each is read in a turn of its own, in which nothing changes."""
+        at, came = 0, 0
+        sketch.blocks = {}
+        while at < len(sketch.removed) or came < len(sketch.added):
+            with turn:
+                block, span = self._span(sketch.removed, sketch.added, at, came)
+                border, body = self._borders[block], self._body(block)
+            _, at, _, came = span
+            changed = self._changed(body, sketch.removed[span[0] : at], sketch.added[span[2] : came])
+            sketch.blocks[border] = body, span, self._cut_up(changed)
+
+    def _spans(self, removed: Sequence[bytes], added: Sequence[bytes]) -> list[tuple[int, Span]]:
+        """The blocks that sorted keys are in, with the span of those in each."""
+        spans, at, came = [], 0, 0
+        while at < len(removed) or came < len(added):
+            block, span = self._span(removed, added, at, came)
+            spans.append((block, span))
+            _, at, _, came = span
+        return spans
+
+    def _span(self, removed: Sequence[bytes], added: Sequence[bytes], at: int, came: int) -> tuple[int, Span]:
+        """The block of the first of the keys from these places on, and the span of those that are in it."""
+        goes_first = at < len(removed) and (came == len(added) or removed[at] < added[came])
+        block = bisect_right(self._borders, removed[at] if goes_first else added[came]) - 1
+        if block + 1 == len(self._borders):
+            return block, (at, len(removed), came, len(added))
+        border = self._borders[block + 1]
+        return block, (at, bisect_left(removed, border, at), came, bisect_left(added, border, came))
+
+    def _followed(self, body: bytes, read: bytes, pieces: list[bytes]) -> list[bytes] | None:
+        """Pieces that were made of a block, with what few changes of others made of it since it was read."""
+        if body == read:
+            return pieces
+        before, now = set(self._cut(read)), set(self._cut(body))
+        gone, come = before - now, now - before
+        if len(gone) + len(come) > _SPLICED:
+            return None
+        followed, firsts = list(pieces), [piece[: self.width] for piece in pieces]
+        for key in (*gone, *come):
+            at = max(0, bisect_right(firsts, key) - 1)
+            followed[at] = self._changed(followed[at], [key] if key in gone else [], [key] if key in come else [])
+        return followed if all(0 < len(piece) <= FULL for piece in followed) else None
 
     def apply(self, edit: Edit) -> None:
         """Hold what an edit made, once its writes are shown."""
@@ -162,7 +246,7 @@ class Order:
         block = self._block(key)
         return block, _first(self._body(block), key, self.width)
 
-    def _changed(self, body: bytes, removed: list[bytes], added: list[bytes]) -> bytes:
+    def _changed(self, body: bytes, removed: Sequence[bytes], added: Sequence[bytes]) -> bytes:
         if len(removed) + len(added) > _SPLICED:
             return b"".join(sorted({*self._cut(body)}.difference(removed).union(added)))
         for key in removed:
@@ -177,29 +261,37 @@ class Order:
         """Keys one by one, from the ``first``-th on."""
         return (body[at : at + self.width] for at in range(first * self.width, len(body), self.width))
 
-    def _settled(self, bodies: dict[int, bytes]) -> dict[int, Pieces]:
-        """Blocks that are too large split, those that are nearly empty joined with the next where that is untouched."""
-        settled: dict[int, Pieces] = {}
+    def _settled(
+        self, bodies: dict[int, bytes], ready: Mapping[int, Pieces] = MappingProxyType({})
+    ) -> dict[int, Pieces]:
+        """Blocks that are too large split, those that are nearly empty joined with the next where that is untouched.
+
+        ``ready`` are blocks that are settled already.
+        """
+        settled = dict(ready)
         for block, body in bodies.items():
             after = block + 1
-            if (
-                0 < len(body) < FULL // 4
-                and after < len(self._borders)
-                and after not in bodies
-                and after not in settled
-            ):
+            if 0 < len(body) < _SPARSE and after < len(self._borders) and after not in bodies and after not in settled:
                 body += self._body(after)
                 settled[after] = []
-            settled[block] = self._split(block, body)
+            if 0 < len(body) <= FULL:
+                settled[block] = [(self._borders[block], body)]
+            else:
+                settled[block] = self._bordered(block, self._cut_up(body))
         return settled
 
-    def _split(self, block: int, body: bytes) -> Pieces:
-        border = self._borders[block]
+    def _bordered(self, block: int, pieces: list[bytes]) -> Pieces:
+        """The pieces of a block with their borders; the first block is there even when it is empty."""
+        if not pieces:
+            return [(self._borders[0], b"")] if block == 0 else []
+        return [(self._borders[block], pieces[0]), *((piece[: self.width], piece) for piece in pieces[1:])]
+
+    def _cut_up(self, body: bytes) -> list[bytes]:
+        """A block's keys as blocks that are not too large; none for no keys."""
         if len(body) <= FULL:
-            return [(border, body)] if body or block == 0 else []
+            return [body] if body else []
         size = FULL * 3 // 4 // self.width * self.width
-        pieces = [body[at : at + size] for at in range(0, len(body), size)]
-        return [(border if number == 0 else piece[: self.width], piece) for number, piece in enumerate(pieces)]
+        return [body[at : at + size] for at in range(0, len(body), size)]
 
     def _writes(self, blocks: dict[int, Pieces]) -> Iterator[tuple[bytes, bytes | None]]:
         for block, pieces in blocks.items():

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from streamgauge.services.fragments.storing import Keep
 from streamgauge.services.fragments.storing.endings import EVER, TIME, stamped, time_of
-from streamgauge.services.fragments.storing.order import Edit, Order
+from streamgauge.services.fragments.storing.order import Edit, EditSketch, Order
 from streamgauge.services.fragments.storing.shelf import Shelf, Writes
 from streamgauge.services.fragments.storing.turns import KEY, TURNS, straight, turned
 
@@ -122,11 +122,11 @@ class Past:
         """The orders that change: runs that came and went within the change are in none."""
         runs, ended = recorded.runs, recorded.ended
         edits = [
-            (order, order.edit(_turned(ended, number), _turned(runs, number)))
+            (order, order.edit(EditSketch(_turned(ended, number), _turned(runs, number))))
             for number, order in enumerate(self._runs)
         ]
-        edits.append((self._by_final, self._by_final.edit(_by_final(ended), _by_final(runs))))
-        edits.append((self._begun, self._begun.edit(sorted(recorded.left), sorted(recorded.begun))))
+        edits.append((self._by_final, self._by_final.edit(EditSketch(_by_final(ended), _by_final(runs)))))
+        edits.append((self._begun, self._begun.edit(EditSketch(sorted(recorded.left), sorted(recorded.begun)))))
         return edits
 
 

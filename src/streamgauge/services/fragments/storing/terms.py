@@ -53,6 +53,11 @@ class Terms:
             numbers[term] = number
         return numbers, writes
 
+    @staticmethod
+    def given(writes: Writes) -> list[bytes]:
+        """The numbers that ``give`` gave to terms that had none, by what is to be written for them."""
+        return [key[1:] for key in writes if key[:1] == _TEXT]
+
     def drop(self, numbers: Iterable[bytes]) -> Writes:
         """What is to be written so that terms have no number any more."""
         return {key: None for number in numbers for key in (_TEXT + number, _key(self.texts[number]))}
