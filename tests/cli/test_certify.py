@@ -42,6 +42,11 @@ def test_a_deviation_is_found_listed_and_stale_once_it_is_mended(tmp_path):
     done = certify(tmp_path, FAULTY, "--deviations", str(listed))
     assert done.exit_code == 1
     assert "failing: tumbling windows are half-open @ own" in done.stdout
+    kinds = ("passed  ", "wrong   ", "refused ")
+    told = [line for line in done.stdout.splitlines() if line.startswith(kinds) and " @ own" in line]
+    assert done.stdout.startswith(kinds)
+    assert any(line.startswith("wrong   tumbling windows are half-open @ own: ") for line in told)
+    assert done.stdout.index(told[-1]) < done.stdout.index(": not certified")
 
     done = certify(tmp_path, FAULTY, "--deviations", str(listed), "--update")
     assert done.exit_code == 1

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 
 from streamgauge.bench.experiments.capacity import Asked, Capacity, capacities, with_engines
 from streamgauge.bench.experiments.capacity_axes import AXES, PACE, axis
@@ -19,6 +18,7 @@ from streamgauge.bench.experiments.running import Doing
 from streamgauge.cli.defined import milliseconds
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.names import one_of
+from streamgauge.cli.progress import telling
 from streamgauge.cli.spark import spark
 from streamgauge.cli.terminal import printing
 from streamgauge.query import parse
@@ -71,15 +71,11 @@ def capacity(
     console = Console(stderr=True)
     found: list[Capacity] = []
     stopped = False
-    with console.status("starting") as status:
-
-        def tell(what: str, _share: float) -> None:
-            status.update(escape(what))
-
+    with telling(console, "capacity") as tell:
         doing = Doing(folder, lambda: spark(master), tell, again, on_spark=master is not None)
         try:
             found.extend(capacities(experiment, asked, doing))
-            _write_probes(found, lambda what: tell(what, 1.0))
+            _write_probes(found, tell)
         except KeyboardInterrupt:
             stopped = True
     _conclude(experiment.name, asked, found, folder / f"{varied.folder}.html", console, as_json=as_json)

@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import Progress
 
 from streamgauge.bench.certifying import deviations
 from streamgauge.bench.certifying.asking import Asked, asked
@@ -19,8 +18,9 @@ from streamgauge.bench.certifying.finding import contradicted, findings
 from streamgauge.bench.certifying.running import Kind, Outcome, SetUpError, Subject, certify, engine
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.names import completed, engine_names
+from streamgauge.cli.progress import telling
 from streamgauge.cli.spark import spark
-from streamgauge.report.certified import certified_json, certified_lines
+from streamgauge.report.certified import certified_json, certified_lines, outcome_line
 from streamgauge.semantics.profiles import profile as profile_of
 
 
@@ -52,16 +52,21 @@ def certify_command(
     console = Console(stderr=True)
     tasks = _asked(subject, case, profile)
     try:
-        outcomes = _outcomes(subject, tasks, jobs, console)
+        known = deviations.read(subject.deviations)
+        outcomes = _outcomes(subject, tasks, jobs, known, console, quiet=as_json)
     except SetUpError as error:
         typer.echo(f"streamgauge: {error}", err=True)
         raise typer.Exit(Exit.ENGINE_FAILURE) from error
-    known = deviations.read(subject.deviations)
     if update and subject.deviations is not None:
         known = _updated(known, outcomes, case is None and profile is None, console)
         deviations.write(subject.deviations, known)
-    with console.status("holding deviations against the list"):
-        found = certificate(subject.name, outcomes, known, case is None and profile is None, findings)
+    with telling(console, "certify") as tell:
+
+        def explained(outcome: Outcome) -> tuple[str, ...]:
+            tell(f"diagnosing {outcome.name}")
+            return findings(outcome)
+
+        found = certificate(subject.name, outcomes, known, case is None and profile is None, explained)
     if as_json:
         typer.echo(json.dumps(certified_json(found), indent=2))
     else:
@@ -93,13 +98,24 @@ def _named(case: Case, text: str) -> bool:
     return text.lower() in case.name.lower() or text == case.theme
 
 
-def _outcomes(subject: Subject, tasks: Sequence[Asked], jobs: int, console: Console) -> tuple[Outcome, ...]:
-    with Progress(console=console, transient=True) as progress:
-        bar = progress.add_task(f"certifying {subject.name}", total=len(tasks))
-        found = []
-        for outcome in certify(subject, tasks, jobs, lambda: spark(None)):
+def _outcomes(
+    subject: Subject,
+    tasks: Sequence[Asked],
+    jobs: int,
+    listed: Sequence[deviations.Deviation],
+    console: Console,
+    *,
+    quiet: bool,
+) -> tuple[Outcome, ...]:
+    """The outcome of every task; each is printed as it comes, unless ``quiet``."""
+    by_task = {case: deviation.name for deviation in listed for case in deviation.cases}
+    found = []
+    with telling(console, f"certify {subject.name}") as tell:
+        for number, outcome in enumerate(certify(subject, tasks, jobs, lambda: spark(None)), 1):
             found.append(outcome)
-            progress.advance(bar)
+            if not quiet:
+                typer.echo(outcome_line(outcome, by_task.get(outcome.name)))
+            tell(f"{number:,} of {len(tasks):,} tasks", number / len(tasks))
     return tuple(found)
 
 
@@ -109,11 +125,13 @@ def _updated(
     """The list as it is now, every deviating task diagnosed; without ``every`` other tasks stay as listed."""
     wrong = [outcome for outcome in outcomes if outcome.kind is Kind.WRONG]
     explained = {}
-    with Progress(console=console, transient=True) as progress:
-        for outcome in progress.track(wrong, description="diagnosing"):
+    with telling(console, "certify") as tell:
+        for number, outcome in enumerate(wrong, 1):
+            tell(f"diagnosing {number:,} of {len(wrong):,} deviating tasks")
             explained[outcome.name] = findings(outcome)
         new = {name: found for name, found in explained.items() if not deviations.shown(listed, found)}
         possible = frozenset(finding for found in new.values() for finding in found)
-        denied = contradicted(progress.track(outcomes, description="what speaks against"), possible)
+        tell("looking for tasks that speak against new findings")
+        denied = contradicted(outcomes, possible)
     names = {case for each in listed for case in each.cases} if every else set()
     return deviations.updated(listed, explained, names | {outcome.name for outcome in outcomes}, denied)

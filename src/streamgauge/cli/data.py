@@ -15,6 +15,7 @@ from streamgauge import workloads as registry
 from streamgauge.cli.defined import tell_unit
 from streamgauge.cli.names import chosen, completed, one_named, workload_names
 from streamgauge.cli.ontologies import Lenient, SameAs, Subsumption
+from streamgauge.cli.progress import telling
 from streamgauge.cli.spark import spark
 from streamgauge.wire.formats import FormatError, stream_formats, write_stream
 from streamgauge.wire.stream import elements
@@ -86,8 +87,9 @@ def generate(
         rules = read_axioms(module, closure, ontology, kind, console.print, **options)
     if out.exists():
         raise FormatError(f"{out} is there already: remove it or name another place")
-    tables = Maker(lambda: spark(master), always=master is not None)
-    with console.status(f"generating {workload}"):
+    with telling(console, f"generate {workload}") as tell:
+        tell("making the stream")
+        tables = Maker(lambda: spark(master), always=master is not None, tell=tell)
         if wanted is None and format == "parquet":
             tables.write_stream(module, seed, given, out)
             return

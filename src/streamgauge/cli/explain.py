@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import Progress
 
 from streamgauge.bench.diagnosis.diagnose import Explained, explained
 from streamgauge.bench.diagnosis.worked import worked
@@ -15,6 +14,7 @@ from streamgauge.bench.judging.arrivals import by_arrival
 from streamgauge.bench.judging.judge import Means, judge_run
 from streamgauge.cli.defined import tell_notes
 from streamgauge.cli.exits import Exit
+from streamgauge.cli.progress import telling
 from streamgauge.cli.spark import spark
 from streamgauge.model.run import Run
 from streamgauge.model.semantics import Clock
@@ -39,7 +39,7 @@ def explain(
     recorded = read_run(run, parse)
     tell_notes(recorded.header.query)
     console = Console(stderr=as_json)
-    found = _explained(recorded, stream_path(run), console)
+    found = _explained(recorded, stream_path(run))
     diagnosis, window = found.diagnosis, worked(found)
     verdict = replace(_verdict(recorded, run), diagnosis=diagnosis)
     write_verdict(run, verdict)
@@ -54,13 +54,13 @@ def _exit(diagnosis: Diagnosis) -> Exit:
     return Exit.RIGHT if diagnosis.exact or not diagnosis.differs else Exit.UNKNOWN
 
 
-def _explained(run: Run, stream: Path, console: Console) -> Explained:
+def _explained(run: Run, stream: Path) -> Explained:
     held = tuple(elements(stream))
     if run.header.semantics.clock is not Clock.APPLICATION:
         run, held = by_arrival(run, held)
-    with Progress(console=console, transient=True) as progress:
-        task = progress.add_task("trying models", total=None)
-        return explained(run, held, lambda done, of: progress.update(task, completed=done, total=of))
+    with telling(Console(stderr=True), "explain") as tell:
+        tell("trying models")
+        return explained(run, held, lambda done, of: tell(f"{done} of {of} models tried", done / max(1, of)))
 
 
 def _verdict(run: Run, folder: Path) -> Verdict:

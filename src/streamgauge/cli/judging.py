@@ -20,6 +20,7 @@ from streamgauge.bench.rules import Settings, judge_as
 from streamgauge.cli.defined import instant, milliseconds, tell_notes, values
 from streamgauge.cli.exits import exit_code
 from streamgauge.cli.names import one_named, one_of, rule_names, semantics_names
+from streamgauge.cli.progress import telling
 from streamgauge.cli.spark import spark
 from streamgauge.model.report import ExpectedReport
 from streamgauge.model.run import Run
@@ -70,16 +71,17 @@ def check(
     if semantics is not None:
         recorded = replace(recorded, header=replace(recorded.header, semantics=profile(semantics)))
     console = Console(stderr=as_json)
-    with console.status("judging") as status:
-
-        def tell(tried: int, of: int) -> None:
-            status.update(
-                f"judging: {tried} of {of} {'steps done' if rules or gracious else 'candidates for t0 tried'}"
-            )
-
+    steps = "steps done" if rules or gracious else "candidates for t0 tried"
+    with telling(Console(stderr=True), "check") as tell:
+        tell("judging")
         judges = cast("Evaluator | None", evaluator)
-        bound = milliseconds(max_delay, "--max-delay")
-        means = Means(lambda: spark(master), judges, bound, tell, gracious, exact_datatypes)
+
+        def told(tried: int, of: int) -> None:
+            tell(f"{tried} of {of} {steps}", tried / max(1, of))
+
+        means = Means(
+            lambda: spark(master), judges, milliseconds(max_delay, "--max-delay"), told, gracious, exact_datatypes
+        )
         verdict = _judged(recorded, stream_path(run), rules, means)
     own = semantics is None and query is None and rules is None
     if own:
@@ -139,12 +141,14 @@ def expect(
     tell_notes(asked)
     wanted = profile(semantics)
     console = Console(stderr=True)
-    with TemporaryDirectory() as scratch, console.status("computing the expected answers"):
+    with TemporaryDirectory() as scratch, telling(console, "expect") as tell:
+        tell("reading the stream")
         table, told = _stream_table(stream, Path(scratch), wanted.lateness)
         facts = stream_facts(table)
         refuse_window(asked, facts.triples, facts.span, memory_limit_mb)
         means = Means(lambda: spark(master), cast("Evaluator | None", evaluator))
         horizon: list[int] = []
+        tell("computing the expected answers")
         found = expected_reports(
             asked,
             wanted,

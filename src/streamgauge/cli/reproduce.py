@@ -11,8 +11,9 @@ from rich.console import Console
 
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.names import chosen
+from streamgauge.cli.progress import telling
 from streamgauge.cli.spark import spark
-from streamgauge.cli.terminal import printing, telling
+from streamgauge.cli.terminal import printing
 from streamgauge.report.reproduce.result import Reproduction
 
 Data = Annotated[Path, typer.Option(help="The folder of the paper's data.")]
@@ -134,8 +135,8 @@ def _do(work: Callable[[Callable[[str, float], None]], Reproduction], *, as_json
     console = Console(stderr=True)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # what was started is ended, as by Ctrl-C
     try:
-        with telling(console, "reproducing") as tell:
-            found = work(lambda what, share: tell(f"{share:4.0%} {what}"))
+        with telling(console, "reproduce") as tell:
+            found = work(tell)
     except KeyboardInterrupt:
         console.print("stopped; what is finished is kept, the same command goes on from there")
         raise typer.Exit(130) from None

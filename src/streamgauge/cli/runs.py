@@ -1,18 +1,17 @@
 """Commands that run engines: ``run`` and ``demo``."""
 
 import json
-from collections.abc import Callable
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from streamgauge.bench.experiments.experiment import Experiment, read
 from streamgauge.bench.experiments.running import Doing, run_experiment
 from streamgauge.cli.exits import exit_code
+from streamgauge.cli.progress import telling
 from streamgauge.cli.spark import spark
 from streamgauge.model.run import Run
 from streamgauge.model.verdict import Verdict
@@ -68,8 +67,7 @@ def _do(
     console = Console(stderr=True)
     judged: list[tuple[Run, Verdict]] = []
     stopped = False
-    with _progress(console) as progress:
-        tell = _teller(progress)
+    with telling(console, "run") as tell:
         try:
             doing = Doing(out, lambda: spark(master), tell, again, on_spark=on_spark or master is not None)
             for folder, run, verdict in run_experiment(experiment, doing):
@@ -87,24 +85,9 @@ def _do(
     raise typer.Exit(exit_code(judged))
 
 
-def _teller(progress: Progress) -> Callable[[str, float], None]:
-    task = progress.add_task("starting", total=1.0)
-
-    def tell(what: str, share: float) -> None:
-        progress.update(task, description=what, completed=max(share, progress.tasks[0].completed))
-
-    return tell
-
-
 def _conclude(judged: list[tuple[Run, Verdict]], page: Path, console: Console, *, as_json: bool) -> None:
     if as_json:
         runs = [verdict_json(run.header, verdict) for run, verdict in judged]
         typer.echo(json.dumps({"runs": runs, "report": str(page)}, indent=2))
     elif judged:
         console.print(f"report: {page}")
-
-
-def _progress(console: Console) -> Progress:
-    return Progress(
-        SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), console=console
-    )

@@ -14,8 +14,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from streamgauge.cli.exits import Exit
+from streamgauge.cli.progress import Tell, telling
 from streamgauge.cli.spark import spark
-from streamgauge.cli.terminal import Tell, printing, telling
+from streamgauge.cli.terminal import printing
 from streamgauge.wire.formats import read_triples
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -229,5 +230,5 @@ def characterise(
 def _telling() -> Iterator[Tell]:
     """What is being done; SIGTERM ends it as Ctrl-C does."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with telling(Console(stderr=True), "SEP-BM") as tell:
+    with telling(Console(stderr=True), "sepbm") as tell:
         yield tell

@@ -16,6 +16,7 @@ from rich.table import Table
 from streamgauge import engines as registry
 from streamgauge.bench.experiments.experiment import ExperimentError
 from streamgauge.cli.exits import Exit
+from streamgauge.cli.progress import telling
 from streamgauge.model.semantics import Semantics
 from streamgauge.query import parse
 from streamgauge.report.page import write as write_page
@@ -42,7 +43,7 @@ def report(
     folders = [folder for path in runs for folder in _run_folders(path)]
     if not folders:
         raise ExperimentError(f"{', '.join(map(str, runs))}: no run folder here (one holds a run.json)")
-    with Console(stderr=True).status("drawing the report"):
+    with telling(Console(stderr=True), "report"):
         write_page([(read_run(folder, parse), read_verdict(folder)) for folder in folders], out, title=title)
     typer.echo(str(out))
 

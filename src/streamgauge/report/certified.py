@@ -9,6 +9,7 @@ from rich.text import Text
 
 from streamgauge.bench.certifying.certificate import BAD, Certificate, Standing, Stood
 from streamgauge.bench.certifying.features import DIMENSIONS
+from streamgauge.bench.certifying.running import Outcome
 from streamgauge.report.numbers import counted
 
 _COLUMNS = (Standing.PASSED, Standing.REFUSED, Standing.DEVIATING, Standing.FLAKY, *sorted(BAD))
@@ -23,6 +24,14 @@ def certified_lines(certificate: Certificate) -> RenderableType:
     parts += _bad(certificate)
     parts.append(_table(certificate, shown))
     return Group(*parts)
+
+
+def outcome_line(outcome: Outcome, listed: str | None) -> str:
+    """How one task went, as it is printed when it is done; ``listed`` names the deviation that lists the task."""
+    sentence = f", listed under {listed!r}" if listed else ""
+    if outcome.sentence:
+        sentence += f": {' '.join(outcome.sentence.split())}"
+    return f"{outcome.kind:<8}{outcome.name}{sentence}"
 
 
 def headline(certificate: Certificate) -> str:

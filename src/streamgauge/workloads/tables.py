@@ -25,10 +25,14 @@ LOCAL_ROWS: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """Makes tables; ``spark`` gives the session when one is needed, ``always`` makes all tables on Spark."""
+    """Makes tables; ``spark`` gives the session when one is needed, ``always`` makes all tables on Spark.
+
+    ``tell`` is told what is made and which share (0 to 1) of a table that is made here is written.
+    """
 
     spark: "Callable[[], SparkSession]"
     always: bool = False
+    tell: Callable[[str, float], object] = lambda _what, _share: None
 
     def local(self, plan: TablePlan) -> bool:
         """Whether a table is made in this process."""
@@ -50,12 +54,16 @@ class Maker:
         """The stream table as Parquet files in a folder that is not there yet."""
         found = self.stream(workload, seed, given)
         if not isinstance(found, TablePlan):
+            self.tell("making the stream on Spark", 0.0)
             found.write.mode("error").parquet(str(folder))
             return
         folder.mkdir(parents=True)
+        rows = 0
         with pq.ParquetWriter(folder / "part-0.parquet", found.schema, compression="zstd") as writer:
             for batch in found.batches():
                 writer.write_batch(batch)
+                rows += batch.num_rows
+                self.tell(f"{rows:,} of about {found.rows:,} triples", min(1.0, rows / max(1, found.rows)))
 
     def static(self, workload: Workload, seed: int, given: Mapping[str, object]) -> "Iterable[pa.RecordBatch]":
         """The triples beside the stream, in batches; none where the workload has none; ParameterError."""

@@ -66,13 +66,18 @@ def capacities(experiment: Experiment, asked: Asked, doing: Doing) -> Iterator[C
     Every probe is a run folder below ``doing.out`` and not done again; an engine that is not there says so.
     """
     shared = replace(doing, streams=doing.out / "streams")
-    for part in experiment.engine:
-        for semantics in part.semantics:
-            only = part.model_copy(update={"semantics": (semantics,)})
-            try:
-                yield _capacity(experiment, only, asked, shared)
-            except EngineError as error:
-                yield Capacity(part.name, semantics, absent=str(error))
+    all_of = [(part, semantics) for part in experiment.engine for semantics in part.semantics]
+    for number, (part, semantics) in enumerate(all_of):
+        only = part.model_copy(update={"semantics": (semantics,)})
+        try:
+            yield _capacity(experiment, only, asked, _part_of(shared, number, len(all_of)))
+        except EngineError as error:
+            yield Capacity(part.name, semantics, absent=str(error))
+
+
+def _part_of(doing: Doing, number: int, of: int) -> Doing:
+    """The same, whose shares are those of one of ``of`` equal parts."""
+    return replace(doing, tell=lambda what, share: doing.tell(what, (number + share) / of))
 
 
 def with_engines(experiment: Experiment, names: tuple[str, ...]) -> Experiment:

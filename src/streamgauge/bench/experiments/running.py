@@ -72,7 +72,7 @@ def run_experiment(experiment: Experiment, doing: Doing) -> Iterator[tuple[Path,
     planned = plan_query(experiment)
     runs = plan_runs(experiment, planned.query)
     for number, plan in enumerate(runs):
-        doing.tell(plan.key, number / len(runs))
+        doing.tell(f"{plan.key}, run {number + 1} of {len(runs)}", number / len(runs))
         folder = doing.out / plan.key
         if not doing.again and (kept := finished(folder)) is not None:
             refuse_other(folder, kept[0].header, experiment, planned, plan)
@@ -198,6 +198,9 @@ def _do(
     )
     limits = Limits(experiment.feed.time_limit / 1000, experiment.feed.output_limit_mb << 20)
     task = task_of(header, dialect(load_engine(plan.engine)))
+    if header.factor is not None:
+        seconds = (header.advanced_to - header.begin) / 1000 / header.factor
+        doing.tell(f"{plan.key}: the stream is fed for {seconds:,.0f} s", 0.0)
     with ahead(read_written(stream), header.factor) as fed:
         run = record(header, program(plan.engine), fed, limits, task=task)
     with making(doing.out / plan.key) as place:
