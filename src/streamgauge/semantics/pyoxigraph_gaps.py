@@ -24,7 +24,7 @@ from typing import Final, TypeAlias
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Term, is_literal
 from streamgauge.query.rebuild import children, every_expression, every_pattern, expressions
-from streamgauge.semantics.query_traits import QueryTraits, traits
+from streamgauge.semantics.query_traits import COMPARING, READING, QueryTraits, traits
 from streamgauge.semantics.stored_terms import LIMIT, LiteralKind, StoredLiteral, stored_literals
 
 Forms: TypeAlias = Mapping[Term, Term]
@@ -33,9 +33,7 @@ Forms: TypeAlias = Mapping[Term, Term]
 _BOUNDED: Final = 62
 _DIGITS: Final = 18
 _PROMOTED: Final = 53
-_COMPARING: Final = frozenset({"=", "!=", "<", ">", "<=", ">=", "IN", "!", "&&", "||", "IF", "+", "-", "*"})
-_READING: Final = frozenset({"STR", "STRSTARTS", "STRENDS", "CONTAINS"})
-_TRUSTED: Final = _COMPARING | _READING | {"BOUND", "COALESCE", "ISIRI", "ISURI", "ISBLANK", "ISLITERAL", "SAMETERM"}
+_TRUSTED: Final = COMPARING | READING | {"BOUND", "COALESCE", "ISIRI", "ISBLANK", "ISLITERAL", "SAMETERM"}
 _AGGREGATES: Final = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX"})
 
 
@@ -52,7 +50,7 @@ def volatile(form: al.QueryForm) -> str | None:
     return None
 
 
-def shape_gap(form: al.QueryForm, graphs: Collection[Term], occurrences: bool = False) -> str | None:
+def shape_gap(form: al.QueryForm, graphs: Collection[Term], occurrences: bool) -> str | None:
     """The part of a query for which pyoxigraph is not asked, whatever the content; ``None`` when there is none.
 
     ``graphs`` are the names of the dataset's graphs. ``occurrences`` says that each copy of a triple matches by itself.
@@ -79,7 +77,7 @@ def _pattern_gap(pattern: al.Pattern, graphs: Collection[Term], occurrences: boo
         case al.BGP(patterns=patterns) if any(_is_open_path(each.predicate) for each in patterns):
             return "a path that may be of length zero"
         case al.Group(pattern=inner, aggregates=aggregates):
-            hidden = any(variable.name.startswith(("_:", ".")) for variable in al.pattern_variables(inner))
+            hidden = any(map(_is_hidden, al.pattern_variables(inner))) or any(map(_has_sequence, every_pattern(inner)))
             return _aggregates_gap([each for _, each in aggregates], occurrences, hidden)
         case _:
             return None
@@ -123,6 +121,28 @@ def _is_choice(tree: al.Expression) -> bool:
 def _is_resource(tree: al.Expression) -> bool:
     """A constant that "<" compares with nothing: pyoxigraph has <urn:a> >= <urn:a>."""
     return isinstance(tree, str) and tree.startswith("<")
+
+
+def _is_hidden(variable: al.Var) -> bool:
+    """A variable that stands for a blank node of a pattern, or for the middle of a path."""
+    return variable.name.startswith(("_:", "."))
+
+
+def _has_sequence(pattern: al.Pattern) -> bool:
+    """Whether a block has a path with a sequence in it: ``restated`` gives its middle a variable."""
+    return isinstance(pattern, al.BGP) and any(_is_in_sequence(each.predicate) for each in pattern.patterns)
+
+
+def _is_in_sequence(path: al.Node | al.Path) -> bool:
+    match path:
+        case al.Sequence():
+            return True
+        case al.Repeat(path=inner) | al.Inverse(path=inner):
+            return _is_in_sequence(inner)
+        case al.Alternative(choices=choices):
+            return any(map(_is_in_sequence, choices))
+        case _:
+            return False
 
 
 def _is_plain_block(pattern: al.Pattern) -> bool:
@@ -184,6 +204,7 @@ class _Seen:
     refused: set[Term]
     zoned: set[Term]
     local: set[Term]
+    divided: set[Term]
     fractions: set[Term]
     floating: set[Term]
     first: dict[Term, Term]
@@ -192,7 +213,7 @@ class _Seen:
 
     @classmethod
     def nothing(cls) -> "_Seen":
-        return cls(set(), set(), set(), set(), set(), set(), {}, set(), {})
+        return cls(set(), set(), set(), set(), set(), set(), set(), {}, set(), {})
 
 
 class ContentGaps:
@@ -240,7 +261,6 @@ class ContentGaps:
             other = seen.first.setdefault(known.form, term)
             if other != term:
                 seen.clashing |= {other, term}
-                seen.raw.pop(known.form, None)
             elif known.form != term:
                 seen.raw[known.form] = term
             self._sort(term, known)
@@ -254,13 +274,12 @@ class ContentGaps:
                 seen.local.add(term)
             case LiteralKind.FLOATING:
                 seen.floating.add(term)
-            case LiteralKind.DECIMAL if known.digits and (
-                self._is_data(term) or term in self._traits.computed_constants
-            ):
-                seen.fractions.add(term)
-
-    def _is_data(self, term: Term) -> bool:
-        return term not in self._constants or term in self._traits.inline
+            case LiteralKind.INTEGER:
+                seen.divided.add(term)
+            case LiteralKind.DECIMAL:
+                seen.divided.add(term)
+                if known.digits:
+                    seen.fractions.add(term)
 
     def _refuses(self, term: Term, known: StoredLiteral) -> bool:
         """Whether the literal alone decides that pyoxigraph is not asked."""
@@ -271,27 +290,25 @@ class ContentGaps:
             return False
         if known.kind is LiteralKind.OTHER or (known.kind is LiteralKind.INTEGER and known.bits > _PROMOTED):
             return True
-        if has.averages and known.kind in (LiteralKind.INTEGER, LiteralKind.DECIMAL) and self._is_data(term):
-            return True
         return has.bits(known.bits) > _BOUNDED or has.digits(known.digits) > _DIGITS
 
     def _differs(self, literals: Set[Term]) -> bool:
+        """Whether the literals together decide that pyoxigraph is not asked.
+
+        A constant that the query only compares with is neither averaged nor added up, unless the content has it too.
+        """
         seen, has = self._seen, self._traits
-        if seen.refused and not (seen.refused.isdisjoint(literals) and seen.refused.isdisjoint(self._constants)):
+        if _meets(seen.refused, literals, self._constants):
             return True
         if not has.compares:
             return False
-        if seen.zoned and seen.local and self._both(seen.zoned, seen.local, literals):
+        if has.averages and _meets(seen.divided, literals, has.inline):
             return True
-        return bool(
-            has.computes and seen.fractions and seen.floating and self._both(seen.fractions, seen.floating, literals)
-        )
-
-    def _both(self, one: Set[Term], two: Set[Term], literals: Set[Term]) -> bool:
-        constants = self._constants
-        return not (one.isdisjoint(literals) and one.isdisjoint(constants)) and not (
-            two.isdisjoint(literals) and two.isdisjoint(constants)
-        )
+        if _meets(seen.zoned, literals, self._constants) and _meets(seen.local, literals, self._constants):
+            return True
+        if not has.computes or not _meets(seen.floating, literals, self._constants):
+            return False
+        return _meets(seen.fractions, literals, has.inline | has.computed_constants)
 
     def _forms(self, literals: Set[Term]) -> Forms | None:
         """The map from stored forms to literals, ``None`` when one stored form stands for two."""
@@ -307,6 +324,11 @@ class ContentGaps:
             if back.setdefault(known.form, term) != term:
                 return None
         return {**seen.raw, **back}
+
+
+def _meets(seen: Set[Term], literals: Set[Term], beside: Set[Term]) -> bool:
+    """Whether some of the literals that have been seen are in a content or beside it."""
+    return bool(seen) and not (seen.isdisjoint(literals) and seen.isdisjoint(beside))
 
 
 def literals_of(triples: Iterable[tuple[Term, Term, Term]]) -> set[Term]:

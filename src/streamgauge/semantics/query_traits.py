@@ -13,7 +13,6 @@ READING: Final = frozenset({"STR", "STRSTARTS", "STRENDS", "CONTAINS"})
 _ARITHMETIC: Final = frozenset({"+", "-", "*"})
 _ROWS_BITS: Final = 30
 """SUM is taken to be over at most 2^30 solutions."""
-_PLAIN, _COMPUTED = "plain", "computed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +114,12 @@ def _computed_constants(calls: list[al.Call]) -> Iterator[Term]:
 # Where the terms of a variable come from
 
 
-def _origins(patterns: list[al.Pattern]) -> dict[al.Var, set[str]]:
-    """For each variable whether it is bound to terms of the data or query, to computed ones, or to both."""
-    found: dict[al.Var, set[str]] = {}
+def _origins(patterns: list[al.Pattern]) -> dict[al.Var, set[bool]]:
+    """For each variable whether its terms are computed: ``False`` for those of the data or query, or both."""
+    found: dict[al.Var, set[bool]] = {}
     for pattern in patterns:
         for variable in _binds(pattern):
-            found.setdefault(variable, set()).add(_PLAIN)
+            found.setdefault(variable, set()).add(False)
     assignments = [pair for pattern in patterns for pair in _assigns(pattern)]
     changed = True
     while changed:
@@ -152,35 +151,35 @@ def _assigns(pattern: al.Pattern) -> Iterator[tuple[al.Var, al.Expression | al.A
             yield from aggregates
 
 
-def _origin(value: al.Expression | al.Aggregate, known: dict[al.Var, set[str]]) -> set[str]:
+def _origin(value: al.Expression | al.Aggregate, known: dict[al.Var, set[bool]]) -> set[bool]:
     match value:
         case al.Aggregate(function="MIN" | "MAX" | "SAMPLE", argument=argument) if argument is not None:
             return _origin(argument, known)
         case al.Var():
             return known.get(value, set())
         case al.Call(operator="COALESCE", arguments=arguments):
-            return set[str]().union(*(_origin(each, known) for each in arguments))
+            return set[bool]().union(*(_origin(each, known) for each in arguments))
         case al.Call(operator="IF", arguments=(_, *branches)):
-            return set[str]().union(*(_origin(each, known) for each in branches))
+            return set[bool]().union(*(_origin(each, known) for each in branches))
         case str():
-            return {_PLAIN}
+            return {False}
         case _:
-            return {_COMPUTED}
+            return {True}
 
 
-def _tests_computed(calls: list[al.Call], origins: dict[al.Var, set[str]]) -> bool:
+def _tests_computed(calls: list[al.Call], origins: dict[al.Var, set[bool]]) -> bool:
     """Whether sameTerm looks at a computed term."""
     tested = (each for call in calls if call.operator.upper() == "SAMETERM" for each in call.arguments)
-    return any(_COMPUTED in _origin(each, origins) for each in tested)
+    return any(True in _origin(each, origins) for each in tested)
 
 
-def _plain_columns(form: al.QueryForm, origins: dict[al.Var, set[str]]) -> tuple[bool, ...]:
+def _plain_columns(form: al.QueryForm, origins: dict[al.Var, set[bool]]) -> tuple[bool, ...]:
     match form:
         case al.Select(variables=names):
-            return tuple(_COMPUTED not in origins.get(al.Var(name), ()) for name in names)
+            return tuple(True not in origins.get(al.Var(name), ()) for name in names)
         case al.Construct(template=template):
             nodes = [triple.object for triple in template]
-            computed = any(isinstance(node, al.Var) and _COMPUTED in origins.get(node, ()) for node in nodes)
+            computed = any(isinstance(node, al.Var) and True in origins.get(node, ()) for node in nodes)
             return (True, True, not computed)
         case al.Ask():
             return (False,)

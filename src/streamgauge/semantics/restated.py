@@ -71,7 +71,7 @@ def _expression(tree: al.Expression, fresh: Iterator[al.Var], scope: Scope) -> a
 
 def _exists(pattern: al.Pattern, fresh: Iterator[al.Var], scope: Scope) -> al.Pattern:
     own = sorted(written_variables(pattern) - scope, key=lambda var: var.name)
-    names = {var: next(fresh) for var in own if not var.name.startswith("_:")}
+    names = {var: next(fresh) for var in own}
     return _pattern(with_names(pattern, names), fresh, scope)
 
 
@@ -118,12 +118,12 @@ def _chosen(triple: al.TriplePattern, fresh: Iterator[al.Var]) -> al.Pattern:
     match path:
         case al.Alternative(choices=choices):
             return reduce(al.Union, [_chosen(al.TriplePattern(subject, each, end), fresh) for each in choices])
-        case al.NegatedSet(forward=forward, backward=backward) if forward and backward:
+        case al.NegatedSet(forward=forward, backward=backward) if _chooses(path):
             ways = (al.NegatedSet(forward), al.NegatedSet((), backward))
             return al.Union(*(al.BGP((al.TriplePattern(subject, way, end),)) for way in ways))
-        case al.Inverse(path=inner) if _chooses(inner):
+        case al.Inverse(path=inner):
             return _chosen(al.TriplePattern(end, inner, subject), fresh)
-        case al.Sequence(steps=steps) if _chooses(path):
+        case al.Sequence(steps=steps):
             nodes = (subject, *(next(fresh) for _ in steps[1:]), end)
             hops = zip(nodes, steps, nodes[1:], strict=False)
             return reduce(al.Join, [_chosen(al.TriplePattern(*hop), fresh) for hop in hops])

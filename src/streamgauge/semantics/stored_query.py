@@ -23,7 +23,7 @@ _PLAIN_PATTERN: Final = re.compile(r'"\^?(?:[A-Za-z0-9 @_-]*|\([A-Za-z0-9 @_|-]*
 
 def store_gap(form: al.QueryForm, graphs: Collection[Term] = ()) -> str | None:
     """``shape_gap`` over these graphs; REGEX with a plain pattern is no gap, it is as exact as CONTAINS."""
-    return shape_gap(with_pattern(form, _with_plain_tests(form.pattern)), graphs)
+    return shape_gap(with_pattern(form, _with_plain_tests(form.pattern)), graphs, occurrences=False)
 
 
 def _with_plain_tests(pattern: al.Pattern) -> al.Pattern:

@@ -23,20 +23,18 @@ _PLAIN: Final = re.compile(r'"[^"\\\n\r]*"')
 _INTEGER: Final = re.compile(rf'"(?:0|-?[1-9]\d{{0,17}})"\^\^<{re.escape(XSD)}integer>', re.ASCII)
 _NUMBER: Final = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)", re.ASCII)
 _FLOATING: Final = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
-_MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?(Z|[+-]\d\d:\d\d)?", re.ASCII)
+_MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?(Z|[+-]\d\d:\d\d)?")
+"""``_moment`` refuses digits beyond ASCII."""
 
 
 class LiteralKind(Enum):
-    """Literals by how pyoxigraph computes with them; ``OTHER`` is every literal whose use is not known to be exact."""
+    """Literals by how pyoxigraph computes with them.
 
-    INTEGER = "integer"
-    DECIMAL = "decimal"
-    FLOATING = "float or double"
-    STRING = "string"
-    BOOLEAN = "boolean"
-    ZONED = "dateTime with a zone"
-    LOCAL = "dateTime without a zone"
-    OTHER = "other"
+    ``FLOATING`` is xsd:float or xsd:double, ``ZONED`` and ``LOCAL`` are dateTimes with and without a zone. ``OTHER`` is
+    every literal whose use is not known to be exact.
+    """
+
+    INTEGER, DECIMAL, FLOATING, STRING, BOOLEAN, ZONED, LOCAL, OTHER = range(8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,12 +132,12 @@ def _number(form: Term, kind: LiteralKind, text: str) -> StoredLiteral:
 def _promotes_exactly(value: Fraction) -> bool:
     """Whether pyoxigraph's way from decimal over xsd:double to xsd:float gives the numbers nearest to the value.
 
+    The value has a fraction, of at most 18 digits.
     It divides the digits by a power of ten: correctly rounded while both have at most 53 bits. The second rounding goes
     wrong only from a double that lies in the middle between two floats.
     """
-    scaled = value * 10**18
-    digits = str(abs(scaled.numerator)).rstrip("0") if scaled.denominator == 1 else "9" * 40
-    if int(digits or "0").bit_length() > 53:
+    digits = str(abs(int(value * 10**18))).rstrip("0")
+    if int(digits).bit_length() > 53:
         return False
     (pattern,) = struct.unpack("<q", struct.pack("<d", float(value)))
     return bool(pattern & 0x1FFFFFFF != 0x10000000) or Fraction(float(value)) == value
