@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 
-from streamgauge.bench.judging import choices, intervals
+from streamgauge.bench.judging import choices, intervals, support
 from streamgauge.bench.judging.blanks import has_blanks, renamed
 from streamgauge.bench.judging.chains import legal
 from streamgauge.model import algebra as a
@@ -185,6 +185,8 @@ def fits(possible: Term | None, actual: Term | None) -> bool:
     """Whether a received term is the expected one, or one of the numbers that an interval literal allows."""
     if possible == actual:
         return True
+    if support.is_beyond(possible):
+        return support.allows(possible or "", actual)
     if choices.is_open(possible):
         return choices.allows(possible or "", actual)
     wanted, given = intervals.read(possible or ""), intervals.read(actual or "")

@@ -11,6 +11,7 @@ from streamgauge.bench.judging import choices
 from streamgauge.bench.judging.compare import Alike, alike, computed_columns, fits
 from streamgauge.bench.judging.intervals import INTERVAL, OpenError
 from streamgauge.bench.judging.latitude import BINARY, CASTS, UNARY
+from streamgauge.bench.judging.support import REASON
 from streamgauge.bench.judging.undecided import Possibilities
 from streamgauge.model import algebra as a
 from streamgauge.model.query import ContinuousQuery
@@ -90,8 +91,14 @@ class ComputedEquality:
         """The reports whose contents decide what is sent at one."""
         return [report] if self._plain else [place for place in (report, report - 1) if place >= 0]
 
-    def unknown(self, report: int) -> str:
-        """Why nobody can tell whether rows of the report that differ are wrong; empty where they are."""
+    def unknown(self, report: int, said: Sequence[Row]) -> str:
+        """Why nobody can tell whether an answer that differs from the report is wrong; empty where it is."""
+        reason = self._unknown(report)
+        if REASON not in reason or not self._plain or self._possible is None:
+            return reason
+        return "" if self._possible.exclude(self._expected[report].due, said) else reason
+
+    def _unknown(self, report: int) -> str:
         if self._possible is None:
             return ""
         try:

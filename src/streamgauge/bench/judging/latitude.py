@@ -15,16 +15,17 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial, reduce
+from operator import add, mul, sub
 from typing import Final
 
 from streamgauge.bench.judging import choices, intervals
 from streamgauge.bench.judging.compare import computed_variables
 from streamgauge.bench.judging.intervals import Interval, IntervalSum, OpenError, read
-from streamgauge.bench.judging.support import REASON, refuse
+from streamgauge.bench.judging.support import REASON, beyond, integer, is_beyond, is_limited, refuse
 from streamgauge.model import algebra as a
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
-from streamgauge.model.terms import XSD, Row, Term
+from streamgauge.model.terms import XSD, Row, Term, is_literal
 from streamgauge.query.printer import sparql
 from streamgauge.query.rebuild import parts, with_pattern
 from streamgauge.semantics.content import Contents
@@ -42,6 +43,9 @@ UNARY: Final = frozenset({"+", "-", "ABS", "CEIL", "FLOOR", "ROUND"})
 CASTS: Final = {f"<{XSD}{name}>": kind for kind, name in enumerate(("integer", "decimal", "float", "double"))}
 _KIND_ONLY: Final = frozenset({"DATATYPE", "ISNUMERIC", "ISLITERAL", "ISIRI", "ISBLANK", "LANG", "BOUND"})
 _NAMESPACE: Final = "urn:streamgauge:interval-function:"
+STORED: Final = f"<{_NAMESPACE}stored>"
+"""The identity: it makes a stored term one that is compared as computed ones are."""
+_RING: Final = {"+": add, "-": sub, "*": mul}
 _ZERO: Final = f'"0"^^<{XSD}integer>'
 
 
@@ -74,7 +78,7 @@ def computes(tree: a.Expression, bound: frozenset[a.Var]) -> bool:
         case a.Var():
             return tree in bound
         case a.Call(operator=operator, arguments=arguments):
-            own = operator in BINARY or operator in UNARY
+            own = operator in BINARY or operator in UNARY or operator == STORED
             return own or any(computes(each, bound) for each in arguments)
         case _:
             return False
@@ -82,8 +86,9 @@ def computes(tree: a.Expression, bound: frozenset[a.Var]) -> bool:
 
 @dataclass(slots=True)
 class _Trace:
-    """What happens while one content is evaluated."""
+    """What happens while one content is evaluated; ``limited`` by implementations of limited integers."""
 
+    limited: bool = False
     doubt: bool = False
     unknown: list[str] = field(default_factory=list)
 
@@ -92,9 +97,10 @@ _TRACE: Final[ContextVar[_Trace]] = ContextVar("interval evaluation")
 
 
 class Latitude:
-    """A query's possible answers over contents."""
+    """A query's possible answers over contents; ``limited``: those beside integers that need not be supported."""
 
-    def __init__(self, query: ContinuousQuery, semantics: Semantics) -> None:
+    def __init__(self, query: ContinuousQuery, semantics: Semantics, *, limited: bool = False) -> None:
+        self._limited = limited
         self._snapshots = {}
         for reading in (PolarityReading.LOOSE, PolarityReading.TIGHT):
             snapshot = Snapshot(_restated(query, reading), semantics.content, semantics.empty_aggregate)
@@ -103,7 +109,7 @@ class Latitude:
 
     def possible(self, contents: Contents) -> Possible:
         """Both readings; OpenError where intervals cannot tell, with the reason."""
-        trace = _Trace()
+        trace = _Trace(self._limited)
         before = _TRACE.set(trace)
         try:
             loose = self._snapshots[PolarityReading.LOOSE].rows(contents)
@@ -121,6 +127,8 @@ def _numeric(operator: Term, *terms: Term) -> Term | None:
     if any(map(choices.is_open, terms)):
         _TRACE.get().unknown.append("what SAMPLE or GROUP_CONCAT gives is used as a number")
         return None
+    if _TRACE.get().limited and name in _RING and any(map(is_limited, terms)):
+        return _ring(name, terms)
     numbers = [read(term) for term in terms]
     known = [number for number in numbers if number is not None]
     if len(known) < len(numbers):
@@ -132,6 +140,16 @@ def _numeric(operator: Term, *terms: Term) -> Term | None:
     except OpenError as error:
         _TRACE.get().unknown.append(str(error))
         return None
+
+
+def _ring(name: str, terms: Sequence[Term]) -> Term | None:
+    """A sum, difference or product with an integer that need not be supported; of others nothing is known."""
+    values = [integer(term) for term in terms]
+    known = [value for value in values if value is not None]
+    if len(known) < len(values):
+        _TRACE.get().unknown.append(REASON)
+        return None
+    return beyond(_RING[name](*known) if len(known) == 2 else _RING[name](0, *known))
 
 
 def _operated(name: str, numbers: Sequence[Interval]) -> Interval | None:
@@ -151,7 +169,9 @@ def _same(term: Term) -> Term | None:
 def _exact(term: Term) -> Term:
     """The term itself, for a function that reads more than a number's value."""
     number = read(term)
-    if number is not None and not number.exact and not number.stored:
+    if is_beyond(term):
+        _TRACE.get().unknown.append(REASON)
+    elif number is not None and not number.exact and not number.stored:
         _TRACE.get().unknown.append("an inexact number is used as a term")
     elif choices.is_open(term):
         _TRACE.get().unknown.append("what SAMPLE or GROUP_CONCAT gives is used as a term")
@@ -166,6 +186,8 @@ def _plain(term: Term) -> Term:
 
 def _compare(reading: PolarityReading, negated: bool, operator: Term, x: Term, y: Term) -> Term | None:
     name = operator[1:-1]
+    if _TRACE.get().limited and any(map(is_limited, (x, y))) and all(map(is_literal, (x, y))):
+        return _either(reading)
     found = [_outcomes(name, left, right) for left in choices.options(x) for right in choices.options(y)]
     known = [each for each in found if each is not None]
     if not known:
@@ -175,10 +197,16 @@ def _compare(reading: PolarityReading, negated: bool, operator: Term, x: Term, y
     possible = any(each[0] for each in known)
     certain = len(known) == len(found) and all(each[1] for each in known)
     if possible != certain:
-        _TRACE.get().doubt = True
-        if reading is PolarityReading.STRICT:
-            _TRACE.get().unknown.append("a comparison that may go either way is used as a value")
-    return TRUE if (possible if reading is PolarityReading.LOOSE else certain) else FALSE
+        return _either(reading)
+    return TRUE if certain else FALSE
+
+
+def _either(reading: PolarityReading) -> Term:
+    """The outcome of a comparison that may hold or not."""
+    _TRACE.get().doubt = True
+    if reading is PolarityReading.STRICT:
+        _TRACE.get().unknown.append("a comparison that may go either way is used as a value")
+    return TRUE if reading is PolarityReading.LOOSE else FALSE
 
 
 def _outcomes(operator: str, x: Term, y: Term) -> tuple[bool, bool] | None:
@@ -190,13 +218,24 @@ def _outcomes(operator: str, x: Term, y: Term) -> tuple[bool, bool] | None:
     return None if found is None else (found == TRUE, found == TRUE)
 
 
+def _added(terms: Sequence[Term | None], separator: str) -> Term | None:
+    """SUM of numbers."""
+    values = [None if term is None else integer(term) for term in terms]
+    known = [value for value in values if value is not None]
+    if _TRACE.get().limited and len(known) == len(values) and any(term and is_limited(term) for term in terms):
+        return beyond(sum(known))
+    return _aggregated(lambda numbers: IntervalSum(numbers).total, terms, separator)
+
+
 def _aggregated(finish: Callable[[Counter[Interval]], Interval], terms: Sequence[Term | None], _: str) -> Term | None:
-    """SUM, AVG, MIN or MAX of numbers; an error unless all are numbers."""
+    """AVG, MIN or MAX of numbers; an error unless all are numbers."""
     numbers: Counter[Interval] = Counter()
     try:
         for term, times in Counter(terms).items():
             number = None if term is None else read(term)
             if term is None or number is None:
+                if is_beyond(term):
+                    raise OpenError(REASON)
                 return None
             refuse(term)
             numbers[number] += times
@@ -230,6 +269,8 @@ def _term(number: Interval | None) -> Term | None:
         return None
     lexical, datatype = intervals.text(number)
     if number.kind == INTEGER and number.special is None and number.size >= 10**intervals.DIGITS:
+        if _TRACE.get().limited:
+            return beyond(int(number.value))
         raise OpenError(f"{lexical} is {REASON}")
     return intervals.own(f'"{lexical}"^^<{datatype}>') if number.exact else f'"{lexical}"^^<{datatype}>'
 
@@ -247,6 +288,7 @@ def _of_values(function: Callable[..., Term | None]) -> Callable[..., Value | No
 def _register() -> None:
     """Make the functions known to the evaluator, each by its IRI."""
     plain: dict[str, Callable[..., Term | None]] = {"number": _numeric, "same": _same, "exact": _exact, "plain": _plain}
+    expression.EXTENSIONS[STORED] = lambda value: value
     for name, function in plain.items():
         expression.EXTENSIONS[_iri(name)] = _of_values(function)
     for reading in PolarityReading:
@@ -255,11 +297,11 @@ def _register() -> None:
                 partial(_compare, reading, negated)
             )
     finishes: dict[str, Callable[[Counter[Interval]], Interval]] = {
-        "SUM": lambda numbers: IntervalSum(numbers).total,
         "AVG": lambda numbers: IntervalSum(numbers).average,
         "MIN": partial(_extreme, least=True),
         "MAX": partial(_extreme, least=False),
     }
+    aggregates.EXTENSIONS[_iri("SUM")] = _added
     for name, finish in finishes.items():
         aggregates.EXTENSIONS[_iri(name)] = partial(_aggregated, finish)
     aggregates.EXTENSIONS[_iri("SAMPLE")], aggregates.EXTENSIONS[_iri("GROUP_CONCAT")] = _sampled, _joined
@@ -353,7 +395,7 @@ def _called(tree: a.Call, operator: str, arguments: tuple[a.Expression, ...], bo
         return a.Call(
             "IF", (_condition(condition, bound, PolarityReading.STRICT), *(_value(each, bound) for each in branches))
         )
-    if operator == "COALESCE":
+    if operator in ("COALESCE", STORED):
         return a.Call(operator, tuple(_value(each, bound) for each in arguments))
     if operator in _KIND_ONLY:
         return a.Call(operator, tuple(_kind_only(each, bound) for each in arguments))

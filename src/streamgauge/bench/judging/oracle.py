@@ -222,8 +222,8 @@ def _units(
         report, doubt = (None, CERTAIN) if i is None else (expected[i], doubts[i])
         answer = None if j is None else answers[j]
         if i is not None and j is not None:
-            both = bags.overlap(i, j)
-            return Unit(report, answer, j, both, doubt.rows, equality.unknown(i) if both.differs else "")
+            both, answer_rows = bags.overlap(i, j), answers[j].added
+            return Unit(report, answer, j, both, doubt.rows, equality.unknown(i, answer_rows) if both.differs else "")
         alone = Overlap(0, report.rows if report else (), answer.added if answer else ())
         return Unit(report, answer, j, alone, doubt.rows)
 

@@ -8,6 +8,7 @@ none.
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from streamgauge.bench.expected.reports import Expect, Inspection, Look, expected_reports
 from streamgauge.bench.judging import choices
@@ -16,6 +17,7 @@ from streamgauge.bench.judging.compare import computed_columns, fits
 from streamgauge.bench.judging.cuts import every_instant, whole
 from streamgauge.bench.judging.intervals import INTERVAL, OpenError, own
 from streamgauge.bench.judging.latitude import Latitude, Possible
+from streamgauge.bench.judging.limited import Limits
 from streamgauge.bench.judging.support import Operands
 from streamgauge.model import algebra as a
 from streamgauge.model.query import ContinuousQuery
@@ -49,6 +51,7 @@ class Possibilities:
         self._make: Callable[[], Latitude] = lambda: Latitude(asked, semantics)
         self._latitude: Latitude | None = None
         self._operands = Operands(query.form)
+        self._limits: Callable[[], Limits] = cache(lambda: Limits(query, semantics))
         self._known: dict[DueReport, Possible | str] = {}
 
     def of(self, due: DueReport) -> Possible:
@@ -65,6 +68,10 @@ class Possibilities:
         for inside in self._look(due):
             for arrival in inside:
                 self._operands.refuse(arrival.triples)
+
+    def exclude(self, due: DueReport, said: Sequence[Row]) -> bool:
+        """Whether rows are wrong for a report by all implementations, whatever numbers they support."""
+        return self._limits().exclude(self._look(due), said)
 
     def _computed(self, due: DueReport) -> Possible | str:
         try:
