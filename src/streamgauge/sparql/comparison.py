@@ -143,8 +143,11 @@ def _ordered_literals(one: Value, other: Value) -> int | None:
     return 1 if less_values(other, one) else (0 if equal_values(one, other) else None)
 
 
+_PLACES: Final = {BLANK: 1, IRI: 2, TRIPLE: 3}
+
+
 def _place(value: Value) -> int:
-    return {BLANK: 1, IRI: 2, TRIPLE: 3}.get(value.kind, 4)
+    return _PLACES.get(value.kind, 4)
 
 
 def order_key(term: Term | None) -> tuple[Any, ...]:

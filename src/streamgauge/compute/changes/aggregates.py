@@ -4,12 +4,14 @@ import heapq
 import math
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Final, Protocol
+from functools import total_ordering
+from typing import Any, Final, Protocol
 
 from streamgauge.model.algebra import Aggregate
 from streamgauge.model.terms import Term
-from streamgauge.sparql.aggregates import extreme, rounded
+from streamgauge.sparql.aggregates import rounded
 from streamgauge.sparql.arithmetic import quotient
+from streamgauge.sparql.comparison import value_key
 from streamgauge.sparql.values import (
     DECIMAL,
     DOUBLE,
@@ -164,10 +166,30 @@ def _units(amount: float) -> int:
     return found
 
 
-class Extreme:
-    """MIN and MAX: a heap of numbers whose departed tops are dropped when seen; with other terms all are compared.
+@total_ordering
+class _Downward:
+    """A key that stands before those that are less: of a heap for MAX."""
 
-    Of terms that are equal by value the least is taken.
+    __slots__ = ("key",)
+
+    def __init__(self, key: tuple[Any, ...]) -> None:
+        self.key = key
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Downward) and self.key == other.key
+
+    def __lt__(self, other: "_Downward") -> bool:
+        return other.key < self.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+class Extreme:
+    """MIN and MAX: a heap whose departed tops are dropped when seen.
+
+    Numbers have their values for keys; from the first other term on all have those of ``value_key``. Of terms that are
+    equal by value the least is taken.
     """
 
     costly = True
@@ -175,56 +197,65 @@ class Extreme:
     def __init__(self, function: str) -> None:
         self._function, self._sign = function, 1 if function == "MIN" else -1
         self._counts: dict[Cell, int] = {}
-        self._odd = 0
-        self._heap: list[tuple[int | Decimal | float, Term]] = []
+        self._mixed = False
+        self._heap: list[tuple[Any, Term]] = []
+        self._entering = 0
 
     @property
     def cost(self) -> int:
-        """All values where there are others than numbers."""
-        return len(self._counts) if self._odd else 0
+        """All values where the heap is made anew for other terms than numbers."""
+        return self._entering
 
     def add(self, value: Cell, copies: int) -> None:
-        """Count the value; a new number also enters the heap."""
+        """Count the value; a new one also enters the heap."""
         before = self._counts.get(value, 0)
         if before + copies:
             self._counts[value] = before + copies
         else:
             del self._counts[value]
+        if not before and value is not None:
+            self._push(value)
+
+    def _push(self, value: Term) -> None:
         rank = self._rank(value)
         if rank is None:
-            self._odd += copies
-        elif not before and value is not None:
-            self._push(rank, value)
+            self._mixed = True
+            self._remake()
+            return
+        heapq.heappush(self._heap, (rank, value))
+        if self._mixed:
+            self._entering += 1
+        if len(self._heap) > 2 * len(self._counts) + 64:
+            self._remake()
 
-    def _rank(self, value: Cell) -> int | Decimal | float | None:
-        """Where a number stands in the heap; ``None`` for what is no finite number."""
-        number = None if value is None else read(value)
-        if number is None or number.kind > DOUBLE or (number.kind >= FLOAT and not math.isfinite(number.value)):
+    def _remake(self) -> None:
+        """The heap of what is there."""
+        values = [value for value in self._counts if value is not None]
+        self._heap = [(self._rank(value), value) for value in values]
+        heapq.heapify(self._heap)
+        self._entering += len(values) if self._mixed else 0
+
+    def _rank(self, value: Term) -> Any:
+        """Where a term stands in the heap; ``None`` for the first that is no finite number."""
+        known = read(value)
+        if self._mixed:
+            key = value_key(known)
+            return key if self._sign > 0 else _Downward(key)
+        if known.kind > DOUBLE or (known.kind >= FLOAT and not math.isfinite(known.value)):
             return None
-        amount: int | Decimal | float = number.value
+        amount: int | Decimal | float = known.value
         if self._sign > 0:
             return amount
         return EXACT.minus(amount) if isinstance(amount, Decimal) else -amount
 
     def result(self) -> Cell:
         """The least (or greatest) value."""
+        self._entering = 0
         if None in self._counts:
             return None
-        if self._odd:
-            return self._by_order()
         while self._heap and self._heap[0][1] not in self._counts:
             heapq.heappop(self._heap)
         return self._heap[0][1] if self._heap else None
-
-    def _push(self, rank: int | Decimal | float, value: Term) -> None:
-        heapq.heappush(self._heap, (rank, value))
-        if len(self._heap) > 2 * len(self._counts) + 64:
-            self._heap = [entry for entry in set(self._heap) if entry[1] in self._counts]
-            heapq.heapify(self._heap)
-
-    def _by_order(self) -> Cell:
-        values = [value for value in self._counts if value is not None]
-        return extreme(self._function, values)
 
 
 class Sample(_Constant):

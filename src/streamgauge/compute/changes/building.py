@@ -27,6 +27,7 @@ from streamgauge.compute.changes.operators import (
 )
 from streamgauge.compute.changes.paths import START, Nodes, Placed, Reach, nullable
 from streamgauge.compute.changes.plans import Asked, pushable
+from streamgauge.compute.changes.semijoins import firm, semijoined
 from streamgauge.compute.changes.sharing import Keyed, Shared
 from streamgauge.compute.effort import Effort
 from streamgauge.model import algebra as al
@@ -44,7 +45,8 @@ class Builder:
     """Builds a tree of operators; columns come in ``order`` where that saves a step.
 
     ``make_leaf`` makes its leaves; ``groups`` are its aggregations by their normal patterns, ``states`` all that
-    remembers rows, ``effort`` what they may do. Beside a ``domain`` every operator carries its columns.
+    remembers rows, ``effort`` what they may do; ``narrow``: right sides are ``semijoins``.
+    Beside a ``domain`` every operator carries its columns.
     """
 
     make_leaf: MakeLeaf
@@ -53,6 +55,7 @@ class Builder:
     states: list[Stateful] = field(default_factory=list)
     domain: Domain | None = None
     effort: Effort = field(default_factory=Effort)
+    narrow: bool = False
     normal: Normaliser = field(default_factory=Normaliser)
     fresh: Iterator[int] = field(default_factory=count)
 
@@ -67,7 +70,7 @@ class Builder:
                 return self._optional(pattern, needed)
             case al.Minus(left=left, right=right):
                 shared = scope(left) & scope(right)
-                sides = self.build(left, needed | shared), self.build(right, shared)
+                sides = self.build(left, needed | shared), self.build(self._semijoined(right, firm(left)), shared)
                 named = frozenset(name for name in shared if not name.startswith(HIDDEN))
                 return self._with(matching.without(*sides, named, self.domain, self.effort))
             case al.Union(left=left, right=right):
@@ -124,7 +127,11 @@ class Builder:
                 right = self._operand(part, early[at], wanted)
                 built = right if built is None else self._with(JoinRows(built, right, self.effort))
         assert built is not None
-        return self._kept(built, late)
+        return self._kept(built, late, [each for part in parts for each in firm(part)])
+
+    def _semijoined(self, right: al.Pattern, left: Sequence[al.TriplePattern]) -> al.Pattern:
+        """The right side as far as the left one can meet it."""
+        return semijoined(right, left) if self.narrow and self.domain is None else right
 
     def _operand(self, part: al.Pattern, conditions: Sequence[al.Expression], needed: Needed) -> Operator:
         found = leaf(part)
@@ -192,11 +199,13 @@ class Builder:
         bgp = al.BGP((al.TriplePattern(ends[0], self.normal.variable(), ends[1]),))
         return self._with(Unique(Nodes(self._alone._leaf(Leaf(graph, bgp), (), frozenset(names_of(ends))))))
 
-    def _kept(self, operator: Operator, conditions: Sequence[al.Expression]) -> Operator:
-        """The rows for which all conditions hold; those with EXISTS are tested last."""
+    def _kept(
+        self, operator: Operator, conditions: Sequence[al.Expression], left: Sequence[al.TriplePattern] = ()
+    ) -> Operator:
+        """The rows, which meet the patterns ``left``, for which all conditions hold; EXISTS is tested last."""
         for condition in sorted(conditions, key=reads_patterns):
             operator = (
-                self._exists(operator, condition)
+                self._exists(operator, condition, left)
                 if reads_patterns(condition)
                 else _keep(operator, condition, self.effort)
             )
@@ -209,26 +218,29 @@ class Builder:
             inner = inner.pattern
         if isinstance(inner, al.BGP | al.Graph | al.Values | al.Join):
             return self._join(operands(inner), parts, needed)
-        return self._kept(self.build(inner, needed.union(*map(reads, parts))), parts)
+        return self._kept(self.build(inner, needed.union(*map(reads, parts))), parts, firm(inner))
 
-    def _exists(self, built: Operator, condition: al.Expression) -> Operator:
+    def _exists(self, built: Operator, condition: al.Expression, left: Sequence[al.TriplePattern]) -> Operator:
         """A condition with EXISTS: by itself, negated, or inside a larger expression."""
         wanted, part = True, condition
         while isinstance(part, al.Call) and part.operator == "!":
             wanted, part = not wanted, part.arguments[0]
         if isinstance(part, al.Exists):
             return picked(
-                self._with(matching.existing(*self._sides(built, part.pattern), wanted, self.effort)), built.variables
+                self._with(matching.existing(*self._sides(built, part.pattern, left), wanted, self.effort)),
+                built.variables,
             )
         operator, plain = self._resolved(built, condition)
         return picked(_keep(operator, plain, self.effort), built.variables)
 
-    def _sides(self, built: Operator, pattern: al.Pattern) -> tuple[Operator, Operator]:
+    def _sides(
+        self, built: Operator, pattern: al.Pattern, left: Sequence[al.TriplePattern] = ()
+    ) -> tuple[Operator, Operator]:
         """The outer solutions, and what of the pattern's solutions decides which of them it exists for."""
         inside = self.normal.pattern(pattern)
         outer = frozenset(built.variables)
         if closed(inside, outer):
-            right = self._alone.build(inside, outer)
+            right = self._alone.build(self._alone._semijoined(inside, left), outer)
             return built, picked(right, tuple(name for name in right.variables if name in outer))
         taken = mentions(inside)
         names = tuple(name for name in built.variables if name in taken)
@@ -260,7 +272,8 @@ class Builder:
         condition = pattern.condition
         read = frozenset[str]() if condition is None else reads(condition)
         both = needed | read | (scope(pattern.left) & scope(pattern.right))
-        left, right = self.build(pattern.left, both), self.build(pattern.right, both)
+        left = self.build(pattern.left, both)
+        right = self.build(self._semijoined(pattern.right, firm(pattern.left)), both)
         if condition is not None and reads_patterns(condition):
             return self._optional_exists(left, right, condition)
         merge = Merge(left, right)

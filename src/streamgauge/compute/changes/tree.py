@@ -37,7 +37,7 @@ class Tree:
     ) -> None:
         kept, cut = apart(form) if ranked and _is_cut(form) else (form, None)
         inner, plain = wanted(kept), _spread(kept, names)
-        builder = Builder(leaf, inner, effort=effort or Effort())
+        builder = Builder(leaf, inner, effort=effort or Effort(), narrow=names is None)
         pattern = builder.normal.pattern(plain.pattern)
         self._root = picked(builder.build(pattern, frozenset(inner)), inner)
         self.variables = columns(form)

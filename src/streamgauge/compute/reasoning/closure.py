@@ -5,7 +5,7 @@ derive is counted apart, as it may rest on itself: a deletion takes away whateve
 and afterwards what is still derived comes back (DRed with counts: Hu, Motik, Horrocks, AAAI 2018).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from sys import intern
 from typing import Final, TypeAlias
@@ -14,7 +14,7 @@ from streamgauge.compute.effort import BOUNDLESS, TooMuchError
 from streamgauge.compute.reasoning.rules import SAME, Rule, Rules, instance, is_class, passes, predicate_of
 from streamgauge.compute.reasoning.steps import Link, Steps
 from streamgauge.compute.standing.facts import Class, Facts, Property
-from streamgauge.compute.standing.joins import Local, Text, joined, tell
+from streamgauge.compute.standing.joins import Local, Text, readers, tell
 from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.terms import RDF_TYPE, Term, Triple
 
@@ -55,7 +55,7 @@ class Closure:
             self._state_always(rule)
             return
         target = None if isinstance(rule.head.predicate, Var) else self._kept(rule.head)
-        for reader in joined(self.facts, rule.body, (), _Derive(rule, target, self._base, self._events)).readers:
+        for reader in readers(self.facts, rule.body, _Derive(rule, target, self._base, self._events)):
             tell(self.facts, reader)
 
     def _state_always(self, rule: Rule) -> None:
@@ -395,6 +395,11 @@ class _Derive:
     events: list[Base]
     keys: tuple[str, ...] = ()
 
+    def headed(self, text: Text, given: Sequence[str]) -> dict[str, str]:
+        """Nothing is known beside the fact."""
+        text.open(f"def run({', '.join(given)}):")
+        return {}
+
     def begun(self, text: Text) -> None:
         """Nothing to prepare."""
 
@@ -404,7 +409,7 @@ class _Derive:
     def looked(self, text: Text, count: str) -> None:
         """What is derived is bounded, not what is looked at."""
 
-    def found(self, text: Text, where: Local, _sign: str) -> None:
+    def found(self, text: Text, where: Local, _sign: int) -> None:
         """Note the head, where it is a triple of RDF."""
         head, rule = self.rule.head, self.rule
         for test in rule.tests:

@@ -26,7 +26,7 @@ TURN: Final = 10_000
 """Facts that are looked at in one turn, some milliseconds."""
 
 SINGLE: Final = 50_000
-"""Facts that are looked at for one value of an anchor, which has one turn."""
+"""Facts that are looked at beyond a turn's for one value of an anchor, which has one turn."""
 
 _Told = tuple[Running[Owner], Taker[Owner], tuple[Term, ...]]
 
@@ -134,15 +134,11 @@ class Entry(Generic[Owner]):
         self, running: Running[Owner], constants: tuple[Term, ...], waiting: dict[Term, None], effort: Effort
     ) -> None:
         """One turn."""
-        taker, looked, before = Taker(self._found, self._owner), 0, len(self._found)
-        while waiting and looked < TURN:
-            value, _ = waiting.popitem()
-            most = min(SINGLE, effort.left)
-            left = running.find(taker, constants, most, value)
-            if left < 0:
-                raise effort.too_much
-            looked += 1 + most - left
-        effort.spend(looked + (len(self._found) - before) * effort.weight)
+        most, before = min(TURN + SINGLE, effort.left), len(self._found)
+        left = running.find_parts(Taker(self._found, self._owner), constants, most, TURN, waiting)
+        if left < 0:
+            raise effort.too_much
+        effort.spend(most - left + (len(self._found) - before) * effort.weight)
 
 
 def _narrowed(change: Bag, width: int) -> Bag:

@@ -18,18 +18,19 @@ _FEW: Final = 4
 
 
 class Class:
-    """The members of a class with a number each; ``enter`` and ``leave`` are told of a member.
+    """The members of a class with a number each; ``enter`` and ``leave`` are told of a member, ``gate`` parts readers.
 
     Memberships of a ``hidden`` class are no triples: only readers of the class itself are told.
     """
 
-    __slots__ = ("enter", "hidden", "leave", "members", "name")
+    __slots__ = ("enter", "gate", "hidden", "leave", "members", "name")
 
     def __init__(self, name: Term, hidden: bool = False) -> None:
         self.name, self.hidden = name, hidden
         self.members: dict[Term, int] = {}
         self.enter: list[Told] = []
         self.leave: list[Told] = []
+        self.gate: Any = None
 
 
 class Property:
@@ -38,7 +39,7 @@ class Property:
     ``states`` has a number for pairs of which there is more to note than that they are there.
     """
 
-    __slots__ = ("enter", "into", "leave", "name", "out", "states")
+    __slots__ = ("enter", "gate", "into", "leave", "name", "out", "states")
 
     def __init__(self, name: Term) -> None:
         self.name = name
@@ -47,6 +48,7 @@ class Property:
         self.states: dict[tuple[Term, Term], int] = {}
         self.enter: list[Told] = []
         self.leave: list[Told] = []
+        self.gate: Any = None
 
     def has(self, subject: Term, end: Term) -> bool:
         """Whether it holds between two terms."""
@@ -87,6 +89,7 @@ class Facts:
         self.properties: dict[Term, Property] = {}
         self.enter: list[Told] = []
         self.leave: list[Told] = []
+        self.gate: Any = None
 
     def class_of(self, name: Term) -> Class:
         """A class, empty when it is new."""

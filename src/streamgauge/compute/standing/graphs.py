@@ -139,7 +139,6 @@ class _Graph(Generic[Owner]):
     ) -> None:
         """A pattern is asked no more."""
         if running.leave(taker, constants):
-            running.stop()
             del self.shapes[running.shape]
 
 

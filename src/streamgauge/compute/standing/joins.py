@@ -1,11 +1,11 @@
-"""Generated joins over standing facts: one function a triple pattern, for a fact that comes or goes, and one to begin.
+"""Generated joins over standing facts: functions for a fact that comes or goes, one a triple pattern, and to begin.
 
 A solution that uses a fact in several places is found at the first of them only: pattern i joins with patterns j < i on
 facts other than the new one. What is found is handed to ``Finish``; where the variables of its ``keys`` are bound, it
 may say that nobody wants the rest.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import CodeType
@@ -63,8 +63,12 @@ class Finish(Protocol):
         """Variables whose values are known to begin with."""
         ...
 
+    def headed(self, text: Text, given: Sequence[str]) -> dict[str, str]:
+        """A function ``run`` begins that is given a fact; the locals that hold ``keys`` that are known already."""
+        ...
+
     def begun(self, text: Text) -> None:
-        """A function begins."""
+        """A function that finds all solutions begins."""
         ...
 
     def bound(self, text: Text, where: Local) -> None:
@@ -75,25 +79,25 @@ class Finish(Protocol):
         """So many facts are about to be looked at; may end the function."""
         ...
 
-    def found(self, text: Text, where: Local, sign: str) -> None:
-        """A solution came (``+``) or went (``-``)."""
+    def found(self, text: Text, where: Local, sign: int) -> None:
+        """A solution came (1) or went (-1)."""
+        ...
+
+
+class Open(Finish, Protocol):
+    """A finish that may stop between two values of an anchor."""
+
+    def parted(self, text: Text) -> None:
+        """All solutions with one value are found; may end the function."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
-    """What is to be told of facts that match a pattern."""
-
-    pattern: TriplePattern
-    enter: Callable[..., None]
-    leave: Callable[..., None]
-
-
-@dataclass(frozen=True, slots=True)
 class Anchor:
-    """A variable by whose values the solutions are parted; ``begin`` finds those with one value, given ``keys`` too.
+    """A variable by whose values the solutions are parted.
 
-    ``values`` gives all values that it may have, for values of ``keys``.
+    ``begin`` is given values, of which it takes those that it gets to, and ``keys``; ``values`` gives all values that
+    there may be, for values of ``keys``.
     """
 
     name: str
@@ -102,33 +106,29 @@ class Anchor:
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
-    """The functions of a basic graph pattern: its readers, and ``begin``, which finds what there is, given ``keys``.
+class Reader:
+    """What is told of facts that match a pattern."""
 
-    ``anchor`` makes what finds the same in parts; ``None`` where no variable is open.
-    """
-
-    readers: tuple[Reader, ...]
-    begin: Callable[..., None]
-    anchor: Callable[[], Anchor | None]
+    pattern: TriplePattern
+    enter: Callable[..., None]
+    leave: Callable[..., None]
 
 
-def joined(facts: Facts, patterns: Sequence[TriplePattern], conditions: Sequence[Expression], finish: Finish) -> Joined:
-    """Compile the joins of patterns whose predicates are constants or variables, under conditions on solutions."""
-    text = Text()
-    plan = _Plan(facts, tuple(patterns), tuple((each, test(each, variables_of(each))) for each in conditions), finish)
-    for at in range(len(patterns)):
-        for name, sign in (("enter", "+"), ("leave", "-")):
-            plan.triggered(text, at, f"{name}{at}", sign)
-    plan.begun(text)
-    made = _made(text)
-    readers = tuple(Reader(each, made[f"enter{at}"], made[f"leave{at}"]) for at, each in enumerate(patterns))
-    return Joined(readers, made["begin"], plan.anchor)
+def readers(facts: Facts, patterns: Sequence[TriplePattern], finish: Finish) -> Iterator[Reader]:
+    """What is told of facts that match any of the patterns, and finds the solutions that come and go with them."""
+    plan = planned(facts, patterns, ())
+    for at, pattern in enumerate(patterns):
+        yield Reader(pattern, *(plan.trigger(at, sign, finish) for sign in (1, -1)))
 
 
-@lru_cache(maxsize=256)
+def planned(facts: Facts, patterns: Sequence[TriplePattern], conditions: Sequence[Expression]) -> "Plan":
+    """The joins of patterns whose predicates are constants or variables, under conditions on solutions."""
+    return Plan(facts, tuple(patterns), tuple((each, test(each, variables_of(each))) for each in conditions))
+
+
+@lru_cache(maxsize=2048)
 def _code(source: str) -> CodeType:
-    """A module's code, compiled once: shapes alike in several graphs have the same text."""
+    """A module's code, compiled once: what it is about has numbers for names, so joins alike have the same text."""
     return compile(source, "<joins>", "exec")
 
 
@@ -144,52 +144,70 @@ def _made(text: Text) -> dict[str, Any]:
     return made
 
 
+_DEEP: Final = 80
 _POSITIONS: Final = ("s", "p", "o")
 
 
 @dataclass(frozen=True)
-class _Plan:
-    """A basic graph pattern about to be compiled."""
+class Plan:
+    """A basic graph pattern, each of whose functions is compiled when it is asked for.
+
+    JoinError where a pattern is too large for that.
+    """
 
     facts: Facts
     patterns: tuple[TriplePattern, ...]
     conditions: tuple[tuple[Expression, Callable[..., bool]], ...]
-    finish: Finish
 
-    def triggered(self, text: Text, at: int, name: str, sign: str) -> None:
-        """The function for facts that match pattern ``at``; what it is given is ``parameters`` of it."""
-        pattern = self.patterns[at]
-        text.open(f"def {name}({', '.join(parameters(pattern))}):")
-        self.finish.begun(text)
-        where: dict[str, str] = {}
+    @property
+    def is_deep(self) -> bool:
+        """Whether a function may have more blocks in each other than CPython compiles: four a pattern, and the rest."""
+        return 4 * len(self.patterns) + len(self.conditions) > _DEEP
+
+    def trigger(self, at: int, sign: int, finish: Finish) -> Callable[..., None]:
+        """Given a fact that matches pattern ``at`` (``parameters``): finds what comes (``sign`` 1) or goes (-1)."""
+        pattern, text = self.patterns[at], Text()
+        given = parameters(pattern)
+        where = finish.headed(text, given)
         _admit(text, pattern, where)
         steps = self._order([each for each in range(len(self.patterns)) if each != at], set(where))
-        self._joins(text, where, steps, sign, at)
-        text.depth = 0
+        self._joins(text, where, steps, sign, at, finish)
+        run: Callable[..., None] = _made(text)["run"]
+        return run
 
-    def begun(self, text: Text) -> None:
-        """The function that finds all solutions for values of the keys."""
-        keys = self.finish.keys
-        where = {name: f"k{number}" for number, name in enumerate(keys)}
-        self._begin(text, where)
-
-    def _begin(self, text: Text, where: dict[str, str]) -> None:
-        bound = set(where)
+    def begin(self, finish: Finish) -> Callable[..., None]:
+        """Finds all solutions for values of the keys."""
+        text, where = Text(), {name: f"k{number}" for number, name in enumerate(finish.keys)}
         text.open(f"def begin({', '.join(where.values())}):")
-        self.finish.begun(text)
-        self._joins(text, where, self._order(list(range(len(self.patterns))), bound), "+", None)
-        text.depth = 0
+        finish.begun(text)
+        self._all(text, where, finish)
+        begin: Callable[..., None] = _made(text)["begin"]
+        return begin
 
-    def anchor(self) -> Anchor | None:
-        """Parts by the first variable that the joins would bind: by a subject before an object."""
-        keys = self.finish.keys
+    def _all(self, text: Text, where: dict[str, str], finish: Finish) -> None:
+        self._joins(text, where, self._order(list(range(len(self.patterns))), set(where)), 1, None, finish)
+
+    def anchor(self, finish: Open) -> Anchor | None:
+        """Parts by the first variable that the joins would bind: by a subject before an object; ``None``: none is open.
+
+        ``begin`` takes values out of the dict that it is given.
+        """
+        keys = finish.keys
         for at in self._order(list(range(len(self.patterns))), set(keys)):
             pattern = self.patterns[at]
             nodes = pattern.subject, pattern.object, pattern.predicate
             free = [node for node in nodes if isinstance(node, Var) and node.name not in keys]
             if free:
                 name, text = free[0].name, Text()
-                self._begin(text, {name: "a", **{key: f"k{number}" for number, key in enumerate(keys)}})
+                where = {key: f"k{number}" for number, key in enumerate(keys)}
+                text.open(f"def begin({', '.join(('waiting', *where.values()))}):")
+                finish.begun(text)
+                text.open("while waiting:")
+                text.add("a, _ = waiting.popitem()")
+                finish.looked(text, "1")
+                self._all(text, {name: "a", **where}, finish)
+                text.depth = 2
+                finish.parted(text)
                 return Anchor(name, self._values(pattern, name, keys), _made(text)["begin"])
         return None
 
@@ -217,31 +235,23 @@ class _Plan:
 
         return values
 
-    def _joins(self, text: Text, where: dict[str, str], steps: Iterable[int], sign: str, trigger: int | None) -> None:
+    def _joins(
+        self,
+        text: Text,
+        where: dict[str, str],
+        steps: Iterable[int],
+        sign: int,
+        trigger: int | None,
+        finish: Finish,
+    ) -> None:
         waiting = list(self.conditions)
-        told = self._look(text, where, waiting, False)
+        told = _look(text, where, waiting, False, finish)
         for number, at in enumerate(steps):
-            self._step(text, self.patterns[at], number, where)
+            self._step(text, self.patterns[at], number, where, finish)
             if trigger is not None and at < trigger:
                 _another(text, self.patterns[at], self.patterns[trigger], where)
-            told = self._look(text, where, waiting, told)
-        self.finish.found(text, where, sign)
-
-    def _look(
-        self, text: Text, where: Local, waiting: list[tuple[Expression, Callable[..., bool]]], told: bool
-    ) -> bool:
-        """Test what can be tested now; whether the keys are known."""
-        known = told or all(name in where for name in self.finish.keys)
-        if known and not told:
-            self.finish.bound(text, where)
-        for condition, tested in list(waiting):
-            names = variables_of(condition)
-            if all(name in where for name in names):
-                waiting.remove((condition, tested))
-                if weight := size_of(condition) // PARTS:
-                    self.finish.looked(text, str(weight))
-                text.open(f"if {text.use(tested)}({', '.join(where[name] for name in names)}):")
-        return known
+            told = _look(text, where, waiting, told, finish)
+        finish.found(text, where, sign)
 
     def _order(self, left: list[int], bound: set[str]) -> list[int]:
         """Most-bound patterns first; among those that begin, the one with the fewest facts."""
@@ -253,12 +263,21 @@ class _Plan:
             bound |= _variables(self.patterns[chosen])
         return order
 
-    def _rank(self, pattern: TriplePattern, bound: set[str]) -> tuple[int, int, int, int]:
+    def _rank(self, pattern: TriplePattern, bound: set[str]) -> tuple[int, int, float, int, int]:
         open_ = [node for node in _nodes(pattern) if isinstance(node, Var) and node.name not in bound]
         known = sum(isinstance(node, str) or node.name in bound for node in (pattern.subject, pattern.object))
         joins = sum(isinstance(node, Var) and node.name in bound for node in _nodes(pattern))
         state = 2 if not open_ else 1 if joins else 0
-        return state, -len(open_), known, -self._size(pattern)
+        several = self._several(pattern, open_) if state == 1 else 0.0
+        return state, -len(open_), -several, known, -self._size(pattern)
+
+    def _several(self, pattern: TriplePattern, open_: Sequence[Var]) -> float:
+        """About how many facts there are where one end is bound: of a property, as many for each subject or object."""
+        kind = kind_of(self.facts, pattern)
+        if not isinstance(kind, Property) or len(open_) != 1:
+            return 0.0
+        subjects, objects = len(kind.out) or 1, len(kind.backward()) or 1
+        return max(1.0, subjects / objects if open_[0] == pattern.subject else objects / subjects)
 
     def _size(self, pattern: TriplePattern) -> int:
         if pattern.predicate == RDF_TYPE and isinstance(pattern.object, str):
@@ -267,62 +286,43 @@ class _Plan:
             return len(self.facts.property_of(pattern.predicate).out)
         return 1 << 40
 
-    def _step(self, text: Text, pattern: TriplePattern, number: int, where: dict[str, str]) -> None:
+    def _step(self, text: Text, pattern: TriplePattern, number: int, where: dict[str, str], finish: Finish) -> None:
         """Look the pattern up by what is bound; its other variables become locals."""
         kind = kind_of(self.facts, pattern)
         if isinstance(kind, Class):
-            self._member(text, kind, pattern, number, where)
+            _member(text, kind, pattern, number, where, finish)
         elif isinstance(kind, Property):
-            self._pair(text, kind, pattern, number, where)
+            _pair(text, kind, pattern, number, where, finish)
         else:
-            self._any(text, pattern, number, where)
+            self._any(text, pattern, number, where, finish)
 
-    def _member(self, text: Text, kind: Class, pattern: TriplePattern, number: int, where: dict[str, str]) -> None:
-        members = text.use(kind.members)
-        if _open(pattern.subject, where):
-            local = _fresh(pattern.subject, f"v{number}s", where)
-            self.finish.looked(text, f"len({members})")
-            text.open(f"for {local} in {members}:")
-        else:
-            text.open(f"if {text.term(pattern.subject, where)} in {members}:")
-
-    def _pair(self, text: Text, kind: Property, pattern: TriplePattern, number: int, where: dict[str, str]) -> None:
-        out = text.use(kind.out)
-        free = [_open(pattern.subject, where), _open(pattern.object, where)]
-        if free == [False, False]:
-            one, two = text.term(pattern.subject, where), text.term(pattern.object, where)
-            text.open(f"if {two} in {out}.get({one}, ()):")
-        elif free == [False, True]:
-            text.add(f"x{number} = {out}.get({text.term(pattern.subject, where)}, ())")
-            self.finish.looked(text, f"len(x{number})")
-            text.open(f"for {_fresh(pattern.object, f'v{number}o', where)} in x{number}:")
-        elif free == [True, False]:
-            into, two = text.use(kind.backward()), text.term(pattern.object, where)
-            text.add(f"x{number} = {into}.get({two}, ())")
-            self.finish.looked(text, f"len(x{number})")
-            text.open(f"for {_fresh(pattern.subject, f'v{number}s', where)} in x{number}:")
-        else:
-            same = pattern.subject == pattern.object
-            one = _fresh(pattern.subject, f"v{number}s", where)
-            self.finish.looked(text, f"len({out})")
-            text.open(f"for {one}, x{number} in {out}.items():")
-            self.finish.looked(text, f"len(x{number})")
-            text.open(
-                f"if {one} in x{number}:"
-                if same
-                else f"for {_fresh(pattern.object, f'v{number}o', where)} in x{number}:"
-            )
-
-    def _any(self, text: Text, pattern: TriplePattern, number: int, where: dict[str, str]) -> None:
+    def _any(self, text: Text, pattern: TriplePattern, number: int, where: dict[str, str], finish: Finish) -> None:
         nodes = _nodes(pattern)
         given = ["None" if _open(node, where) else text.term(node, where) for node in nodes]
         locals_ = [f"v{number}{position}" for position in _POSITIONS]
-        self.finish.looked(text, f"len({text.use(self.facts.classes)}) + len({text.use(self.facts.properties)})")
+        finish.looked(text, f"len({text.use(self.facts.classes)}) + len({text.use(self.facts.properties)})")
         text.open(f"for {', '.join(locals_)} in {text.use(self.facts.match)}({', '.join(given)}):")
-        self.finish.looked(text, "1")
+        finish.looked(text, "1")
         for node, local in zip(nodes, locals_, strict=True):
             if isinstance(node, Var) and where.setdefault(node.name, local) in set(locals_) - {local}:
                 text.open(f"if {where[node.name]} == {local}:")
+
+
+def _look(
+    text: Text, where: Local, waiting: list[tuple[Expression, Callable[..., bool]]], told: bool, finish: Finish
+) -> bool:
+    """Test what can be tested now; whether the keys are known."""
+    known = told or all(name in where for name in finish.keys)
+    if known and not told:
+        finish.bound(text, where)
+    for condition, tested in list(waiting):
+        names = variables_of(condition)
+        if all(name in where for name in names):
+            waiting.remove((condition, tested))
+            if weight := size_of(condition) // PARTS:
+                finish.looked(text, str(weight))
+            text.open(f"if {text.use(tested)}({', '.join(where[name] for name in names)}):")
+    return known
 
 
 def kind_of(facts: Facts, pattern: TriplePattern) -> Class | Property | None:
@@ -365,6 +365,46 @@ def _another(text: Text, pattern: TriplePattern, own: TriplePattern, where: Loca
     text.open(f"if not ({' and '.join(same)}):" if same else "if False:")
 
 
+def _member(
+    text: Text, kind: Class, pattern: TriplePattern, number: int, where: dict[str, str], finish: Finish
+) -> None:
+    members = text.use(kind.members)
+    if _open(pattern.subject, where):
+        local = _fresh(pattern.subject, f"v{number}s", where)
+        finish.looked(text, f"len({members})")
+        text.open(f"for {local} in {members}:")
+    else:
+        text.open(f"if {text.term(pattern.subject, where)} in {members}:")
+
+
+def _pair(
+    text: Text, kind: Property, pattern: TriplePattern, number: int, where: dict[str, str], finish: Finish
+) -> None:
+    out = text.use(kind.out)
+    free = [_open(pattern.subject, where), _open(pattern.object, where)]
+    if free == [False, False]:
+        one, two = text.term(pattern.subject, where), text.term(pattern.object, where)
+        text.open(f"if {two} in {out}.get({one}, ()):")
+    elif free == [False, True]:
+        text.add(f"x{number} = {out}.get({text.term(pattern.subject, where)}, ())")
+        finish.looked(text, f"len(x{number})")
+        text.open(f"for {_fresh(pattern.object, f'v{number}o', where)} in x{number}:")
+    elif free == [True, False]:
+        into, two = text.use(kind.backward()), text.term(pattern.object, where)
+        text.add(f"x{number} = {into}.get({two}, ())")
+        finish.looked(text, f"len(x{number})")
+        text.open(f"for {_fresh(pattern.subject, f'v{number}s', where)} in x{number}:")
+    else:
+        same = pattern.subject == pattern.object
+        one = _fresh(pattern.subject, f"v{number}s", where)
+        finish.looked(text, f"len({out})")
+        text.open(f"for {one}, x{number} in {out}.items():")
+        finish.looked(text, f"len(x{number})")
+        text.open(
+            f"if {one} in x{number}:" if same else f"for {_fresh(pattern.object, f'v{number}o', where)} in x{number}:"
+        )
+
+
 def _fresh(node: Node, local: str, where: dict[str, str]) -> str:
     if isinstance(node, Var):
         where[node.name] = local
@@ -390,10 +430,3 @@ def tell(facts: Facts, reader: Reader) -> None:
     kind = kind_of(facts, reader.pattern) or facts
     kind.enter.append(reader.enter)
     kind.leave.append(reader.leave)
-
-
-def untell(facts: Facts, reader: Reader) -> None:
-    """Let a reader be told no more."""
-    kind = kind_of(facts, reader.pattern) or facts
-    kind.enter.remove(reader.enter)
-    kind.leave.remove(reader.leave)

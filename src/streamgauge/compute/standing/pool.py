@@ -177,5 +177,4 @@ class Queries:
     def leave(self, running: Running[Standing], taker: Taker[Standing], constants: tuple[Term, ...]) -> None:
         """It is no more."""
         if running.leave(taker, constants):
-            running.stop()
             del self._shapes[running.shape]
