@@ -93,7 +93,7 @@ REFUSED = {
     "no time": ("turtle", b"<urn:a> <urn:b> <urn:c> .", "m: a triple outside any named graph has no time"),
     "no time of a graph": ("nquads", b"<urn:a> <urn:b> <urn:c> <urn:g> .", "m: graph <urn:g> has no time"),
     "syntax": ("trig", b"<urn:g1> {\n <urn:a> <urn:b> }", "m, line 2: "),
-    "no JSON": ("jsonl", b"{}\n{", "m, line 1: field stream is missing"),
+    "no JSON": ("jsonl", b"{}\n{", "m, line 1: field t is missing"),
     "no Jelly": ("jelly", b"this is no Jelly", "m, frame 0: not a readable Jelly stream"),
     "odd date": ("turtle", f'<urn:a> <urn:at> "noon"^^<{XSD}dateTime> .'.encode(), "m: .*noon.* is no time"),
     "no number": ("turtle", b'<urn:a> <urn:at> "noon" .', "m: .*noon.* is no time"),

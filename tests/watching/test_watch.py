@@ -18,10 +18,11 @@ from streamgauge.model.query import ContinuousQuery, StreamWindow
 from streamgauge.model.semantics import Borders, Clock, Origin, Report, Semantics, Tick
 from streamgauge.query import QueryError, parse_sparql
 from streamgauge.semantics.profiles import PROFILES
-from streamgauge.semantics.refusal import RefusedError, StreamNameError, meaningless
+from streamgauge.semantics.refusal import RefusedError, meaningless
+from streamgauge.sources import SourceError
 from streamgauge.sources.address import parse_address
+from streamgauge.sources.named import is_live
 from streamgauge.watching import WatchError, awatch, watch
-from streamgauge.watching.streams import _is_live
 from streamgauge.wire.formats import write_stream
 from streamgauge.wire.lines import Advance
 from streamgauge.wire.pipe import PipeError, start_piped
@@ -87,8 +88,8 @@ def test_files_by_path_and_by_stream_iri(tmp_path):
     assert counts(watch(tmp_path / "count.rq", tmp_path / "all.nq")) == wanted
     assert counts(watch(str(tmp_path / "count.rq"), f"{STREAM}={tmp_path / 'all.nq'}")) == wanted
     assert counts(watch(COUNT, {STREAM: tmp_path / "all.nq"})) == wanted
-    with pytest.raises(StreamNameError, match="urn:other"):
-        list(watch(COUNT, f"<urn:other>={tmp_path / 'all.nq'}"))
+    with pytest.raises(SourceError, match="urn:other"):
+        watch(COUNT, f"<urn:other>={tmp_path / 'all.nq'}")
 
 
 @pytest.mark.parametrize("merge", [None, "arrival"])
@@ -283,7 +284,7 @@ LIVE = {
 
 @pytest.mark.parametrize("address", LIVE)
 def test_which_sources_end_nobody_knows_when(address):
-    assert _is_live(parse_address(address)) is LIVE[address]
+    assert is_live(parse_address(address)) is LIVE[address]
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from streamgauge.cli.defined import milliseconds, values
 from streamgauge.cli.names import one_of
 from streamgauge.cli.progress import telling
 from streamgauge.semantics.profiles import profile
+from streamgauge.sources.named import named_source
 
 
 def register(app: typer.Typer) -> None:
@@ -24,9 +25,7 @@ def import_(
     sources: Annotated[list[Path], typer.Argument(help="Files of answers, or YABench test folders.")],
     out: Annotated[Path, typer.Option(help="The run folder to write; of several runs, the folder that holds them.")],
     query: Annotated[Path | None, typer.Option(help="The continuous query that was asked.")] = None,
-    stream: Annotated[
-        Path | None, typer.Option(help="The stream that was fed: any file or folder that is read.")
-    ] = None,
+    stream: Annotated[str | None, typer.Option(help="The stream that was fed: a file or folder, or IRI=FILE.")] = None,
     semantics: Annotated[str | None, typer.Option(help="The engine's semantics: csparql, cqels, ...")] = None,
     format: Annotated[str | None, typer.Option(help="The sources' format, where it cannot be told.")] = None,  # noqa: A002
     engine: Annotated[str | None, typer.Option(help="The engine's name.")] = None,
@@ -41,7 +40,7 @@ def import_(
     """Make run folders from recorded answers: CSRBench's, YABench's, SPARQL results with a time."""
     request = Request(
         query=None if query is None else read_text(query),
-        stream=stream,
+        stream=None if stream is None else named_source(stream),
         semantics=None if semantics is None else profile(semantics),
         engine=engine,
         samples=samples,

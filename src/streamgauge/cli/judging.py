@@ -29,9 +29,10 @@ from streamgauge.query import fill, parse
 from streamgauge.report.text import verdict_json, verdict_lines
 from streamgauge.semantics.profiles import profile
 from streamgauge.semantics.refusal import RefusedError
-from streamgauge.wire.formats import read_stream
+from streamgauge.sources.named import named_source, stream_table
+from streamgauge.wire.formats import Reading
 from streamgauge.wire.run import RunError, read_run, stream_path
-from streamgauge.wire.stream import elements, write
+from streamgauge.wire.stream import elements
 from streamgauge.wire.verdict import read_verdict, write_verdict
 
 EVALUATORS = ("definition", "spark")
@@ -117,7 +118,7 @@ def _judged(run: Run, stream: Path, rules: str | None, means: Means) -> Verdict:
 
 def expect(
     query: Annotated[Path, typer.Argument(help="A continuous query in any dialect.")],
-    stream: Annotated[Path, typer.Option(help="A stream: the stream table's folder, or any file that can be read.")],
+    stream: Annotated[list[str], typer.Option(help="A file, a stream table's folder or a URL, or IRI=SOURCE.")],
     semantics: Annotated[
         str, one_named(semantics_names, "--semantics", "--as", help="A profile's name: csparql, yabench, ...")
     ],
@@ -143,7 +144,10 @@ def expect(
     console = Console(stderr=True)
     with TemporaryDirectory() as scratch, telling(console, "expect") as tell:
         tell("reading the stream")
-        table, told = _stream_table(stream, Path(scratch), wanted.lateness)
+        sources = [named_source(each) for each in stream]
+        table, told = stream_table(
+            sources, asked.streams, Reading(lateness=wanted.lateness, checked=True), Path(scratch)
+        )
         facts = stream_facts(table)
         refuse_window(asked, facts.triples, facts.span, memory_limit_mb)
         means = Means(lambda: spark(master), cast("Evaluator | None", evaluator))
@@ -165,15 +169,6 @@ def expect(
         typer.echo(json.dumps([_json(report, rows) for report in found], indent=2))
     else:
         Console().print(_table(found))
-
-
-def _stream_table(path: Path, scratch: Path, lateness: int | None) -> tuple[Path, int | None]:
-    """The stream as a table on disk, the folder itself or a file read into one; how far (ms) the file says it came."""
-    if path.is_dir() and any(path.glob("*.parquet")):
-        return path, None
-    told: list[int] = []
-    write(read_stream(path, lateness=lateness, told=told.append), scratch / "part-0.parquet")
-    return scratch, max(told, default=None)
 
 
 def _json(report: ExpectedReport, rows: bool) -> dict[str, object]:

@@ -68,6 +68,11 @@ class ContinuousQuery:
             raise ValueError(f"the query has {len(self.windows)} windows where one is supported: name one stream")
         return self.windows[0].window
 
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The IRIs of the streams that its windows are over, each once, in their order."""
+        return tuple(dict.fromkeys(each.stream for each in self.windows))
+
     def with_static(self, static: Collection[Triple]) -> "ContinuousQuery":
         """The same query beside other background data."""
         return replace(self, static=static)

@@ -9,7 +9,7 @@ import pyoxigraph as ox
 
 from streamgauge.model.terms import Term
 from streamgauge.query.errors import refusal
-from streamgauge.query.tokens import Token
+from streamgauge.query.tokens import Token, tokens
 from streamgauge.wire.canonical import to_term
 
 DEFAULT_BASE: Final = "http://example.org/"
@@ -82,6 +82,16 @@ class Prologue:
                 return to_term(ox.Literal(value, datatype=ox.NamedNode(self.iri(datatype))))
             case _:
                 raise ValueError("a literal is a string with a language or a datatype")
+
+
+def declared_prefixes(text: str) -> dict[str, str]:
+    """The prefixes that a query's text declares with absolute IRIs, wherever they stand; nothing is refused here."""
+    found = tokens(text)
+    return {
+        name.text[:-1]: unescape(iri.text[1:-1])
+        for word, name, iri in zip(found, found[1:], found[2:], strict=False)
+        if word.says("PREFIX") and name.text.endswith(":") and iri.kind == "iri" and ":" in iri.text
+    }
 
 
 def read_prologue(

@@ -24,7 +24,7 @@ class StreamNameError(MistakeError, ValueError):
     def __init__(self, named: Iterable[str], came: str) -> None:
         super().__init__(
             f"the query's window is over {' and '.join(sorted(named))}, but the elements are of {came}: "
-            "name the same stream in both"
+            "name the same stream in both (a source's is named by IRI=SOURCE)"
         )
 
 

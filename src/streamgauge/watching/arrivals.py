@@ -1,12 +1,12 @@
 """Several sources as one sequence: by application time when they are finite, as they come when they are live."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from heapq import merge
+from collections.abc import Iterable, Iterator
 from threading import Condition, Thread, current_thread
 from typing import TypeAlias
 
 from streamgauge.model.element import StreamElement
+from streamgauge.sources.named import numbered
 from streamgauge.wire.lines import Advance, Input
 
 ROOM = 4096
@@ -19,25 +19,6 @@ Place: TypeAlias = int
 """Which source."""
 
 _NO_SOURCE: Place = -1
-
-
-def by_time(sources: Sequence[Iterable[Input]]) -> Iterator[Input]:
-    """Sorted sources merged by application time, elements numbered anew; what is told counts after its time."""
-    if len(sources) == 1:
-        yield from sources[0]
-        return
-    for sequence, item in enumerate(merge(*sources, key=_when)):
-        yield _numbered(item, sequence)
-
-
-def _when(item: Input) -> tuple[int, bool]:
-    return item.time, isinstance(item, Advance)
-
-
-def _numbered(item: Input, sequence: int) -> Input:
-    if isinstance(item, Advance):
-        return item
-    return StreamElement(item.stream, item.time, sequence, item.added, item.removed, item.until)
 
 
 class Arrivals:
@@ -141,7 +122,7 @@ class Arrivals:
     def _counted(self, place: Place, item: Input) -> Input | None:
         if isinstance(item, StreamElement):
             self._sequence += 1
-            return _numbered(item, self._sequence - 1)
+            return numbered(item, self._sequence - 1)
         self._told[place] = item.time
         told = [time for time in self._told.values() if time is not None]
         return Advance(min(told)) if len(told) == len(self._told) else None

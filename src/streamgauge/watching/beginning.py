@@ -10,7 +10,8 @@ from streamgauge.model.answer import Answer
 from streamgauge.model.engine import Emit
 from streamgauge.model.semantics import Semantics
 from streamgauge.services.queries.asking import Asked, Asking, as_declared, moved
-from streamgauge.watching.arrivals import Arrivals, by_time
+from streamgauge.sources.named import by_time
+from streamgauge.watching.arrivals import Arrivals
 from streamgauge.watching.asked import Query, Static, Terms, Understood, WatchError, understand
 from streamgauge.watching.asynchronous import AsyncWatch
 from streamgauge.watching.streams import Feed, Stream, open_feeds
@@ -80,7 +81,7 @@ def _opened(
     own = {field.name for field in fields(Terms)}
     terms = Terms(**{name: value for name, value in options.items() if name in own})  # type: ignore[arg-type]
     asked = understand(query, terms)
-    named = list(dict.fromkeys(window.stream for each in asked for window in each.query.windows))
+    named = list(dict.fromkeys(stream for each in asked for stream in each.query.streams))
     lateness = max((each.semantics.lateness for each in asked if each.semantics.lateness is not None), default=None)
     return asked, open_feeds(streams, named, options.get("reading") or Reading(lateness=lateness))
 

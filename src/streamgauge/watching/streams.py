@@ -1,8 +1,7 @@
 """What may be watched: files, URLs and Python iterables as streams of elements."""
 
-import re
-from collections.abc import AsyncIterable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -11,13 +10,12 @@ import pyoxigraph as ox
 from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import Triple
 from streamgauge.sources import Source, open_source
-from streamgauge.sources.address import Address, parse_address, read_options
-from streamgauge.sources.files import FileOptions
+from streamgauge.sources.address import parse_address
+from streamgauge.sources.named import NamedSource, is_live, named_source, of_stream, reading_for, refuse_names
 from streamgauge.watching.asked import WatchError
 from streamgauge.wire.bounds import check_turtle
 from streamgauge.wire.canonical import parse_term, to_term, to_triple, to_triples
-from streamgauge.wire.formats import STREAM
-from streamgauge.wire.formats.format import Reading
+from streamgauge.wire.formats.format import Reading, which
 from streamgauge.wire.lines import Advance, Input
 
 Triples: TypeAlias = str | Iterable[Triple | ox.Triple]
@@ -29,9 +27,6 @@ Item: TypeAlias = Input | tuple[int, Triples]
 Given: TypeAlias = str | Path | Iterable[Item] | AsyncIterable[Item]
 Stream: TypeAlias = Given | Mapping[str, Given]
 """A path or URL, ``IRI=URL``, something to iterate over, or a dictionary from stream IRI to one of these."""
-
-_NAMED = re.compile(r"(?:<([^>]+)>|([A-Za-z][A-Za-z0-9+.-]*:[^?=]*))=(.+)")
-"""``IRI=URL``; an IRI with ``?`` or ``=`` in it is written in angle brackets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,45 +44,36 @@ class Feed:
 
 
 def open_feeds(streams: Sequence[Stream], named: Sequence[str], reading: Reading) -> list[Feed]:
-    """Every source opened; elements that say no stream are of the query's only one (``named``)."""
+    """Every source opened; elements that say no stream are of the only one that the queries read (``named``)."""
     pairs = [pair for each in streams for pair in _pairs(each)]
     if not pairs:
         raise WatchError("there is no stream to watch: name a file, a URL or something to iterate over")
-    silent = named[0] if len(named) == 1 else STREAM
-    return [_open(iri, given, replace(reading, stream=iri or silent)) for iri, given in pairs]
+    refuse_names((NamedSource(_called(given), iri) for iri, given in pairs), named)
+    return [_open(given, reading_for(NamedSource("", iri), named, reading), iri) for iri, given in pairs]
+
+
+def _called(given: Given) -> str:
+    return str(given) if isinstance(given, str | Path) else "something to iterate over"
 
 
 def _pairs(stream: Stream) -> list[tuple[str | None, Given]]:
     if isinstance(stream, Mapping):
         return list(stream.items())
     if isinstance(stream, str):
-        found = _NAMED.fullmatch(stream)
-        if found:
-            return [(found[1] or found[2], found[3])]
+        source = named_source(stream)
+        return [(source.iri, source.address)]
     return [(None, stream)]
 
 
-def _open(iri: str | None, given: Given, reading: Reading) -> Feed:
+def _open(given: Given, reading: Reading, iri: str | None) -> Feed:
     if isinstance(given, str | Path):
         source, address = open_source(str(given), reading), parse_address(str(given))
         items = source.items()
-        return Feed(items if iri is None else _of_stream(items, iri), _is_live(address), source)
-    making = _Making(reading.stream)
+        return Feed(items if iri is None else of_stream(items, iri), is_live(address), source)
+    making = _Making(reading)
     if isinstance(given, AsyncIterable):
         return Feed(_awaited(given, making), live=True)
     return Feed(map(making, given))
-
-
-def _is_live(address: Address) -> bool:
-    """Whether nobody knows when a source will end: not so for files that are not followed, and up to a topic's end."""
-    if address.scheme == "file":
-        return read_options(FileOptions, address).follow
-    return address.options.get("until") != "end"
-
-
-def _of_stream(items: Iterable[Input], iri: str) -> Iterator[Input]:
-    """Whatever comes, as elements of one stream."""
-    return (replace(item, stream=iri) if isinstance(item, StreamElement) else item for item in items)
 
 
 async def _awaited(given: AsyncIterable[Item], making: "_Making") -> Any:
@@ -98,8 +84,8 @@ async def _awaited(given: AsyncIterable[Item], making: "_Making") -> Any:
 class _Making:
     """What an iterable gives as elements of a stream, numbered in the order in which it comes."""
 
-    def __init__(self, stream: str) -> None:
-        self._stream, self._next = stream, 0
+    def __init__(self, reading: Reading) -> None:
+        self._stream, self._among, self._next = reading.stream, reading.among, 0
 
     def __call__(self, given: Item) -> Input:
         """The element; WatchError says what was expected."""
@@ -111,6 +97,10 @@ class _Making:
             raise WatchError(f"{given!r:.80} is no stream element: give (time in ms, triples)") from None
         if type(time) is not int:
             raise WatchError(f"{time!r:.80} is no time: a whole number of ms is expected")
+        if self._among:
+            raise WatchError(
+                f"element {self._next}: {which(self._among)} (a dictionary from IRI to stream does it too)"
+            )
         self._next += 1
         return StreamElement(self._stream, time, self._next - 1, self._triples(triples))
 

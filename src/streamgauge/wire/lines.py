@@ -118,26 +118,29 @@ def _together(lines: bytes) -> list[Input] | None:
     return found
 
 
-def decode_input(line: bytes | str) -> Input:
-    """The element or advance of a line; triples are taken as written when they look canonical. LineError otherwise."""
+def decode_input(line: bytes | str, stream: str | None = None, sequence: int | None = None) -> Input:
+    """The element or advance of a line; triples are taken as written when they look canonical. LineError otherwise.
+
+    ``stream`` and ``sequence`` are those of an element that names none; without them it must.
+    """
     try:
         read = _line(line)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return _decoded(line)
+        return _decoded(line, stream, sequence)
     if read.advance is not None:
         return Advance(read.advance)
     time, until = read.t, read.until
     if time is None or read.n is None or read.stream is None or (until is not None and until <= time):
-        return _decoded(line)
+        return _decoded(line, stream, sequence)
     return StreamElement(read.stream, time, read.n, _triples(read.add, "add"), _triples(read.remove, "remove"), until)
 
 
-def _decoded(line: bytes | str) -> Input:
+def _decoded(line: bytes | str, silent: str | None, sequence: int | None) -> Input:
     """The same, field by field: it knows what is wrong, and what is unusual."""
     data = _object(line)
     if "advance" in data:
         return Advance(_whole(data, "advance"))
-    stream = data.get("stream")
+    stream = silent if data.get("stream") is None else data["stream"]
     if not isinstance(stream, str):
         raise LineError(f"field stream is {_short(stream)}: expected the stream's IRI")
     time = _whole(data, "t")
@@ -145,7 +148,8 @@ def _decoded(line: bytes | str) -> Input:
     if until is not None and until <= time:
         raise LineError(f"field until is {until}: an element ends after its time, {time} ms")
     added, removed = _triples(data.get("add"), "add"), _triples(data.get("remove"), "remove")
-    return StreamElement(stream, time, _whole(data, "n"), added, removed, until)
+    number = sequence if sequence is not None and data.get("n") is None else _whole(data, "n")
+    return StreamElement(stream, time, number, added, removed, until)
 
 
 class _Said(msgspec.Struct, omit_defaults=True, gc=False):

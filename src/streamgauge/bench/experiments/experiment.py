@@ -12,6 +12,8 @@ from streamgauge import engines
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.spelling import spelled
 from streamgauge.semantics.profiles import PROFILES
+from streamgauge.sources.address import parse_address
+from streamgauge.sources.named import NamedSource, named_source
 from streamgauge.workloads.parameters import duration
 
 Milliseconds = Annotated[int, BeforeValidator(duration)]
@@ -26,23 +28,73 @@ class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+TIMING = ("time_property", "time_in", "time_zone", "parts", "csv_mapping")
+"""How the times of one's own data are read: the fields of ``Reading`` that ``[workload]`` may have beside ``file``."""
+
+
+def _listed_files(value: object) -> tuple[str, ...]:
+    files = value if isinstance(value, list | tuple) else [value]
+    if not files or not all(isinstance(each, str | Path) and str(each) for each in files):
+        raise ValueError("expected the name of a file, or a list of them")
+    return tuple(map(str, files))
+
+
+def _named_streams(value: object) -> str | dict[str, str] | None:
+    if isinstance(value, dict) and value and all(isinstance(file, str | Path) for file in value.values()):
+        return {str(iri).strip("<>"): str(file) for iri, file in value.items()}
+    if value is None or (isinstance(value, str) and value):
+        return value.strip("<>") if value else None
+    raise ValueError('expected the IRI of the stream, or a table from IRI to file: { "http://a.example/s" = "a.nq" }')
+
+
 class WorkloadPart(_Part):
-    """Which workload makes the stream: its name and parameters, or a recorded stream's file."""
+    """Which workload makes the stream: its name and parameters, or the files of a recorded stream.
+
+    ``stream`` is the IRI of which the file is (of a workload: a parameter), or a table from IRI to file.
+    """
 
     model_config = ConfigDict(extra="allow", frozen=True)
     name: str | None = None
-    file: Path | None = None
+    file: Annotated[tuple[str, ...], BeforeValidator(_listed_files)] = ()
+    stream: Annotated[str | dict[str, str] | None, BeforeValidator(_named_streams)] = None
+    time_property: str | None = None
+    time_in: str | None = None
+    time_zone: str | None = None
+    parts: str | None = None
+    csv_mapping: str | None = None
 
     @model_validator(mode="after")
     def _one(self) -> "WorkloadPart":
-        if (self.name is None) == (self.file is None):
+        table = isinstance(self.stream, dict)
+        if (self.name is None) == (not self.file and not table):
             raise ValueError("give either name (a workload) or file (a recorded stream)")
+        if table and self.file:
+            raise ValueError("give the files once: under stream, by the IRI of each, or as file")
+        if self.name is not None and (wrong := ["stream"] if table else list(self.timing)):
+            raise ValueError(f"{wrong[0]} is for a recorded stream (file), not for a workload")
+        if self.name is None and self.model_extra:
+            known = ", ".join(("file", "stream", *TIMING))
+            raise ValueError(f"{next(iter(self.model_extra))} is nothing that a recorded stream has: there are {known}")
         return self
 
     @property
     def parameters(self) -> dict[str, object]:
         """What else the table says; checked by the workload."""
-        return dict(self.model_extra or {})
+        beside = {"stream": self.stream} if self.name is not None and self.stream is not None else {}
+        return {**(self.model_extra or {}), **beside}
+
+    @property
+    def sources(self) -> tuple[NamedSource, ...]:
+        """Where a recorded stream comes from; nothing for a workload."""
+        if isinstance(self.stream, dict):
+            return tuple(NamedSource(address, iri) for iri, address in self.stream.items())
+        named = map(named_source, self.file)
+        return tuple(each if each.iri or not self.stream else NamedSource(each.address, self.stream) for each in named)
+
+    @property
+    def timing(self) -> dict[str, Any]:
+        """How the times of a recorded stream are read, as far as it is said."""
+        return {name: value for name in TIMING if (value := getattr(self, name)) is not None}
 
 
 class QueryPart(_Part):
@@ -173,11 +225,31 @@ def _table(at: Any, name: str, override: str) -> Any:
 
 def _near(data: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Paths in the file are relative to it."""
-    for table, key in (("workload", "file"), ("query", "file"), ("query", "static")):
+    for table, key in (("workload", "csv_mapping"), ("query", "file"), ("query", "static")):
         part = data.get(table)
         if isinstance(part, dict) and isinstance(part.get(key), str):
             part[key] = str(folder / part[key])
+    workload = data.get("workload")
+    if isinstance(workload, dict):
+        files, streams = workload.get("file"), workload.get("stream")
+        if isinstance(files, list):
+            workload["file"] = [_source_near(file, folder) for file in files]
+        elif files is not None:
+            workload["file"] = _source_near(files, folder)
+        if isinstance(streams, dict):
+            workload["stream"] = {iri: _source_near(file, folder) for iri, file in streams.items()}
     return data
+
+
+def _source_near(text: Any, folder: Path) -> Any:
+    """``[IRI=]FILE`` with the file relative to a folder; URLs, and what is no text, as they are."""
+    if not isinstance(text, str):
+        return text
+    source = named_source(text)
+    if parse_address(source.address).scheme != "file" or source.address.startswith("file:"):
+        return text
+    near = str(folder / source.address)
+    return near if source.iri is None else f"<{source.iri}>={near}"
 
 
 def _sentences(error: ValidationError, path: Path, text: str) -> Iterator[str]:
@@ -195,7 +267,12 @@ def _what(problem: Any, keys: Sequence[str]) -> str:
 
 
 def _allowed(tables: Sequence[str]) -> list[str]:
-    parts: dict[str, type[BaseModel]] = {"query": QueryPart, "engine": EnginePart, "feed": FeedPart}
+    parts: dict[str, type[BaseModel]] = {
+        "workload": WorkloadPart,
+        "query": QueryPart,
+        "engine": EnginePart,
+        "feed": FeedPart,
+    }
     part = parts.get(tables[0], Experiment) if tables else Experiment
     return sorted(part.model_fields)
 

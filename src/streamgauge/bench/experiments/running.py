@@ -15,8 +15,9 @@ import pyarrow.parquet as pq
 
 from streamgauge.bench.experiments.experiment import Experiment, ExperimentError
 from streamgauge.bench.experiments.plan import PlannedQuery, PlannedRun, plan_query, plan_runs, refuse_window
+from streamgauge.bench.experiments.recorded import identity, refuse_streams, write_recorded
 from streamgauge.bench.experiments.static import as_taken, gives_static, static_data
-from streamgauge.bench.judging.judge import Means, judge_run
+from streamgauge.bench.judging.judge import Means, judge_run, other_stream
 from streamgauge.bench.recording.record import Limits, program, record, task_of
 from streamgauge.bench.recording.surroundings import machine, versions
 from streamgauge.engines import dialect, evaluator
@@ -26,10 +27,10 @@ from streamgauge.model.verdict import Verdict
 from streamgauge.query import parse
 from streamgauge.semantics.due import refuse_clock
 from streamgauge.semantics.order import origins
-from streamgauge.wire.formats import read_stream
+from streamgauge.semantics.refusal import RefusedError
 from streamgauge.wire.making import keep_first, making, put, share
 from streamgauge.wire.run import RunError, read_run, write_run
-from streamgauge.wire.stream import files, write
+from streamgauge.wire.stream import files
 from streamgauge.wire.verdict import read_verdict, write_verdict
 from streamgauge.wire.written import read_written
 from streamgauge.workloads import load as load_workload
@@ -71,6 +72,7 @@ def run_experiment(experiment: Experiment, doing: Doing) -> Iterator[tuple[Path,
     """Every run of the experiment with its folder and verdict, as each is finished."""
     planned = plan_query(experiment)
     runs = plan_runs(experiment, planned.query)
+    refuse_streams(experiment.workload, planned.query)
     for number, plan in enumerate(runs):
         doing.tell(f"{plan.key}, run {number + 1} of {len(runs)}", number / len(runs))
         folder = doing.out / plan.key
@@ -78,7 +80,7 @@ def run_experiment(experiment: Experiment, doing: Doing) -> Iterator[tuple[Path,
             refuse_other(folder, kept[0].header, experiment, planned, plan)
             yield folder, *kept
             continue
-        stream, facts = _stream(experiment, plan.seed, doing)
+        stream, facts = _stream(experiment, planned, plan.seed, doing)
         refuse_window(planned.query, facts.triples, facts.span, experiment.memory_limit_mb)
         given = _beside_static(experiment, planned, plan, stream, doing)
         yield folder, *_do(experiment, given, plan, stream, facts, doing)
@@ -98,8 +100,11 @@ def refuse_other(
 ) -> None:
     """Refuse to take a kept run for another experiment's; ExperimentError names the folder and what differs."""
     before = {name: value for name, value in kept.workload.items() if name != "triples"}
+    now = dict(_source(experiment, planned, plan.seed))
+    if "content" not in before:  # recorded before files were told apart by what is in them
+        now.pop("content", None)
     same = {
-        "workload": before == _source(experiment, plan.seed),
+        "workload": before == now,
         "query": kept.query_text == planned.text
         and (gives_static(experiment) or kept.query.static == planned.query.static),
         "semantics": kept.semantics == plan.semantics,
@@ -138,24 +143,26 @@ def stream_facts(stream: Path) -> StreamFacts:
     )
 
 
-def _stream(experiment: Experiment, seed: int, doing: Doing) -> tuple[Path, StreamFacts]:
-    """The stream table of the experiment's workload for a seed, made unless it is there."""
+def _stream(experiment: Experiment, planned: PlannedQuery, seed: int, doing: Doing) -> tuple[Path, StreamFacts]:
+    """The stream table of the experiment's workload for a seed, made unless it is there; RefusedError for another's."""
     workload = experiment.workload
     source = {"name": workload.name, "file": str(workload.file), "seed": seed, **workload.parameters}
+    source |= identity(workload, planned.query)
     digest = hashlib.sha256(json.dumps(source, sort_keys=True, default=str).encode()).hexdigest()[:16]
     path = (doing.streams or doing.out / "streams") / digest
     if not path.is_dir():
         doing.tell(f"making the stream, seed {seed}", 0.0)
         with making(path) as place:
-            _make_stream(experiment, seed, place, doing)
+            _make_stream(experiment, planned, seed, place, doing)
             keep_first(place, path)
+    if reason := other_stream(path, planned.query):
+        raise RefusedError(reason)
     return path, stream_facts(path)
 
 
-def _make_stream(experiment: Experiment, seed: int, place: Path, doing: Doing) -> None:
-    if experiment.workload.file is not None:
-        place.mkdir()
-        write(read_stream(experiment.workload.file, lateness=experiment.feed.lateness), place / "part-0.parquet")
+def _make_stream(experiment: Experiment, planned: PlannedQuery, seed: int, place: Path, doing: Doing) -> None:
+    if experiment.workload.sources:
+        write_recorded(experiment, planned.query, planned.text, place)
         return
     workload = load_workload(experiment.workload.name or "")
     given = check_parameters(workload, experiment.workload.parameters)
@@ -265,7 +272,7 @@ def _header(experiment: Experiment, planned: PlannedQuery, plan: PlannedRun, fac
         begin=0 if experiment.workload.name is not None else facts.first,
         evaluator=evaluator(load_engine(plan.engine)),
         factor=experiment.feed.factor,
-        workload={**_source(experiment, plan.seed), "triples": facts.triples},
+        workload={**_source(experiment, planned, plan.seed), "triples": facts.triples},
         versions=versions(),
         machine=machine(),
         repetition=plan.repetition,
@@ -275,10 +282,10 @@ def _header(experiment: Experiment, planned: PlannedQuery, plan: PlannedRun, fac
     )
 
 
-def _source(experiment: Experiment, seed: int) -> Mapping[str, object]:
-    source = experiment.workload.name or str(experiment.workload.file)
+def _source(experiment: Experiment, planned: PlannedQuery, seed: int) -> Mapping[str, object]:
+    source = experiment.workload.name or ", ".join(each.address for each in experiment.workload.sources)
     given = {key: str(value) for key, value in experiment.workload.parameters.items()}
-    return {"name": source, "seed": seed, **given}
+    return {"name": source, "seed": seed, **given, **identity(experiment.workload, planned.query)}
 
 
 def link(source: Path, target: Path) -> None:

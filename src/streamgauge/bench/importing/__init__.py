@@ -15,6 +15,7 @@ from typing import Protocol, cast
 from streamgauge.bench.importing.foreign import ForeignError, Imported, Request, Times
 from streamgauge.model.element import StreamElement
 from streamgauge.model.spelling import offered, spelled
+from streamgauge.sources.named import recorded
 from streamgauge.wire.formats import read_stream
 from streamgauge.wire.run import write_run
 from streamgauge.wire.stream import StreamError, write
@@ -87,11 +88,11 @@ def _write(target: Path, imported: Imported) -> int:
     (making / "stream").mkdir(parents=True)
     try:
         last = _Last()
-        elements = read_stream(imported.stream, stream=imported.iri, told=last.hear)
+        elements = recorded((imported.stream,), imported.streams, imported.reading, last.hear)
         try:
             write(last.of(elements), making / "stream" / "part-0.parquet")
         except StreamError as error:
-            raise ForeignError(f"{imported.stream}: {error}") from error
+            raise ForeignError(f"{imported.stream.address}: {error}") from error
         run = imported.run(last.time)
         write_run(making, run)
         for name, text in imported.files.items():

@@ -14,6 +14,8 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import Run, RunHeader, Sample
 from streamgauge.model.semantics import Report, Semantics
 from streamgauge.query import detect, fill, parse
+from streamgauge.sources.named import NamedSource, refuse_names
+from streamgauge.wire.formats import Reading
 
 NS = 1_000_000
 """Nanoseconds of a millisecond."""
@@ -33,13 +35,13 @@ class Times(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is said beside the sources: the query's text and parameters, the stream, the semantics, ...
+    """What is said beside the sources: the query's text and parameters, the stream and its reading, the semantics, ...
 
     ``advance_to`` (ms) is how far time came, ``times`` what the answers' times are, ``test`` one test of a folder.
     """
 
     query: str | None = None
-    stream: Path | None = None
+    stream: Path | NamedSource | None = None
     semantics: Semantics | None = None
     engine: str | None = None
     samples: Path | None = None
@@ -48,6 +50,7 @@ class Request:
     times: Times | None = None
     test: str | None = None
     values: Mapping[str, str] = field(default_factory=dict)
+    reading: Reading = field(default_factory=lambda: Reading(checked=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,43 +72,46 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """One run to be written: its name, its stream's file and IRI, and the run once the stream's last time is known.
+    """One run to be written: its name, its stream's file, and the run once the stream's last time is known.
 
-    ``files`` are texts to put beside it, by name.
+    ``streams`` are those that the query reads, ``files`` texts to put beside the run, by name.
     """
 
     name: str
-    stream: Path
-    iri: str
+    stream: NamedSource
+    streams: tuple[str, ...]
+    reading: Reading
     run: Callable[[int], Run]
     files: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 
 def assemble(
-    source: Path, form: str, recorded: Recorded, request: Request, advance: Callable[[ContinuousQuery, int], int]
+    answers: Path, form: str, recorded: Recorded, request: Request, advance: Callable[[ContinuousQuery, int], int]
 ) -> Imported:
     """The run of recorded answers; ``advance`` gives how far time came from the query and the stream's last time.
 
     ForeignError says what has to be named on the command line.
     """
     if request.query is None:
-        raise ForeignError(f"{source}: which query was asked? Name it with --query FILE")
+        raise ForeignError(f"{answers}: which query was asked? Name it with --query FILE")
     if request.stream is None:
-        raise ForeignError(f"{source}: which stream was it asked on? Name it with --stream FILE")
+        raise ForeignError(f"{answers}: which stream was it asked on? Name it with --stream FILE")
     if request.semantics is None:
-        raise ForeignError(f"{source}: under which semantics did the engine run? Name it with --semantics NAME")
+        raise ForeignError(f"{answers}: under which semantics did the engine run? Name it with --semantics NAME")
     text = fill(request.query, request.values)
     query = beside(parse(text), request.static)
+    source = request.stream if isinstance(request.stream, NamedSource) else NamedSource(str(request.stream))
+    refuse_names((source,), query.streams)
 
     def run(last: int) -> Run:
         until = request.advance_to if request.advance_to is not None else advance(query, last)
         return Run(
-            _header(source, form, recorded, request, (text, query, until)), recorded.answers, (), recorded.samples
+            _header(answers, form, recorded, request, (text, query, until)), recorded.answers, (), recorded.samples
         )
 
     notes = (*recorded.notes, *query.notes)
-    return Imported(_name(source), request.stream, query.windows[0].stream, run, notes=notes)
+    return Imported(_name(answers), source, query.streams, request.reading, run, notes=notes)
 
 
 def _header(
@@ -125,7 +131,7 @@ def _header(
         workload={
             "imported_from": str(source),
             "format": form,
-            "stream": str(request.stream),
+            "stream": request.stream.address if isinstance(request.stream, NamedSource) else str(request.stream),
             **recorded.workload,
             **({"notes": list(recorded.notes)} if recorded.notes else {}),
         },

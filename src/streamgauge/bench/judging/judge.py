@@ -216,12 +216,13 @@ def _work(times: pa.ChunkedArray, window: Window, semantics: Semantics) -> float
 def other_stream(stream: Path, query: ContinuousQuery) -> str | None:
     """Why the query sees nothing of what was recorded, or ``None``: none of its streams is in the stream table."""
     recorded = sorted(pc.unique(_column(stream, "stream")).to_pylist())
-    wanted = sorted({each.stream for each in query.windows})
+    wanted = sorted(query.streams)
     if not recorded or set(wanted) & set(recorded):
         return None
     return (
         f"the query reads {' and '.join(f'<{name}>' for name in wanted)}, but what was recorded is "
-        f"{' and '.join(f'<{name}>' for name in recorded[:4])}: name the same stream in both"
+        f"{' and '.join(f'<{name}>' for name in recorded[:4])}: name the same stream in both (a file's is named by "
+        f"IRI=FILE)"
     )
 
 

@@ -14,7 +14,8 @@ from streamgauge.model.answer import Answer
 from streamgauge.model.engine import Engine, Session
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.query import parse
-from streamgauge.wire.lines import Advance, Input, decode_input, decode_inputs, encode_answers, encode_late
+from streamgauge.semantics.refusal import OutOfOrderError, RefusedError, StreamNameError
+from streamgauge.wire.lines import Advance, Input, LineError, decode_input, decode_inputs, encode_answers, encode_late
 from streamgauge.wire.task import CLOSE, CLOSED, GO, READY, Task, decode_task, encode_refused
 
 AT_ONCE = 1 << 16
@@ -26,9 +27,13 @@ _close = re.compile(b"^" + re.escape(CLOSE), re.MULTILINE).search
 
 
 def main() -> int:
-    """Run the engine named on the command line until standard input ends."""
-    with io.FileIO(sys.stdin.fileno(), closefd=False) as given:
-        return serve(sys.argv[1], io.BufferedReader(given, AT_ONCE), sys.stdout.buffer)
+    """Run the engine named on the command line until standard input ends; what it cannot take is said in a sentence."""
+    try:
+        with io.FileIO(sys.stdin.fileno(), closefd=False) as given:
+            return serve(sys.argv[1], io.BufferedReader(given, AT_ONCE), sys.stdout.buffer)
+    except (RefusedError, OutOfOrderError, StreamNameError, LineError) as error:
+        print(error, file=sys.stderr)
+        return 1
 
 
 def serve(name: str, lines: io.BufferedReader, out: BinaryIO) -> int:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
@@ -25,6 +26,7 @@ from streamgauge.model.semantics import Semantics
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.sources import kafka, open_sink, open_source
 from streamgauge.sources.address import parse_address
+from streamgauge.sources.named import named_source
 from streamgauge.wire.formats import Reading
 from streamgauge.wire.run import RunError, read_json, write_json
 from streamgauge.wire.semantics import to_json
@@ -104,7 +106,7 @@ class Told:
 def _started(spark: SparkSession, job: Job, folder: Path, batches: Batches) -> StreamingQuery:
     folder.mkdir(parents=True, exist_ok=True)
     if _by_offsets(job):
-        writer = topic.streamed(spark, job.source, job.messages).writeStream.foreachBatch(_kept(folder, batches))
+        writer = topic.streamed(spark, _source(job), job.messages).writeStream.foreachBatch(_kept(folder, batches))
     else:
         writer = streaming(spark, str(folder), job.files).writeStream.foreachBatch(batches)
     writer = writer.option("checkpointLocation", str(job.checkpoint / "spark"))
@@ -142,18 +144,27 @@ def _wait(thread: threading.Thread, landing: Landing | None) -> None:
 
 def _landed(job: Job) -> tuple[Path, Landing | None]:
     """The folder of stream tables that is read, and what fills it when it is not the source itself."""
-    address = parse_address(job.source)
+    address = parse_address(named_source(job.source).address)
     if address.scheme == "file" and Path(address.path).is_dir() and _is_tables(Path(address.path)):
         return Path(address.path), None
     folder = job.checkpoint / "landed"
     if _by_offsets(job):
         return folder, None
-    return folder, Landing(folder, open_source(job.source, ANY_ORDER), address.scheme == "file")
+    return folder, Landing(folder, open_source(_source(job), ANY_ORDER), address.scheme == "file")
+
+
+def _source(job: Job) -> str:
+    """The address of the source, elements that name no stream being of the query's only one, or of the one it names."""
+    named = named_source(job.source)
+    streams = job.query.streams if named.iri is None else (named.iri,)
+    if len(streams) != 1 or "stream" in parse_address(named.address).options:
+        return named.address
+    return f"{named.address}{'&' if '?' in named.address else '?'}stream={quote(streams[0], safe='')}"
 
 
 def _by_offsets(job: Job) -> bool:
     """Whether the source is a topic whose place is in the checkpoint; that of a ``group`` is at the brokers."""
-    address = parse_address(job.source)
+    address = parse_address(named_source(job.source).address)
     return address.scheme in kafka.SCHEMES and "group" not in address.options
 
 

@@ -2,9 +2,10 @@
 
 import gzip
 import io
+import logging
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TypeAlias, cast
 
@@ -26,14 +27,29 @@ class FormatError(MistakeError, ValueError):
     """A file that is not what its format says; the sentence names the file and the line."""
 
 
+Note: TypeAlias = Callable[[str], None]
+"""Told, in a sentence, of something that was taken for granted when a file was read."""
+
+
+def logged(sentence: str) -> None:
+    """A note as a warning of the logger ``streamgauge``."""
+    logging.getLogger("streamgauge").warning(sentence)
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """How to read: the stream's IRI, ms between numbered files, frames or messages, how late elements may come (ms).
 
-    Without ``lateness`` a time that goes back is refused. ``stamped`` is the IRI of the property that states the time
-    of an RDF message (xsd:dateTime, or whole ms); ``limit`` the bytes that one line or message may have. ``once``: the
-    numbers that elements carry rise in each stream, and one that does not is a repetition and left out. ``checked``:
-    every term is looked at, also where a format takes it as it is written.
+    Without ``lateness`` a time that goes back is refused. ``limit`` are the bytes that one line or message may have.
+    ``once``: the numbers that elements carry rise in each stream, and one that does not is a repetition and left out.
+    ``checked``: every term is looked at, also where a format takes it as it is written. ``among``: the streams one of
+    which an element that names none would have to choose, which is refused; then ``stream`` does not count.
+
+    ``time_property`` states the time of elements in data that people have (docs/own-data.md): an IRI, a prefixed name,
+    several of them joined by ``/``, or a column's name. ``time_in`` is what a number counts (ms, s, us, ns),
+    ``time_zone`` the zone of times without one, ``parts`` the properties whose objects belong to the element although
+    they are IRIs, ``csv_mapping`` the file that says what columns are. ``prefixes`` are those of prefixed names beside
+    the well-known ones. ``note`` hears what was taken for granted. ``stamped`` is the former name of ``time_property``.
     """
 
     stream: str = STREAM
@@ -43,6 +59,19 @@ class Reading:
     limit: int = 16 * 2**20
     once: bool = False
     checked: bool = False
+    among: tuple[str, ...] = ()
+    time_property: str | None = None
+    time_in: str = "ms"
+    time_zone: str | None = None
+    parts: str | None = None
+    csv_mapping: str | None = None
+    prefixes: Mapping[str, str] = field(default_factory=dict)
+    note: Note = logged
+
+    def __post_init__(self) -> None:
+        """``stamped`` is the time property where no other is named."""
+        if self.time_property is None and self.stamped is not None:
+            object.__setattr__(self, "time_property", self.stamped)
 
 
 Item: TypeAlias = tuple[str, int, tuple[Triple, ...]]
@@ -124,14 +153,22 @@ class Numbering:
         self._last: int | None = None
         self._numbers: dict[str, int] = {}
 
+    @property
+    def next(self) -> int:
+        """The number of the next element that carries none."""
+        return self._next
+
     def element(self, place: str, time: int, triples: tuple[Triple, ...]) -> StreamElement:
         """The next element."""
+        if self._reading.among:
+            raise FormatError(f"{place}: {which(self._reading.among)}")
         self._check(place, time)
         self._next += 1
         return StreamElement(self._reading.stream, time, self._next - 1, triples)
 
     def own(self, place: str, element: StreamElement) -> StreamElement | None:
         """An element that has a number of its own, none when it is a repetition."""
+        self._next = max(self._next, element.sequence + 1)
         if self._reading.once:
             if element.sequence <= self._numbers.get(element.stream, element.sequence - 1):
                 return None
@@ -144,6 +181,12 @@ class Numbering:
         if self._reading.lateness is None and last is not None and time < last:
             raise FormatError(f"{place}: time goes back from {last} to {time} ms: declare a lateness bound or sort")
         self._last = time
+
+
+def which(streams: Sequence[str]) -> str:
+    """Why an element that names no stream cannot be of one of several."""
+    named = " and ".join(f"<{name}>" for name in streams)
+    return f"the query reads {named}, and nothing here says which of them this is: name it, as in <{streams[0]}>=FILE"
 
 
 def number(items: Iterable[Item], reading: Reading) -> Iterator[StreamElement]:

@@ -12,53 +12,63 @@ from streamgauge.wire.formats.format import (
     Refuse,
     TermCheck,
     bounded_lines,
+    which,
 )
 from streamgauge.wire.formats.quads import write_each
 from streamgauge.wire.lines import Advance, Input, LineError, decode_input, encode_element
 
 
 def follow(file: IO[bytes], place: str, reading: Reading, refuse: Refuse) -> Iterator[Input]:
-    """The elements and advances of an open file, under their own streams and numbers; empty lines are passed over."""
-    numbering, check = Numbering(reading), TermCheck(reading)
+    """The elements and advances of an open file, under their own streams and numbers; empty lines are passed over.
+
+    An element that names no stream is of the reading's, one without a number gets the next.
+    """
+    taking = _Taking(reading)
     for count, line in bounded_lines(file, place, reading.limit, refuse):
         try:
             if not line.isspace():
-                yield from _input(line, f"{place}, line {count}", numbering, check)
+                yield from taking(line, f"{place}, line {count}")
         except FormatError as error:
             refuse(error)
 
 
 def decoder(reading: Reading) -> Decode:
     """The reader of messages of one line or more; their times are their own, never that of arrival."""
-    numbering, check = Numbering(reading), TermCheck(reading)
+    taking = _Taking(reading)
 
     def decode(payload: bytes, place: str, _arrived: int | None) -> Sequence[Input]:
         lines = [line for line in payload.splitlines() if line and not line.isspace()]
         if len(lines) == 1:
-            return _input(lines[0], place, numbering, check)
+            return taking(lines[0], place)
         places = (f"{place}, line {count}" for count in range(1, len(lines) + 1))
-        return [
-            item for line, where in zip(lines, places, strict=True) for item in _input(line, where, numbering, check)
-        ]
+        return [item for line, where in zip(lines, places, strict=True) for item in taking(line, where)]
 
     return decode
 
 
-def _input(line: bytes, place: str, numbering: Numbering, check: TermCheck) -> Sequence[Input]:
-    """What a line holds, nothing when it is a repetition."""
-    try:
-        item = decode_input(line)
-    except LineError as error:
-        raise FormatError(f"{place}: {error}") from error
-    if isinstance(item, Advance):
-        return (item,)
-    try:
-        check(item.added)
-        check(item.removed)
-    except ValueError as error:
-        raise FormatError(f"{place}: {error}") from error
-    element = numbering.own(place, item)
-    return () if element is None else (element,)
+class _Taking:
+    """Reads one line after another."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._numbering, self._check, self._among = Numbering(reading), TermCheck(reading), reading.among
+        self._stream = None if reading.among else reading.stream
+
+    def __call__(self, line: bytes, place: str) -> Sequence[Input]:
+        """What a line holds, nothing when it is a repetition."""
+        try:
+            item = decode_input(line, self._stream, self._numbering.next)
+        except LineError as error:
+            hint = f"; {which(self._among)}" if self._among and "field stream" in str(error) else ""
+            raise FormatError(f"{place}: {error}{hint}") from error
+        if isinstance(item, Advance):
+            return (item,)
+        try:
+            self._check(item.added)
+            self._check(item.removed)
+        except ValueError as error:
+            raise FormatError(f"{place}: {error}") from error
+        element = self._numbering.own(place, item)
+        return () if element is None else (element,)
 
 
 FORMATS = (

@@ -1,0 +1,133 @@
+"""Streams by name: ``IRI=SOURCE``, and of which stream the elements are whose source names none."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from heapq import merge
+from pathlib import Path
+
+from streamgauge.model.element import StreamElement
+from streamgauge.sources import open_source
+from streamgauge.sources.address import Address, parse_address, read_options
+from streamgauge.sources.contract import SourceError
+from streamgauge.sources.files import FileOptions
+from streamgauge.wire.formats import Reading
+from streamgauge.wire.lines import Advance, Input
+from streamgauge.wire.stream import write
+
+_NAMED = re.compile(r"(?:<([^>]+)>|([A-Za-z][A-Za-z0-9+.-]*:[^?=]*))=(.+)", re.DOTALL)
+"""``IRI=SOURCE``; an IRI with ``?`` or ``=`` in it is written in angle brackets."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedSource:
+    """Where a stream comes from: a path or URL, and the IRI of the stream that all of it is, ``None``: not said."""
+
+    address: str
+    iri: str | None = None
+
+    @property
+    def table(self) -> Path | None:
+        """The folder of stream tables that it is, if that is all that is said of it."""
+        folder = Path(self.address)
+        return folder if self.iri is None and folder.is_dir() and any(folder.glob("*.parquet")) else None
+
+
+def named_source(text: str | Path) -> NamedSource:
+    """``IRI=SOURCE``, ``<IRI>=SOURCE`` or a source alone; a file that is there and has such a name is a file."""
+    found = None if isinstance(text, Path) or Path(text).exists() else _NAMED.fullmatch(text)
+    return NamedSource(str(text)) if found is None else NamedSource(found[3], found[1] or found[2])
+
+
+def reading_for(source: NamedSource, streams: Sequence[str], reading: Reading) -> Reading:
+    """How a source is read beside a query that reads ``streams``: elements that name no stream are of its only one."""
+    if source.iri is not None:
+        return replace(reading, stream=source.iri)
+    if len(streams) == 1:
+        return replace(reading, stream=streams[0])
+    return replace(reading, among=tuple(streams))
+
+
+def refuse_names(sources: Iterable[NamedSource], streams: Sequence[str]) -> None:
+    """Refuse a source of a stream that no query reads; SourceError names both."""
+    for source in sources:
+        if source.iri is not None and streams and source.iri not in streams:
+            read = " and ".join(f"<{name}>" for name in streams)
+            raise SourceError(
+                f"{source.address} is said to be <{source.iri}>, but the query reads {read}: "
+                "name the same stream in both"
+            )
+
+
+def recorded(
+    sources: Sequence[NamedSource],
+    streams: Sequence[str],
+    reading: Reading,
+    told: Callable[[int], None] = lambda _time: None,
+) -> Iterator[StreamElement]:
+    """The elements of sources that end, several merged by time; ``told`` hears how far they say time has come (ms).
+
+    SourceError names a source that does not end, is of none of ``streams``, or names none where there are several.
+    """
+    refuse_names(sources, streams)
+    for source in sources:
+        address = parse_address(source.address)
+        if address.scheme != "-" and is_live(address):
+            raise SourceError(f"{address.text}: a stream that ends is needed here: a file, or a topic with until=end")
+    for item in by_time([items(source, reading_for(source, streams, reading)) for source in sources]):
+        if isinstance(item, StreamElement):
+            yield item
+        else:
+            told(item.time)
+
+
+def items(source: NamedSource, reading: Reading) -> Iterator[Input]:
+    """What comes from a source; all its elements are of its stream, where that is said. SourceError."""
+    found = open_source(source.address, reading).items()
+    return found if source.iri is None else of_stream(found, source.iri)
+
+
+def of_stream(given: Iterable[Input], iri: str) -> Iterator[Input]:
+    """Whatever comes, as elements of one stream."""
+    return (replace(item, stream=iri) if isinstance(item, StreamElement) else item for item in given)
+
+
+def is_live(address: Address) -> bool:
+    """Whether nobody knows when a source will end: not so for files that are not followed, and up to a topic's end."""
+    if address.scheme == "file":
+        return read_options(FileOptions, address).follow
+    return address.options.get("until") != "end"
+
+
+def by_time(sources: Sequence[Iterable[Input]]) -> Iterator[Input]:
+    """Sorted sources merged by application time, elements numbered anew; what is told counts after its time."""
+    if len(sources) == 1:
+        yield from sources[0]
+        return
+    for sequence, item in enumerate(merge(*sources, key=_when)):
+        yield numbered(item, sequence)
+
+
+def numbered(item: Input, sequence: int) -> Input:
+    """An element under another sequence number; an advance as it is."""
+    if isinstance(item, Advance):
+        return item
+    return StreamElement(item.stream, item.time, sequence, item.added, item.removed, item.until)
+
+
+def _when(item: Input) -> tuple[int, bool]:
+    return item.time, isinstance(item, Advance)
+
+
+def stream_table(
+    sources: Sequence[NamedSource], streams: Sequence[str], reading: Reading, folder: Path, *, always: bool = False
+) -> tuple[Path, int | None]:
+    """Recorded sources as one stream table and how far (ms) they say time came; in ``folder``, but for one that is one.
+
+    ``always``: it is written to the folder anyway.
+    """
+    if not always and len(sources) == 1 and (table := sources[0].table) is not None:
+        return table, None
+    told: list[int] = []
+    write(recorded(sources, streams, reading, told.append), folder / "part-0.parquet")
+    return folder, max(told, default=None)
