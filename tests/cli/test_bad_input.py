@@ -39,7 +39,7 @@ def here(tmp_path):
 
 
 def expect(here, *more):
-    return ("expect", here / "query.rq", "--stream", here / "table", "--as", "rspql", *more)
+    return ("expect", here / "query.rq", "--stream", here / "table", "--semantics", "rspql", *more)
 
 
 def test_good_input_first(here, command):
@@ -55,7 +55,7 @@ def test_good_input_first(here, command):
 def test_not_n_triples(here, command):
     bad = here / "bad.n3t"
     bad.write_text('<urn:a> <urn:p> <urn:b> "0" .\nthis is no triple\n')
-    code, _, err = command("expect", here / "query.rq", "--stream", bad, "--as", "rspql")
+    code, _, err = command("expect", here / "query.rq", "--stream", bad, "--semantics", "rspql")
     assert code == 2
     assert "bad.n3t" in err
     assert "line 2" in err or ":2" in err
@@ -64,7 +64,7 @@ def test_not_n_triples(here, command):
 def test_time_that_goes_back(here, command):
     bad = here / "back.n3t"
     bad.write_text('<urn:a> <urn:p> <urn:b> "5" .\n<urn:a> <urn:p> <urn:c> "3" .\n')
-    code, _, err = command("expect", here / "query.rq", "--stream", bad, "--as", "rspql")
+    code, _, err = command("expect", here / "query.rq", "--stream", bad, "--semantics", "rspql")
     assert code == 2
     assert "back.n3t" in err
     assert "lateness" in err
@@ -123,7 +123,7 @@ def test_a_misspelled_key(here, command):
 
 
 def test_an_unknown_semantics_lists_the_known_ones(here, command):
-    code, _, err = command("expect", here / "query.rq", "--stream", here / "table", "--as", "csparkle")
+    code, _, err = command("expect", here / "query.rq", "--stream", here / "table", "--semantics", "csparkle")
     assert code == 2
     assert "csparql, csparql-0.9.7" in err
 

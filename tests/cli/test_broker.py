@@ -90,7 +90,7 @@ def test_publish_and_subscribe_from_the_command_line(tmp_path, monkeypatch):
         assert (published.returncode, published.stdout) == (0, f"{tmp_path / 'g.ttl'}: publication 1\n")
         left = run("publish", "--delete", "--at", url, "--key", "k", text=student(1))
         assert left.stdout == "standard input: publication 2\n"
-        shown = run("subscribe", "all", "--query", tmp_path / "q.rq", "--at", url, "--after", 0, "--count", 2)
+        shown = run("subscribe", "all", "--query", tmp_path / "q.rq", "--at", url, "--after", 0, "--limit", 2)
         came, went = map(json.loads, shown.stdout.splitlines())
         row = {"x": "<urn:t:s1>", "c": "<urn:t:Student>"}
         assert (came["added"], came["removed"], went["added"], went["removed"]) == ([row], [], [], [row])

@@ -18,7 +18,10 @@ OWN = {
     "streamgauge.cli",
     "streamgauge.cli.catalogue",
     "streamgauge.cli.commands",
+    "streamgauge.cli.completion",
+    "streamgauge.cli.examples",
     "streamgauge.cli.main",
+    "streamgauge.cli.renamed",
     "streamgauge.model",
     "streamgauge.model.mistake",
 }

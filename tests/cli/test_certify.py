@@ -15,7 +15,7 @@ pytestmark = pytest.mark.server
 
 MINIMAL = (Path(__file__).resolve().parents[2] / "examples" / "engines" / "minimal.py").read_text()
 FAULTY = MINIMAL.replace("while self.close <= item", "while self.close < item")
-ONLY = ["--case", "borders", "--profile", "own"]
+ONLY = ["--case", "borders", "--semantics", "own"]
 
 
 def certify(tmp_path, code: str, *more: str):

@@ -79,8 +79,8 @@ def test_another_query_judges_in_place_of_the_runs(tmp_path, command):
         (["--query", "{broken}"], "line 1, column"),
         (["-D", "X=2"], "name the file"),
         (["--semantics", "nobodys"], "nobodys"),
-        (["--as", "nobody"], "choose from csrbench"),
-        (["--as", "csrbench", "--max-delay", "1s"], "have neither"),
+        (["--rules", "nobody"], "choose from csrbench"),
+        (["--rules", "csrbench", "--max-delay", "1s"], "have neither"),
         (["--max-delay", "soon"], "such as 500ms"),
         (["--evaluator", "changes"], "choose from definition, spark"),
     ],
@@ -121,6 +121,6 @@ def test_gracious_borders_are_printed_and_kept(tmp_path, command):
 
 def test_published_rules_judge_in_place_of_ours(tmp_path, command):
     run = folder(tmp_path)
-    code, out, _ = command("check", run, "--as", "csrbench", "--json")
+    code, out, _ = command("check", run, "--rules", "csrbench", "--json")
     assert (code, json.loads(out)["rules"]) == (0, "csrbench")
     assert not (run / "verdict.json").exists()

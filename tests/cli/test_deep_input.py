@@ -17,7 +17,7 @@ def filtered(query: str, expression: str) -> str:
 @pytest.mark.parametrize(
     "words",
     [
-        ("expect", "QUERY", "--stream", "TABLE", "--as", "rspql"),
+        ("expect", "QUERY", "--stream", "TABLE", "--semantics", "rspql"),
         ("translate", "QUERY", "--to", "csparql"),
         ("watch", "QUERY", "http://127.0.0.1:9/"),
         ("query", "QUERY", "--stream", "TABLE"),
@@ -47,7 +47,7 @@ def test_a_query_that_is_too_deep(here, command, words, part):  # noqa: F811
 def test_static_data_that_are_too_deep(here, command, name, text, says):  # noqa: F811
     (here / name).write_text(text)
     code, _, err = command(
-        "expect", here / "query.rq", "--stream", here / "table", "--as", "rspql", "--static", here / name
+        "expect", here / "query.rq", "--stream", here / "table", "--semantics", "rspql", "--static", here / name
     )
     assert code == 2
     assert says in err

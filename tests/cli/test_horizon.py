@@ -35,7 +35,7 @@ def here(tmp_path, monkeypatch):
 
 
 def expect(command, *more):
-    return command("expect", "query.rq", "--stream", "stream.parquet", "--as", "rspql", "--rows", *more)
+    return command("expect", "query.rq", "--stream", "stream.parquet", "--semantics", "rspql", "--rows", *more)
 
 
 def imported(here, command, reports, *more):
@@ -110,7 +110,7 @@ def test_query_goes_on_only_when_asked(here, command):
 def test_a_file_that_says_how_far_time_came_is_heeded_by_all(here, command):
     element = {"stream": "http://ex.org/streams/test", "t": 0, "n": 0, "add": "<urn:s> <urn:p> <urn:o> .\n"}
     (here / "told.jsonl").write_text(f"{json.dumps(element)}\n{json.dumps({'advance': 21_000})}\n")
-    _, out, _ = command("expect", "query.rq", "--stream", "told.jsonl", "--as", "rspql", "--rows")
+    _, out, _ = command("expect", "query.rq", "--stream", "told.jsonl", "--semantics", "rspql", "--rows")
     reports = json.loads(out)
     assert [report["instant"] for report in reports] == [10_000, 15_000, 20_000]
     _, out, _ = command("query", "query.rq", "--stream", "told.jsonl", "--semantics", "rspql", "--json")

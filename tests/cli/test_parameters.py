@@ -7,7 +7,7 @@ import pytest
 from tests.cli.test_bad_input import EXPERIMENT, QUERY, here  # noqa: F401
 
 COMMANDS = {
-    "expect": ("expect", "query.rq", "--stream", "table", "--as", "rspql"),
+    "expect": ("expect", "query.rq", "--stream", "table", "--semantics", "rspql"),
     "query": ("query", "query.rq", "--stream", "stream.parquet"),
     "translate": ("translate", "query.rq", "--to", "csparql"),
     "import": ("import", "answers.json", "--query", "query.rq", "--stream", "stream.parquet", "--semantics", "rspql",
@@ -72,7 +72,7 @@ def test_a_field_that_is_not_there_is_a_sentence(there, command, define):
     assert f"-D {define}" in err
 
 
-@pytest.mark.parametrize("option", [("--watermark", "soon"), ("--batch", "soon")])
+@pytest.mark.parametrize("option", [("--lateness", "soon"), ("--batch", "soon")])
 def test_durations_of_the_command_stream_are_refused(there, command, option):
     code, _, err = command(*COMMANDS["stream"], *option)
     assert code == 2

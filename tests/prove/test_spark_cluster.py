@@ -16,7 +16,7 @@ QUICK = (
     "--conf spark.network.timeout=12s --conf spark.network.timeoutInterval=4s "
     "--conf spark.executor.heartbeatInterval=3s --conf spark.executor.memory=700m"
 )
-MORE = ("--watermark", "1s", "--files", "1")
+MORE = ("--lateness", "1s", "--files", "1")
 
 
 @pytest.fixture(scope="module")

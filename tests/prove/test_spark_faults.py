@@ -28,7 +28,7 @@ def source(tmp_path_factory) -> Path:
 @pytest.mark.parametrize("name", JOBS)
 def test_killed_at_random_points_every_answer_is_there_once(name, source, tmp_path, capsys):
     text, watermark = JOBS[name]
-    job = Streamed(tmp_path, source, text, ("--watermark", watermark, "--files", "1"))
+    job = Streamed(tmp_path, source, text, ("--lateness", watermark, "--files", "1"))
     points = job.killed(name, random.Random(name), KILLS)
     late = pq.read_table(job.answers / "batches.parquet")["late"]
     with capsys.disabled():
@@ -48,7 +48,7 @@ def test_a_full_disk_is_said_and_work_goes_on_when_there_is_room(source, tmp_pat
     if mounted.returncode:
         pytest.skip("a small file system cannot be mounted here")
     try:
-        job = Streamed(disk, source, JOBS["Rstream 5 s/2 s, watermark 1 s"][0], ("--watermark", "1s", "--files", "1"))
+        job = Streamed(disk, source, JOBS["Rstream 5 s/2 s, watermark 1 s"][0], ("--lateness", "1s", "--files", "1"))
         assert job.finish() != 0
         with capsys.disabled():
             print(f"\ndisk full: begun, committed {job.progress()}: {job.words()[-300:]}")

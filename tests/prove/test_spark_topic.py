@@ -23,7 +23,7 @@ def test_killed_in_the_middle_of_a_topic_every_answer_is_there_once(kafka, tmp_p
     (tmp_path / "stream").mkdir()
     came = list(elements(late_stream(tmp_path / "stream", 60)))
     url = f"kafka://127.0.0.1:{kafka.port}/{kafka.topic(partitions=2)}?from=earliest"
-    job = Streamed(tmp_path, url, observed("RSTREAM", 5, 2), ("--watermark", "4s", "--messages", "150"))
+    job = Streamed(tmp_path, url, observed("RSTREAM", 5, 2), ("--lateness", "4s", "--messages", "150"))
     sink = open_sink(url.partition("?")[0])
     for element in came:
         sink.send(encode_element(element), key=str(element.sequence))

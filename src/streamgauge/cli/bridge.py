@@ -27,7 +27,9 @@ def bridge(
     ] = None,
     name: Annotated[str | None, typer.Option("--as", help="The subscriber's name; one of its own without.")] = None,
     skip: Annotated[bool, typer.Option("--skip-refused", help="Say and pass over what the broker refuses.")] = False,
-    patience: Annotated[str, typer.Option(help="How long the broker may be away before this ends.")] = "10m",
+    patience: Annotated[
+        str, typer.Option(metavar="DURATION", help="How long the broker may be away before this ends.")
+    ] = "10m",
 ) -> None:
     """Carry messages of MQTT (or Kafka, files, events) into a broker, and notifications of channels out of it.
 

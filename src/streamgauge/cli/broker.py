@@ -248,8 +248,10 @@ def subscribe(
     subscriber: Annotated[str | None, typer.Option("--as", help="A name by which to come back later.")] = None,
     after: Annotated[int | None, typer.Option(min=0, help="Begin after the notification of this number.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines on a terminal too.")] = False,
-    patience: Annotated[str, typer.Option(help="How long the broker may be away before this ends.")] = "10m",
-    most: Annotated[int | None, typer.Option("--count", min=1, help="End after so many notifications.")] = None,
+    patience: Annotated[
+        str, typer.Option(metavar="DURATION", help="How long the broker may be away before this ends.")
+    ] = "10m",
+    most: Annotated[int | None, typer.Option("--limit", min=1, help="End after so many notifications.")] = None,
 ) -> None:
     """Show a channel's answer as it changes: a live table on a terminal, JSON lines otherwise.
 

@@ -36,7 +36,9 @@ def register(app: typer.Typer) -> None:
 
 def capacity(
     file: Annotated[Path, typer.Argument(help="The experiment file (TOML).")],
-    define: Annotated[list[str] | None, typer.Option("--define", "-D", help="Override a field.")] = None,
+    define: Annotated[
+        list[str] | None, typer.Option("--set", "-D", metavar="FIELD=VALUE", help="Override a field.")
+    ] = None,
     engine: Annotated[list[str] | None, typer.Option(help="Only these engines; several options name several.")] = None,
     vary: Annotated[str, one_of(lambda: AXES, "--axis", help="load, window, slide or time-unit.")] = "load",
     load: Annotated[
@@ -44,9 +46,15 @@ def capacity(
     ] = PACE,
     begin: Annotated[float | None, typer.Option("--from", help="The first value; the experiment's own.")] = None,
     end: Annotated[float | None, typer.Option("--to", help="The hardest value to try.")] = None,
-    max_delay: Annotated[str, typer.Option(help="How late answers may come (99% of them, in every window).")] = "1s",
-    max_lateness: Annotated[str, typer.Option(help="How late the harness may feed (99% of the elements).")] = "250ms",
-    lasting: Annotated[str, typer.Option(help="How long a probe lasts at least; streams are made as long.")] = "10s",
+    max_delay: Annotated[
+        str, typer.Option(metavar="DURATION", help="How late answers may come (99% of them, in every window).")
+    ] = "1s",
+    max_lateness: Annotated[
+        str, typer.Option(metavar="DURATION", help="How late the harness may feed (99% of the elements).")
+    ] = "250ms",
+    lasting: Annotated[
+        str, typer.Option(metavar="DURATION", help="How long a probe lasts at least; streams are made as long.")
+    ] = "10s",
     precision: Annotated[float, typer.Option(help="How narrow the border is found, relatively.")] = 0.05,
     tries: Annotated[int, typer.Option(min=1, help="How often a probe that was late is tried.")] = 2,
     out: Annotated[

@@ -51,5 +51,6 @@ COMMANDS: Final = {
     "sepbm": Entry(Part.REPRODUCE, "sepbm", "Measure semantic publish/subscribe (SEP-BM)."),
     "engines": Entry(Part.HERE, "show", "List the engines and the semantics."),
     "doctor": Entry(Part.HERE, "show", "Say what this machine lacks and how to get it."),
+    "completion": Entry(Part.HERE, "completion", "Complete commands and names in bash, zsh or fish."),
 }
 """In the order of the list, part by part."""

@@ -17,7 +17,7 @@ from streamgauge.bench.certifying.certificate import certificate
 from streamgauge.bench.certifying.finding import contradicted, findings
 from streamgauge.bench.certifying.running import Kind, Outcome, SetUpError, Subject, certify, engine
 from streamgauge.cli.exits import Exit
-from streamgauge.cli.names import completed, engine_names
+from streamgauge.cli.names import completed, engine_names, one_named, semantics_names
 from streamgauge.cli.progress import telling
 from streamgauge.cli.spark import spark
 from streamgauge.report.certified import certified_json, certified_lines, outcome_line
@@ -29,6 +29,10 @@ def register(app: typer.Typer) -> None:
     app.command("certify")(certify_command)
 
 
+def _profiles() -> list[str]:
+    return [*semantics_names(), OWN]
+
+
 def certify_command(
     name: Annotated[
         str | None, typer.Argument(metavar="ENGINE", autocompletion=completed(engine_names), help="An engine's name.")
@@ -37,7 +41,9 @@ def certify_command(
         str | None, typer.Option(help="Any program on the pipe in place of an engine: 'python3 mine.py'.")
     ] = None,
     case: Annotated[str | None, typer.Option(help="Only cases whose name or theme has this in it.")] = None,
-    profile: Annotated[str | None, typer.Option(help="Only under this profile, or own: the cases' own.")] = None,
+    profile: Annotated[
+        str | None, one_named(_profiles, "--semantics", help="Only under this profile, or own: the cases' own.")
+    ] = None,
     listed: Annotated[
         Path | None, typer.Option("--deviations", help="The list of deviations; the engine's own unless given.")
     ] = None,

@@ -9,10 +9,40 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from streamgauge.cli.catalogue import COMMANDS, Entry
+from streamgauge.cli.examples import EXAMPLES
+from streamgauge.cli.renamed import renewed
 
 
 class Command(TyperCommand):
-    """A command."""
+    """A command: old names of its options go on, its help ends with an example."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """What the words say; UsageError for words that it does not take."""
+        return super().parse_args(ctx, list(renewed(_words(ctx), args)))
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """The line of usage: arguments in capitals, in brackets where there need be none."""
+        del ctx
+        return ["[OPTIONS]", *(_usage(each) for each in self.params if each.param_type_name == "argument")]
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """The examples."""
+        examples = EXAMPLES.get(_words(ctx), ())
+        if examples:
+            with formatter.section("Example" if len(examples) == 1 else "Examples"):
+                for each in examples:
+                    formatter.write(f"{'':{formatter.current_indent}}streamgauge {each}\n")
+
+
+def _words(ctx: Any) -> str:
+    """The command's words after ``streamgauge``."""
+    above = "" if ctx.parent is None or ctx.parent.parent is None else f"{_words(ctx.parent)} "
+    return f"{above}{ctx.info_name}"
+
+
+def _usage(argument: Any) -> str:
+    name = (argument.metavar or argument.name.upper()).removesuffix("...") + ("..." if argument.nargs != 1 else "")
+    return name if argument.required else f"[{name}]"
 
 
 class Group(TyperGroup):
@@ -69,7 +99,7 @@ class _Registry(typer.Typer):
 
     def add_typer(self, typer_instance: typer.Typer, **settings: Any) -> None:
         for each in typer_instance.registered_commands:
-            each.cls = each.cls or Command
+            each.cls = Command if each.cls in (None, TyperCommand) else each.cls
         super().add_typer(typer_instance, **{"cls": Group, **settings})
 
 

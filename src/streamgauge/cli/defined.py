@@ -2,11 +2,17 @@
 
 import re
 from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.workloads.parameters import duration
+
+Parameters = Annotated[
+    list[str] | None, typer.Option("--set", "-D", metavar="NAME=VALUE", help="A query parameter: -D TEMP=50.")
+]
+"""The option with a query's parameters."""
 
 
 def values(define: Sequence[str] | None) -> dict[str, str]:

@@ -57,7 +57,9 @@ def serve(
     label: Annotated[Label, typer.Option(case_sensitive=False, help="What is said of their time.")] = Label.EXPIRATION,
     vocabulary: Annotated[str, typer.Option(help="paper or prototype.")] = "paper",
     triples: Annotated[list[str] | None, typer.Option(help="A data set to serve as triples, not quads.")] = None,
-    period: Annotated[str | None, typer.Option(help="Facts without an end change no more often: 60s.")] = None,
+    period: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="Facts without an end change no more often: 60s.")
+    ] = None,
     page_size: Annotated[int, typer.Option(min=1, max=10_000, help="Quads on a page.")] = 100,
     base: Annotated[str | None, typer.Option(help="The address that clients know the server by.")] = None,
     behind_proxy: Annotated[bool, typer.Option("--behind-proxy", help="Believe Forwarded, X-Forwarded-*.")] = False,
@@ -70,9 +72,15 @@ def serve(
     ] = None,
     feed: Annotated[list[str] | None, typer.Option(help="NAME=URL: a stream that feeds a data set.")] = None,
     pace: Annotated[float | None, typer.Option(min=1e-6, help="Replay feeds from now on, so much faster.")] = None,
-    feed_for: Annotated[str | None, typer.Option(help="How long fed facts without an end hold: 10s.")] = None,
-    keep: Annotated[str | None, typer.Option(help="How long what left is kept, to be asked with ?at=: 1d.")] = None,
-    history: Annotated[str | None, typer.Option(help="How long intervals stay after their end: 1h.")] = None,
+    feed_for: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="How long fed facts without an end hold: 10s.")
+    ] = None,
+    keep: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="How long what left is kept, to be asked with ?at=: 1d.")
+    ] = None,
+    history: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="How long intervals stay after their end: 1h.")
+    ] = None,
     max_address: Annotated[int, typer.Option(min=256, help="Bytes of a request's address.")] = UNLESS.address,
     max_kept: Annotated[int, typer.Option(min=2**20, help="Bytes of pages that are kept.")] = UNLESS.kept,
     max_body: Annotated[int, typer.Option(min=1024, help="Bytes of a written body.")] = UNLESS.body,

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from streamgauge.bench.experiments.plan import read_text
 from streamgauge.bench.importing import Request, Times, import_runs
-from streamgauge.cli.defined import milliseconds, values
+from streamgauge.cli.defined import Parameters, milliseconds, values
 from streamgauge.cli.names import one_of
 from streamgauge.cli.progress import telling
 from streamgauge.semantics.profiles import profile
@@ -32,9 +32,11 @@ def import_(
     static: Annotated[Path | None, typer.Option(help="Static data beside the stream: any RDF file.")] = None,
     samples: Annotated[Path | None, typer.Option(help="A P_ file of YABench: memory, CPU, threads.")] = None,
     times: Annotated[str | None, one_of(lambda: Times, help="What the times are: count, received, instant.")] = None,
-    advance_to: Annotated[str | None, typer.Option(help="How far the stream's time came: 30s.")] = None,
+    advance_to: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="How far the stream's time came: 30s.")
+    ] = None,
     test: Annotated[str | None, typer.Option(help="Only this test of a folder.")] = None,
-    define: Annotated[list[str] | None, typer.Option("--define", "-D", help="A query parameter: -D TEMP=50.")] = None,
+    define: Parameters = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Make run folders from recorded answers: CSRBench's, YABench's, SPARQL results with a time."""

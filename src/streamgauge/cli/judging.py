@@ -17,7 +17,7 @@ from streamgauge.bench.experiments.running import stream_facts
 from streamgauge.bench.judging.expecting import expected_reports
 from streamgauge.bench.judging.judge import Means, judge_run, with_cautions, with_query
 from streamgauge.bench.rules import Settings, judge_as
-from streamgauge.cli.defined import instant, milliseconds, tell_notes, values
+from streamgauge.cli.defined import Parameters, instant, milliseconds, tell_notes, values
 from streamgauge.cli.exits import exit_code
 from streamgauge.cli.names import one_named, one_of, rule_names, semantics_names
 from streamgauge.cli.progress import telling
@@ -50,11 +50,13 @@ def check(
         str | None, one_named(semantics_names, help="Judge under another semantics than the run's own.")
     ] = None,
     query: Annotated[Path | None, typer.Option(help="Judge by this query in place of the run's own.")] = None,
-    define: Annotated[list[str] | None, typer.Option("--define", "-D", help="Its parameters: -D TEMP=50.")] = None,
-    rules: Annotated[str | None, one_of(rule_names, "--as", help="Judge as csrbench or yabench did.")] = None,
+    define: Parameters = None,
+    rules: Annotated[str | None, one_of(rule_names, help="Judge as csrbench or yabench did.")] = None,
     gracious: Annotated[bool, typer.Option("--gracious", help="Find the borders that fit wrong answers best.")] = False,
     evaluator: Annotated[str | None, one_of(lambda: EVALUATORS, help="definition or spark.")] = None,
-    max_delay: Annotated[str | None, typer.Option(help="An answer later than this makes its window late.")] = None,
+    max_delay: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="An answer later than this makes its window late.")
+    ] = None,
     exact_datatypes: Annotated[
         bool, typer.Option("--exact-datatypes", help="Compare the datatypes of computed numbers too.")
     ] = False,
@@ -119,14 +121,12 @@ def _judged(run: Run, stream: Path, rules: str | None, means: Means) -> Verdict:
 def expect(
     query: Annotated[Path, typer.Argument(help="A continuous query in any dialect.")],
     stream: Annotated[list[str], typer.Option(help="A file, a stream table's folder or a URL, or IRI=SOURCE.")],
-    semantics: Annotated[
-        str, one_named(semantics_names, "--semantics", "--as", help="A profile's name: csparql, yabench, ...")
-    ],
-    define: Annotated[list[str] | None, typer.Option("--define", "-D", help="A query parameter: -D TEMP=50.")] = None,
+    semantics: Annotated[str, one_named(semantics_names, help="A profile's name: csparql, yabench, ...")],
+    define: Parameters = None,
     static: Annotated[Path | None, typer.Option(help="Static data beside the stream: any RDF file.")] = None,
     windows: Annotated[int | None, typer.Option(min=1, help="How many windows; sets how far time comes.")] = None,
     advance_to: Annotated[
-        str | None, typer.Option(help="How far time comes: 30s; the last element unless given.")
+        str | None, typer.Option(metavar="DURATION", help="How far time comes: 30s; the last element unless given.")
     ] = None,
     t0: Annotated[
         str | None, typer.Option(help="The start of the first window; the semantics' own unless given.")

@@ -1,11 +1,13 @@
 """The command ``streamgauge``: commands imported when they run; errors as sentences and exit codes."""
 
+import os
 import sys
 
 import typer
 
 from streamgauge import __version__
 from streamgauge.cli.commands import Whole
+from streamgauge.cli.completion import ASKED, answer_shells
 from streamgauge.model.mistake import MistakeError
 
 BAD_INPUT = (MistakeError,)
@@ -43,6 +45,8 @@ def _options(
 
 def main() -> None:
     """Run the command line; every expected error is one sentence on standard error and exit code 2."""
+    if ASKED in os.environ:
+        answer_shells()
     try:
         app(prog_name="streamgauge")
     except BAD_INPUT as error:

@@ -28,19 +28,19 @@ def one_of(known: Known, *declared: str, help: str) -> Any:  # noqa: A002
     def checked(value: str | None) -> str | None:
         return None if value is None else chosen(value, known())
 
-    return typer.Option(*declared, callback=checked, autocompletion=completed(known), help=help)
+    return typer.Option(*declared, callback=checked, autocompletion=completed(known), metavar="NAME", help=help)
 
 
 def one_named(known: Known, *declared: str, help: str) -> Any:  # noqa: A002
     """An option that takes one of these names; others are refused where the name is used."""
-    return typer.Option(*declared, autocompletion=completed(known), help=help)
+    return typer.Option(*declared, autocompletion=completed(known), metavar="NAME", help=help)
 
 
 def completed(known: Known) -> Callable[[str], list[str]]:
     """How a shell completes such a name."""
 
     def begun(incomplete: str) -> list[str]:
-        return [name for name in known() if name.casefold().startswith(incomplete.casefold())]
+        return [name for name in known() if name.startswith(incomplete)]
 
     return begun
 

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from streamgauge.bench.experiments.plan import read_text
 from streamgauge.cli.answers import Shown, encoder
-from streamgauge.cli.defined import checked_duration, instant, tell_notes, values
+from streamgauge.cli.defined import Parameters, checked_duration, instant, tell_notes, values
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.names import engine_names, one_named, one_of, semantics_names
 from streamgauge.model.answer import Answer
@@ -59,19 +59,20 @@ def query(
     to: Annotated[str | None, typer.Option(help="A file or URL to send the answers to.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many answers.")] = None,
     lateness: Annotated[
-        str | None, typer.Option(callback=checked_duration, help="How late elements may come: 2s.")
+        str | None, typer.Option(metavar="DURATION", callback=checked_duration, help="How late elements may come: 2s.")
     ] = None,
     t0: Annotated[str | None, typer.Option(help="Start of the first window: ms, or 30s.")] = None,
     advance_to: Annotated[
         str | None,
         typer.Option(
+            metavar="DURATION",
             callback=_horizon,
             help="How far time comes: 30s, or windows: until all windows that hold something have closed. The last "
             "element unless given.",
         ),
     ] = None,
     wall: Annotated[bool, typer.Option("--wall", help="Time passes by the wall clock although nothing comes.")] = False,
-    define: Annotated[list[str] | None, typer.Option("--set", "--define", "-D", help="A query parameter.")] = None,
+    define: Parameters = None,
 ) -> None:
     """Answer a continuous query on streams; print the answers as they come."""
     text = filled(file, define or ())

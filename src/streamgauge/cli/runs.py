@@ -19,7 +19,8 @@ from streamgauge.report.page import write as write_page
 from streamgauge.report.text import verdict_json, verdict_lines
 
 Overrides = Annotated[
-    list[str] | None, typer.Option("--define", "-D", help="Override a field: -D workload.stations=5.")
+    list[str] | None,
+    typer.Option("--set", "-D", metavar="FIELD=VALUE", help="Override a field: -D workload.stations=5."),
 ]
 Out = Annotated[Path | None, typer.Option(help="Where runs and the report go; runs/NAME unless given.")]
 Again = Annotated[bool, typer.Option("--again", help="Do runs again that exist.")]

@@ -55,7 +55,7 @@ def serve(
     max_seconds: Annotated[
         float, typer.Option(min=0.1, help="CPU seconds that one element, and what is due by it, may take a query.")
     ] = UNLESS.seconds,
-    max_time: Annotated[str | None, typer.Option(help="How long a query may run: 12h.")] = None,
+    max_time: Annotated[str | None, typer.Option(metavar="DURATION", help="How long a query may run: 12h.")] = None,
 ) -> None:
     """Answer continuous queries over HTTP: registered and deregistered, answers by events or WebSocket."""
     names = [named(name) for name in engines]

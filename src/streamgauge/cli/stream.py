@@ -11,7 +11,7 @@ from rich.console import Console
 
 from streamgauge.bench.expected.background import beside
 from streamgauge.bench.experiments.plan import read_text
-from streamgauge.cli.defined import checked_duration, instant, tell_notes, values
+from streamgauge.cli.defined import Parameters, checked_duration, instant, tell_notes, values
 from streamgauge.cli.names import one_named, semantics_names
 from streamgauge.cli.spark import spark
 from streamgauge.model.semantics import Origin, Semantics
@@ -39,13 +39,17 @@ def stream(
     t0: Annotated[
         str | None, typer.Option(help="Start of the first window: ms, or 30s; the first element unless given.")
     ] = None,
-    watermark: Annotated[str, typer.Option(callback=checked_duration, help="How late elements may come: 2s.")] = "0s",
-    batch: Annotated[str, typer.Option(callback=checked_duration, help="Time between two batches: 5s.")] = "5s",
+    lateness: Annotated[
+        str, typer.Option(metavar="DURATION", callback=checked_duration, help="How late elements may come: 2s.")
+    ] = "0s",
+    batch: Annotated[
+        str, typer.Option(metavar="DURATION", callback=checked_duration, help="Time between two batches: 5s.")
+    ] = "5s",
     files: Annotated[int, typer.Option(min=1, help="Files that one batch takes at most.")] = 5,
     messages: Annotated[int, typer.Option(min=1, help="Messages of a Kafka topic that one batch takes.")] = 200_000,
     static: Annotated[Path | None, typer.Option(help="An RDF file with data beside the streams.")] = None,
     drain: Annotated[bool, typer.Option("--drain", help="End when everything there is was answered.")] = False,
-    define: Annotated[list[str] | None, typer.Option("--define", "-D", help="A query parameter.")] = None,
+    define: Parameters = None,
 ) -> None:
     """Answer a continuous query in micro-batches on Spark, each answer once, whatever is killed on the way."""
     from streamgauge.engines.spark.pipeline import Job, run
@@ -54,7 +58,7 @@ def stream(
     text = fill(read_text(file), values(define))
     query = beside(parse(text), static)
     tell_notes(query)
-    chosen = _semantics(semantics, instant(t0), duration(watermark))
+    chosen = _semantics(semantics, instant(t0), duration(lateness))
     job = Job(query, text, detect(text), chosen, source, sink, checkpoint, duration(batch), files, drain, messages)
     state = run(spark(master), job, lambda done: console.print(batch_line(done)))
     console.print(_summary(job, state.sent, state.rows, state.late))

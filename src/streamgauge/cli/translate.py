@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from streamgauge.bench.experiments.plan import read_text
-from streamgauge.cli.defined import tell_notes, values
+from streamgauge.cli.defined import Parameters, tell_notes, values
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.names import dialect_names, one_of
 from streamgauge.query import QueryError, detect, fill, parse, print_query
@@ -25,7 +25,7 @@ def translate(
     source: Annotated[
         str | None, one_of(dialect_names, "--from", help="Its dialect, if its stream clause does not tell.")
     ] = None,
-    define: Annotated[list[str] | None, typer.Option("--define", "-D", help="A query parameter: -D TEMP=50.")] = None,
+    define: Parameters = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Print a query in another dialect; what that dialect cannot say is refused by name."""

@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from streamgauge.cli.answers import longest_first, shortened, timed
-from streamgauge.cli.defined import milliseconds
+from streamgauge.cli.defined import Parameters, milliseconds
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.names import chosen
 from streamgauge.cli.query import filled
@@ -48,9 +48,13 @@ def watch(
         list[str], typer.Argument(metavar="URL...", help="Where the data is: fragments, feeds, endpoints.")
     ],
     plan: Annotated[str, typer.Option(help="incremental, or streamer: the loop as published.")] = "incremental",
-    at_most_every: Annotated[str | None, typer.Option(help="Poll less often than the data ends: 60s.")] = None,
-    period: Annotated[str | None, typer.Option(help="Poll at least so often: 10s.")] = None,
-    patience: Annotated[str, typer.Option(help="How long polls may fail before the watch ends.")] = "10m",
+    at_most_every: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="Poll less often than the data ends: 60s.")
+    ] = None,
+    period: Annotated[str | None, typer.Option(metavar="DURATION", help="Poll at least so often: 10s.")] = None,
+    patience: Annotated[
+        str, typer.Option(metavar="DURATION", help="How long polls may fail before the watch ends.")
+    ] = "10m",
     cache: Annotated[Caching, typer.Option(case_sensitive=False, help="What is kept between polls.")] = Caching.ON,
     push: Annotated[bool, typer.Option("--push", help="Listen to servers that send what changes.")] = False,
     whole: Annotated[bool, typer.Option("--whole", help="Print all rows at each poll, not what changed.")] = False,
@@ -62,7 +66,7 @@ def watch(
     border: Annotated[
         Border, typer.Option(case_sensitive=False, help="Whether a final time belongs to the fact.")
     ] = Border.EXCLUSIVE,
-    define: Annotated[list[str] | None, typer.Option("--set", "--define", "-D", help="A query parameter.")] = None,
+    define: Parameters = None,
 ) -> None:
     """Keep the answer of a query over changing Linked Data current.
 

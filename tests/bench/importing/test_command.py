@@ -21,7 +21,7 @@ def test_import_then_check(tmp_path, command):
     assert said.code == Exit.RIGHT
     assert json.loads(said.out)[0]["run"] == str(tmp_path / "run")
     assert command("check", tmp_path / "run", "--evaluator", "definition")[0] == Exit.RIGHT
-    assert command("check", tmp_path / "run", "--as", "yabench")[0] == Exit.RIGHT
+    assert command("check", tmp_path / "run", "--rules", "yabench")[0] == Exit.RIGHT
 
 
 def test_a_folder_gives_a_run_each_and_its_own_query_judges(tmp_path, command):

@@ -16,7 +16,6 @@ from streamgauge.bench.importing.foreign import ForeignError, Imported, Request,
 from streamgauge.model.element import StreamElement
 from streamgauge.model.spelling import offered, spelled
 from streamgauge.sources.named import recorded
-from streamgauge.wire.formats import read_stream
 from streamgauge.wire.run import write_run
 from streamgauge.wire.stream import StreamError, write
 
