@@ -128,7 +128,7 @@ def test_what_cannot_be_is_refused_by_name(tmp_path, monkeypatch, capfd, text, w
 
 
 def test_the_table_marks_what_came_and_says_what_failed():
-    shown = _Shown(QUERY, ("id", "delay"))
+    shown = _Shown(QUERY, ("id", "delay"), ordered=False)
     old, new = ("<http://example.org/train#a>", '"1"'), ("<http://example.org/train#b>", '"2"')
     shown.show(Answer(("id", "delay"), (old,), instant=0))
     shown.show(Answer(("id", "delay"), (old, new), instant=10_000))

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -14,10 +15,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from streamgauge.model import algebra as al
 from streamgauge.model.answer import Answer
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import R2S, Semantics
 from streamgauge.model.terms import XSD, Row, Term, datatype, is_iri, is_literal
+from streamgauge.query import QueryError
+from streamgauge.query.prologue import DEFAULT_BASE, read_prologue
+from streamgauge.query.tokens import tokens
 from streamgauge.services.queries.outputs import as_element, makes_triples
 from streamgauge.wire.canonical import parse_term
 from streamgauge.wire.formats import stream_formats
@@ -27,6 +32,7 @@ Encoder: TypeAlias = Callable[[Answer], bytes]
 """One answer as bytes, whole lines."""
 
 _EPOCH_LIKE = 10**11
+_NUMBERS = frozenset(XSD + name for name in ("integer", "decimal", "double", "float"))
 _PLAIN = frozenset(XSD + name for name in ("integer", "decimal", "double", "float", "boolean", "string"))
 
 
@@ -83,13 +89,17 @@ def _plain(term: Term | None) -> str:
 
 
 class Shown:
-    """Answers as tables on a terminal: a line for the report, its rows below; IRIs shortened by ``prefixes``."""
+    """Answers as tables on a terminal: a line for the report, its rows below; IRIs shortened by ``prefixes``.
+
+    Rows of a query without ORDER BY come in the order of their values, so that two reports can be compared by eye.
+    """
 
     def __init__(
         self, console: Console, query: ContinuousQuery, semantics: Semantics, prefixes: Mapping[str, str]
     ) -> None:
         self._console = console
         self._short = partial(shortened, prefixes=longest_first(prefixes))
+        self._ordered = is_ordered(query.form)
         r2s = query.r2s or semantics.r2s
         signs = {R2S.RSTREAM: {"+": "", "-": "-"}, R2S.DSTREAM: {"+": "-"}}
         self._signs = signs.get(r2s, {"+": "+", "-": "-"})
@@ -98,6 +108,8 @@ class Shown:
         """Print one report."""
         self._console.print(Text(_headline(answer), style="bold"))
         rows = list(_changes(answer))
+        if not self._ordered:
+            rows.sort(key=lambda change: (change[0] != "+", row_key(change[1])))
         if answer.kind == "boolean":
             self._console.print(f"  {_plain(answer.added[0][0])}" if answer.added else "  no answer")
         elif rows:
@@ -116,6 +128,14 @@ class Shown:
         return table
 
 
+def prefixes(query_text: str) -> Mapping[str, str]:
+    """The prefixes that a query declares; none of a text that cannot be read."""
+    try:
+        return read_prologue(query_text, tokens(query_text), default=DEFAULT_BASE).prefixes
+    except QueryError:
+        return {}
+
+
 def longest_first(prefixes: Mapping[str, str]) -> list[tuple[str, str]]:
     """Prefixes with their IRIs, in the order in which they are tried."""
     return sorted(prefixes.items(), key=lambda pair: -len(pair[1]))
@@ -126,12 +146,45 @@ def shortened(term: Term | None, prefixes: Sequence[tuple[str, str]]) -> str:
     if term is None:
         return ""
     if is_literal(term):
-        return _plain(term) if datatype(term) in _PLAIN else term
-    if is_iri(term):
-        for prefix, start in prefixes:
-            if term.startswith(start, 1):
-                return f"{prefix}:{term[1 + len(start) : -1]}"
-    return term
+        kind = datatype(term)
+        if kind in _PLAIN:
+            return _plain(term)
+        written = f"^^<{kind}>"
+        return f"{term.removesuffix(written)}^^{_name(f'<{kind}>', prefixes)}" if term.endswith(written) else term
+    return _name(term, prefixes) if is_iri(term) else term
+
+
+def _name(iri: Term, prefixes: Sequence[tuple[str, str]]) -> str:
+    for prefix, start in (*prefixes, ("xsd", XSD)):
+        if iri.startswith(start, 1):
+            return f"{prefix}:{iri[1 + len(start) : -1]}"
+    return iri
+
+
+def is_ordered(form: al.QueryForm) -> bool:
+    """Whether a query says the order of its rows."""
+    pattern = None if isinstance(form, al.Ask) else form.pattern
+    while isinstance(pattern, al.Slice | al.Distinct | al.Reduced | al.Project):
+        pattern = pattern.pattern
+    return isinstance(pattern, al.OrderBy)
+
+
+def row_key(row: Row) -> tuple[tuple[int, float, str], ...]:
+    """By which rows are put in order: unbound, numbers by their value, then all else as text."""
+    return tuple(map(_term_key, row))
+
+
+def _term_key(term: Term | None) -> tuple[int, float, str]:
+    if term is None:
+        return (0, 0.0, "")
+    if is_literal(term) and datatype(term) in _NUMBERS:
+        try:
+            number = float(_plain(term))
+        except ValueError:
+            number = math.nan
+        if not math.isnan(number):
+            return (1, number, term)
+    return (2, 0.0, term)
 
 
 def _headline(answer: Answer) -> str:

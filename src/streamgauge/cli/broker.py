@@ -11,7 +11,9 @@ from typing import Annotated
 
 import typer
 
+from streamgauge.bench.experiments.plan import read_text
 from streamgauge.broker import AwayError, BrokerError, Client, Told
+from streamgauge.cli.answers import prefixes
 from streamgauge.cli.bridge import bridge
 from streamgauge.cli.defined import seconds
 from streamgauge.cli.exits import Exit
@@ -260,11 +262,13 @@ def subscribe(
     away = seconds(patience, "--patience")
     live = sys.stdout.isatty() and not as_json
     with _client(at) as client:
-        if query is not None:
-            _create(client, channel, query.read_text(encoding="utf-8"))
+        text = None if query is None else read_text(query)
+        if text is not None:
+            _create(client, channel, text)
         begun = client.rows(channel) if live else None
         start = begun.number if begun is not None and subscriber is None and after is None else after
-        with Live(begun) if begun is not None else nullcontext(Lines()) as shown:
+        known = {} if text is None else prefixes(text)
+        with Live(begun, prefixes=known) if begun is not None else nullcontext(Lines()) as shown:
             told = client.subscribe(channel, subscriber, start, patience=away, tell=_say_again)
             code = _shown(told, shown.show, most)
     raise typer.Exit(code)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from streamgauge import workloads as registry
 from streamgauge.cli.defined import tell_unit
@@ -17,6 +16,7 @@ from streamgauge.cli.names import chosen, completed, one_named, workload_names
 from streamgauge.cli.ontologies import Lenient, SameAs, Subsumption
 from streamgauge.cli.progress import telling
 from streamgauge.cli.spark import spark
+from streamgauge.cli.terminal import printing, table
 from streamgauge.wire.formats import FormatError, stream_formats, write_stream
 from streamgauge.wire.stream import elements
 from streamgauge.workloads.parameters import duration
@@ -142,14 +142,14 @@ def list_workloads(
     if as_json:
         typer.echo(json.dumps([_describe(workload) for workload in found], indent=2))
         return
-    console = Console()
+    console = printing()
     for workload in found:
         console.print(f"[bold]{workload.NAME}[/bold]  {workload.ABOUT}")
         console.print(f"queries: {', '.join(registry.queries(workload))}")
-        table = Table("parameter", "default", "meaning")
+        shown = table("parameter", "default", "meaning")
         for name, parameter in workload.PARAMETERS.items():
-            table.add_row(f"--{name.replace('_', '-')}", str(parameter.default), parameter.help)
-        console.print(table)
+            shown.add_row(f"--{name.replace('_', '-')}", str(parameter.default), parameter.help)
+        console.print(shown)
 
 
 def _describe(workload: registry.Workload) -> dict[str, object]:

@@ -22,6 +22,7 @@ from streamgauge.cli.exits import exit_code
 from streamgauge.cli.names import one_named, one_of, rule_names, semantics_names
 from streamgauge.cli.progress import telling
 from streamgauge.cli.spark import spark
+from streamgauge.cli.terminal import printing, table
 from streamgauge.model.report import ExpectedReport
 from streamgauge.model.run import Run
 from streamgauge.model.verdict import Diagnosis, Evaluator, Verdict
@@ -168,7 +169,7 @@ def expect(
     if as_json or rows:
         typer.echo(json.dumps([_json(report, rows) for report in found], indent=2))
     else:
-        Console().print(_table(found))
+        printing().print(_table(found))
 
 
 def _json(report: ExpectedReport, rows: bool) -> dict[str, object]:
@@ -188,14 +189,14 @@ def _json(report: ExpectedReport, rows: bool) -> dict[str, object]:
 
 
 def _table(found: Sequence[ExpectedReport]) -> Table:
-    table = Table("report", "instant (ms)", "scope (ms)", "expected rows", "triples in the window")
+    shown = table("report", "instant (ms)", "scope (ms)", "expected rows", "triples in the window")
     for number, report in enumerate(found, 1):
         due = report.due
-        table.add_row(
+        shown.add_row(
             str(number),
             f"{due.instant:,}",
             f"{due.start:,} - {due.end:,}",
             f"{len(report.rows):,}",
             f"{report.content:,}",
         )
-    return table
+    return shown

@@ -2,8 +2,9 @@
 
 import json
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 
 from rich import box
 from rich import live as rich_live
@@ -12,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from streamgauge.broker import Standing, Told
+from streamgauge.cli.answers import longest_first, shortened
 from streamgauge.model.terms import Row
 
 MOST = 200
@@ -43,9 +45,12 @@ def _named(columns: tuple[str, ...], row: Row) -> dict[str, str]:
 
 
 class Live:
-    """The answer as it is now, on a terminal; rows that just came are marked."""
+    """The answer as it is now, on a terminal; rows that just came are marked, IRIs shortened by ``prefixes``."""
 
-    def __init__(self, begun: Standing, console: Console | None = None) -> None:
+    def __init__(
+        self, begun: Standing, console: Console | None = None, prefixes: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        self._prefixes = longest_first(prefixes)
         self._columns = begun.columns
         self._rows = dict.fromkeys(begun.rows)
         self._new: frozenset[Row] = frozenset()
@@ -76,5 +81,9 @@ class Live:
             table.add_column(column, overflow="fold")
         for row in list(self._rows)[-MOST:]:
             new = row in self._new
-            table.add_row("+" if new else "", *[Text(term or "") for term in row], style="bold" if new else "")
+            table.add_row(
+                "+" if new else "",
+                *[Text(shortened(term, self._prefixes)) for term in row],
+                style="bold" if new else "",
+            )
         return Group(table, self._said)

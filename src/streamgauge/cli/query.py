@@ -11,14 +11,12 @@ import typer
 from rich.console import Console
 
 from streamgauge.bench.experiments.plan import read_text
-from streamgauge.cli.answers import Shown, encoder
+from streamgauge.cli.answers import Shown, encoder, prefixes
 from streamgauge.cli.defined import Parameters, checked_duration, instant, tell_notes, values
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.names import engine_names, one_named, one_of, semantics_names
 from streamgauge.model.answer import Answer
 from streamgauge.query import QueryError, fill
-from streamgauge.query.prologue import DEFAULT_BASE, read_prologue
-from streamgauge.query.tokens import tokens
 from streamgauge.sources import Delivery, Sink, open_sink
 from streamgauge.watching import Options, Watch, WatchError, watch
 from streamgauge.watching.watch import End
@@ -128,8 +126,7 @@ def _teller(answers: Watch[Answer], text: str, form: str, to: str | None) -> Ite
     """What is done with an answer: shown, written or sent; WatchError when the format cannot hold it."""
     asked = answers.asked[0]
     if form == "table" and to is None:
-        prefixes = read_prologue(text, tokens(text), default=DEFAULT_BASE).prefixes
-        yield Shown(Console(highlight=False), asked.query, asked.semantics, prefixes)
+        yield Shown(Console(highlight=False), asked.query, asked.semantics, prefixes(text))
         return
     try:
         encode = encoder(form, asked.query)

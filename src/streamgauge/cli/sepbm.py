@@ -11,12 +11,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.progress import Tell, telling
 from streamgauge.cli.spark import spark
-from streamgauge.cli.terminal import printing
+from streamgauge.cli.terminal import printing, table
 from streamgauge.wire.formats import read_triples
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -101,12 +100,12 @@ def systems(as_json: AsJson = False) -> None:
     if as_json:
         typer.echo(json.dumps(found, indent=2))
         return
-    table = Table("system", "option", "meaning")
+    shown = table("system", "option", "meaning")
     for name, about in adapters().items():
-        table.add_row(f"[bold]{escape(name)}[/bold]", "", escape(about))
+        shown.add_row(f"[bold]{escape(name)}[/bold]", "", escape(about))
         for option, meaning in options_of(name).items():
-            table.add_row("", escape(option), escape(meaning))
-    printing().print(table)
+            shown.add_row("", escape(option), escape(meaning))
+    printing().print(shown)
 
 
 def _options(given: list[str] | None) -> dict[str, str]:
@@ -222,8 +221,8 @@ def characterise(
         rows = {"channels": {each.channel: each.values for each in found}, "ranked": [each._asdict() for each in order]}
         typer.echo(json.dumps(rows, indent=2))
         return
-    for table in (characters(found), ranks(order)):
-        printing().print(rich_table(table, ""))
+    for each in (characters(found), ranks(order)):
+        printing().print(rich_table(each, ""))
 
 
 @contextmanager

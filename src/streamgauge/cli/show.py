@@ -17,6 +17,7 @@ from streamgauge import engines as registry
 from streamgauge.bench.experiments.experiment import ExperimentError
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.progress import telling
+from streamgauge.cli.terminal import printing, table
 from streamgauge.model.semantics import Semantics
 from streamgauge.query import parse
 from streamgauge.report.page import write as write_page
@@ -65,17 +66,17 @@ def list_engines(
             json.dumps({"engines": _engines(), "classification": classification(), "profiles": profiles}, indent=2)
         )
         return
-    console = Console()
+    console = printing()
     if not semantics:
-        table = Table("engine", "about")
+        shown = table("engine", "about")
         for name, about in _engines().items():
-            table.add_row(name, about)
-        console.print(table)
+            shown.add_row(name, about)
+        console.print(shown)
         return
-    table = Table("Feature", "Operator", "C-SPARQL", "CQELS", "SPARQLstream", title="CSRBench, table 1")
+    shown = table("Feature", "Operator", "C-SPARQL", "CQELS", "SPARQLstream", title="CSRBench, table 1")
     for row in classification():
-        table.add_row(*row)
-    console.print(table)
+        shown.add_row(*row)
+    console.print(shown)
     for name, profile in PROFILES.items():
         console.print(_profile_table(name, profile))
 
@@ -99,10 +100,10 @@ def _show(value: object) -> str:
 
 
 def _profile_table(name: str, profile: Semantics) -> Table:
-    table = Table("field", "value", "source", title=name)
+    shown = table("field", "value", "source", title=name)
     for field, cell in _fields(profile).items():
-        table.add_row(field, cell["value"], cell["source"])
-    return table
+        shown.add_row(field, cell["value"], cell["source"])
+    return shown
 
 
 def doctor(as_json: AsJson = False) -> None:
@@ -113,10 +114,10 @@ def doctor(as_json: AsJson = False) -> None:
             json.dumps([{"what": what, "found": found, "advice": advice} for what, found, advice in checks], indent=2)
         )
     else:
-        table = Table("what", "found", "what to do")
+        shown = table("what", "found", "what to do")
         for what, found, advice in checks:
-            table.add_row(what, found or "missing", advice)
-        Console().print(table)
+            shown.add_row(what, found or "missing", advice)
+        printing().print(shown)
     whole = all(found for what, found, _ in checks if what != "chromium")
     raise typer.Exit(Exit.RIGHT if whole else Exit.BAD_INPUT)
 

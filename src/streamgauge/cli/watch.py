@@ -15,15 +15,13 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from streamgauge.cli.answers import longest_first, shortened, timed
+from streamgauge.cli.answers import longest_first, prefixes, row_key, shortened, timed
 from streamgauge.cli.defined import Parameters, milliseconds
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.names import chosen
 from streamgauge.cli.query import filled
 from streamgauge.model.answer import Answer
 from streamgauge.model.terms import Row
-from streamgauge.query.prologue import DEFAULT_BASE, read_prologue
-from streamgauge.query.tokens import tokens
 from streamgauge.services.fragments.annotations import named
 from streamgauge.services.fragments.fetching.contract import SourceError
 from streamgauge.services.fragments.streaming.asked import asked
@@ -78,7 +76,8 @@ def watch(
     timing = Timing(milliseconds(at_most_every, "--at-most-every"), milliseconds(period, "--period"))
     plan = chosen(plan, PLANS, "--plan")
     hears = Hears.PUSH if push else Hears.POLLS
-    shown = _Shown(text, asked(text).columns) if live else _Lines()
+    form = asked(text)
+    shown = _Shown(text, form.columns, ordered=form.order is not None) if live else _Lines()
     sends = Sends.WHOLE if whole or live else Sends.CHANGES
     away = milliseconds(patience, "--patience")
     terms = Terms(plan, cache, style, timing, sends, tell=shown.tell, hears=hears, patience=away)
@@ -147,8 +146,9 @@ class _Lines:
 class _Shown:
     """The answer as it is now, on a terminal; new rows are marked until the next change."""
 
-    def __init__(self, text: str, columns: tuple[str, ...]) -> None:
-        self._prefixes = longest_first(read_prologue(text, tokens(text), default=DEFAULT_BASE).prefixes)
+    def __init__(self, text: str, columns: tuple[str, ...], *, ordered: bool) -> None:
+        self._ordered = ordered
+        self._prefixes = longest_first(prefixes(text))
         self._columns = columns
         self._rows: tuple[Row, ...] = ()
         self._new: frozenset[Row] = frozenset()
@@ -166,7 +166,7 @@ class _Shown:
     def show(self, answer: Answer) -> None:
         """All rows as they are now."""
         self._new = frozenset(answer.added).difference(self._rows) if self._rows else frozenset()
-        self._rows = answer.added
+        self._rows = answer.added if self._ordered else tuple(sorted(answer.added, key=row_key))
         self._live.update(self._table(), refresh=True)
 
     def tell(self, event: Event) -> None:

@@ -90,7 +90,9 @@ def rich_table(table: Table, tally: str) -> RichTable:
     """A table for the terminal, a sign behind every line that is judged."""
     judged = any(line.agrees is not None for line in table.lines)
     columns = [*map(escape, table.columns), *([""] if judged else [])]
-    shown = RichTable(*columns, title=escape(f"{table.heading} {tally}".strip()))
+    shown = RichTable(title=escape(f"{table.heading} {tally}".strip()))
+    for column in columns:
+        shown.add_column(column, overflow="fold")
     for line in table.lines:
         shown.add_row(*map(escape, line.cells), *([_sign(line)] if judged else []))
     return shown
