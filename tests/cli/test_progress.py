@@ -1,6 +1,7 @@
 """Progress of long commands: a line every ten seconds where no terminal is, one mechanism for all commands."""
 
 from io import StringIO
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -119,3 +120,24 @@ def test_every_long_command_tells_how_far_it_is(here, monkeypatch):
         said = here(*command)
         assert any(line.startswith(begins) and ", after " in line for line in said.err.splitlines()), said
         assert begins not in said.out
+
+
+@pytest.mark.server
+def test_a_master_that_was_not_needed_is_said(here):
+    from streamgauge.cli.spark import spark
+
+    spark.cache_clear()
+    words = {
+        ("expect", "q.rq", "--stream", "weather", "--as", "csparql"): "; --evaluator spark takes Spark",
+        ("run", "file.toml", "--out", "runs"): "",
+        ("check", "runs/live-csparql-seed0-1"): "; --evaluator spark takes Spark",
+    }
+    recorded = WEATHER.replace('name = "weather"\nstations = 2\nduration = "4s"', 'file = "weather/part-0.parquet"')
+    Path("file.toml").write_text(recorded)
+    for command, hint in words.items():
+        said = here(*command, "--master", "local[3]")
+        assert said.code == 0
+        assert (
+            f"--master local[3] had no effect: the work is small, so this process did it and no Spark was started{hint}"
+            in said.err
+        )

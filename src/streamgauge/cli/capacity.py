@@ -19,7 +19,7 @@ from streamgauge.cli.defined import milliseconds
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.names import one_of
 from streamgauge.cli.progress import telling
-from streamgauge.cli.spark import spark
+from streamgauge.cli.spark import spark, tell_unused
 from streamgauge.cli.terminal import printing
 from streamgauge.query import parse
 from streamgauge.wire.run import read_run
@@ -86,6 +86,7 @@ def capacity(
             _write_probes(found, tell)
         except KeyboardInterrupt:
             stopped = True
+    tell_unused(master)
     _conclude(experiment.name, asked, found, folder / f"{varied.folder}.html", console, as_json=as_json)
     if stopped:
         console.print("stopped; finished probes are kept, the same command goes on from there")

@@ -21,7 +21,7 @@ from streamgauge.cli.defined import Parameters, instant, milliseconds, tell_note
 from streamgauge.cli.exits import exit_code
 from streamgauge.cli.names import one_named, one_of, rule_names, semantics_names
 from streamgauge.cli.progress import telling
-from streamgauge.cli.spark import spark
+from streamgauge.cli.spark import spark, tell_unused
 from streamgauge.cli.terminal import printing, table
 from streamgauge.model.report import ExpectedReport
 from streamgauge.model.run import Run
@@ -87,6 +87,7 @@ def check(
             lambda: spark(master), judges, milliseconds(max_delay, "--max-delay"), told, gracious, exact_datatypes
         )
         verdict = _judged(recorded, stream_path(run), rules, means)
+    tell_unused(master, "--evaluator spark takes Spark")
     own = semantics is None and query is None and rules is None
     if own:
         verdict = replace(verdict, diagnosis=_diagnosis(run))
@@ -165,6 +166,7 @@ def expect(
             t0=instant(t0),
             name=horizon.append,
         )
+    tell_unused(master, "--evaluator spark takes Spark")
     typer.echo(f"time came to {horizon[0]:,} ms: no report was due after it", err=True)
     if as_json or rows:
         typer.echo(json.dumps([_json(report, rows) for report in found], indent=2))

@@ -12,7 +12,7 @@ from rich.console import Console
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.names import chosen
 from streamgauge.cli.progress import telling
-from streamgauge.cli.spark import spark
+from streamgauge.cli.spark import spark, tell_unused
 from streamgauge.cli.terminal import printing
 from streamgauge.report.reproduce.result import Reproduction
 
@@ -68,13 +68,18 @@ def yabench(
         from streamgauge.report.reproduce.yabench_real import Wanted, on_engines
 
         wanted = Wanted(tuple(engines.split(",")), tuple(only or ()), data, hurricane, runs, repetitions)
-        _do(lambda tell: on_engines(wanted, lambda: spark(master), tell), as_json=as_json, out=out)
+        _do(lambda tell: on_engines(wanted, lambda: spark(master), tell), as_json=as_json, out=out, master=master)
     if data is None:
         raise typer.BadParameter("name the folder of the paper's data", param_hint="--data")
     from streamgauge.report.reproduce.yabench import reproduce
 
     folder = data
-    _do(lambda tell: reproduce(folder, lambda: spark(master), loads.split(","), tell), as_json=as_json, out=out)
+    _do(
+        lambda tell: reproduce(folder, lambda: spark(master), loads.split(","), tell),
+        as_json=as_json,
+        out=out,
+        master=master,
+    )
 
 
 @_app.command("tpf")
@@ -96,7 +101,7 @@ def tpf(
     only = [chosen(each, PARTS, "--only") for each in only or ()]
     extent = QUICK if quick else FULL
     wanted = Wanted(extent, runs, tuple(only or extent.parts), kept)
-    _do(lambda tell: reproduce(wanted, lambda: spark(master), tell), as_json=as_json, out=out)
+    _do(lambda tell: reproduce(wanted, lambda: spark(master), tell), as_json=as_json, out=out, master=master)
 
 
 @_app.command("sepbm")
@@ -125,10 +130,21 @@ def sepbm(
     strategy = [chosen(each, STRATEGIES, "--strategy") for each in strategy or ()]
     rule = chosen(rule, ("first", "any"), "--rule")
     extent = Extent(universities, publications, rule, tuple(strategy or STRATEGIES), tuple(only or PARTS), judge)
-    _do(lambda tell: reproduce(Wanted(extent, runs, ontology), lambda: spark(master), tell), as_json=as_json, out=out)
+    _do(
+        lambda tell: reproduce(Wanted(extent, runs, ontology), lambda: spark(master), tell),
+        as_json=as_json,
+        out=out,
+        master=master,
+    )
 
 
-def _do(work: Callable[[Callable[[str, float], None]], Reproduction], *, as_json: bool, out: Path | None) -> NoReturn:
+def _do(
+    work: Callable[[Callable[[str, float], None]], Reproduction],
+    *,
+    as_json: bool,
+    out: Path | None,
+    master: str | None = None,
+) -> NoReturn:
     """Reproduce, show, write; exit code 0 when every compared value came out, else 1."""
     from streamgauge.report.reproduce.page import shown, write
 
@@ -140,6 +156,7 @@ def _do(work: Callable[[Callable[[str, float], None]], Reproduction], *, as_json
     except KeyboardInterrupt:
         console.print("stopped; what is finished is kept, the same command goes on from there")
         raise typer.Exit(130) from None
+    tell_unused(master)
     if out is not None:
         write(found, out)
         console.print(f"page: {out}")

@@ -12,7 +12,7 @@ from streamgauge.bench.experiments.experiment import Experiment, read
 from streamgauge.bench.experiments.running import Doing, run_experiment
 from streamgauge.cli.exits import exit_code
 from streamgauge.cli.progress import telling
-from streamgauge.cli.spark import spark
+from streamgauge.cli.spark import spark, tell_unused
 from streamgauge.model.run import Run
 from streamgauge.model.verdict import Verdict
 from streamgauge.report.page import write as write_page
@@ -79,6 +79,7 @@ def _do(
             stopped = True
     if judged:
         write_page(judged, out / "report.html", title=experiment.name)
+    tell_unused(master)
     _conclude(judged, out / "report.html", console, as_json=as_json)
     if stopped:
         console.print(f"stopped; {len(judged)} finished runs are kept, the same command goes on from there")

@@ -14,7 +14,7 @@ from rich.markup import escape
 
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.progress import Tell, telling
-from streamgauge.cli.spark import spark
+from streamgauge.cli.spark import spark, tell_unused
 from streamgauge.cli.terminal import printing, table
 from streamgauge.wire.formats import read_triples
 
@@ -88,6 +88,7 @@ def generate(
             tell("universities" if here else "Spark starts")
             world = generating.university(None if here else spark(master), axioms, universities, seed, names)
         stored = generating.generate(world, asked, folder, tell)
+    tell_unused(master)
     typer.echo(f"{folder}: {publications:,} publications, {len(stored.channels):,} channels")
 
 
@@ -181,6 +182,7 @@ def analyse(
             one = outcome(folder, stored, judging)
             name = named(one.recording)
             found[name if name not in found else f"{name} ({folder.name})"] = one
+    tell_unused(master)
     compared = Compared(f"SEP-BM: {stored.folder.resolve().name}", found)
     if out is not None:
         write(compared, out)

@@ -123,11 +123,11 @@ def doctor(as_json: AsJson = False) -> None:
 
 
 def _java() -> tuple[str, str, str]:
-    from streamgauge.compute.spark.session import NO_JAVA, java
+    from streamgauge.compute.spark.requirements import java, java_lack
 
     program = java()
-    if program is None:
-        return "Java", "", NO_JAVA
+    if program is None or java_lack():
+        return "Java", "", java_lack()
     said = subprocess.run([program, "-version"], capture_output=True, text=True, check=False).stderr.splitlines()
     return "Java", said[0] if said else program, ""
 

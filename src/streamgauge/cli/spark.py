@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+import typer
+
 from streamgauge.model.mistake import MistakeError
 
 if TYPE_CHECKING:
@@ -18,9 +20,17 @@ class SparkUnavailableError(MistakeError, RuntimeError):
 @lru_cache(maxsize=1)
 def spark(master: str | None = None) -> SparkSession:
     """The session for ``master`` (``local[*]`` when none is named), made once."""
-    from streamgauge.compute.spark.session import JavaMissingError, session
+    from streamgauge.compute.spark.requirements import SparkStartError
+    from streamgauge.compute.spark.session import session
 
     try:
         return session(master)
-    except JavaMissingError as error:
+    except SparkStartError as error:
         raise SparkUnavailableError(str(error)) from error
+
+
+def tell_unused(master: str | None, hint: str = "") -> None:
+    """Say that ``--master`` had no effect where no session was needed; ``hint`` names what takes Spark."""
+    if master is not None and spark.cache_info().currsize == 0:
+        said = f"--master {master} had no effect: the work is small, so this process did it and no Spark was started"
+        typer.echo(f"{said}; {hint}" if hint else said, err=True)

@@ -106,7 +106,7 @@ def _evaluate(spark: "SparkSession") -> None:
 
 def main() -> None:
     """Make the archive, and say in one sentence where, or why not; a session runs without one."""
-    from streamgauge.compute.spark.session import java
+    from streamgauge.compute.spark.requirements import java
 
     program = java()
     try:

@@ -1,0 +1,145 @@
+"""The needs of a local Spark: a Java program that is new enough, and memory; each lack is a sentence with a remedy."""
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+from streamgauge.model.mistake import MistakeError
+
+JAVA: Final = 17
+"""The oldest version of Java that PySpark 4 runs on."""
+
+_INSTALL = (
+    "install a JRE (Debian: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17) or set JAVA_HOME"
+)
+NO_JAVA = f"Spark needs Java {JAVA} or newer and none was found: {_INSTALL}. `streamgauge doctor` checks the rest."
+
+MIB: Final = 1 << 20
+FREE: Final = 512 * MIB
+"""Memory that the JVM of a small session takes, bytes: with less free, Spark is not started."""
+
+HEAP: Final = "4g"
+"""The heap of the driver where neither ``SPARK_DRIVER_MEMORY`` nor the caller names another."""
+
+_UNITS = {"": MIB, "b": 1, "k": 1 << 10, "m": MIB, "g": 1 << 30, "t": 1 << 40}
+_SIZE = re.compile(r"(\d+)\s*([bkmgt]?)b?", re.IGNORECASE)
+
+
+class SparkStartError(MistakeError, RuntimeError):
+    """Spark cannot start here; the sentence says what is missing and what to do."""
+
+
+class JavaMissingError(SparkStartError):
+    """Spark was asked for on a machine without Java, or with one that is too old."""
+
+
+def words(error: Exception) -> str:
+    """The first line of what a failed job says, without Java's stack."""
+    java_exception = getattr(error, "java_exception", None)
+    said = str(error if java_exception is None else java_exception.getMessage() or java_exception)
+    return said.strip().splitlines()[0] if said.strip() else type(error).__name__
+
+
+def java() -> str | None:
+    """The path of the java program that Spark would use, ``None`` when there is none."""
+    home = os.environ.get("JAVA_HOME")
+    if home and (found := Path(home) / "bin" / "java").exists():
+        return str(found)
+    return shutil.which("java")
+
+
+def java_version(program: str) -> int | None:
+    """The major version of a java program, ``None`` when neither its release file nor itself says one.
+
+    The file ``release`` beside ``bin`` is read (JEP 223 writes ``JAVA_VERSION="17.0.15"``, Java 8 ``"1.8.0_412"``),
+    as starting a JVM takes longer.
+    """
+    try:
+        text = (Path(program).resolve().parents[1] / "release").read_text(encoding="utf-8", errors="replace")
+        found = re.search(r'^JAVA_VERSION="([^"]+)"', text, re.MULTILINE)
+    except (OSError, IndexError, RuntimeError):
+        found = None
+    if found is None:
+        found = re.search(r'version "([^"]+)"', _said(program))
+    return None if found is None else _major(found[1])
+
+
+def _major(version: str) -> int | None:
+    """17 of ``17.0.15`` and ``17-ea``, 8 of ``1.8.0_412``."""
+    numbers = re.match(r"(?:1\.)?(\d+)", version)
+    return int(numbers[1]) if numbers else None
+
+
+def _said(program: str) -> str:
+    try:
+        return subprocess.run([program, "-version"], capture_output=True, text=True, check=False, timeout=30).stderr
+    except (OSError, subprocess.SubprocessError):
+        return ""
+
+
+def java_lack() -> str:
+    """Why no Java here runs Spark, in a sentence; empty when one does."""
+    program = java()
+    if program is None:
+        return NO_JAVA
+    version = java_version(program)
+    if version is None or version >= JAVA:
+        return ""
+    return f"Spark needs Java {JAVA} or newer and {program} is Java {version}: {_INSTALL}"
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The memory (bytes) that this process may use: of the machine, or of its control group where that has less."""
+
+    total: int
+    free: int
+
+
+def memory(group: Path = Path("/sys/fs/cgroup")) -> Memory:
+    """The machine's memory; ``group`` is the folder of the control group (cgroup v2), which a container has."""
+    machine = psutil.virtual_memory()
+    swap = psutil.swap_memory().free
+    total, free = machine.total, machine.available + swap
+    try:
+        limit = int((group / "memory.max").read_text(encoding="ascii"))
+        used = int((group / "memory.current").read_text(encoding="ascii"))
+        cached = re.search(r"^inactive_file (\d+)$", (group / "memory.stat").read_text(encoding="ascii"), re.MULTILINE)
+        left = limit - used + (int(cached[1]) if cached else 0)
+    except (OSError, ValueError):  # no such group, or no limit ("max")
+        return Memory(total, free)
+    return Memory(min(total, limit), min(free, left))
+
+
+def heap(asked: str | None, default: str, has: Memory) -> str:
+    """The driver's heap, as Spark has it: what was asked, else the default, else half of a small machine's memory.
+
+    SparkStartError when what was asked is no size, is more than there is, or too little memory is free for any JVM.
+    """
+    if has.free < FREE:
+        raise SparkStartError(
+            f"Spark takes about {FREE // MIB} MiB of memory and {has.free // MIB} MiB are free: end other programs, "
+            "or take a smaller stream, which needs no Spark"
+        )
+    if asked is None:
+        return default if _bytes(default) <= has.total else f"{max(512, has.total // MIB // 2)}m"
+    if _bytes(asked) > has.total:
+        raise SparkStartError(
+            f"SPARK_DRIVER_MEMORY={asked} is more than this machine's {has.total / (1 << 30):.1f} GiB of memory: give "
+            "less, or leave the variable out"
+        )
+    return asked
+
+
+def _bytes(size: str) -> int:
+    """Bytes of Spark's ``4g``, ``512m``, ``4096`` (MiB)."""
+    found = _SIZE.fullmatch(size.strip())
+    if found is None:
+        raise SparkStartError(f"SPARK_DRIVER_MEMORY={size} is no size of memory: write 4g or 512m")
+    return int(found[1]) * _UNITS[found[2].lower()]
