@@ -134,3 +134,12 @@ def test_every_stream_that_is_read_is_named_once(tmp_path):
 
 def test_rows_on_both_sides_need_no_caution(tmp_path):
     assert found(tmp_path, "SELECT ?s { ?s <urn:p> ?o }") == ()
+
+
+@pytest.mark.parametrize(("others", "near"), [(19_999, "<urn:near#Q>"), (20_000, None)])
+def test_the_nearest_is_sought_among_20_000_iris(tmp_path, others, near):
+    """Static data of one subject and predicate each, the nearest last; the stream's own five IRIs come first."""
+    static = [("<urn:x>", "<urn:x>", f"<urn:{n}>") for n in range(others - 6)]
+    sparql = "SELECT ?s { ?s <http://example.org/of/some/length/and/more#Q> ?o }"
+    causes = found(tmp_path, sparql, static=(*static, ("<urn:x>", "<urn:x>", "<urn:near#Q>")))[1:]
+    assert [cause.partition("the nearest that is there is ")[2] for cause in causes] == [f"{near}." if near else ""]

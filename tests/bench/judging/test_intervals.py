@@ -2,6 +2,7 @@
 
 from collections import Counter
 from fractions import Fraction
+from math import inf
 
 import pytest
 
@@ -225,3 +226,24 @@ def test_only_what_expressions_read_has_to_be_supported() -> None:
     with pytest.raises(OpenError):
         Operands(parse_sparql("SELECT * { ?x ?p ?v FILTER(?v > 5) }")).refuse([("<urn:a>", "<urn:q>", large)])
     Operands(parse_sparql("SELECT * { ?x ?p ?v }")).refuse([("<urn:a>", "<urn:q>", large)])
+
+
+@pytest.mark.parametrize(("power", "is_exact"), [(1, False), (999, False), (1000, True), (100_000, True)])
+def test_a_literal_of_a_large_exponent_is_its_rounded_value(power: int, is_exact: bool) -> None:
+    """0.1 is written with so many zeros before it; from 1000 on its exact value is no longer computed."""
+    found = number(f"0.{power * '0'}1e{power}")
+    assert found.value == Fraction(0.1)
+    assert found.exact is is_exact
+
+
+@pytest.mark.parametrize(("text", "value"), [("1e999", inf), ("-1e1000", -inf), ("1e-1000", 0), ("1e-400", 0)])
+def test_a_literal_beyond_the_range_of_its_datatype(text: str, value: float) -> None:
+    found = number(text)
+    assert found.number == value
+    assert (found.special is None) is (value == 0)
+
+
+def test_an_interval_is_written_in_a_namespace_that_no_data_has() -> None:
+    third = arithmetic("/", number("1"), number("3"))
+    assert third is not None
+    assert intervals.text(third)[1] == "urn:streamgauge:interval:1"

@@ -31,24 +31,10 @@ from streamgauge.query.rebuild import every_expression, every_pattern, expressio
 from streamgauge.semantics.content import Contents
 from streamgauge.semantics.refusal import RefusedError
 
-_EXACT: Final = frozenset(
-    {
-        "BOUND",
-        "SAMETERM",
-        "ISIRI",
-        "ISBLANK",
-        "ISLITERAL",
-        "DATATYPE",
-        "LANG",
-        "LANGMATCHES",
-        "STR",
-        "STRLEN",
-        "CONTAINS",
-    }
-    | {"STRSTARTS", "STRENDS", "REGEX"}
-)
+_TESTS: Final = frozenset({"BOUND", "SAMETERM", "ISIRI", "ISBLANK", "ISLITERAL", "DATATYPE", "LANG", "LANGMATCHES"})
+_TEXTS: Final = frozenset({"STR", "STRLEN", "CONTAINS", "STRSTARTS", "STRENDS", "REGEX"})
 """Functions that read no number's value."""
-_KNOWN: Final = COMPARISONS | BINARY | _EXACT | {"&&", "||", "!", "IN"}
+_KNOWN: Final = COMPARISONS | BINARY | _TESTS | _TEXTS | {"&&", "||", "!", "IN"}
 _SPINE: Final = (a.Project, a.Distinct, a.Reduced, a.OrderBy, a.Extend, a.Filter, a.Group)
 
 
@@ -155,14 +141,10 @@ def _is_fragile(pattern: a.Pattern) -> bool:
     """Whether a doubtful comparison may change other rows than its own: below a grouping, or in an OPTIONAL."""
     for each in every_pattern(pattern):
         match each:
-            case a.Group(pattern=inner):
-                open_parts: tuple[a.Pattern, ...] = (inner,)
-            case a.LeftJoin(right=right, condition=condition):
-                open_parts = (right,) if condition is None else (each,)
-            case _:
-                continue
-        if any(True for part in open_parts for _ in _conditions(part)):
-            return True
+            case a.Group(pattern=inner) if any(True for _ in _conditions(inner)):
+                return True
+            case a.LeftJoin(right=right, condition=own) if own is not None or any(True for _ in _conditions(right)):
+                return True
     return False
 
 
