@@ -24,7 +24,14 @@ MOST_INSTANTS = 5_000_000
 def candidates(
     arrived: Arrivals, windows: Sequence[StreamWindow], semantics: Semantics, t0: int, advanced_to: int
 ) -> tuple[DueReport, ...]:
-    """The instants at which a report may be due up to ``advanced_to`` (ms), in order; views in the windows' order.
+    """The instants at which a report may be due up to ``advanced_to`` (ms), in order; views in the windows' order."""
+    return tuple(candidates_in_order(arrived, windows, semantics, t0, advanced_to))
+
+
+def candidates_in_order(
+    arrived: Arrivals, windows: Sequence[StreamWindow], semantics: Semantics, t0: int, advanced_to: int
+) -> Iterator[DueReport]:
+    """``candidates`` one by one, each found when it is asked for.
 
     With window close they are the closes of all windows, each shown as of its latest close; otherwise the periods or
     the ticks, and each window as it is then. Raises RefusedError when a clock would have more than MOST_INSTANTS.
@@ -33,12 +40,12 @@ def candidates(
     held = [scopes(window, arrived, semantics, t0) for window in windows]
     if Report.WINDOW_CLOSE in semantics.report:
         closes = _distinct(merge(*(_closes(each, arrived, semantics, advanced_to) for each in held)))
-        return tuple(
+        return (
             DueReport(at.instant, tuple(each.closed(at) for each in held))
             for at in closes
             if _in_period(at.instant, semantics, t0)
         )
-    return tuple(
+    return (
         DueReport(at.instant, tuple(each.opened(at) for each in held))
         for at in _ticks(arrived, semantics, t0, advanced_to)
         if at.instant >= t0 and (semantics.partial_head or any(each.whole(at) for each in held))

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeAlias
+from typing import Generic, TypeAlias, TypeVar
 
 from streamgauge.bench.diagnosis.held import Arrived, Held
 from streamgauge.bench.diagnosis.matching import aggregates, matches_query
@@ -13,7 +13,7 @@ from streamgauge.model.report import DueReport, View
 from streamgauge.model.semantics import Changes, EmptyAggregate, Report, Semantics
 from streamgauge.query.stamps import uses_timestamp
 from streamgauge.semantics.definition import facts, operator
-from streamgauge.semantics.due import candidates
+from streamgauge.semantics.due import candidates_in_order
 from streamgauge.semantics.evaluate import Snapshot
 from streamgauge.semantics.order import admit, by_triple
 from streamgauge.semantics.stream import streamed
@@ -21,15 +21,18 @@ from streamgauge.semantics.stream import streamed
 Contents: TypeAlias = tuple[Held, ...]
 
 
-class DueReports:
-    """The due reports of a case with their contents, found as far as they are asked for, and then known."""
+T = TypeVar("T")
 
-    def __init__(self, found: Iterator[tuple[DueReport, Contents]]) -> None:
+
+class Remembered(Generic[T]):
+    """What an iterator gives, found as far as it is asked for, and then known."""
+
+    def __init__(self, found: Iterator[T]) -> None:
         self._found = found
-        self._known: list[tuple[DueReport, Contents]] = []
+        self._known: list[T] = []
         self._error: ValueError | None = None
 
-    def __iter__(self) -> Iterator[tuple[DueReport, Contents]]:
+    def __iter__(self) -> Iterator[T]:
         at = 0
         while True:
             if at == len(self._known):
@@ -40,7 +43,7 @@ class DueReports:
             yield self._known[at]
             at += 1
 
-    def _next(self) -> tuple[DueReport, Contents] | None:
+    def _next(self) -> T | None:
         """The next one; what was refused once is refused again."""
         if self._error is not None:
             raise self._error
@@ -49,6 +52,10 @@ class DueReports:
         except ValueError as error:
             self._error = error
             raise
+
+
+DueReports: TypeAlias = Remembered[tuple[DueReport, Contents]]
+"""The due reports of a case with their contents."""
 
 
 class Simulator:
@@ -63,8 +70,9 @@ class Simulator:
         self._arrived: dict[object, Arrived] = {}
         self._numbers: dict[object, int] = {}
         self._due: dict[object, DueReports] = {}
-        self._declared: dict[object, tuple[DueReport, ...]] = {}
+        self._declared: dict[object, Remembered[DueReport]] = {}
         self._solvers: dict[object, tuple[int, Snapshot]] = {}
+        self._solvers_of: dict[object, tuple[int, Snapshot]] = {}
         self._rows: dict[tuple[int, tuple[int, ...]], Rows] = {}
         self._content_numbers: dict[int, int] = {}
         self._held: list[object] = []
@@ -89,7 +97,7 @@ class Simulator:
         """The instants that are evaluated, with the answers over what the windows hold."""
         solve = self.solver(case)
         seen: list[Rows] = []
-        matches = self._solver(case, matches_query(case.query)) if case.gate else None
+        matches = self._new_solver(case, matches_query(case.query)) if case.gate else None
         for due, contents in self.due(case):
             if case.gate is not None and matches is not None:
                 seen.append(self._answer(matches, contents))
@@ -135,7 +143,7 @@ class Simulator:
         )
         if key not in self._due:
             self._held += [case.stream, case.scopings, case.content_rules]
-            self._due[key] = DueReports(self._reports(case))
+            self._due[key] = Remembered(self._reports(case))
         return self._due[key]
 
     def candidates(self, case: Case) -> tuple[DueReport, ...]:
@@ -149,13 +157,14 @@ class Simulator:
                 due = scoping(case, due)
             yield due
 
-    def _candidates(self, case: Case) -> tuple[DueReport, ...]:
+    def _candidates(self, case: Case) -> Remembered[DueReport]:
         """The reports that may be due before any border is moved; the same for all cases that only move borders."""
         key = (id(case.stream), case.query.windows, case.semantics, case.t0, case.advanced_to)
         if key not in self._declared:
             self._held.append(case.stream)
             heads = self._arrivals(case).heads
-            self._declared[key] = candidates(heads, case.query.windows, case.semantics, case.t0, case.advanced_to)
+            windows, semantics = case.query.windows, case.semantics
+            self._declared[key] = Remembered(candidates_in_order(heads, windows, semantics, case.t0, case.advanced_to))
         return self._declared[key]
 
     def _reports(self, case: Case) -> Iterator[tuple[DueReport, Contents]]:
@@ -210,6 +219,14 @@ class Simulator:
         return self._solver(case, case.query)
 
     def _solver(self, case: Case, query: ContinuousQuery) -> tuple[int, Snapshot]:
+        """One for equal queries; the hash of a query is long, so objects that were seen are known by their identity."""
+        key = (id(query), id(case.keeps), case.semantics.content, case.semantics.empty_aggregate)
+        if key not in self._solvers_of:
+            self._held += [query, case.keeps]
+            self._solvers_of[key] = self._new_solver(case, query)
+        return self._solvers_of[key]
+
+    def _new_solver(self, case: Case, query: ContinuousQuery) -> tuple[int, Snapshot]:
         counting, empty = case.semantics.content, case.semantics.empty_aggregate
         if not aggregates(query.form):
             empty = EmptyAggregate.SPARQL
