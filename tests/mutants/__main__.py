@@ -122,6 +122,7 @@ def main() -> int:
     """Exit code 1 where fewer are caught than asked for."""
     asked = parser().parse_args()
     session = Session(asked)
+    KEPT.mkdir(exist_ok=True)  # pytest makes no parents of its basetemp
     code = pytest.main([*OPTIONS, *TESTS], plugins=[session, Steady()])
     if code != pytest.ExitCode.OK or not session.ended:
         return int(code) or 1
