@@ -6,7 +6,7 @@ from streamgauge.compute.reasoning.closure import NO_RULES, Closure
 from streamgauge.compute.standing.pool import Queries
 from streamgauge.query import parse_sparql
 from streamgauge.query.updates import TooManySolutionsError
-from streamgauge.services.broker.graphs import Graphs, read_changes
+from streamgauge.services.broker.graphs import BYTES_EACH, DENSE, Graphs, read_changes
 from streamgauge.services.broker.limits import LimitError, Limits
 from streamgauge.services.broker.sqlite import SqliteJournal
 from streamgauge.sparql import regular
@@ -93,6 +93,50 @@ def test_a_publication_of_which_too_much_follows_is_refused_and_changes_nothing(
         made = broker(limits=SMALL, journal=SqliteJournal(path))
     assert len(made.rows("c")[1]) == 5 + 55
     made.close()
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_a_deletion_by_which_too_much_is_lost_is_refused_and_changes_nothing(tmp_path, durable):
+    """The middle of a chain that came link by link holds up 900 pairs; its last link holds up 60."""
+    path = tmp_path / "journal"
+    made = broker(limits=SMALL, journal=SqliteJournal(path) if durable else None)
+    made.create_channel("c", select("?a :partOf ?b"))
+    told = made.subscribe("c", "me", lambda: None)
+    links = [fact(f"x{n}", "partOf", f"x{n + 1}") for n in range(60)]
+    for link in links:
+        made.publish([link])
+    before, _ = set(made.facts()), told.take()
+    with pytest.raises(LimitError, match="rules would lose something more than 500 times: delete it in parts"):
+        made.delete([links[30]])
+    assert told.take() == []
+    assert set(made.facts()) == before
+    for link in reversed(links[10:]):
+        made.delete([link])
+    if durable:
+        made.close()
+        made = broker(limits=SMALL, journal=SqliteJournal(path))
+    assert len(made.rows("c")[1]) == 55
+    made.close()
+
+
+def dense(items):
+    """A list of so many digits, with two triples in two characters."""
+    return f"<urn:t:l> <urn:t:is> ({' '.join(str(n % 7) for n in range(items))}) .".encode()
+
+
+def test_a_text_with_a_triple_for_each_byte_is_refused_by_name():
+    """A publication holds up others for as long as its triples take, and 64 KB may not hold 64,000 of them."""
+    graphs = Graphs(100_000, 2**20)
+    body = dense(32_000)
+    assert len(body) < 2**16
+    most = DENSE + len(body) // BYTES_EACH
+    with pytest.raises(LimitError, match=f"more than {most} triples in a text of {len(body)} bytes: publish them in"):
+        graphs.published(body, "text/turtle")
+    assert len(graphs.published(dense(6_500), "text/turtle")) == 13_001
+    lines = b"".join(b"<urn:t:s%d> <urn:t:p> %d .\n" % (n, n) for n in range(50_000))
+    assert len(graphs.published(lines, "text/turtle")) == 50_000
+    with pytest.raises(LimitError, match="a publication of more than 9 triples: publish it in parts"):
+        Graphs(9, 2**20).published(dense(20), "text/turtle")
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from sys import intern
 from typing import Final, TypeAlias
 
 from streamgauge.compute.effort import BOUNDLESS, TooMuchError
+from streamgauge.compute.reasoning.chains import chain_of, edge_by_edge, transitive
 from streamgauge.compute.reasoning.rules import SAME, Rule, Rules, instance, is_class, passes, predicate_of
 from streamgauge.compute.reasoning.steps import Link, Steps
 from streamgauge.compute.standing.facts import Class, Facts, Property
@@ -25,6 +26,12 @@ _FIRMLY: Final = SOFT - FIRM
 STATED: Final = EXPLICIT + FIRM
 """The state of a fact: whether it is explicit, how many explicit facts bring it, how many derived ones do."""
 
+LARGE: Final = 10_000
+"""Facts of a change beyond which it may derive more."""
+
+PER_FACT: Final = 3
+"""How often more rules may derive something for each fact of a change beyond ``LARGE``."""
+
 NO_RULES: Final = Rules()
 Base: TypeAlias = tuple[Class | Property, Term, Term]
 """A fact that rules derive; the member of a class stands at both ends."""
@@ -33,14 +40,18 @@ Base: TypeAlias = tuple[Class | Property, Term, Term]
 class Closure:
     """Explicit facts, and what rules derive of them, in ``facts``.
 
-    ``most`` is how often, at most, rules that join may derive something because of one change.
+    ``most`` is how often, at most, rules that join may derive or lose something because of one change; a change of more
+    than ``LARGE`` facts may let them do so ``PER_FACT`` times more for each of the others.
     """
 
     def __init__(self, rules: Rules = NO_RULES, facts: Facts | None = None) -> None:
         self.facts = Facts() if facts is None else facts
         joins = [rule for rule in rules.rules if not rule.is_step]
         steps = [rule for rule in rules.rules if rule.is_step]
-        self._steps = Steps(steps, [rule.head for rule in joins], self.facts)
+        named = [name for rule in joins if (name := transitive(rule)) is not None]
+        self._steps = Steps(steps, [rule.head for rule in joins], self.facts, named)
+        self._chains = {name: self.facts.property_of(chain_of(name)) for name in named}
+        self._unkept = frozenset(self._chains.values())
         self._derived: dict[Base, int] = {}
         self._events: list[Base] = []
         self._off: dict[Base, None] = {}
@@ -55,7 +66,10 @@ class Closure:
             self._state_always(rule)
             return
         target = None if isinstance(rule.head.predicate, Var) else self._kept(rule.head)
-        for reader in readers(self.facts, rule.body, _Derive(rule, target, self._base, self._events)):
+        name, body = transitive(rule), rule.body
+        if name is not None:
+            target, body = self._chains[name], edge_by_edge(rule, name)
+        for reader in readers(self.facts, body, _Derive(rule, target, self._base, self._events)):
             tell(self.facts, reader)
 
     def _state_always(self, rule: Rule) -> None:
@@ -87,36 +101,56 @@ class Closure:
     def apply(self, added: Iterable[Triple], removed: Iterable[Triple] = ()) -> None:
         """Explicit facts go, then come; only readers of the facts are told.
 
-        Adding one that is there, and removing one that is not, changes nothing. TooMuchError beyond ``most``, and then
-        everything is as before.
+        Adding one that is there, and removing one that is not, changes nothing. TooMuchError when something would
+        be derived or lost too often, and then everything is as before.
         """
         new = dict.fromkeys(added)
         gone = [triple for triple in dict.fromkeys(removed) if triple not in new and self.is_explicit(triple)]
+        most = self.most + PER_FACT * max(0, len(new) + len(gone) - LARGE)
         if gone:
             for triple in gone:
                 self._retract(triple)
-            self._settle()
+            if not self._follow(most):
+                self._restore(gone)
+                raise TooMuchError(
+                    f"rules would lose something more than {most} times: delete it in parts, what came last first"
+                )
+            self._return()
         came: list[Triple] = []
         try:
-            self._add(new, came)
+            self._add(new, came, most)
         except TooMuchError:
             self._undo(came, gone)
             raise
 
-    def _add(self, new: Iterable[Triple], came: list[Triple]) -> None:
+    def _restore(self, gone: Iterable[Triple]) -> None:
+        """Take back a deletion that is half followed: what is lost and was not followed yet is still brought.
+
+        Its count is 0 until it is derived again, which brings it no second time.
+        """
+        events, derived, off = self._events, self._derived, self._off
+        for base in events:
+            derived[base] -= 1
+            if not derived[base] and (base in off or self._stands(base)):
+                del derived[base]
+        events.clear()
+        self._return(gone)
+
+    def _add(self, new: Iterable[Triple], came: list[Triple], most: int) -> None:
         """Explicit facts come; those that were not explicit before are noted."""
         for triple in new:
             before = self.explicit
             self._assert(triple)
             if self.explicit != before:
                 came.append(triple)
-            if len(self._events) > self.most:
-                raise self._too_much()
+            if len(self._events) > most:
+                raise self._too_much(most)
         if self._events:
-            self._derive(self.most)
+            self._derive(most)
 
-    def _too_much(self) -> TooMuchError:
-        return TooMuchError(f"rules would derive something more than {self.most} times: publish it in parts")
+    @staticmethod
+    def _too_much(most: int) -> TooMuchError:
+        return TooMuchError(f"rules would derive something more than {most} times: publish it in parts")
 
     def _undo(self, came: Iterable[Triple], gone: Iterable[Triple]) -> None:
         """Take back a change that is half done: what rules derived and was not taken in yet counts, and is off."""
@@ -128,10 +162,8 @@ class Closure:
         self._events.clear()
         for triple in came:
             self._retract(triple)
-        self._settle()
-        for triple in gone:
-            self._assert(triple)
-        self._derive()
+        self._follow()
+        self._return(gone)
 
     def load(self, triples: Iterable[Triple]) -> None:
         """Many explicit facts come."""
@@ -292,32 +324,43 @@ class Closure:
         for told in of.enter:
             told(subject, end)
         for told in self.facts.enter:
-            told(subject, of.name, end)
+            if not of.hidden:
+                told(subject, of.name, end)
 
     def _disappear(self, of: Property, subject: Term, end: Term) -> None:
         for told in of.leave:
             told(subject, end)
         for told in self.facts.leave:
-            told(subject, of.name, end)
+            if not of.hidden:
+                told(subject, of.name, end)
         of.remove(subject, end)
 
     def _derive(self, most: int = BOUNDLESS) -> None:
-        """Take in what rules derived, until nothing new is; TooMuchError beyond ``most`` times."""
+        """Take in what rules derived, until nothing new is; TooMuchError beyond ``most`` times.
+
+        What has the count 0 is brought still: a deletion that was taken back left it so.
+        """
+        events, derived, left = self._events, self._derived, most
+        while events:
+            if len(events) > left:
+                raise self._too_much(most)
+            left -= 1
+            base = events.pop()
+            before = derived.get(base)
+            if before is not None:
+                derived[base] = before + 1
+                continue
+            derived[base] = 1
+            if not self._stands(base):
+                self._bring(base, SOFT)
+
+    def _follow(self, most: int = BOUNDLESS) -> bool:
+        """Follow what was lost to its end; false when it is lost more than ``most`` times, and the rest is not."""
         events, derived = self._events, self._derived
         while events:
             if len(events) > most:
-                raise self._too_much()
+                return False
             most -= 1
-            base = events.pop()
-            before = derived.get(base, 0)
-            derived[base] = before + 1
-            if not before and not self._stands(base):
-                self._bring(base, SOFT)
-
-    def _settle(self) -> None:
-        """Follow what was lost to its end; then what is doubtful and still brought or derived comes back."""
-        events, derived = self._events, self._derived
-        while events:
             base = events.pop()
             left = derived.pop(base) - 1
             if left:
@@ -325,6 +368,11 @@ class Closure:
             if base not in self._off and not self._stands(base):
                 self._off[base] = None
                 self._unbring(base, SOFT)
+        return True
+
+    def _return(self, stated: Iterable[Triple] = ()) -> None:
+        """What is doubtful and still brought or derived comes back; some facts are explicit again."""
+        derived = self._derived
         doubtful, off = list(self._doubtful.items()), [base for base in self._off if derived.get(base)]
         self._doubtful.clear()
         self._off.clear()
@@ -337,6 +385,8 @@ class Closure:
                 self._link(of, subject, end, state)
         for base in off:
             self._bring(base, SOFT)
+        for triple in stated:
+            self._assert(triple)
         self._derive()
 
     def _stands(self, base: Base) -> bool:
@@ -351,7 +401,8 @@ class Closure:
             for each in self._steps.above(of.name):
                 self._join(each, subject, by)
         else:
-            self._link(of, subject, end, by)
+            if of not in self._unkept:
+                self._link(of, subject, end, by)
             self._spread(self._steps.link(of.name), subject, end, by)
 
     def _unbring(self, base: Base, by: int) -> None:
@@ -360,7 +411,8 @@ class Closure:
             for each in self._steps.above(of.name):
                 self._withdraw(each, subject, by)
         else:
-            self._unlink(of, subject, end, by)
+            if of not in self._unkept:
+                self._unlink(of, subject, end, by)
             self._unspread(self._steps.link(of.name), subject, end, by)
 
 

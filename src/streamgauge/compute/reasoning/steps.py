@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from streamgauge.compute.reasoning.chains import base_of, chain_of
 from streamgauge.compute.reasoning.rules import Rule, is_class
 from streamgauge.compute.standing.facts import Class, Facts, Property
 from streamgauge.model.algebra import TriplePattern, Var
@@ -30,10 +31,16 @@ class Link:
 
 
 class Steps:
-    """The rules with one triple in their body, closed under each other."""
+    """The rules with one triple in their body, closed under each other.
 
-    def __init__(self, rules: Iterable[Rule], heads: Iterable[TriplePattern], facts: Facts) -> None:
+    Pairs of ``transitive`` properties bring edges too, as ``chains`` says.
+    """
+
+    def __init__(
+        self, rules: Iterable[Rule], heads: Iterable[TriplePattern], facts: Facts, transitive: Iterable[Term] = ()
+    ) -> None:
         self._facts = facts
+        self._chains = {chain_of(name): name for name in transitive}
         self._next: dict[Brought, set[Brought]] = {}
         for rule in rules:
             for start, end in _step(rule):
@@ -46,7 +53,7 @@ class Steps:
         self._above: dict[Term, tuple[Class, ...]] = {}
 
     def link(self, name: Term) -> Link:
-        """What the pairs of a property bring."""
+        """What the pairs of a property bring, or of a chain."""
         found = self._links.get(name)
         if found is None:
             literal = self._link(name, ("same", "subject"), None)
@@ -62,8 +69,11 @@ class Steps:
         return found
 
     def _link(self, name: Term, kinds: tuple[str, ...], literal: Link | None) -> Link:
-        start = ("same", name)
-        reached = sorted(self._reach(start, kinds) - {start})
+        chained = self._chains.get(name)
+        start = ("same", name if chained is None else chained)
+        brought_by = self._reach(start, kinds)
+        edges = {(kind, base_of(term)) for kind, term in brought_by if self._has_edges(kind, term, chained)}
+        reached = sorted((brought_by - ({start} if chained is None else set())) | edges)
 
         def properties(kind: str) -> tuple[Property, ...]:
             return tuple(self._facts.property_of(term) for one, term in reached if one == kind)
@@ -74,6 +84,10 @@ class Steps:
         lone = not (reached or self._open or self._brought & {start, ("turned", name)})
         own, brought = self._facts.property_of(name), (properties("same"), properties("turned"))
         return Link(own, *brought, classes("subject"), classes("object"), lone, literal)
+
+    def _has_edges(self, kind: str, term: Term, chained: Term | None) -> bool:
+        """Whether a pair that is brought is an edge: one of a transitive property, unless its own chain brings it."""
+        return kind in ("same", "turned") and term != chained and chain_of(term) in self._chains
 
     def _reach(self, start: Brought, kinds: Iterable[str] = ("subject",)) -> set[Brought]:
         """All that follows by steps, on the way through these kinds only."""

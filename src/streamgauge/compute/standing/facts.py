@@ -12,7 +12,7 @@ from streamgauge.model.terms import RDF_TYPE, Term, Triple
 Told: TypeAlias = Callable[..., None]
 Several: TypeAlias = tuple[Term, ...] | set[Term]
 HIDDEN: Final = "<:"
-"""Names of hidden classes begin so; no IRI does."""
+"""Names of hidden classes and properties begin so; no IRI does."""
 _FEW: Final = 4
 """The most terms for a key that are kept as a tuple: it is smaller than a set."""
 
@@ -36,13 +36,14 @@ class Class:
 class Property:
     """The pairs of a property, from subjects to objects; ``enter`` and ``leave`` are told of subject and object.
 
-    ``states`` has a number for pairs of which there is more to note than that they are there.
+    ``states`` has a number for pairs of which there is more to note than that they are there. Pairs of a ``hidden``
+    property are no triples: only readers of the property itself are told.
     """
 
-    __slots__ = ("enter", "gate", "into", "leave", "name", "out", "states")
+    __slots__ = ("enter", "gate", "hidden", "into", "leave", "name", "out", "states")
 
-    def __init__(self, name: Term) -> None:
-        self.name = name
+    def __init__(self, name: Term, hidden: bool = False) -> None:
+        self.name, self.hidden = name, hidden
         self.out: dict[Term, Several] = {}
         self.into: dict[Term, Several] | None = None
         self.states: dict[tuple[Term, Term], int] = {}
@@ -86,6 +87,7 @@ class Facts:
     def __init__(self) -> None:
         self.classes: dict[Term, Class] = {}
         self.hidden: dict[Term, Class] = {}
+        self.hidden_properties: dict[Term, Property] = {}
         self.properties: dict[Term, Property] = {}
         self.enter: list[Told] = []
         self.leave: list[Told] = []
@@ -104,6 +106,8 @@ class Facts:
         """A property other than rdf:type, empty when it is new."""
         found = self.properties.get(name)
         if found is None:
+            if name.startswith(HIDDEN):
+                return self.hidden_properties.setdefault(name, Property(name, hidden=True))
             found = self.properties[name] = Property(name)
         return found
 

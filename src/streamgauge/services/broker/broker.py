@@ -294,7 +294,7 @@ class Broker:
         try:
             deque(self._strategy.publish([back], self._steady()), maxlen=0)
         finally:
-            self._strategy.limit(self.limits.effort, self.limits.derived)
+            self._strategy.limit(self.limits.effort, self.limits.derived, self.limits.change)
         self._registry.mend()
         self._keys, self._forgotten = RetryMemory[int](self.limits.keys, self._journal.keys()), []
         self._number = publications[0].number - 1

@@ -27,6 +27,11 @@ SYNTAXES: Final = {
 }
 
 
+DENSE: Final = 12_000
+BYTES_EACH: Final = 8
+"""Triples of any text, and bytes of a text for each one more: lists of digits have a triple for each byte."""
+
+
 class GraphError(ValueError):
     """A graph that cannot be read; the sentence says where."""
 
@@ -59,9 +64,10 @@ class Graphs:
             raise MediaTypeError(f"a graph comes as one of {', '.join(SYNTAXES)}: {media or 'no content type'} is none")
         try:
             check_rdf(body, syntax)
+            most = min(self._most, DENSE + len(body) // BYTES_EACH)
             for count, quad in enumerate(ox.parse(body, format=syntax, rename_blank_nodes=True), 1):
-                if count > self._most:
-                    raise LimitError(f"a publication of more than {self._most} triples: publish it in parts")
+                if count > most:
+                    raise LimitError(_too_many(most, self._most, len(body)))
                 subject, predicate, end = _fact(quad)
                 triple = intern(subject), intern(predicate), intern(end)
                 if max(map(len, triple)) > self._term:
@@ -73,6 +79,13 @@ class Graphs:
             if isinstance(error, GraphError | LimitError):
                 raise
             raise GraphError(f"not {media}: {error}") from error
+
+
+def _too_many(most: int, largest: int, size: int) -> str:
+    """Why a graph is not taken whole: its text is too long, or too dense."""
+    if most == largest:
+        return f"a publication of more than {most} triples: publish it in parts"
+    return f"more than {most} triples in a text of {size} bytes: publish them in parts, or as N-Triples"
 
 
 def _fact(quad: ox.Quad) -> Triple:

@@ -14,9 +14,9 @@ class Limits:
     is kept counts as eight), ``seconds`` how long its evaluation computes then, ``growth`` how many bytes the process
     grows by meanwhile, ``creations`` how many channels wait to begin. ``change`` is how many are looked at for one
     channel because of a publication, with 100 more for each of its triples; ``looks`` how many WHERE of an update looks
-    at; ``derived`` how often, at most, one publication lets rules derive something. ``term`` is the most characters of
-    a published term, ``text`` of what a query computes. ``answer`` is the most rows of the answer that a message of
-    SEPA's begins with.
+    at; ``derived`` how often, at most, one publication lets rules derive or lose something, three times more for each
+    triple beyond 10,000. ``term`` is the most characters of a published term, ``text`` of what a query computes.
+    ``answer`` is the most rows of the answer that a message of SEPA's begins with.
     """
 
     channels: int = 20_000
@@ -31,7 +31,7 @@ class Limits:
     change: int = 20_000
     looks: int = 50_000
     answer: int = 100_000
-    derived: int = 1_000_000
+    derived: int = 10_000
     term: int = 2**20
     text: int = 64 * 2**20
     waiting: int = 10_000
