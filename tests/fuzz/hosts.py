@@ -93,7 +93,7 @@ def main(kind: str) -> None:
     from streamgauge.services.web.serving import Serving
 
     app, leave = KINDS[kind]()
-    Serving(app, "127.0.0.1", 0, leave, lambda address: print(address, flush=True)).run()
+    Serving(app, "127.0.0.1", 0, leave, lambda address: print(address, flush=True), alone=True).run()
 
 
 if __name__ == "__main__":

@@ -153,6 +153,7 @@ def serve(
         broker.close,
         lambda at: typer.echo(f"broker ({journal or 'in memory'}) at {at}", err=True),
         max_connections,
+        alone=True,
     ).run()
 
 

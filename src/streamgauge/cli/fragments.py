@@ -107,7 +107,14 @@ def serve(
     settings = {"date_header": False, "server_header": False}
     try:
         Serving(
-            app, host, port, face.leave, lambda at: typer.echo(f"{names} at {at}", err=True), max_connections, settings
+            app,
+            host,
+            port,
+            face.leave,
+            lambda at: typer.echo(f"{names} at {at}", err=True),
+            max_connections,
+            settings,
+            alone=True,
         ).run()
     finally:
         for dataset in datasets:

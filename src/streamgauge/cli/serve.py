@@ -76,7 +76,8 @@ def serve(
     for item in static or ():
         queries.share(*_named(item))
     face = application(queries, tokens, attach or (), origins)
-    Serving(face, host, port, queries.leave, lambda at: typer.echo(f"{', '.join(names)} at {at}", err=True)).run()
+    said = ", ".join(names)
+    Serving(face, host, port, queries.leave, lambda at: typer.echo(f"{said} at {at}", err=True), alone=True).run()
 
 
 def _named(item: str) -> tuple[str, tuple[tuple[str, str, str], ...]]:

@@ -1,5 +1,6 @@
 """Serving an application until it is told to stop, and leaving in good order."""
 
+import gc
 import sys
 from collections.abc import Callable, Mapping
 from socket import socket
@@ -11,6 +12,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from streamgauge.services.web.connections import Patient
+from streamgauge.services.web.patterns import load_parsers
 
 SWITCH_S = 0.0005
 """How long a thread that evaluates keeps the interpreter from the one that answers requests: 5 ms unless said."""
@@ -23,7 +25,8 @@ class Serving(uvicorn.Server):
     """A server that calls ``leave`` as soon as it is told to stop, so that long responses end.
 
     ``say`` is told each address that is served, ``connections`` bounds how many there are at once, ``settings`` are
-    more of uvicorn's.
+    more of uvicorn's. A process that is there for this server ``alone`` is prepared once it serves: parsers are loaded
+    before somebody waits for them, and what is there then is out of the reach of CPython's collector.
     """
 
     def __init__(
@@ -35,6 +38,8 @@ class Serving(uvicorn.Server):
         say: Callable[[str], None] = lambda _address: None,
         connections: int = 2000,
         settings: Mapping[str, Any] | None = None,
+        *,
+        alone: bool = False,
     ) -> None:
         super().__init__(
             uvicorn.Config(
@@ -51,7 +56,7 @@ class Serving(uvicorn.Server):
                 **(settings or {}),
             )
         )
-        self._leave, self._say = leave, say
+        self._leave, self._say, self._alone = leave, say, alone
         sys.setswitchinterval(SWITCH_S)
 
     async def startup(self, sockets: list[socket] | None = None) -> None:
@@ -61,6 +66,8 @@ class Serving(uvicorn.Server):
             for bound in server.sockets:
                 host, port = bound.getsockname()[:2]
                 self._say(f"http://{f'[{host}]' if ':' in host else host}:{port}/")
+        if self._alone:
+            Thread(target=_prepare, name="streamgauge-prepare", daemon=True).start()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """A signal says stop; whoever it interrupts may hold what leaving needs, so leaving has a thread of its own."""
@@ -71,3 +78,10 @@ class Serving(uvicorn.Server):
         """Stop, from any thread."""
         self._leave()
         self.should_exit = True
+
+
+def _prepare() -> None:
+    """Load what the first requests need, and leave all that is there by now out of full collections (30 ms each)."""
+    load_parsers()
+    gc.collect()
+    gc.freeze()
