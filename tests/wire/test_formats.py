@@ -233,7 +233,7 @@ BAD_FILES = {
         r'x\.nq, line 1: "noon" is no time',
     ),
     "jelly": ("x.jelly", "this is no Jelly", r"x\.jelly, frame 0: not a readable Jelly stream"),
-    "ending": ("x.csv", "a,b", r"x\.csv: no stream format has the ending \.csv: name one of"),
+    "ending": ("x.xlsx", "a,b", r"x\.xlsx: no stream format has the ending \.xlsx: name one of"),
 }
 
 
@@ -272,7 +272,9 @@ def test_other_mistakes_are_named(tmp_path):
         read_stream(tmp_path / "empty")
     with pytest.raises(FormatError, match="nowhere: there is no such file or folder"):
         read_stream(tmp_path / "nowhere")
-    with pytest.raises(FormatError, match=r"no stream format 'xml': there are gtfsrt, jelly, jsonl, messages, nquads"):
+    with pytest.raises(
+        FormatError, match=r"no stream format 'xml': there are csv, gtfsrt, jelly, jsonl, messages, nquads"
+    ):
         read_stream(tmp_path, "xml")
     with pytest.raises(
         FormatError, match=r"turtle is read only: formats to write are jelly, jsonl, messages, nquads, .*, yabench"

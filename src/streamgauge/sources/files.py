@@ -4,6 +4,7 @@ import io
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from threading import Event
 
@@ -35,6 +36,8 @@ def open_source(address: Address, reading: Reading | None, form: str | None) -> 
     chosen, closing = stream_format(path, options.form or form), Event()
     if options.follow:
         read = _followed(address, path, chosen, reading, closing)
+    elif chosen.timed is not None and reading.is_timed(chosen):
+        read = partial(chosen.timed, path, reading)
     elif chosen.read is not None and options.bad == "stop":
         read = _whole(path, chosen, reading)
     else:

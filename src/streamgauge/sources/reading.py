@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Final, Literal
 
 from streamgauge.sources.address import Address
 from streamgauge.sources.contract import SourceError
@@ -11,6 +11,9 @@ from streamgauge.wire.formats.format import Format
 from streamgauge.wire.lines import Input
 
 _REASONS = 10
+
+TIMING: Final = ("time_property", "time_in", "time_zone", "parts", "csv_mapping")
+"""The fields of ``Reading`` that say how the times of one's own data are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,14 +25,21 @@ class ReadingOptions:
     interval: int | None = None
     lateness: int | None = None
     stamped: str | None = None
+    time_property: str | None = None
+    time_in: str | None = None
+    time_zone: str | None = None
+    parts: str | None = None
+    csv_mapping: str | None = None
     limit: int | None = None
     once: bool | None = None
     bad: Literal["stop", "skip"] = "stop"
 
     def over(self, reading: Reading | None) -> Reading:
         """The given reading with what the URL says put over it."""
-        names = ("stream", "interval", "lateness", "stamped", "limit", "once")
+        names = ("stream", "interval", "lateness", "limit", "once", *TIMING)
         said = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        if self.stamped is not None:
+            said.setdefault("time_property", self.stamped)
         return replace(reading or Reading(), **said)
 
 

@@ -14,6 +14,7 @@ from streamgauge.model.spelling import spelled
 from streamgauge.semantics.profiles import PROFILES
 from streamgauge.sources.address import parse_address
 from streamgauge.sources.named import NamedSource, named_source
+from streamgauge.sources.reading import TIMING
 from streamgauge.workloads.parameters import duration
 
 Milliseconds = Annotated[int, BeforeValidator(duration)]
@@ -26,10 +27,6 @@ class ExperimentError(MistakeError, ValueError):
 
 class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-TIMING = ("time_property", "time_in", "time_zone", "parts", "csv_mapping")
-"""How the times of one's own data are read: the fields of ``Reading`` that ``[workload]`` may have beside ``file``."""
 
 
 def _listed_files(value: object) -> tuple[str, ...]:

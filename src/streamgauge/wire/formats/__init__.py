@@ -78,6 +78,9 @@ def read_elements(
     path: Path, form: Format, reading: Reading, told: Callable[[int], None] = lambda _time: None
 ) -> Iterator[StreamElement]:
     """The elements of a file or folder in a format; ``told`` hears the advances of one that is read line by line."""
+    if form.timed is not None and reading.is_timed(form):
+        yield from form.timed(path, reading, refused)
+        return
     if form.read is not None:
         yield from form.read(path, reading)
         return

@@ -65,8 +65,12 @@ class Reading:
     time_zone: str | None = None
     parts: str | None = None
     csv_mapping: str | None = None
-    prefixes: Mapping[str, str] = field(default_factory=dict)
+    prefixes: Mapping[str, str] = field(default_factory=dict, hash=False)
     note: Note = logged
+
+    def is_timed(self, form: "Format") -> bool:
+        """Whether a format's files are read by the times that a property or column states."""
+        return form.timed is not None and (self.time_property is not None or form.read is None)
 
     def __post_init__(self) -> None:
         """``stamped`` is the time property where no other is named."""
@@ -91,13 +95,17 @@ Decode: TypeAlias = Callable[[bytes, str, int | None], Sequence[Input]]
 
 Encode: TypeAlias = Callable[[StreamElement], bytes]
 
+Timed: TypeAlias = Callable[[Path, Reading, Refuse], Iterator[StreamElement]]
+"""(file or folder, how to read, what to do with bad parts) -> elements by the times that a property states."""
+
 
 @dataclass(frozen=True, slots=True)
 class Format:
     """A stream format: its name, what it is, the file name endings it claims, and what it can do.
 
     ``read`` takes whole files, ``follow`` one that has no end yet (a format without ``read`` is read that way);
-    ``decoder`` makes the reader of single messages, ``encode`` writes one.
+    ``decoder`` makes the reader of single messages, ``encode`` writes one. ``timed`` takes whole files whose times are
+    a property or a column: always where there is no ``read``, else where such a property is named.
     """
 
     name: str
@@ -108,6 +116,7 @@ class Format:
     follow: Follow | None = None
     decoder: Callable[[Reading], Decode] | None = None
     encode: Encode | None = None
+    timed: Timed | None = None
 
 
 _IRI = re.compile(

@@ -22,6 +22,7 @@ from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import Term, Triple, is_blank, is_iri
 from streamgauge.wire.canonical import parse_term, to_term
 from streamgauge.wire.formats.dataset import Quad, gather, graph_of, message, stamp
+from streamgauge.wire.formats.described import time_property
 from streamgauge.wire.formats.format import (
     Decode,
     Format,
@@ -63,19 +64,19 @@ def read(path: Path, reading: Reading) -> Iterator[StreamElement]:
 
 def follow(file: IO[bytes], place: str, reading: Reading, _refuse: Refuse) -> Iterator[StreamElement]:
     """The elements of an open Jelly stream, frame by frame; an unreadable frame is never passed over."""
-    numbering = Numbering(reading)
+    numbering, stated = Numbering(reading), time_property(reading, strict=False)
     for count, (where, statements) in enumerate(_statements(file, place, reading.limit)):
-        for item in message(_quads(statements), where, reading, None, count * reading.interval):
+        for item in message(_quads(statements), where, stated, None, count * reading.interval):
             yield numbering.element(*item)
 
 
 def decoder(reading: Reading) -> Decode:
     """The reader of messages that are Jelly streams of their own, usually of one frame."""
-    numbering = Numbering(reading)
+    numbering, stated = Numbering(reading), time_property(reading, strict=False)
 
     def decode(payload: bytes, place: str, arrived: int | None) -> Sequence[StreamElement]:
         frames = [statements for _, statements in _statements(BytesIO(payload), place, reading.limit)]
-        items = [item for frame in frames for item in message(_quads(frame), place, reading, arrived)]
+        items = [item for frame in frames for item in message(_quads(frame), place, stated, arrived)]
         return [numbering.element(*item) for item in items]
 
     return decode
@@ -106,7 +107,7 @@ def _items(path: Path, reading: Reading) -> Iterator[Item]:
             plain = tuple(triple for _, triple, graph in statements if graph is None)
             if plain:
                 yield place, count * reading.interval, plain
-    yield from gather(quads)
+    yield from gather(quads, reading.note)
 
 
 def _frames(file: Path) -> Iterator[tuple[str, list[Statement]]]:

@@ -17,6 +17,7 @@ from streamgauge.model.element import StreamElement
 from streamgauge.wire.bounds import BoundError, check_turtle
 from streamgauge.wire.formats.dataset import message
 from streamgauge.wire.formats.delimited import Piece, Splitter
+from streamgauge.wire.formats.described import time_property
 from streamgauge.wire.formats.format import (
     Decode,
     Format,
@@ -92,7 +93,7 @@ class _Log:
     """The state of a log: how many messages there were, the prefixes so far, its syntax."""
 
     def __init__(self, reading: Reading) -> None:
-        self._reading = reading
+        self._reading, self._stated = reading, time_property(reading, strict=False)
         self._count = -1
         self.restart()
 
@@ -107,7 +108,7 @@ class _Log:
         relabel = Relabel(f"m{self._count}")
         where = f"{place}, message {self._count}"
         quads = [(where, relabel.triple(quad), "") for quad in self._quads(piece, place)]
-        return message(quads, where, self._reading, arrived, self._count * self._reading.interval)
+        return message(quads, where, self._stated, arrived, self._count * self._reading.interval)
 
     def _quads(self, piece: Piece, place: str) -> list[ox.Quad]:
         """TriG holds all but N-Quads: what is no TriG but N-Quads settles the log's syntax."""

@@ -15,6 +15,7 @@ from streamgauge.model.element import StreamElement
 from streamgauge.wire.bounds import BoundError, check_turtle
 from streamgauge.wire.canonical import to_triple
 from streamgauge.wire.formats.dataset import Quad, decoder, gather, graph_name, graph_of, passing, stamp
+from streamgauge.wire.formats.described import timed
 from streamgauge.wire.formats.format import (
     Arriving,
     Format,
@@ -37,23 +38,23 @@ GRAPHS_LIST = "<http://www.streamreasoning.org/schema/benchmark#graphsList>"
 
 def read_nquads(path: Path, reading: Reading) -> Iterator[StreamElement]:
     """The elements of an N-Quads file; FormatError names file and line."""
-    return number(gather(_nquads_of_files(path, reading)), reading)
+    return number(gather(_nquads_of_files(path, reading), reading.note), reading)
 
 
 def read_trig(path: Path, reading: Reading) -> Iterator[StreamElement]:
     """The elements of a TriG file; FormatError names the file, and the line or graph."""
-    return number(gather(_trig_of_files(path)), reading)
+    return number(gather(_trig_of_files(path), reading.note), reading)
 
 
 def follow_nquads(file: IO[bytes], place: str, reading: Reading, refuse: Refuse) -> Iterator[StreamElement]:
     """The elements of an open N-Quads file as they end."""
-    return number(passing(_nquads(file, place, reading.limit, refuse), refuse), reading)
+    return number(passing(_nquads(file, place, reading.limit, refuse), reading, refuse), reading)
 
 
 def follow_trig(file: IO[bytes], place: str, reading: Reading, refuse: Refuse) -> Iterator[StreamElement]:
     """The elements of an open TriG file as they end; wrong syntax is never passed over."""
     quads = _trig(parse_open(Arriving(file), place, ox.RdfFormat.TRIG), place, Relabel("f0"))
-    return number(passing(quads, refuse), reading)
+    return number(passing(quads, reading, refuse), reading)
 
 
 def encode_nquads(element: StreamElement) -> bytes:
@@ -123,6 +124,7 @@ FORMATS = (
         follow_nquads,
         decoder(ox.RdfFormat.N_QUADS),
         encode_nquads,
+        timed,
     ),
     Format(
         "trig",
@@ -133,5 +135,6 @@ FORMATS = (
         follow_trig,
         decoder(ox.RdfFormat.TRIG),
         encode_trig,
+        timed,
     ),
 )

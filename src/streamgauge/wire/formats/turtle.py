@@ -11,6 +11,7 @@ import pyoxigraph as ox
 
 from streamgauge.model.element import StreamElement
 from streamgauge.wire.formats.dataset import decoder, stamp
+from streamgauge.wire.formats.described import moment_property, timed, untimed
 from streamgauge.wire.formats.format import Format, FormatError, Item, Reading, Relabel, ending, files, parse
 from streamgauge.wire.formats.format import number as number_elements
 
@@ -31,7 +32,7 @@ def encode(element: StreamElement) -> bytes:
 def _items(path: Path, reading: Reading) -> Iterator[Item]:
     numbered: dict[int, Path] = {}
     for file in files(path, tuple(_SYNTAX)):
-        key = _number(file)
+        key = _number(file, path, reading)
         if key in numbered:
             raise FormatError(f"{file}: has the number {key}, as {numbered[key].name} has: one file per time")
         numbered[key] = file
@@ -39,12 +40,21 @@ def _items(path: Path, reading: Reading) -> Iterator[Item]:
         relabel = Relabel(f"f{key}")
         triples = tuple(map(relabel.triple, parse(file, _SYNTAX[ending(file)])))
         if triples:
+            if path == file and (name := moment_property(triples)) is not None:
+                reading.note(
+                    f"{file} is one element, at {key * reading.interval:,} ms by the number in its name; "
+                    f"--time-property {name} reads the times in it"
+                )
             yield str(file), key * reading.interval, triples
 
 
-def _number(file: Path) -> int:
+def _number(file: Path, path: Path, reading: Reading) -> int:
     stem = file.name.lower().removesuffix(".gz").removesuffix(ending(file))
     found = _LAST_DIGITS.search(stem)
+    if found is None and path == file:
+        raise FormatError(
+            f"{file}: no number in the name, as in data_07.ttl, to say its time, and {untimed(file, reading)}"
+        )
     if found is None:
         raise FormatError(f"{file}: no number in the name: files are numbered, as in data_07.ttl, to say their time")
     return int(found[1])
@@ -58,5 +68,6 @@ FORMATS = (
         read,
         decoder=decoder(ox.RdfFormat.TURTLE),
         encode=encode,
+        timed=timed,
     ),
 )
