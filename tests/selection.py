@@ -29,8 +29,8 @@ NEEDS: Final = {
 SHARED: Final = ("spark", "kafka", "browser", "realtime")
 """Marks whose tests run on one worker, the first that fits."""
 
-SESSIONS: Final = 2
-"""Spark sessions, each on a worker of its own: one keeps half a machine of two cores busy."""
+SESSIONS: Final = 1
+"""Spark sessions, each on a worker of its own; a session costs 11 s of CPU to start and 20 s to warm up."""
 
 SLOW: Final = ("spark", "kafka", "browser", "server", "realtime", "heavy")
 """Marks of tests that `make quick` leaves out."""

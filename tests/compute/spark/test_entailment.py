@@ -24,7 +24,7 @@ drawn_facts = st.lists(st.sampled_from(FACTS), max_size=5)
 history = st.lists(st.tuples(drawn_facts, drawn_facts), min_size=1, max_size=STEPS)
 histories = st.lists(history, min_size=CASES, max_size=CASES)
 axioms = st.sets(st.sampled_from(AXIOMS), min_size=2, max_size=7)
-few = examples(2, prove=40, phases=[Phase.explicit, Phase.generate])
+few = examples(1, prove=40, phases=[Phase.explicit, Phase.generate])
 
 
 def table(spark, rows, cased=True):
@@ -115,7 +115,7 @@ def test_no_facts(tiny):
     assert entailed(tiny, table(tiny, []), rules).collect() == []
 
 
-@pytest.mark.heavy("two plans of all kinds of rules, which Spark takes long to make")
+@pytest.mark.heavy("a plan of all kinds of rules, which Spark takes long to make")
 def test_equality_tests_of_literals_hidden_classes_and_stated_facts(tiny):
     axioms = """
         :A rdfs:subClassOf _:r . _:r owl:onProperty :p ; owl:hasValue :u ; rdfs:subClassOf :B .
@@ -125,13 +125,11 @@ def test_equality_tests_of_literals_hidden_classes_and_stated_facts(tiny):
     u, v, w, x = THINGS
     facts = [(w, RDF_TYPE, "<urn:t:A>"), (w, "<urn:t:q>", u), (w, "<urn:t:q>", v), (x, "<urn:t:r>", '"text"')]
     rows = [(*fact, 0, 0) for fact in facts]
-    found = [tuple(row)[:3] for row in entailed(tiny, table(tiny, rows, cased=False), rules).collect()]
-    assert set(found) == closure(rules, facts)
-    assert len(set(found)) == len(found)
-    assert {subject for subject, predicate, _ in found if predicate == VIOLATES} == {x}
     cases = [(n, *row) for n in range(2) for row in rows[n:]]
-    split = {tuple(row)[:4] for row in entailed(tiny, table(tiny, cases), rules).collect()}
-    assert split == {(n, *fact) for n in range(2) for fact in closure(rules, facts[n:])}
+    found = [tuple(row)[:4] for row in entailed(tiny, table(tiny, cases), rules).collect()]
+    assert set(found) == {(n, *fact) for n in range(2) for fact in closure(rules, facts[n:])}
+    assert len(set(found)) == len(found)
+    assert {subject for _, subject, predicate, _ in found if predicate == VIOLATES} == {x}
 
 
 def test_rounds_are_told(tiny):
