@@ -44,6 +44,7 @@ LIMIT = Limit(delay=60_000, feeder=60_000, lasting=100)
 def engines(monkeypatch):
     known = {"drops": dropping_engine, "absent": dropping_engine.Absent, "live": streamgauge.engines.load("live")}
     known["coarse"] = dropping_engine.Coarse
+    monkeypatch.setattr("streamgauge.bench.experiments.capacity.named", lambda name: name)
     monkeypatch.setattr("streamgauge.bench.experiments.capacity.load_engine", known.__getitem__)
     monkeypatch.setattr("streamgauge.bench.experiments.plan.load_engine", known.__getitem__)
     monkeypatch.setattr("streamgauge.bench.experiments.running.load_engine", known.__getitem__)

@@ -2,7 +2,7 @@
 
 import time
 from itertools import count
-from threading import Lock, Thread
+from threading import Event, Lock, Thread
 
 import pytest
 
@@ -68,6 +68,36 @@ def test_what_makes_the_process_grow_is_stopped():
     with pytest.raises(GrowthError, match="more memory"), watching.within(60, growth=250):
         endless()
     assert next(sizes) < 1000
+
+
+def test_nobody_else_is_charged_with_what_a_stopped_one_has_taken():
+    """The memory stays taken for a while after its taker is stopped: it takes so long to leave."""
+    taken, outcomes, stopped = [0], {}, Event()
+    watching = Deadlines(lambda: taken[0])
+
+    def run(name, work):
+        try:
+            with watching.within(60, growth=250):
+                work()
+            outcomes[name] = "done"
+        except GrowthError:
+            outcomes[name] = "stopped"
+
+    def grow():
+        taken[0] = 1000
+        try:
+            endless()
+        finally:
+            computed(0.2)
+            stopped.set()
+
+    calm = Thread(target=run, args=("calm", lambda: stopped.wait(60)))
+    growing = Thread(target=run, args=("growing", grow))
+    calm.start()
+    growing.start()
+    growing.join()
+    calm.join()
+    assert outcomes == {"growing": "stopped", "calm": "done"}
 
 
 def test_what_others_see_is_done_whole():

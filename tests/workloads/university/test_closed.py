@@ -188,7 +188,7 @@ def closed_by_command(tmp_path, master):
 @pytest.mark.parametrize(
     ("workload", "options", "said"),
     [
-        ("university", ["--closure", "some"], "there are rules, full"),
+        ("university", ["--closure", "some"], "choose from rules, full"),
         ("university", ["--closure", "rules", "--format", "parquet"], "--format ntriples"),
         ("university", ["--closure", "rules", "--annotated", "all"], "--annotated"),
         ("university", ["--ontology", "none.ttl"], "--closure rules"),

@@ -31,7 +31,7 @@ class _Part(BaseModel):
 
 def _listed_files(value: object) -> tuple[str, ...]:
     files = value if isinstance(value, list | tuple) else [value]
-    if not files or not all(isinstance(each, str | Path) and str(each) for each in files):
+    if not (files or isinstance(value, tuple)) or not all(isinstance(each, str | Path) and str(each) for each in files):
         raise ValueError("expected the name of a file, or a list of them")
     return tuple(map(str, files))
 

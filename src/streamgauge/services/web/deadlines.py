@@ -72,7 +72,8 @@ class Watched:
 class Deadlines:
     """Watches those that compute, from one thread of its own, which is there while there are any. Thread-safe.
 
-    ``size`` gives the bytes of the process; of those that grew too much the one is stopped that computed longest.
+    ``size`` gives the bytes of the process; of those that grew too much the one is stopped that computed longest, and
+    until its memory is back the others are not charged with it.
     """
 
     def __init__(self, size: Callable[[], int]) -> None:
@@ -172,6 +173,9 @@ class Deadlines:
             _, most = max(grown, key=itemgetter(0))
             most.stopped = GrowthError
             _stop(most)
+        if any(each.stopped is GrowthError for each in self._watched.values()):
+            for each in self._watched.values():
+                each.held = held
 
 
 def _clock(thread: int) -> int:
