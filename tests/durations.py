@@ -43,12 +43,14 @@ class Durations:
         self._seconds: dict[str, float] = defaultdict(float)
         self._outcomes: dict[str, str] = {}
         self._reasons: dict[str, str] = {}
+        self._computed: dict[str, float] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._seconds[report.nodeid] += report.duration
         if report.when == "call" or report.outcome != "passed":
             self._outcomes[report.nodeid] = report.outcome
         self._reasons |= [(report.nodeid, str(said)) for name, said in report.user_properties if name == "heavy"]
+        self._computed |= [(report.nodeid, float(took)) for name, took in report.user_properties if name == "computed"]
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         slowest = sorted(self._seconds.items(), key=lambda each: -each[1])
@@ -58,6 +60,8 @@ class Durations:
             terminalreporter.section("slowest tests")
             for test, seconds in slowest[:SHOWN]:
                 terminalreporter.line(self._line(test, seconds))
+        for test, seconds in self._computed.items():
+            terminalreporter.line(f"{seconds:6.1f} s of CPU, too much for a quick test: mark {test} `slow`")
 
     def _line(self, test: str, seconds: float) -> str:
         reason = self._reasons.get(test)

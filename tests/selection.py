@@ -4,13 +4,14 @@ A fixture tells what a test needs (``spark``, ``kafka``, ``mosquitto``, ``browse
 programs by other means is marked ``server`` by hand, one that waits for the clock ``realtime``. Under
 ``pytest -n N --dist loadgroup`` one worker runs all tests of a mark of ``SHARED``, so there is one Kafka broker (and
 ``SESSIONS`` Spark sessions), and waiting overlaps with computing. All other tests go to workers file by file, long
-files first. ``--quick`` leaves out what needs more than Python, and holds the rest to that: a quick test that starts a
-program or listens at a port fails.
+files first. ``--quick`` leaves out what needs more than Python or much of it (``slow``), and holds the rest to that: a
+quick test that starts a program or listens at a port fails, one that computes for more than ``LONG_CPU`` is told.
 """
 
 import platform
 import subprocess
 import sys
+from time import process_time
 from typing import Final
 from zlib import crc32
 
@@ -32,7 +33,7 @@ SHARED: Final = ("spark", "kafka", "browser", "realtime")
 SESSIONS: Final = 1
 """Spark sessions, each on a worker of its own; a session costs 11 s of CPU to start and 20 s to warm up."""
 
-SLOW: Final = ("spark", "kafka", "browser", "server", "realtime", "heavy")
+SLOW: Final = ("spark", "kafka", "browser", "server", "realtime", "slow", "heavy")
 """Marks of tests that `make quick` leaves out."""
 
 
@@ -82,11 +83,15 @@ def keep_quick(config: pytest.Config, items: list[pytest.Item]) -> None:
         items[:] = quick
 
 
+LONG_CPU: Final = 1.0
+"""Seconds of CPU beyond which a quick test is told: it should be marked ``slow``."""
+
+
 class Quick:
     """Holds quick tests to their word: the test that starts a program or listens at a port fails, with the reason."""
 
     def __init__(self) -> None:
-        self._running = False
+        self._running, self._began = False, 0.0
         platform.processor()  # a program on Linux, asked once for each process
         sys.addaudithook(self._audit)
 
@@ -98,7 +103,13 @@ class Quick:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item):
         self._running = True
+        self._began = process_time()
         try:
             return (yield)
         finally:
             self._running = False
+
+    def pytest_runtest_teardown(self, item: pytest.Item) -> None:
+        """The time goes along with the test's report, also from another process."""
+        if (took := process_time() - self._began) > LONG_CPU:
+            item.user_properties.append(("computed", took))

@@ -35,6 +35,7 @@ def prove(pytester):
     return run
 
 
+@pytest.mark.slow
 def test_what_has_passed_is_not_run_again(prove, pytester):
     assert prove("--fail") == ({"passed": 1, "failed": 2}, pytest.ExitCode.TESTS_FAILED)
     assert prove("-k", "50") == ({"passed": 1, "deselected": 2}, pytest.ExitCode.OK)

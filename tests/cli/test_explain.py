@@ -101,6 +101,7 @@ def test_a_right_run_has_nothing_to_explain(recorded, explain):
     assert "there is nothing to explain" in out
 
 
+@pytest.mark.slow
 def test_none_fits_is_said_and_not_a_diagnosis(recorded, explain):
     never = (("<urn:never>", "<urn:never>"),)
     code, out, _ = explain(recorded(right(), lambda answers: [replace(answers[0], added=never), *answers[1:]]))

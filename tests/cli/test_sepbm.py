@@ -22,6 +22,7 @@ def conf(tmp_path):
     return stored(tmp_path / "conf").folder
 
 
+@pytest.mark.slow
 def test_a_run_is_kept_analysed_and_judged(conf, tmp_path):
     out, page = tmp_path / "run", tmp_path / "page.html"
     assert sepbm("run", conf, "--out", out).exit_code == 0

@@ -56,6 +56,7 @@ def begun_in_turns(driver, asked, changes):
     return standing, turns
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(st.sampled_from(FORMS), st.sets(FACT, max_size=20), st.lists(CHANGE, max_size=8), st.integers(1, 12))
 def test_changes_between_turns_count_once(asked, there, changes, turn):
@@ -138,6 +139,7 @@ def test_a_query_of_many_groups_is_refused():
         Landmark().ask(form(pattern))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "pattern",
     [

@@ -98,6 +98,7 @@ def test_it_reports_and_answers_as_the_definition_says(facts, period):
     assert shown(answered(asked, semantics, elements, advance)) == due(asked, semantics, elements, advance)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(FACTS, st.sampled_from(ASKED), st.lists(TRIPLES, max_size=2), st.integers(1, 3))
 def test_every_answer_is_that_of_the_facts_valid_at_its_instant(facts, text, static, period):

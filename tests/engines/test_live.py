@@ -81,6 +81,7 @@ def together(reports):
     return bags
 
 
+@pytest.mark.slow
 @examples(80, prove=2000)
 @given(st.data())
 def test_live_agrees_with_the_definition(data):
@@ -93,6 +94,7 @@ def test_live_agrees_with_the_definition(data):
         agree(query, chosen, elements, data.draw(st.integers(18, 24)))
 
 
+@pytest.mark.slow
 @examples(50, prove=2000)
 @given(st.data())
 def test_several_queries_say_what_each_would_say_alone(data):

@@ -75,6 +75,7 @@ def held(root):
     return entries
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(QUERIES))
 @pytest.mark.parametrize("over", sorted(WINDOWS))
 def test_a_session_does_not_grow_with_the_stream(over, name, monkeypatch):

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from io import StringIO
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
@@ -144,6 +145,7 @@ def _judges(run: Run, max_delay: float | None, gracefully: bool) -> None:
 DELAYS = st.none() | st.sampled_from([0.0, 1.0, 1e9])
 
 
+@pytest.mark.slow
 @given(runs(), DELAYS, st.booleans())
 @examples(30, prove=5000)
 def test_any_answers_get_a_verdict(run: Run, max_delay: float | None, gracefully: bool):

@@ -203,6 +203,7 @@ def _break(way: Breaking, path: Path, draw: random.Random, value: Any) -> None:
 INPUTS = (st.lists(st.integers(0, len(WAYS) - 1), min_size=1, max_size=2), st.integers(0, 2**32), JSON_VALUES)
 
 
+@pytest.mark.slow
 @given(*INPUTS)
 @examples(30, prove=5000)
 def test_a_broken_folder_is_an_error_with_a_place_or_a_verdict(whole, tmp_path_factory, ways, seed, value):

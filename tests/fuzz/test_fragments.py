@@ -3,6 +3,7 @@
 import asyncio
 import json
 
+import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
@@ -249,6 +250,7 @@ STYLES = st.builds(Style, st.sampled_from(methods()), st.sampled_from(Label), gr
 EASY = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
+@pytest.mark.slow
 @examples(600, prove=12_000, deadline=None, suppress_health_check=EASY)
 @given(STYLES, requests())
 def test_no_request_is_too_odd(style: Style, request: dict) -> None:

@@ -54,6 +54,7 @@ def holds(server: Served, case: schemathesis.Case, authorized: bool) -> None:
         server.readable()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("server", "operation", "mode"), operations(methods()[:2]))
 def test_requests_made_up_from_the_description(
     server: Served, operation: schemathesis.APIOperation, mode: schemathesis.GenerationMode

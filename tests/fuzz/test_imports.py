@@ -177,12 +177,14 @@ def _no_spark() -> Any:
 INPUTS = (st.integers(0, 2**40), JSON_VALUES)
 
 
+@pytest.mark.slow
 @given(*INPUTS)
 @examples(30, prove=3000)
 def test_a_broken_source_is_an_error_with_a_place_or_a_verdict(sources, tmp_path_factory, seed, value):
     imported(sources, tmp_path_factory.getbasetemp(), seed, value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SOURCES)
 def test_whole_sources_get_a_verdict(sources, tmp_path, name):
     request = Request(QUERY, sources / "SG_one", profile("csparql"), values={"STEP": "5s"})

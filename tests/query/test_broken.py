@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from itertools import pairwise
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -94,6 +95,7 @@ def any_reader(dialect: str | None) -> tuple[Callable[[str], object], ...]:
 readers = st.sampled_from((None, None, "sparql", *dialects())).map(any_reader)
 
 
+@pytest.mark.slow
 @examples(80, prove=4500)
 @given(broken(), readers)
 def test_broken_text(text: str, read: tuple[Callable[[str], object], ...]) -> None:

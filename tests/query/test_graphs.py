@@ -63,6 +63,7 @@ def is_spread(form: al.QueryForm) -> bool:
     )
 
 
+@pytest.mark.slow
 @given(queries(OPERATORS), triples(), triples(), triples(), st.data())
 def test_spread_means_the_same(
     form: al.Select, data: tuple[Triple, ...], v: tuple[Triple, ...], w: tuple[Triple, ...], draw: st.DataObject

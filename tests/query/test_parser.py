@@ -244,6 +244,7 @@ def test_an_error_travels_between_processes() -> None:
     assert (str(again), again.line, again.column) == (str(refused.value), 2, 5)
 
 
+@pytest.mark.slow
 def test_a_long_condition_is_no_deep_one() -> None:
     for operator in ("&&", "||"):
         condition = f" {operator} ".join(f"?o > {number}" for number in range(200))

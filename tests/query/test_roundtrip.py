@@ -52,6 +52,7 @@ def test_a_query_without_streams(name: str) -> None:
     assert parse_sparql(sparql(form)) == form
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dialect", dialects())
 @pytest.mark.parametrize("name", sorted(FILES.keys() - STANDING))
 def test_a_query_of_the_repository(name: str, dialect: str) -> None:
@@ -60,6 +61,7 @@ def test_a_query_of_the_repository(name: str, dialect: str) -> None:
     one_said_or_refused(query, dialect)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CONTINUOUS)
 def test_a_recorded_query(name: str) -> None:
     query = parse(text(name))
@@ -80,6 +82,7 @@ def one_said_or_refused(query: ContinuousQuery, dialect: str) -> None:
             print_query(query, dialect)
 
 
+@pytest.mark.slow
 @examples(40, prove=1500)
 @given(continuous())
 def test_a_drawn_query(query: ContinuousQuery) -> None:

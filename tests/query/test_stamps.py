@@ -152,6 +152,7 @@ def test_refused(group: str, says: str) -> None:
     assert group[refused.value.column - 2 :].startswith("timestamp(")
 
 
+@pytest.mark.slow
 @given(queries(OPERATORS).flatmap(with_timestamp), triples(), triples(max_size=4), st.integers(1, 9))
 def test_a_stamp_is_what_a_function_would_say(
     form: al.Select, data: tuple[Triple, ...], static: tuple[Triple, ...], step: int

@@ -23,6 +23,7 @@ CHARTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CHARTS)
 def test_a_chart_is_valid_and_drawn(name: str) -> None:
     alt.LayerChart.from_dict(CHARTS[name], validate=True)

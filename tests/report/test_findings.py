@@ -44,6 +44,7 @@ def test_the_terminal_says_all_of_it():
     assert "fits best" in said
 
 
+@pytest.mark.slow
 def test_the_page_says_all_of_it(tmp_path: Path):
     report.write([build.fitted()], tmp_path / "page.html", "Borders")
     page = read((tmp_path / "page.html").read_text())
@@ -61,6 +62,7 @@ def test_the_page_says_all_of_it(tmp_path: Path):
     assert "[11.1, 15.3) s: 100%, 100%" in page.text
 
 
+@pytest.mark.slow
 def test_a_page_without_findings_has_no_columns_for_them(tmp_path: Path):
     report.write([build.wrong()], tmp_path / "page.html", "Plain")
     page = read((tmp_path / "page.html").read_text())

@@ -13,6 +13,8 @@ from streamgauge import report
 from streamgauge.model.verdict import Judgement
 from tests.report import build
 
+pytestmark = pytest.mark.slow
+
 EVIL = '<script>alert("1")</script>'
 VOID = {"meta", "link", "br", "img", "input", "hr"}
 

@@ -243,6 +243,7 @@ def test_pyoxigraph_and_the_algebra_agree_with_paths_graphs_functions_and_exists
     agree(*replaced((form, graphs), terms))
 
 
+@pytest.mark.slow
 @examples(suite=20, prove=5000)
 @given(wide.constructs(draw.queries(draw.DEFAULT)), GRAPHS, replacements(COMMON))
 def test_pyoxigraph_and_the_algebra_agree_on_constructed_triples(form, graphs, terms):

@@ -57,6 +57,7 @@ def suite(shared_data: Path) -> list[Case]:
     return [case for case in cases(shared_data / "w3c-sparql11") if case.name not in FROM_IS_REFUSED]
 
 
+@pytest.mark.slow
 def test_every_answer_of_the_definition_is_the_suites(suite: list[Case]):
     wrong = {}
     for case in suite:
@@ -67,6 +68,7 @@ def test_every_answer_of_the_definition_is_the_suites(suite: list[Case]):
     assert wrong == {}
 
 
+@pytest.mark.slow
 def test_every_answer_of_the_algebra_is_the_suites(suite: list[Case]):
     wrong, refused = {}, set()
     for case in suite:

@@ -154,6 +154,7 @@ def test_known_and_new_literals_together() -> None:
     assert stored_literals([]) == {}
 
 
+@pytest.mark.slow
 def test_200_000_literals_are_remembered_at_most(fresh: dict[Term, StoredLiteral]) -> None:
     fresh.update((str(number), StoredLiteral(None, LiteralKind.OTHER)) for number in range(199_999))
     stored_literals(['"a"'])

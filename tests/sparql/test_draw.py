@@ -1,6 +1,7 @@
 """Drawn queries: printed, parsed back, and answered."""
 
 import pyoxigraph as ox
+import pytest
 from hypothesis import given, settings
 
 from streamgauge.model import algebra as al
@@ -11,12 +12,14 @@ from streamgauge.wire.canonical import parse_term
 from tests.sparql.draw import OPERATORS, aggregated, queries, triples
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(queries(OPERATORS))
 def test_a_printed_query_parses_back_to_itself(query: al.Select) -> None:
     assert parse_sparql(sparql(query)) == query
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(queries(), triples())
 def test_a_printed_query_is_answered_with_its_columns(query: al.Select, data: tuple[Triple, ...]) -> None:

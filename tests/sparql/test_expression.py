@@ -71,6 +71,7 @@ def test_the_tables_are_there():
     assert sum(1 for name in NAMES for _ in cases(name)) > 500
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_expressions_have_the_value_of_the_table(name):
     parsed = expressions(name)

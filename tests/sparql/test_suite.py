@@ -33,6 +33,7 @@ def test_pyoxigraph_differs_exactly_where_the_list_says(suite: tuple[Case, ...])
     assert {case.name for case in suite if difference(case.expected, evaluate(case))} == DIFFERS
 
 
+@pytest.mark.slow
 def test_the_printed_query_is_answered_as_the_original(suite: tuple[Case, ...]) -> None:
     failures = {}
     for case in suite:
@@ -49,6 +50,7 @@ def _original(case: Case) -> Result:
     return evaluate(case) if case.name in DIFFERS else case.expected
 
 
+@pytest.mark.slow
 def test_a_printed_query_parses_back_to_itself(suite: tuple[Case, ...]) -> None:
     for case in suite:
         if case.name not in FROM_IS_REFUSED:

@@ -188,6 +188,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", [*HOSTILE, '"a": [', '{"@context": {"a": "b"}, "c": ', "<a>", "<!"])
 def test_a_scan_takes_time_in_proportion_to_the_text(part: str) -> None:
     text = part * (256 * 1024 // len(part))

@@ -314,7 +314,10 @@ def test_a_table_without_a_header_and_several_tables(tmp_path):
 
 
 BAD_TABLES = {
-    "no time column": ("a,b\n1,2\n", "no columns that look like the time: name the one that has it with --time-property"),
+    "no time column": (
+        "a,b\n1,2\n",
+        "no columns that look like the time: name the one that has it with --time-property",
+    ),
     "two time columns": ("time,date\n1,2\n", "p.csv: 2 columns that look like the time"),
     "no cell of time": ("time,b\n,2\n", "p.csv, line 2: no time: column time is empty"),
     "no time in it": ("time,b\n1,2\nsoon,2\n", "p.csv, line 3: 'soon' is no time"),
@@ -385,7 +388,7 @@ def test_rows_of_a_growing_file_come_in_their_order(tmp_path):
 
 def test_units_zones_and_patterns_that_are_none():
     for wrong in ({"unit": "h"}, {"zone": "Vienna"}):
-        with pytest.raises(InstantError, match="Vienna|numbers count"):
+        with pytest.raises(InstantError, match=r"Vienna|numbers count"):
             Instants(**wrong)
     with pytest.raises(InstantError, match="EEE is not read here"):
         strptime_pattern("EEE dd")

@@ -107,6 +107,7 @@ def test_every_query_is_tried_on_a_small_stream():
     assert tried | {each for each in known if each[0] in ("csrbench", *STANDING)} == known
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("small", "name"), CASES, ids=[f"{small.workload}-{name}" for small, name in CASES])
 def test_live_answers_rightly(small: Small, name: str):
     elements, static = _generated(small.workload, tuple(small.parameters.items()))
@@ -130,6 +131,7 @@ EVERY = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("workload", "name"), EVERY, ids=[f"{workload}-{name}" for workload, name in EVERY])
 def test_every_query_is_said_in_each_dialect_that_can(workload: str, name: str):
     query = asked(workload, name)

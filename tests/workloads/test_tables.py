@@ -31,6 +31,7 @@ def test_the_rows_are_those_of_the_expressions(plan, case):
     assert (table.num_rows, digest(table)) == (case.rows, case.digest)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("plan", "case"), EVERY, ids=NAMES)
 def test_the_rows_do_not_depend_on_the_blocks(plan, case, monkeypatch):
     monkeypatch.setattr(plans, "BLOCK", 97)

@@ -44,6 +44,7 @@ def test_by_default_a_board_is_that_of_the_recorded_station():
     assert 18 <= sum(boards.values()) / len(boards) <= 21
 
 
+@pytest.mark.slow
 def test_as_many_delays_and_platforms_change_as_is_said():
     given = {"per_hour": 600, "ahead": "1h", "duration": "60s", "update": "2s", "platform_changes": 0.05}
     found = elements(delay_changes=0.2, **given)

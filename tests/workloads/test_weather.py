@@ -77,6 +77,7 @@ def test_yabench_fifty_stations():
     assert got[-1] == (29981, 24, "57")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("stations", "observations"), [(1000, 30_003), (10_000, 300_014)])
 def test_yabench_counts(stations, observations):
     assert WEATHER.plan(1430236906, stations=stations).table().num_rows == 7 * observations
@@ -124,6 +125,7 @@ def drawn_cases():
     return [*some, {"seed": 5, **rejecting_values}, {"seed": 6, **rejecting_offsets}]
 
 
+@pytest.mark.slow
 def test_equals_a_plain_telling_of_sg1():
     cases = drawn_cases()
     for case in cases:
@@ -197,6 +199,7 @@ def test_normal_values_centre_and_walks_move_by_a_degree():
     assert all(0 <= v <= 10 for path in paths.values() for v in path)
 
 
+@pytest.mark.slow
 def test_humidity_follows_each_temperature():
     rows = made(6, stations=20, humidity=True)
     temperature, humidity = seen(rows), seen(rows, "RelativeHumidity")
@@ -287,6 +290,7 @@ def rising_pairs(values):
     return sum(one > other for one in values for other in values)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tests", "seed", "stations", "rows"),
     [

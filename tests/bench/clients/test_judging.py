@@ -81,6 +81,7 @@ def test_digests_are_of_bags_whatever_their_order():
     assert digest([("a",), ("a",)]) != digest([("a",)])
 
 
+@pytest.mark.slow
 def test_every_system_has_its_query_and_distinct_clients_ask_distinct_things():
     for system in SYSTEMS:
         texts = {continuous(Scenario(system, 200, distinct=True), client)[1] for client in range(200)}

@@ -42,6 +42,7 @@ def test_the_worked_example():
     assert length.of((jitter,), Fit(told, {}, 4, (), 32)) == 5 + 4 * log2(32)
 
 
+@pytest.mark.slow
 def test_rows_on_left_borders_lost_are_border_jitter_and_no_random_loss():
     run = right_run(CLOSE, BORDERS, QUERY, (20, 10), 160, named=False)
     borders = {0: 0, 3: 30, 6: 60, 9: 90}

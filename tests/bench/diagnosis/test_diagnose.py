@@ -62,6 +62,7 @@ def rate(cases):
     return share
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_an_injected_fault_is_named(fault):
     case = draw_one(fault)
@@ -82,6 +83,7 @@ def test_a_thousand_injected_faults_are_named():
     assert rate(cases) >= 0.99
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_an_untouched_run_is_not_explained(seed):
     case = None
@@ -136,6 +138,7 @@ def test_nothing_fits_answers_from_elsewhere():
     assert (found.differs, found.distance, found.models) == (1, 1, ())
 
 
+@pytest.mark.slow
 def test_the_closest_is_named_with_its_distance():
     text, query = "SELECT ?s ?o { ?s <urn:p> ?o }", {"sparql": "SELECT ?s ?o { ?s <urn:p> ?o }", "named": False}
     run = right_run(replace(CLOSE, borders=Borders.OPEN_CLOSED), window=(4, 2), **query)

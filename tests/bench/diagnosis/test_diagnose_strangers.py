@@ -30,6 +30,7 @@ EVERY_DAY = ("values_times_1_01", "subjects_rotated", "elements_of_prime", "wind
 """Those that the suite takes; the others are proved, as a search that finds nothing takes seconds."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "stranger",
     [pytest.param(each, marks=() if each.__name__.startswith(EVERY_DAY) else pytest.mark.prove) for each in STRANGERS],

@@ -62,6 +62,7 @@ def test_borders_are_named_as_the_semantics_names_them(borders, first):
     assert window.borders == (first, first + 10)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(-10, 10), st.integers(-9, 9)), min_size=2, max_size=2), st.booleans())
 def test_any_shift_within_a_slide_is_found_exactly(shifts, named):
     """Both borders of two windows of four are shifted, left or right, each by itself."""

@@ -225,6 +225,7 @@ def contents(shared_data):
     return [Contents(query, elements) for query in asked]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("engine", "query"), COUNTS, ids=[f"{engine}-q{query}" for engine, query in COUNTS])
 def test_recorded_verdicts_and_expected_sizes(engine, query, contents, shared_data):
     from streamgauge.bench.rules.csrbench import verdict

@@ -16,6 +16,7 @@ graphs = st.builds(
 steps = st.lists(st.tuples(st.booleans(), st.one_of(graphs, st.just(BASE[-1:]))), min_size=1, max_size=5)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=5)
 @given(steps)
 def test_the_same_rows_come_and_go_as_incrementally(steps):

@@ -77,6 +77,7 @@ def test_what_was_made_is_said(made):
     assert max(chosen) - min(chosen) <= 1
 
 
+@pytest.mark.slow
 def test_channels_alike_ask_for_what_is_there(made):
     assert len(made.channels) == len(NAMES) + 8
     assert len({selected(each) for each in made.channels}) == len(made.channels)
@@ -85,6 +86,7 @@ def test_channels_alike_ask_for_what_is_there(made):
     assert all(answers(made.rules(), department.facts(), asked(alike)).values())
 
 
+@pytest.mark.slow
 def test_what_is_due_is_what_the_paper_s_way_finds(made):
     assert as_sets(list(made.due())) == as_sets(list(sequential(made)))
 
@@ -95,6 +97,7 @@ def same_bytes(one, other):
     return all((one.folder / name).read_bytes() == (other.folder / name).read_bytes() for name in names)
 
 
+@pytest.mark.slow
 def test_the_same_wishes_give_the_same_bytes(world, made, tmp_path):
     wanted = Asked(PUBLICATIONS, seed=5, rule=Rule.ANY, deletes=0.25, channels=len(NAMES) + 8)
     shuffled = type(world)(world.facts[::-1], world.ontology, world.queries, world.origin)

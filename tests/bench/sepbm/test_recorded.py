@@ -65,6 +65,7 @@ def recordings(draw):
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(recordings())
 def test_a_recording_comes_back(tmp_path_factory, recording):
@@ -145,6 +146,7 @@ def test_a_later_recording_replaces_an_earlier_one(tmp_path):
     assert not (tmp_path / "stream.parquet").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [

@@ -1,11 +1,14 @@
 """Runs in a folder: each is done once, and what cannot be done is said."""
 
+import pytest
+
 from streamgauge.bench.sepbm import recorded
 from streamgauge.bench.sepbm.running import Plan
 from streamgauge.bench.sepbm.series import Wanted, done, kept
 from tests.bench.sepbm.stored import SMALL, stored
 
 
+@pytest.mark.slow
 def test_runs_are_done_once_and_what_cannot_be_done_is_said(tmp_path):
     folder = stored(tmp_path / "conf").folder
     plan = Plan(channels=("named",), first=3)

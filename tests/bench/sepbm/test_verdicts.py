@@ -29,6 +29,7 @@ def kept(folder, strategy="incremental"):
     return heard
 
 
+@pytest.mark.slow
 def test_the_exact_strategy_is_right_by_both_judges(tmp_path):
     kept(tmp_path)
     verdicts = judge(tmp_path, SMALL, JUDGING)
@@ -43,6 +44,7 @@ def test_the_exact_strategy_is_right_by_both_judges(tmp_path):
     assert total.throughput.complete == len(SMALL.publications)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["reevaluate", "stringrs", "graphss"])
 def test_other_strategies_miss_nothing_in_the_end(tmp_path, strategy):
     kept(tmp_path, strategy)
@@ -50,6 +52,7 @@ def test_other_strategies_miss_nothing_in_the_end(tmp_path, strategy):
     assert (total.missed, total.surplus) == (0, 0)
 
 
+@pytest.mark.slow
 def test_what_is_not_told_is_missed_by_both(tmp_path):
     heard = kept(tmp_path)
     lost = max(range(len(heard.heard)), key=lambda at: len(heard.heard[at].added))

@@ -63,6 +63,7 @@ OPERATORS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operators", OPERATORS, ids=lambda names: "+".join(sorted(names)) or "BGP")
 def test_every_change_gives_what_pyoxigraph_says(operators):
     @given(draw.queries(operators), histories())
@@ -79,6 +80,7 @@ def test_every_change_gives_what_pyoxigraph_says(operators):
     check()
 
 
+@pytest.mark.slow
 @given(draw.queries(frozenset({"FILTER", "UNION", "DISTINCT"})), histories(), draw.triples())
 def test_static_data_stays(form, history, static):
     evaluator = Evaluator(form, static)

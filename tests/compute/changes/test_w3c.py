@@ -4,6 +4,8 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from streamgauge.compute.changes import Evaluator, refuse
 from streamgauge.query import QueryError, parse_sparql
 from tests.sparql.suite import Result, cases, difference
@@ -20,6 +22,7 @@ def reason(text):
     return None if found is None else found.partition(" does not do ")[2].partition(":")[0]
 
 
+@pytest.mark.slow
 def test_every_w3c_test_passes_or_is_refused_by_name(shared_data):
     listed = dict(line.split("  ", 1) for line in REFUSED.read_text().splitlines() if line[:1] != "#")
     found, wrong = {}, {}

@@ -38,6 +38,7 @@ PLAIN = [operators - {"EXISTS"} for operators in OPERATORS]
 """pyoxigraph lets the pattern of EXISTS in a branch of UNION take variables that are only joined with the branch."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operators", PLAIN, ids=lambda names: "+".join(sorted(names)) or "BGP")
 def test_every_look_gives_what_pyoxigraph_says(operators):
     @given(draw.queries(operators), st.lists(draw.triples(max_size=12), min_size=1, max_size=4))
@@ -66,6 +67,7 @@ NODES = st.sampled_from([f"<urn:{n}>" for n in range(4)])
 EDGES = st.lists(st.tuples(NODES, st.sampled_from(["<urn:p>", "<urn:q>"]), NODES), max_size=20)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", SHAPES)
 def test_joins_over_few_nodes(text):
     """Keys of one and two columns, with one and several values, cycles, products, loops, constants."""
@@ -91,6 +93,7 @@ def test_a_look_holds_nothing_of_the_one_before():
     assert looked.evaluator.solutions() == {}
 
 
+@pytest.mark.slow
 def test_every_w3c_test_that_is_not_refused_passes(shared_data):
     wrong = {}
     for case in cases(shared_data / "w3c-sparql11"):

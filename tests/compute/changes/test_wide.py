@@ -87,6 +87,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("operators", "features"), CASES, ids=lambda names: "+".join(sorted(names)))
 def test_every_change_gives_what_pyoxigraph_says(operators, features):
     @given(wide.widened(draw.queries(operators), frozenset(features)), histories())
@@ -96,11 +97,13 @@ def test_every_change_gives_what_pyoxigraph_says(operators, features):
     check()
 
 
+@pytest.mark.slow
 @given(wide.constructs(draw.queries(SIMPLE)), histories(graphs=(DEFAULT,)))
 def test_triples_are_made_up_to_the_names_of_their_blank_nodes(form, history):
     holds(form, history, kind="triples")
 
 
+@pytest.mark.slow
 @given(wide.concatenations(SIMPLE), histories(graphs=(DEFAULT,)))
 def test_concatenations_hold_the_same_pieces(form, history):
     def seen(result):

@@ -1,5 +1,6 @@
 """Several clocks as one: every instant once, in order, and everything moved that has an instant there."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,6 +27,7 @@ def given_up_to(clock, limit):
 STEPS = st.lists(st.tuples(st.integers(0, 9), st.integers(1, 5)), max_size=3)
 
 
+@pytest.mark.slow
 @given(STEPS, st.lists(st.integers(-1, 40), max_size=5).map(sorted))
 def test_bit_by_bit_is_at_once(steps, limits):
     clock, moved = clocks(steps)

@@ -77,6 +77,7 @@ def solutions(pattern, facts):
     }
 
 
+@pytest.mark.slow
 @given(steps)
 def test_differences_are_those_of_answers_from_scratch(steps):
     driver = Landmark(RULES)

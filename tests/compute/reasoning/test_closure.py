@@ -119,6 +119,7 @@ def test_a_closure_without_rules_is_the_facts():
     assert set(kept.facts.match(None, None, None)) == set(FACTS[:3])
 
 
+@pytest.mark.slow
 def test_the_closure_of_lubm_1_has_the_published_size(shared_data: Path):
     lubm = shared_data / "lubm"
     kept = Closure(read_rules(read_triples(lubm / "univ-bench.owl")))
@@ -140,6 +141,7 @@ TRANSITIVE = (
 drawn_chained = st.lists(st.sampled_from(CHAINED), max_size=8)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.sets(st.sampled_from(TRANSITIVE), min_size=1), st.lists(st.tuples(drawn_chained, drawn_chained), max_size=5))
 def test_transitive_properties_edge_by_edge_equal_their_definition(axioms, changes):

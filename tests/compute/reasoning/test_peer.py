@@ -50,6 +50,7 @@ def compared(ontology, steps, seed, most=None, asked=1):
     return kept
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", FIXTURES, ids=lambda file: file.stem)
 def test_a_fixture_closes_as_the_peer_closes_it(file):
     compared(read(file), 200, seed=1, asked=20)
@@ -71,6 +72,7 @@ def test_what_is_outside_of_a_fixture_is_refused_or_listed(file):
             read_rules(read(file))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", FIXTURES, ids=lambda file: file.stem)
 def test_a_fixture_closes_by_the_definition_after_every_step(file):
     ontology, draw = read(file), Random(2)

@@ -45,6 +45,7 @@ def refused(case: Case) -> str:
     return (reason or "").removeprefix("compute/spark does not evaluate ")
 
 
+@pytest.mark.slow
 def test_the_list_of_refusals_is_true(suite: dict[str, Case]) -> None:
     assert {name: reason for name, case in suite.items() if (reason := refused(case))} == refusals()
     assert len(suite) == 225

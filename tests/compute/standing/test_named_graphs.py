@@ -110,6 +110,7 @@ def parted(facts):
     return plain, [each for each in facts if each[0] is not None]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("late", [False, True], ids=["from the start", "later"])
 @pytest.mark.parametrize("part", range(5))
 def test_each_answer_is_that_over_the_data_set(part, late):

@@ -11,6 +11,8 @@ from streamgauge.report.reproduce import csrbench
 from streamgauge.report.reproduce.csrbench_published import QUERIES, TABLE_2
 from tests.report.reproduce import build
 
+pytestmark = pytest.mark.slow
+
 FAULT = Diagnosis(((Part("faulty", "It is at fault."),),), 0, 3, 9, 0)
 NEEDS_A_NOTE = {
     ("csparql", "q3"): "answers/2013-history/csparql-answer-3.e81b8c4.json",

@@ -109,6 +109,7 @@ def test_without_measures_nothing_is_claimed():
     assert [line for line in claims(QUICK, Measured({})) if line.agrees is not None] == []
 
 
+@pytest.mark.slow
 def test_the_page_has_every_figure():
     found = [Carried(1000, Found(50.0, 100.0), ((50, 900.0), (100, None)))]
     made = reproduction(QUICK, everything(), {"cqels": "set STREAMGAUGE_CQELS_HOME"}, found)

@@ -171,6 +171,7 @@ def test_a_run_without_lines_says_why():
     assert paragraph(nothing, PUBLISHED, []).endswith("nothing to compare: it would take days.")
 
 
+@pytest.mark.slow
 def test_the_page_has_every_table_and_figure():
     change = Side("live", "yabench-change", "cqels")
     dones = (

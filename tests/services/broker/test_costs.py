@@ -233,6 +233,7 @@ def test_few_patterns_may_go_back():
     assert [row[0] for row in made.rows("two")[1]] == ["<urn:t:s>"]
 
 
+@pytest.mark.slow
 def test_a_pattern_is_compiled_once_for_a_query_and_not_for_a_row(monkeypatch):
     """Although nothing is remembered of other queries."""
     made, compiled = broker(), []

@@ -92,6 +92,7 @@ def outcome(folder, answers):
     return "harmless"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ended", ["killed", "closed"])
 @pytest.mark.parametrize(
     "many",

@@ -115,6 +115,7 @@ def exact(ontology, descriptions, steps, seed):
     return counts
 
 
+@pytest.mark.slow
 def test_notifications_and_the_closure_are_those_from_scratch():
     counts = exact(rules(), described(departments=1)[::4], steps=60, seed=1)
     assert counts["notifications"] > 100
@@ -165,6 +166,7 @@ def heuristic(strategy, descriptions, seed):
     return counts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["stringrs", "graphss"])
 def test_a_heuristic_says_nothing_wrong_and_misses_nothing_at_the_end(strategy):
     every = described(departments=1)

@@ -174,6 +174,7 @@ def many(first, last):
     return [triple for n in range(first, last) for triple in student(n)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["incremental", "reevaluate"])
 def test_what_a_full_disk_refused_is_nowhere_and_with_room_it_goes_on(tmp_path, strategy):
     journal = SqliteJournal(tmp_path / "journal")

@@ -36,6 +36,7 @@ def university(lubm, strategy):
     return made
 
 
+@pytest.mark.slow
 def test_the_answers_of_lubm_s_queries_are_the_reference_answers(made, lubm):
     for number in range(1, 15):
         name = f"q{number:02d}"
@@ -45,11 +46,13 @@ def test_the_answers_of_lubm_s_queries_are_the_reference_answers(made, lubm):
         assert {tuple(cell.strip('<>"') for cell in row) for row in made.rows(name)[1]} == expected, name
 
 
+@pytest.mark.slow
 def test_the_answers_of_all_queries_are_as_many_as_published(made, lubm):
     counts = json.loads((lubm / "counts.json").read_text())["LUBM(1,0)"]["with_inference"]
     assert {str(int(name[1:])): len(made.rows(name)[1]) for name in TEXTS} == counts
 
 
+@pytest.mark.slow
 def test_the_closure_is_the_one_that_updates_make(lubm):
     rules, facts = read_rules(read_triples(lubm / "univ-bench.owl")), set(read_triples(lubm / "lubm-1-0.nt.gz"))
     assert len(by_updates(rules, facts)) == 137_931

@@ -30,6 +30,7 @@ changes = st.lists(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["incremental", "reevaluate"])
 @examples(12, prove=400)
 @given(changes)

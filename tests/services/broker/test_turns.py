@@ -104,6 +104,7 @@ def test_a_turn_comes_although_there_is_always_somebody_who_wants_the_lock():
     assert count[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "why"),
     [

@@ -26,6 +26,7 @@ def crowd(time, count=3000):
     return StreamElement(IN, time, 0, triples)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pattern", "limits", "why"),
     [
@@ -45,6 +46,7 @@ def test_a_product_in_a_window_is_stopped_and_others_go_on(pattern, limits, why)
     queries.close("over")
 
 
+@pytest.mark.slow
 def test_reports_without_end_are_stopped():
     queries = service(seconds=0.2)
     running = queries.register(Wish(asked("?a ?b ?c", WINDOW.replace("PT2S", "PT0.001S"))))

@@ -349,6 +349,7 @@ def plain(text, elements):
     return [json.loads(encode_answer(answer)) for answer in watch(understood(text), elements, end="stream", t0=0)]
 
 
+@pytest.mark.slow
 @settings(max_examples=max(30, settings.default.max_examples // 2))
 @given(st.data())
 def test_whatever_happens_in_between_every_subscriber_gets_each_answer_once_and_in_order(data):

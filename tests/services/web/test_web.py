@@ -114,6 +114,7 @@ def test_what_comes_together_is_sent_in_few_pieces(sizes, sent):
     assert b"".join(found) == whole + event(b'{"over": "all is said"}', kind="over")
 
 
+@pytest.mark.slow
 def test_the_collector_does_not_look_at_answers_that_are_kept():
     answers = Answers(Limits())
     for number in range(10):

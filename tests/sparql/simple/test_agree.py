@@ -105,6 +105,7 @@ def _wrong(case: Case, evaluate: Callable[[Case], Any]) -> bool:
         return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("evaluator", EVALUATORS)
 @pytest.mark.parametrize("first", range(0, IN_SUITE, PART))
 def test_drawn(first: int, evaluator: str) -> None:

@@ -58,6 +58,7 @@ def test_the_folders_are_all(suite: tuple[Case, ...]) -> None:
     assert set(NOT_DONE) <= {case.name for case in suite}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_every_answer_is_right_or_not_done(suite: tuple[Case, ...], folder: str) -> None:
     wrong, not_done = {}, {}

@@ -89,6 +89,7 @@ def bare(rows):
     return {tuple(cell.strip('<>"') for cell in row) for row in rows}
 
 
+@pytest.mark.slow
 def test_closure_and_answers_are_the_published_ones(closed, counts, shared_data):
     published = counts["LUBM(1,0)"]
     assert len(closed) == published["closure"]
@@ -135,6 +136,7 @@ def alike(rule):
     )
 
 
+@pytest.mark.slow
 def test_the_full_closure_has_things_and_unnamed_classes():
     full, facts = Closure(read_rules(read_triples(UNIVERSITY.ONTOLOGY), "full")), set().union(*described(0, 0))
     full.load(facts)
@@ -152,6 +154,7 @@ def test_the_full_closure_of_the_extended_data_set_is_the_one_that_sepbm_counts(
     facts.unpersist()
 
 
+@pytest.mark.slow
 def test_generated_with_what_follows(tmp_path):
     out = tmp_path / "full.nt"
     command = ["generate", "university", "--format", "ntriples", "--closure", "full", "--out", str(out)]

@@ -39,6 +39,7 @@ def digest(triples):
     return sha256("".join(sorted({f"{s} {p} {o} .\n" for s, p, o in triples})).encode()).hexdigest()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("universities", [1, 2, *(pytest.param(size, marks=pytest.mark.prove) for size in (5, 10))])
 def test_the_published_data(universities):
     found = statements(universities)
@@ -55,6 +56,7 @@ def test_the_reference_counts_are_those():
         assert (found["statements"], found["sha256"]) == (WRITTEN[size], HASHES[size])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("universities", [2, pytest.param(10, marks=pytest.mark.prove)])
 def test_three_more_statements_for_each_person(universities):
     found = set(statements(universities, names="own"))
@@ -71,6 +73,7 @@ def test_three_more_statements_for_each_person(universities):
     assert sum(any(mark in value for mark in "-'") for value in by[foaf("surname")].values()) > 10
 
 
+@pytest.mark.slow
 def test_seeds_and_starts_differ_and_repeat():
     assert digest(statements(1, seed=7)) == digest(statements(1, seed=7)) != digest(statements(1))
     assert statements(1, first=3) == statements(2, first=2)[len(statements(1, first=2)) :]
@@ -90,6 +93,7 @@ ELSEWHERE = [(0, 0, "no"), (7, 3, "no"), (-2, 40, "own"), (1 << 40, 1000, "no")]
 GIVEN = {"universities": 1, "first": 2, "extended": "own", "interval": 10}
 
 
+@pytest.mark.slow
 def test_the_stream_says_what_is_said_of_each_resource():
     table = load("university").plan(5, **GIVEN).table()
     triples = list(zip(*(table.column(name).to_pylist() for name in ("subject", "predicate", "object")), strict=True))
@@ -120,6 +124,7 @@ def test_a_second_session_of_a_jvm_makes_universities(spark):
         assert load("university").generate(session, 0).count() == WRITTEN[1]
 
 
+@pytest.mark.slow
 def test_generated_as_ntriples(tmp_path):
     out = tmp_path / "lubm.nt"
     made = CliRunner().invoke(app, ["generate", "university", "--format", "ntriples", "--out", str(out)])

@@ -96,6 +96,7 @@ def test_a_buffer_that_takes_nothing_in_while_it_is_full_is_named():
     assert "full at 3 elements" in best(diagnosed(with_rows(run, rows(contents)), TEXT))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("percent", [10, -10, 4, -4, -7])
 @pytest.mark.parametrize("named", [True, False])
 def test_a_clock_that_drifts_is_named(percent, named):
@@ -115,6 +116,7 @@ def test_a_clock_that_drifts_is_named(percent, named):
     assert any(name.endswith("fast" if percent > 0 else "slow") for name in best(found))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("late", [1, -1, 2])
 def test_windows_that_close_a_little_later_each_time_are_named(late):
     run = recording(TEXT, QUERY, window=(20, 10), advance=120, named=True)

@@ -72,12 +72,14 @@ def test_a_failing_cell_comes_out_exactly(shared_data, elements, engine, query):
     assert worked(found) is not None
 
 
+@pytest.mark.slow
 def test_cqels_does_not_look_at_one_side_of_query_7(shared_data, elements):
     found = explained(recorded(shared_data, "cqels", 7), elements)
     (model,) = found.diagnosis.models
     assert [part.name for part in model] == ["join side ?ob does not constrain"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("engine", "query"), [("csparql", 1), ("cqels", 2), ("sparqlstream", 7)])
 def test_a_right_cell_is_not_explained(shared_data, elements, engine, query):
     diagnosis = explained(recorded(shared_data, engine, query), elements).diagnosis

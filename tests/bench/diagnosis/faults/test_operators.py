@@ -15,6 +15,7 @@ QUERIES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", QUERIES)
 @pytest.mark.parametrize(("declared", "used"), [(">=", ">"), (">", ">="), ("<", "<=")])
 def test_a_comparison_with_another_operator_is_named_wherever_it_stands(place, declared, used):

@@ -69,6 +69,7 @@ def named(style: Style) -> str:
     return f"{style.method}-{style.label}-{style.vocabulary.name}-{grouped}-{style.border}"
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(style=st.sampled_from(STYLES), data=st.data())
 def test_what_is_annotated_is_read_again(style: Style, data: st.DataObject) -> None:
@@ -78,6 +79,7 @@ def test_what_is_annotated_is_read_again(style: Style, data: st.DataObject) -> N
     assert Counter(method(style.method).facts(quads, style)) == Counter(facts)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(style=st.sampled_from(STYLES), data=st.data())
 def test_the_form_finds_exactly_the_facts_with_times(style: Style, data: st.DataObject) -> None:

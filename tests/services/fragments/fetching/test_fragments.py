@@ -73,6 +73,7 @@ PATTERNS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PATTERNS)
 @pytest.mark.parametrize("size", [100, 2])
 @pytest.mark.parametrize("bindings", [False, True])

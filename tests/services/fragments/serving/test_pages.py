@@ -113,6 +113,7 @@ def test_links_between_pages(kind):
         assert f"<{HYDRA}PartialCollectionView>" in page.values(here, f"{RDF}type")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SYNTAX)
 @pytest.mark.parametrize("limit", [1, 3, 7, 40])
 def test_pages_have_as_many_quads_as_asked(kind, limit):

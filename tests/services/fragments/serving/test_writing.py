@@ -112,6 +112,7 @@ def united(given: list[Fact]) -> set[Fact]:
     return {Fact(given[0].triple, None if a == low else a, None if b == high else b) for a, b in merged}
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(style=st.sampled_from(STYLES), data=st.data())
 def test_what_is_written_is_what_a_model_holds(style: Style, data: st.DataObject) -> None:

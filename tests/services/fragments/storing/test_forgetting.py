@@ -25,6 +25,7 @@ def short_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log, "VERSIONS", 2)
 
 
+@pytest.mark.slow
 @given(st.lists(steps, max_size=12), quads, st.sampled_from((None, Keep(runs=3), Keep(span=4))))
 @pytest.mark.usefixtures("short_memory")
 def test_what_is_forgotten_is_not_missed(changes: list[Step], probe: Quad, keep: Keep | None) -> None:

@@ -51,6 +51,7 @@ def shown(store: IndexedStore) -> tuple[object, ...]:
     return (*found, *map(store.count, patterns), store.nearest(ALL, 0), set(store.expired(5, 10_000)), store.version)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_a_prepared_change_is_as_if_made_at_once(store: Callable[[], IndexedStore], seed: int) -> None:
     """While large changes are worked out, small ones of other quads are made; each of the two stores has the same."""
@@ -87,6 +88,7 @@ def test_what_others_changed_meanwhile_is_not_made(store: Callable[[], IndexedSt
         there.abandon(change)
 
 
+@pytest.mark.slow
 def test_terms_of_a_change_that_waits_are_not_dropped(store: Callable[[], IndexedStore]) -> None:
     """A term leaves its last quad while a change that brings it again is worked out."""
     there = store()

@@ -53,6 +53,7 @@ def assert_equal(store: Store, naive: Naive, match: Match, now: int) -> None:
         assert (set(changes.added), set(changes.removed)) == naive.changed(match, since)
 
 
+@pytest.mark.slow
 @given(st.lists(steps, max_size=8), quads)
 @pytest.mark.usefixtures("small_blocks")
 def test_stores_are_a_list(changes: list[Step], probe: tuple[str, str, str, str]) -> None:

@@ -32,6 +32,7 @@ def read(store: Store, done: Event) -> int:
     return len(seen)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["memory", "disk"])
 def test_readers_see_one_state(kind: str, tmp_path: Path) -> None:
     store: Store = MemoryStore() if kind == "memory" else DiskStore(tmp_path)

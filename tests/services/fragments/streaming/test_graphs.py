@@ -54,6 +54,7 @@ def takes_all_as_graphs(form, states):
     return any(counts) and not all(named.get(name) for _, named in states for name in NAMES)
 
 
+@pytest.mark.slow
 @examples(25, prove=1000)
 @given(st.data(), FORMS, st.lists(st.tuples(facts(), NAMED), min_size=1, max_size=2), st.sampled_from(methods()))
 def test_each_poll_of_each_plan_is_the_query_over_facts_and_named_graphs(data, form, states, name):

@@ -113,6 +113,7 @@ def test_what_may_pass_is_tried_again_for_so_long(status, patience, worked):
     assert all(f"answers {status}" in each.why for each in failures)
 
 
+@pytest.mark.slow
 def test_without_an_end_to_patience_a_watch_goes_on():
     async def watched():
         on = Watched(patience=None)

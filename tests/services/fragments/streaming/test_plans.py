@@ -2,6 +2,7 @@
 
 import asyncio
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -58,6 +59,7 @@ def plans(form, sources, style, web):
         yield Streamer(asked(form), sources, style, web, 0, caching)
 
 
+@pytest.mark.slow
 @given(st.data(), FORMS, st.lists(facts(), min_size=1, max_size=3), st.sampled_from(methods()))
 def test_each_poll_of_each_plan_is_the_query_over_what_holds(data, form, states, name):
     assume(pyoxigraph_differs(form) is None)

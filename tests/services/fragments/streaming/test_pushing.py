@@ -88,6 +88,7 @@ def recent(served):
     return [held for held, until in reversed(states) if until >= clock() - 500]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [*range(5), *(pytest.param(seed, marks=pytest.mark.prove) for seed in range(5, 30))])
 def test_each_answer_is_the_query_over_what_was_just_held_and_costs_no_request(seed):
     count, wrong, requests, failed = run(replayed(seed, 8))

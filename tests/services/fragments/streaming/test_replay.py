@@ -100,6 +100,7 @@ async def foreign(seed, minutes):
     return count, wrong
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(len(QUERIES)))
 def test_a_server_that_says_nothing_of_versions_is_asked_page_by_page(seed):
     count, wrong = run(foreign(seed, 3))
@@ -118,6 +119,7 @@ def held(name, label, plan, cache, seed, minutes):
     assert not failed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("place", "name", "label"), [(at, *style) for at, style in enumerate(STYLES)])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_each_answer_is_what_the_server_held(place, name, label, seed):
@@ -126,6 +128,7 @@ def test_each_answer_is_what_the_server_held(place, name, label, seed):
         held(name, label, plan, cache, seed, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("place", "name"), list(enumerate(methods())))
 def test_each_answer_is_what_held_at_instants(place, name):
     held(name, Label.INSTANT, *PLANS[place % len(PLANS)], place, 1)

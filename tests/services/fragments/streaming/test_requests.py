@@ -21,6 +21,7 @@ from tests.services.fragments.streaming.fakes import FakeSource, FakeWeb
 from tests.services.fragments.streaming.simulated import BASE, START, Served, Wire, clock, run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", methods())
 def test_first_in_six_requests_then_one_that_is_small(name):
     first, *later = run(measured(name, "incremental", "on", 3))
@@ -29,6 +30,7 @@ def test_first_in_six_requests_then_one_that_is_small(name):
     assert max(cycle.received for cycle in later) < 5000
 
 
+@pytest.mark.slow
 def test_a_cache_saves_most_of_what_the_published_plan_asks():
     costs = {cache: run(measured("graphs", "streamer", cache, 3, 20)) for cache in ("on", "off", "prototype")}
     later = {cache: max(cycle.requests for cycle in found[1:]) for cache, found in costs.items()}
@@ -58,6 +60,7 @@ async def crowd(clients, ends):
     return [at - START - ends for at, *_ in wire.log[seen:]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clients", [200, pytest.param(1000, marks=pytest.mark.prove)])
 def test_a_crowd_that_waits_for_one_expiration_is_spread(clients):
     polled = run(crowd(clients, 20_000))
@@ -120,6 +123,7 @@ async def other_changes(many, cycles):
     return asked
 
 
+@pytest.mark.slow
 def test_what_changes_is_asked_for_unless_it_is_mostly_of_others():
     first, *later = run(other_changes(10, 5))
     assert not any(first)

@@ -90,6 +90,7 @@ async def crowd(seed):
     return found, len(shared.wire.log), shared.asked
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.prove) for seed in range(4, 60))])
 def test_answers_are_of_the_instant_that_they_say(seed):
     found, served, asked = run(crowd(seed))

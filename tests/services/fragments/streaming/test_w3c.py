@@ -60,6 +60,7 @@ def renamed(triples, names):
     return [tuple(names.get(term, term) for term in triple) for triple in triples]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plan", ["incremental", pytest.param("streamer", marks=pytest.mark.prove)])
 def test_every_w3c_test_passes_or_is_refused_by_name(shared_data, plan):
     listed = dict(line.split("  ", 1) for line in REFUSED.read_text().splitlines() if line[:1] != "#")
