@@ -30,12 +30,17 @@ def register(app: typer.Typer) -> None:
 
 
 @_app.command("csrbench")
-def csrbench(data: Data, as_json: AsJson = False, out: Out = None) -> None:
+def csrbench(
+    data: Data,
+    runs: Annotated[Path, typer.Option(help="Where cells are kept until all are done.")] = Path("runs/csrbench"),
+    as_json: AsJson = False,
+    out: Out = None,
+) -> None:
     """CSRBench's table 2 from the recorded answers of C-SPARQL, CQELS and SPARQLstream."""
     from streamgauge.bench.diagnosis.diagnose import diagnose
     from streamgauge.report.reproduce.csrbench import reproduce
 
-    _do(lambda tell: reproduce(data, diagnose, tell), as_json=as_json, out=out)
+    _do(lambda tell: reproduce(data, diagnose, tell, runs), as_json=as_json, out=out)
 
 
 def _loads(value: str) -> str:
@@ -75,7 +80,7 @@ def yabench(
 
     folder = data
     _do(
-        lambda tell: reproduce(folder, lambda: spark(master), loads.split(","), tell),
+        lambda tell: reproduce(folder, lambda: spark(master), loads.split(","), tell, runs),
         as_json=as_json,
         out=out,
         master=master,

@@ -28,6 +28,7 @@ from streamgauge.query import parse_sparql, print_query
 from streamgauge.query.printer import sparql
 from streamgauge.semantics.profiles import SENS
 from streamgauge.wire import observed, stream, tables
+from streamgauge.wire.making import making, put
 from streamgauge.wire.run import RunError, read_json, write_json, write_run
 
 FORMAT: Final = "streamgauge sepbm recording"
@@ -92,9 +93,9 @@ def write(folder: Path, recording: Recording, configuration: Configuration, sema
 
 def write_facts(folder: Path, elements: Iterable[StreamElement]) -> None:
     """The facts that stood, with what follows from them, which the channels of a recording are judged on."""
-    with _named():
-        folder.mkdir(parents=True, exist_ok=True)
-        stream.write(elements, folder / FACTS)
+    with _named(), making(folder / FACTS) as place:
+        stream.write(elements, place)
+        put(place, folder / FACTS)
 
 
 def read(folder: Path) -> Recording:

@@ -72,18 +72,31 @@ def another_order(configuration: Stored, recording: Recording) -> tuple[int, ...
     return (*effect, *(each.number for each in configuration.sequence() if each.number not in done))
 
 
-def judge(folder: Path, configuration: Stored, judging: Judging) -> dict[str, Verdict]:
-    """The common oracle's verdict on every channel of the recording in a folder, kept in the channels' run folders."""
+def judge(folder: Path, configuration: Stored, judging: Judging, *, again: bool = True) -> dict[str, Verdict]:
+    """The common oracle's verdict on every channel of the recording in a folder, kept in the channels' run folders.
+
+    Without ``again`` the verdicts stand that are there.
+    """
     recording = recorded.read(folder)
     judging.tell("the facts that stood", 0, len(recording.channels))
     _facts(folder, configuration, recording, judging)
     verdicts = {}
     for done, name in enumerate(recording.channels):
+        if not again and (before := _verdict(folder / recorded.CHANNELS / name)) is not None:
+            verdicts[name] = before
+            continue
         judging.tell(f"judging {name}", done, len(recording.channels))
         run = read_run(folder / recorded.CHANNELS / name, parse)
         verdicts[name] = judge_run(run, folder / recorded.FACTS, Means(judging.spark))
         write_verdict(folder / recorded.CHANNELS / name, verdicts[name])
     return verdicts
+
+
+def _verdict(folder: Path) -> Verdict | None:
+    try:
+        return read_verdict(folder)
+    except RunError:
+        return None
 
 
 def kept(folder: Path, recording: Recording) -> dict[str, Verdict]:

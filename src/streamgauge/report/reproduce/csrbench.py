@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from streamgauge.model.verdict import Diagnosis, Judgement, Verdict
 from streamgauge.query import parse
 from streamgauge.report.reproduce.csrbench_published import FAIL, NAMES, OK, QUERIES, REASONS, SOURCE, TABLE_2
 from streamgauge.report.reproduce.result import Line, Reproduction, Section, Table
+from streamgauge.report.reproduce.steps import Steps
 from streamgauge.semantics.profiles import profile
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.wire.fields import encode
@@ -111,13 +113,14 @@ class Data:
             )
 
 
-def cells(data: Data, explain: Explain, tell: Tell = lambda _what, _share: None) -> list[Cell]:
+def cells(data: Data, explain: Explain, tell: Tell, steps: Steps) -> list[Cell]:
     """All 21 cells, engine by engine."""
     found: list[Cell] = []
     for engine, published in TABLE_2.items():
         for query, value in zip(QUERIES, published, strict=True):
             tell(f"{NAMES[engine]} {query.upper()}", len(found) / (len(TABLE_2) * len(QUERIES)))
-            found.append(_cell(data, engine, query, value, explain))
+            made = partial(_cell, data, engine, query, value, explain)
+            found.append(steps.do(f"cell-{engine}-{query}", Cell, made))
     return found
 
 
@@ -178,23 +181,42 @@ class Count:
     by_its_code: tuple[int, int]
 
 
-def all_counts(data: Data) -> list[Count]:
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """The counts of an engine and a query, one for each t0."""
+
+    counts: tuple[Count, ...]
+
+
+def all_counts(data: Data, tell: Tell, steps: Steps) -> list[Count]:
     """How many relations and solutions are expected for every candidate t0."""
-    found = []
+    found: list[Count] = []
     for engine in TABLE_2:
         for query in QUERIES:
-            whole, code = (data.oracle(engine, query, equality) for equality in (Equality.WHOLE, Equality.NUMBERS))
-            for t0 in whole.candidates:
-                relations, mappings = counts(whole.output(t0))
-                found.append(Count(engine, query, t0, relations, mappings, counts(code.output(t0))))
+            tell(f"sizes of {NAMES[engine]} {query.upper()}", 1.0)
+            made = partial(_counts, data, engine, query)
+            found += steps.do(f"counts-{engine}-{query}", Counts, made).counts
     return found
 
 
-def reproduce(folder: Path, explain: Explain, tell: Tell = lambda _what, _share: None) -> Reproduction:
-    """Table 2 beside ours, the sizes of the expected answers, and why answers fail."""
+def _counts(data: Data, engine: str, query: str) -> Counts:
+    whole, code = (data.oracle(engine, query, equality) for equality in (Equality.WHOLE, Equality.NUMBERS))
+    sizes = ((t0, counts(whole.output(t0)), counts(code.output(t0))) for t0 in whole.candidates)
+    return Counts(tuple(Count(engine, query, t0, *own, by_code) for t0, own, by_code in sizes))
+
+
+def reproduce(
+    folder: Path, explain: Explain, tell: Tell = lambda _what, _share: None, keep: Path | None = None
+) -> Reproduction:
+    """Table 2 beside ours, the sizes of the expected answers, and why answers fail.
+
+    Cells are kept below ``keep`` until all are done.
+    """
     data = Data(folder)
-    found = cells(data, explain, tell)
-    sizes = all_counts(data)
+    steps = Steps(keep, folder)
+    found = cells(data, explain, tell, steps)
+    sizes = all_counts(data, tell, steps)
+    steps.end()
     sections = (
         Section(
             "table-2", "Table 2: who answers correctly", (f"The rule: {RULE}.",), (_overview(found), _table(found))

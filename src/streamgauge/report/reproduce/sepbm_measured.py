@@ -76,7 +76,7 @@ def measure(
 
 def _judged(folder: Path, stored: Stored, judging: Judging) -> None:
     if not outcome(folder, stored, judging).verdicts:
-        judge(folder, stored, judging)
+        judge(folder, stored, judging, again=False)
 
 
 def _configured(
@@ -95,15 +95,14 @@ def _configured(
 
 
 def _counts(folder: Path, axioms: Path, spark: "Callable[[], SparkSession]", tell: Tell) -> dict[str, int]:
-    """Statements of the Extended Data Set, and of its closure with owl:Thing types, counted once."""
+    """Statements of the Extended Data Set, and of its closure with owl:Thing types, each size counted once."""
     file = folder / _COUNTS
-    if not file.exists():
-        found: dict[str, int] = {}
-        for universities in COUNTED:
+    counts: dict[str, int] = read_json(file, _FORMAT, 1)["counts"] if file.exists() else {}
+    for universities in COUNTED:
+        if f"{universities}" not in counts:
             tell(f"counting the statements of {universities} universities", 0.0)
-            found |= _counted(universities, axioms, spark())
-        write_json(file, {"format": _FORMAT, "version": 1, "counts": found})
-    counts: dict[str, int] = read_json(file, _FORMAT, 1)["counts"]
+            counts |= _counted(universities, axioms, spark())
+            write_json(file, {"format": _FORMAT, "version": 1, "counts": counts})
     return counts
 
 

@@ -12,6 +12,7 @@ from streamgauge.report.numbers import percent
 from streamgauge.report.plots import FULL, PHONE, SHARE, STREAM_TIME, Figure, draw
 from streamgauge.report.reproduce import yabench_engines as engines
 from streamgauge.report.reproduce.result import Line, Reproduction, Section, Table
+from streamgauge.report.reproduce.steps import Steps
 from streamgauge.report.reproduce.yabench_claims import claims
 from streamgauge.report.reproduce.yabench_files import Results
 from streamgauge.report.reproduce.yabench_published import (
@@ -44,13 +45,16 @@ def reproduce(
     spark: "Callable[[], SparkSession]",
     loads: Sequence[str] = LOADS,
     tell: Tell = lambda _what, _share: None,
+    keep: Path | None = None,
 ) -> Reproduction:
-    """Every figure that can be had, beside the published one."""
+    """Every figure that can be had, beside the published one; sizes are kept below ``keep`` until all are done."""
     results = Results(data)
+    steps = Steps(keep, data)
     tell("experiment 4", 0.0)
     ours = experiment_4(spark)
-    sizes = tuple(tables(results, spark, loads, tell))
+    sizes = tuple(tables(results, spark, loads, tell, steps))
     told = claims(results)
+    steps.end()
     sections = (
         Section(
             "sizes",

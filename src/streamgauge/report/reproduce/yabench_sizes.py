@@ -2,6 +2,8 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -12,6 +14,7 @@ from streamgauge.bench.judging.judge import Means
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.query import fill, parse
 from streamgauge.report.reproduce.result import Line, Table
+from streamgauge.report.reproduce.steps import Steps
 from streamgauge.report.reproduce.yabench_files import Published, Results
 from streamgauge.report.reproduce.yabench_published import EXPERIMENTS, NAMES, SIZE, WINDOW, Experiment
 from streamgauge.semantics.profiles import YABENCH, YABENCH_CHANGE
@@ -42,24 +45,42 @@ def generate(spark: "Callable[[], SparkSession]", experiment: Experiment, load: 
     return target
 
 
-def tables(results: Results, spark: "Callable[[], SparkSession]", loads: Sequence[str], tell: Tell) -> Iterator[Table]:
+@dataclass(frozen=True)
+class Load:
+    """The lines of a load: C-SPARQL's, and in experiment 1 CQELS's."""
+
+    closing: tuple[Line, ...]
+    changing: tuple[Line, ...] = ()
+
+
+def tables(
+    results: Results, spark: "Callable[[], SparkSession]", loads: Sequence[str], tell: Tell, steps: Steps
+) -> Iterator[Table]:
     """A table per experiment and engine that can be compared."""
     lines: dict[tuple[int, str], list[Line]] = {(1, "csparql"): [], (1, "cqels"): [], (2, "csparql"): []}
     todo = [(number, load) for number in (1, 2) for load in loads]
     for done, (number, load) in enumerate(todo):
-        experiment = EXPERIMENTS[number]
         tell(f"experiment {number}, {load}", done / len(todo))
-        with TemporaryDirectory() as scratch:
-            stream = generate(spark, experiment, load, Path(scratch) / "stream")
-            published = results.lines(number, "csparql", load)
-            sizes = closing(experiment, stream, Means(spark), published.windows)
-            lines[number, "csparql"] += compared(load, published, sizes)
-            if number == 1:
-                changes = changing(experiment, stream, Means(spark), [size for _, size in sizes])
-                lines[1, "cqels"] += compared(load, results.lines(1, "cqels", load), changes)
+        found = steps.do(f"sizes-{number}-{load}", Load, partial(_load, results, spark, number, load))
+        lines[number, "csparql"] += found.closing
+        if number == 1:
+            lines[1, "cqels"] += found.changing
     columns = ("load", "window", "files", "rows published", "rows ours", "triples published", "triples ours")
-    for (number, engine), found in lines.items():
-        yield Table(f"Experiment {number}, {NAMES[engine]}", columns, tuple(found))
+    for (number, engine), own in lines.items():
+        yield Table(f"Experiment {number}, {NAMES[engine]}", columns, tuple(own))
+
+
+def _load(results: Results, spark: "Callable[[], SparkSession]", number: int, load: str) -> Load:
+    experiment = EXPERIMENTS[number]
+    with TemporaryDirectory() as scratch:
+        stream = generate(spark, experiment, load, Path(scratch) / "stream")
+        published = results.lines(number, "csparql", load)
+        sizes = closing(experiment, stream, Means(spark), published.windows)
+        closed = tuple(compared(load, published, sizes))
+        if number != 1:
+            return Load(closed)
+        changes = changing(experiment, stream, Means(spark), [size for _, size in sizes])
+        return Load(closed, tuple(compared(load, results.lines(1, "cqels", load), changes)))
 
 
 def closing(experiment: Experiment, stream: Path, means: Means, windows: int) -> Sizes:
