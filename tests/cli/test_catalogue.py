@@ -23,7 +23,9 @@ OWN = {
     "streamgauge.cli.main",
     "streamgauge.cli.renamed",
     "streamgauge.model",
+    "streamgauge.model.expectations",
     "streamgauge.model.mistake",
+    "streamgauge.model.obstacles",
 }
 """What help needs of the package."""
 LIBRARIES = {"typer", "shellingham", "annotated_doc", "typing_extensions", "click", "colorama"}

@@ -197,7 +197,7 @@ def test_a_file_sink_adds_messages_and_reports_what_it_could_not_write(tmp_path)
     assert (tmp_path / "out.jelly").read_bytes() == b"\x01"
     with pytest.raises(SourceError, match="the sink is closed"):
         raw.send(b"late")
-    with pytest.raises(SourceError, match="cannot be written: No such file or directory"):
+    with pytest.raises(SourceError, match="cannot be written: there is no such file or folder"):
         open_sink(str(tmp_path / "no" / "where"))
     with pytest.raises(SourceError, match="unknown option form: there are end"):
         open_sink(f"{tmp_path}/x?form=jsonl")

@@ -126,7 +126,7 @@ def test_a_wrong_field_is_named(files, file, old, new, words):
 
 
 def test_no_file(tmp_path):
-    with pytest.raises(FormatError, match=r"nowhere\.stream: No such file"):
+    with pytest.raises(FormatError, match=r"nowhere\.stream: there is no such file"):
         CITY.plan(1, data=str(tmp_path / "nowhere.stream"))
 
 

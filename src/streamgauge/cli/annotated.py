@@ -6,6 +6,7 @@ from pathlib import Path
 
 from streamgauge.model.element import StreamElement
 from streamgauge.model.fact import Fact
+from streamgauge.model.obstacles import obstacle
 from streamgauge.model.terms import Triple
 from streamgauge.services.fragments.annotations import method, methods, named
 from streamgauge.services.fragments.style import Label, Style
@@ -36,7 +37,7 @@ def write(
         folder.mkdir(parents=True, exist_ok=True)
         return [_file(folder, style, still, facts) for style in given]
     except OSError as error:
-        raise FormatError(f"{folder}: could not be written: {error.strerror or error}") from error
+        raise FormatError(f"{folder}: could not be written: {obstacle(error)}") from error
 
 
 def held(element: StreamElement, begins: int) -> Iterator[Fact]:

@@ -5,7 +5,8 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from shutil import which
+from typing import Annotated, Final
 
 import typer
 from rich.console import Console
@@ -20,8 +21,11 @@ from streamgauge.cli.exits import Exit
 from streamgauge.cli.names import completed, engine_names, one_named, semantics_names
 from streamgauge.cli.progress import telling
 from streamgauge.cli.spark import spark
+from streamgauge.model.mistake import MistakeError
 from streamgauge.report.certified import certified_json, certified_lines, outcome_line
 from streamgauge.semantics.profiles import profile as profile_of
+
+_NO_LIST: Final = "--update needs a list to write: --deviations FILE"
 
 
 def register(app: typer.Typer) -> None:
@@ -52,9 +56,11 @@ def certify_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Run the conformance suite on an engine and print what it can say of itself."""
+    if update and name is None and listed is None:
+        raise typer.BadParameter(_NO_LIST)
     subject = _subject(name, program, listed)
     if update and subject.deviations is None:
-        raise typer.BadParameter("--update needs a list to write: --deviations FILE")
+        raise typer.BadParameter(_NO_LIST)
     console = Console(stderr=True)
     tasks = _asked(subject, case, profile)
     try:
@@ -84,8 +90,21 @@ def _subject(name: str | None, program: str | None, listed: Path | None) -> Subj
     """The engine, or the program; BadParameter when it is not one of both."""
     if (name is None) == (program is None):
         raise typer.BadParameter("name an engine (streamgauge engines lists them), or --program 'COMMAND', not both")
-    subject = engine(name) if name is not None else Subject(program or "", tuple(shlex.split(program or "")))
+    subject = _of_program(program or "") if name is None else engine(name)
     return subject if listed is None else replace(subject, deviations=listed)
+
+
+def _of_program(program: str) -> Subject:
+    """A program by its command; MistakeError when there is none to run."""
+    try:
+        words = tuple(shlex.split(program))
+    except ValueError:
+        raise MistakeError(f"--program {program}: a quotation mark is not closed") from None
+    if not words or which(words[0]) is None:
+        named = repr(words[0]) if words else "nothing"
+        why = "there is no such program, or it may not be run (chmod +x)"
+        raise MistakeError(f"--program {program}: {named} cannot be started: {why}; write the command as in a shell")
+    return Subject(program, words)
 
 
 def _asked(subject: Subject, case: str | None, profile: str | None) -> tuple[Asked, ...]:

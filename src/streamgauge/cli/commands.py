@@ -11,14 +11,27 @@ from typer.core import TyperCommand, TyperGroup
 from streamgauge.cli.catalogue import COMMANDS, Entry
 from streamgauge.cli.examples import EXAMPLES
 from streamgauge.cli.renamed import renewed
+from streamgauge.model.expectations import expectation
 
 
 class Command(TyperCommand):
     """A command: old names of its options go on, its help ends with an example."""
 
+    def __init__(self, *given: Any, **attributes: Any) -> None:
+        super().__init__(*given, **attributes)
+        for each in self.params:
+            if each.param_type_name == "argument" and each.metavar is None:
+                each.metavar = each.name.upper()
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """What the words say; UsageError for words that it does not take."""
-        return super().parse_args(ctx, list(renewed(_words(ctx), args)))
+        try:
+            return super().parse_args(ctx, list(renewed(_words(ctx), args)))
+        except typer.BadParameter as error:
+            problems = getattr(error.__cause__, "errors", None)
+            if callable(problems):
+                error.message = expectation(problems()[0])
+            raise
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """The line of usage: arguments in capitals, in brackets where there need be none."""
@@ -41,7 +54,7 @@ def _words(ctx: Any) -> str:
 
 
 def _usage(argument: Any) -> str:
-    name = (argument.metavar or argument.name.upper()).removesuffix("...") + ("..." if argument.nargs != 1 else "")
+    name = argument.metavar.removesuffix("...") + ("..." if argument.nargs != 1 else "")
     return name if argument.required else f"[{name}]"
 
 

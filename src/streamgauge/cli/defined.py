@@ -1,11 +1,14 @@
 """Values on the command line: a query's parameters (``-D NAME=VALUE``) and durations (``30s``)."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from streamgauge.model.mistake import MistakeError
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.workloads.parameters import duration
 
@@ -25,6 +28,19 @@ def _pair(item: str) -> tuple[str, str]:
     if not equals or not name:
         raise typer.BadParameter(f"{item!r}: write NAME=VALUE", param_hint="-D")
     return name, value
+
+
+@contextmanager
+def naming(file: str | Path | None) -> Iterator[None]:
+    """What is wrong with a query is said with the name of its file."""
+    from streamgauge.query import QueryError
+
+    try:
+        yield
+    except QueryError as error:
+        if file is None:
+            raise
+        raise MistakeError(f"{'standard input' if str(file) == '-' else file}, {error}") from error
 
 
 def tell_notes(query: ContinuousQuery) -> None:

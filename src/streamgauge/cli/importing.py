@@ -9,7 +9,7 @@ from rich.console import Console
 
 from streamgauge.bench.experiments.plan import read_text
 from streamgauge.bench.importing import Request, Times, import_runs
-from streamgauge.cli.defined import Parameters, milliseconds, values
+from streamgauge.cli.defined import Parameters, milliseconds, naming, values
 from streamgauge.cli.names import one_of
 from streamgauge.cli.progress import telling
 from streamgauge.semantics.profiles import profile
@@ -54,7 +54,7 @@ def import_(
     )
     console = Console(stderr=True)
     written = []
-    with telling(console, "import"):
+    with naming(query), telling(console, "import"):
         for folder, imported in import_runs(sources, request, out, format):
             written.append({"run": str(folder), "source": imported.name, "notes": list(imported.notes)})
             console.print(f"{imported.name}: {folder}", *imported.notes, sep="\n  ")

@@ -17,7 +17,7 @@ from streamgauge.bench.experiments.running import stream_facts
 from streamgauge.bench.judging.expecting import expected_reports
 from streamgauge.bench.judging.judge import Means, judge_run, with_cautions, with_query
 from streamgauge.bench.rules import Settings, judge_as
-from streamgauge.cli.defined import Parameters, instant, milliseconds, tell_notes, values
+from streamgauge.cli.defined import Parameters, instant, milliseconds, naming, tell_notes, values
 from streamgauge.cli.exits import exit_code
 from streamgauge.cli.names import one_named, one_of, rule_names, semantics_names
 from streamgauge.cli.progress import telling
@@ -68,7 +68,8 @@ def check(
     """Judge a recorded run again and keep the verdict in its folder."""
     recorded = read_run(run, parse)
     if query is not None:
-        recorded = with_query(recorded, read_text(query), values(define))
+        with naming(query):
+            recorded = with_query(recorded, read_text(query), values(define))
         tell_notes(recorded.header.query)
     elif define:
         raise typer.BadParameter("-D gives values to the parameters of --query FILE: name the file")
@@ -140,7 +141,8 @@ def expect(
     master: Annotated[str | None, typer.Option(help="Spark master, local[*] unless given.")] = None,
 ) -> None:
     """Expected answers and sizes of a stream and a query, without a run."""
-    asked = beside(parse(fill(read_text(query), values(define))), static)
+    with naming(query):
+        asked = beside(parse(fill(read_text(query), values(define))), static)
     tell_notes(asked)
     wanted = profile(semantics)
     console = Console(stderr=True)

@@ -9,6 +9,7 @@ from streamgauge import __version__
 from streamgauge.cli.commands import Whole
 from streamgauge.cli.completion import ASKED, answer_shells
 from streamgauge.model.mistake import MistakeError
+from streamgauge.model.obstacles import obstacle
 
 BAD_INPUT = (MistakeError,)
 """What a user can put right: printed as its sentence, without a stack trace, with exit code 2."""
@@ -52,8 +53,7 @@ def main() -> None:
     except BAD_INPUT as error:
         sys.exit(_say(str(error)))
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        sys.exit(_say(f"{where}{error.strerror or error}"))
+        sys.exit(_say(f"{error.filename}: {obstacle(error)}" if error.filename else obstacle(error)))
     except RecursionError:
         sys.exit(_say("the query or the data are nested too deeply to be evaluated: write them flatter"))
     except Exception as error:

@@ -12,11 +12,14 @@ from rich.console import Console
 
 from streamgauge.bench.experiments.plan import read_text
 from streamgauge.cli.answers import Shown, encoder, prefixes
-from streamgauge.cli.defined import Parameters, checked_duration, instant, tell_notes, values
+from streamgauge.cli.defined import Parameters, checked_duration, instant, naming, tell_notes, values
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.names import engine_names, one_named, one_of, semantics_names
+from streamgauge.engines import EngineUnavailableError
 from streamgauge.model.answer import Answer
-from streamgauge.query import QueryError, fill
+from streamgauge.model.mistake import MistakeError
+from streamgauge.query import QueryError, detect, fill
+from streamgauge.semantics.profiles import PROFILES
 from streamgauge.sources import Delivery, Sink, open_sink
 from streamgauge.watching import Options, Watch, WatchError, watch
 from streamgauge.watching.watch import End
@@ -79,9 +82,25 @@ def query(
     options["advance"] = "wall" if wall else None
     options["end"] = _end(advance_to)
     chosen = form or ("jsonl" if as_json or to or not sys.stdout.isatty() else "table")
-    with watch(text, *stream, **options) as answers, _teller(answers, text, chosen, to) as tell:
-        tell_notes(answers.asked[0].query)
-        raise typer.Exit(_print(answers, tell, limit))
+    with naming(file), _advised(text):
+        detect(text)
+        with watch(text, *stream, **options) as answers, _teller(answers, text, chosen, to) as tell:
+            tell_notes(answers.asked[0].query)
+            raise typer.Exit(_print(answers, tell, limit))
+
+
+@contextmanager
+def _advised(text: str) -> Iterator[None]:
+    """An engine that is not here is told of with the one that answers without it."""
+    try:
+        yield
+    except EngineUnavailableError as error:
+        named = detect(text)
+        semantics = named if named in PROFILES else "rspql"
+        raise MistakeError(
+            f"{error}. Without it, `--engine live --semantics {semantics}` answers this query; `streamgauge translate` "
+            "writes it for another engine"
+        ) from error
 
 
 def filled(file: str, define: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from streamgauge.bench.expected.background import beside
 from streamgauge.bench.experiments.plan import read_text
-from streamgauge.cli.defined import Parameters, checked_duration, instant, tell_notes, values
+from streamgauge.cli.defined import Parameters, checked_duration, instant, naming, tell_notes, values
 from streamgauge.cli.names import one_named, semantics_names
 from streamgauge.cli.spark import spark
 from streamgauge.model.semantics import Origin, Semantics
@@ -55,8 +55,9 @@ def stream(
     from streamgauge.engines.spark.pipeline import Job, run
 
     console = Console(stderr=True, highlight=False)
-    text = fill(read_text(file), values(define))
-    query = beside(parse(text), static)
+    with naming(file):
+        text = fill(read_text(file), values(define))
+        query = beside(parse(text), static)
     tell_notes(query)
     chosen = _semantics(semantics, instant(t0), duration(lateness))
     job = Job(query, text, detect(text), chosen, source, sink, checkpoint, duration(batch), files, drain, messages)

@@ -16,15 +16,16 @@ from rich.table import Table
 from rich.text import Text
 
 from streamgauge.cli.answers import longest_first, prefixes, row_key, shortened, timed
-from streamgauge.cli.defined import Parameters, milliseconds
+from streamgauge.cli.defined import Parameters, milliseconds, naming
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.names import chosen
 from streamgauge.cli.query import filled
 from streamgauge.model.answer import Answer
+from streamgauge.model.mistake import MistakeError
 from streamgauge.model.terms import Row
 from streamgauge.services.fragments.annotations import named
 from streamgauge.services.fragments.fetching.contract import SourceError
-from streamgauge.services.fragments.streaming.asked import asked
+from streamgauge.services.fragments.streaming.asked import Asked, RefusedQueryError, asked
 from streamgauge.services.fragments.streaming.events import Event, Failed, Fresh, Listening, Polling
 from streamgauge.services.fragments.streaming.following import Sends
 from streamgauge.services.fragments.streaming.patience import GaveUpError
@@ -76,7 +77,8 @@ def watch(
     timing = Timing(milliseconds(at_most_every, "--at-most-every"), milliseconds(period, "--period"))
     plan = chosen(plan, PLANS, "--plan")
     hears = Hears.PUSH if push else Hears.POLLS
-    form = asked(text)
+    with naming(query):
+        form = _asked(query, text)
     shown = _Shown(text, form.columns, ordered=form.order is not None) if live else _Lines()
     sends = Sends.WHOLE if whole or live else Sends.CHANGES
     away = milliseconds(patience, "--patience")
@@ -92,6 +94,13 @@ def watch(
         typer.echo(f"streamgauge: {error}", err=True)
         code = Exit.ENGINE_FAILURE if isinstance(error, GaveUpError) else Exit.BAD_INPUT
     raise typer.Exit(code)
+
+
+def _asked(file: str, text: str) -> Asked:
+    try:
+        return asked(text)
+    except RefusedQueryError as error:
+        raise MistakeError(f"{file}: {error}") from error
 
 
 def _style(annotated: str, label: Label, vocabulary: str, border: Border) -> Style:

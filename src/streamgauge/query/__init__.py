@@ -18,6 +18,7 @@ __all__ = [
     "parse",
     "parse_sparql",
     "print_query",
+    "recognised",
 ]
 
 
@@ -26,12 +27,16 @@ def dialects() -> tuple[str, ...]:
     return tuple(sorted(load()))
 
 
+def recognised(text: str) -> str | None:
+    """The name of the dialect whose stream clause the text has; ``None`` for plain SPARQL, and for anything else."""
+    return next((name for name in dialects() if load()[name].recognises(text)), None)
+
+
 def detect(text: str) -> str:
     """The name of the dialect whose stream clause the text has; QueryError says what to add when it has none."""
     check_bounds(text)
-    for name in dialects():
-        if load()[name].recognises(text):
-            return name
+    if (name := recognised(text)) is not None:
+        return name
     refuse_sequences(text)
     clauses = "; ".join(f"{name}: {load()[name].CLAUSE}" for name in dialects())
     raise QueryError(f"this query names no stream: add a stream clause ({clauses})", text, 1, 1)

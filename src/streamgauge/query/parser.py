@@ -141,6 +141,32 @@ def _unsupported(text: str, found: Sequence[Token], prologue: Prologue, message:
     return refusal(f"{message[:1].lower()}{message[1:]}; use the built-ins of SPARQL 1.1", text, where)
 
 
+_PAIRS: Final = {"{": "}", "(": ")"}
+_OFTEN: Final = {
+    "The SELECT contains a variable that is unbound": "SELECT names a variable that is unbound: it is neither in "
+    "GROUP BY nor in an aggregate such as COUNT(?x)",
+}
+"""What pyoxigraph says of frequent mistakes, and what is said in its place."""
+
+
+def _unclosed(text: str) -> str | None:
+    """Which bracket does not fit, where the brackets are what is wrong."""
+    open_: list[Token] = []
+    for token in tokens(text):
+        if token.text in _PAIRS:
+            open_.append(token)
+        elif token.text in _PAIRS.values() and (not open_ or _PAIRS[open_.pop().text] != token.text):
+            return f"the {token.text} {_place(text, token)} closes no bracket"
+    if open_:
+        return f"the {open_[-1].text} {_place(text, open_[-1])} is not closed: add {_PAIRS[open_[-1].text]}"
+    return None
+
+
+def _place(text: str, token: Token) -> str:
+    before = text[: token.start]
+    return f"of line {before.count(chr(10)) + 1}, column {token.start - before.rfind(chr(10))},"
+
+
 def _located(text: str, message: str) -> QueryError:
     found = re.match(r"error at (\d+):(\d+): (?:expected )?(?:one of )?(.*)", message, re.DOTALL)
     if found is None:
@@ -148,5 +174,7 @@ def _located(text: str, message: str) -> QueryError:
     line, column, expected = int(found.group(1)), int(found.group(2)), re.split(r", | \| ", found.group(3))
     told = [item for item in expected if " " in item and not item.startswith(("[", "'"))]
     words = [item for item in expected if re.fullmatch(r'[A-Za-z]+|"[^"]*"', item) and item not in _REFUSED]
+    told = [_OFTEN.get(item, item) for item in told]
     hint = told[0] if told else f"expected {_BELOW.join(words[:8])}" if words else _NEAR
+    hint = _unclosed(text) or hint
     return QueryError(f"not SPARQL 1.1: {hint}", text, line, column)

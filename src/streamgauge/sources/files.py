@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from threading import Event
 
+from streamgauge.model.obstacles import obstacle
 from streamgauge.sources.address import Address, read_options
 from streamgauge.sources.contract import Sink, Source, SourceError
 from streamgauge.sources.reading import ReadingOptions, Refusals
@@ -51,7 +52,7 @@ def open_sink(address: Address) -> Sink:
     try:
         descriptor = os.open(address.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
     except OSError as error:
-        raise SourceError(f"{address.text}: cannot be written: {error.strerror}") from error
+        raise SourceError(f"{address.text}: cannot be written: {obstacle(error)}") from error
 
     def take_back(count: int) -> None:
         os.ftruncate(descriptor, os.fstat(descriptor).st_size - count)

@@ -16,6 +16,7 @@ from time import monotonic
 from types import ModuleType
 from typing import Any, Protocol
 
+from streamgauge.model.obstacles import obstacle
 from streamgauge.sources.address import Address
 from streamgauge.sources.backoff import Backoff
 from streamgauge.sources.contract import SourceError
@@ -118,7 +119,7 @@ class Link:
             except ssl.SSLCertVerificationError as error:
                 self.fail(f"the broker's certificate is not trusted: {error}")
             except OSError as error:
-                self.trouble = str(error.strerror or error)
+                self.trouble = obstacle(error)
             except Exception as error:
                 self.fail(f"the client failed: {error!r}")
                 raise

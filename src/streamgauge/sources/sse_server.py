@@ -13,6 +13,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from streamgauge.model.obstacles import obstacle
 from streamgauge.sources.address import Address
 from streamgauge.sources.contract import Delivery, SourceError
 from streamgauge.sources.sse_events import END, MISSED, write_event
@@ -168,5 +169,5 @@ def _listen(address: Address) -> socket.socket:
         listening.listen()
     except OSError as error:
         listening.close()
-        raise SourceError(f"{address.text}: cannot listen there: {error.strerror or error}") from error
+        raise SourceError(f"{address.text}: cannot listen there: {obstacle(error)}") from error
     return listening

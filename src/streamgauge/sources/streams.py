@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from threading import Event, Lock
 from typing import Literal
 
+from streamgauge.model.obstacles import obstacle
 from streamgauge.sources.address import Address
 from streamgauge.sources.contract import Delivery, SourceError
 from streamgauge.sources.reading import Refusals, Refusing
@@ -35,7 +36,7 @@ class ByteSource(Refusing):
             if not self._closing.is_set():  # what was cut short by closing is no fault
                 raise SourceError(str(error)) from error
         except OSError as error:
-            raise SourceError(f"{self._address.text}: cannot be read: {error.strerror or error}") from error
+            raise SourceError(f"{self._address.text}: cannot be read: {obstacle(error)}") from error
 
     def close(self) -> None:
         """Stop at the next element, or while waiting for bytes."""
@@ -75,7 +76,7 @@ class ByteSink:
                 self._sent += 1
             except OSError as error:
                 self._lost += 1
-                self._why = self._why or error.strerror or str(error)
+                self._why = self._why or obstacle(error)
                 if written and self._take_back is not None:
                     self._take_back(written)
 

@@ -8,6 +8,7 @@ from typing import TypeAlias
 from streamgauge.engines import load
 from streamgauge.model.engine import Engine
 from streamgauge.model.mistake import MistakeError
+from streamgauge.model.obstacles import obstacle
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
 from streamgauge.model.terms import Triple
@@ -87,9 +88,9 @@ def _read(query: Query) -> tuple[ContinuousQuery, str]:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise WatchError(f"{path}: this query cannot be read: {error}") from error
+        raise WatchError(f"{path}: this query cannot be read: {obstacle(error)}") from error
 
 
 def _static(static: Static) -> tuple[Triple, ...] | None:

@@ -11,9 +11,27 @@ from pathlib import Path
 
 import psutil
 
+from streamgauge.model.mistake import MistakeError
+from streamgauge.model.obstacles import obstacle
+
 _TAKEN = frozenset((errno.ENOTEMPTY, errno.EEXIST))
 _HOST = platform.node().replace(".", "-")
 _numbers = count()
+
+
+class PlaceError(MistakeError, OSError):
+    """A folder that cannot be made; the sentence says what is in its way."""
+
+
+def made_folder(folder: Path) -> Path:
+    """The folder, made where it is not; PlaceError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise PlaceError(f"{folder}: cannot make the folder: a file has this name: name another place") from None
+    except OSError as error:
+        raise PlaceError(f"{folder}: cannot make the folder: {obstacle(error)}") from error
+    return folder
 
 
 @contextmanager
@@ -22,7 +40,7 @@ def making(target: Path) -> Iterator[Path]:
 
     So does what processes of this machine have left that were killed while they made the same.
     """
-    target.parent.mkdir(parents=True, exist_ok=True)
+    made_folder(target.parent)
     for left in target.parent.glob(f".{target.name}.{_HOST}.*"):
         process = left.name.removeprefix(f".{target.name}.{_HOST}.").split(".")[0]
         if process.isdecimal() and not psutil.pid_exists(int(process)):

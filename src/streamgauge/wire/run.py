@@ -10,6 +10,7 @@ from typing import Any, Self, TypeAlias
 
 from streamgauge.model.answer import Answer
 from streamgauge.model.mistake import MistakeError
+from streamgauge.model.obstacles import obstacle
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import Fed, Run, RunHeader, Sample
 from streamgauge.wire import observed, tables
@@ -184,8 +185,11 @@ def read_json(file: Path, form: str, version: int) -> dict[str, Any]:
         data = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise RunError(f"{file}: missing: this is no folder of a {form}") from None
-    except (OSError, ValueError) as error:
-        raise RunError(f"{file}: not readable JSON: {error}") from error
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise RunError(f"{file}: not JSON from {where} on: was it changed by hand, or cut?") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise RunError(f"{file}: cannot be read: {obstacle(error)}") from error
     if not isinstance(data, dict) or data.get("format") != form:
         raise RunError(f"{file}: field format: expected {form!r}, so this is another kind of file")
     if data.get("version") != version:

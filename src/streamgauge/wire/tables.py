@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from streamgauge.model.mistake import MistakeError
+from streamgauge.model.obstacles import obstacle
 
 _BATCH = 65_536
 
@@ -86,7 +87,7 @@ def write_part(folder: Path, number: int, table: pa.Table) -> Path:
 def not_written(file: Path, error: OSError) -> TableError:
     """The error for a file that could not be written: a full disk says so."""
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-    reason = "the disk is full: free some space; what was written before is kept" if full else str(error)
+    reason = "the disk is full: free some space; what was written before is kept" if full else obstacle(error)
     return TableError(f"{file}: could not be written: {reason}")
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias, cast
 
+from streamgauge.model.obstacles import obstacle
 from streamgauge.model.semantics import Semantics
 from streamgauge.model.terms import Triple
 from streamgauge.wire.lines import LineError
@@ -127,7 +128,7 @@ def _file(path: object) -> StaticFile:
     try:
         return StaticFile(Path(path))
     except OSError as error:
-        raise LineError(f"field static_file: {path}: {error.strerror or error}") from error
+        raise LineError(f"field static_file: {path}: {obstacle(error)}") from error
 
 
 def _triple(item: object, number: int) -> Triple:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from streamgauge.model.terms import Triple
+from streamgauge.wire.making import made_folder
 from streamgauge.workloads import Workload
 from streamgauge.workloads.plan import TablePlan
 
@@ -57,7 +58,7 @@ class Maker:
             self.tell("making the stream on Spark", 0.0)
             found.write.mode("error").parquet(str(folder))
             return
-        folder.mkdir(parents=True)
+        made_folder(folder)
         rows = 0
         with pq.ParquetWriter(folder / "part-0.parquet", found.schema, compression="zstd") as writer:
             for batch in found.batches():

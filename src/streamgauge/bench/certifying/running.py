@@ -1,5 +1,8 @@
 """Certifying an engine: every task recorded as a run and judged by the common judge; nobody judges itself."""
 
+import subprocess
+import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -16,7 +19,7 @@ from streamgauge.bench.expected.reports import definition
 from streamgauge.bench.judging.clock import feeder_lateness
 from streamgauge.bench.judging.judge import Means, first_time, judge_run
 from streamgauge.bench.judging.oracle import Rules, check
-from streamgauge.bench.recording.observed import Limits
+from streamgauge.bench.recording.observed import Limits, last_words, start
 from streamgauge.bench.recording.record import program, task_of
 from streamgauge.bench.recording.tasks import Tasks
 from streamgauge.engines import dialect, evaluator, folder, load, named, profiles
@@ -105,10 +108,11 @@ def certify(
 ) -> Iterator[Outcome]:
     """The outcome of every task, in order; ``jobs`` programs run at a time, each given task after task.
 
-    SetUpError at the first task that fails for lack of a class, a library or memory: that is no deviation.
+    SetUpError at the first task that fails for lack of a class, a library or memory, or because the program cannot
+    start: that is no deviation.
     """
     free: SimpleQueue[Tasks] = SimpleQueue()
-    stopped = Event()
+    stopped, started = Event(), Event()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory()))
         for _ in range(jobs):
@@ -119,7 +123,12 @@ def certify(
             try:
                 if stopped.is_set():
                     raise SetUpError(f"{subject.name}: not done, as a task before it showed a fault of the set-up")
-                return _outcome(subject, each, tasks, _Judge(folder, spark))
+                began = time.monotonic()
+                found = _outcome(subject, each, tasks, _Judge(folder, spark))
+                if not started.is_set():
+                    _refuse_unstarted(subject, found, time.monotonic() - began)
+                started.set()
+                return found
             except SetUpError:
                 stopped.set()
                 raise
@@ -132,6 +141,29 @@ def certify(
             except SetUpError:
                 pool.shutdown(cancel_futures=True)
                 raise
+
+
+def _refuse_unstarted(subject: Subject, outcome: Outcome, took: float) -> None:
+    """SetUpError when the first task failed before the program was ready, and the program ends when asked nothing too.
+
+    Programs on the pipe wait for a task; one that ends by itself was never able to start. ``took`` (s) is how long the
+    task was, about as long as the end of such a program is waited for.
+    """
+    run = outcome.run
+    if run is None or run.header.failure is None or run.fed:
+        return
+    with tempfile.TemporaryFile() as words:
+        with start(subject.command, words) as process:
+            try:
+                process.wait(1 + 2 * took)
+            except subprocess.TimeoutExpired:
+                return
+            finally:
+                process.kill()
+        raise SetUpError(
+            f"{subject.name} cannot be started, so nothing is certified: the program ends before it is asked anything, "
+            f"with {process.how()}; {last_words(words)}"
+        )
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,16 @@
 """The experiment file: one TOML says workload, query, engines, semantics, pace, repetitions and seeds."""
 
-import re
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from streamgauge import engines
+from streamgauge.bench.experiments.complaints import complaints, not_toml
 from streamgauge.model.mistake import MistakeError
+from streamgauge.model.obstacles import obstacle
 from streamgauge.model.spelling import spelled
 from streamgauge.semantics.profiles import PROFILES
 from streamgauge.sources.address import parse_address
@@ -171,21 +172,19 @@ class Experiment(_Part):
 def read(path: Path, overrides: Sequence[str] = ()) -> Experiment:
     """The experiment of a TOML file, with ``key.path=value`` overrides; ExperimentError names line and field."""
     try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ExperimentError(f"{path}: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise ExperimentError(f"{path}: not UTF-8 text: {error.reason} at byte {error.start}") from error
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ExperimentError(f"{path}: {obstacle(error)}") from error
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ExperimentError(f"{path}: not TOML: {error}") from error
+        raise ExperimentError(not_toml(path, text, error)) from error
     for override in overrides:
         _set(data, override)
     try:
         return Experiment.model_validate(_near(data, path.parent))
     except ValidationError as error:
-        raise ExperimentError("\n".join(_sentences(error, path, text))) from error
+        raise ExperimentError("\n".join(complaints(error, path, text, _allowed))) from error
 
 
 def _set(data: dict[str, Any], override: str) -> None:
@@ -249,20 +248,6 @@ def _source_near(text: Any, folder: Path) -> Any:
     return near if source.iri is None else f"<{source.iri}>={near}"
 
 
-def _sentences(error: ValidationError, path: Path, text: str) -> Iterator[str]:
-    for problem in error.errors():
-        keys = [str(key) for key in problem["loc"] if not str(key).startswith(("literal[", "float", "constrained"))]
-        line = line_of(text, keys)
-        where = f"{path}:{line}" if line else str(path)
-        yield f"{where}: {'.'.join(keys) or 'the file'}: {_what(problem, keys)}"
-
-
-def _what(problem: Any, keys: Sequence[str]) -> str:
-    if problem["type"] == "extra_forbidden":
-        return f"there is no such key; allowed here: {', '.join(_allowed(keys[:-1]))}"
-    return str(problem["msg"]).removeprefix("Value error, ")
-
-
 def _allowed(tables: Sequence[str]) -> list[str]:
     parts: dict[str, type[BaseModel]] = {
         "workload": WorkloadPart,
@@ -272,19 +257,3 @@ def _allowed(tables: Sequence[str]) -> list[str]:
     }
     part = parts.get(tables[0], Experiment) if tables else Experiment
     return sorted(part.model_fields)
-
-
-def line_of(text: str, keys: Sequence[str]) -> int | None:
-    """The line (from 1) of a key in a TOML text: its own, else its table's; ``None`` when neither is written."""
-    table, found = "", None
-    wanted = [key for key in keys if not key.isdigit()]
-    for number, line in enumerate(text.splitlines(), 1):
-        if header := re.match(r"\s*\[+\s*([\w.\"-]+)\s*\]+", line):
-            table = header[1]
-            if table == ".".join(wanted[: table.count(".") + 1]):
-                found = found or number
-        elif key := re.match(r"\s*([\w.-]+)\s*=", line):
-            full = f"{table}.{key[1]}".strip(".")
-            if full == ".".join(wanted):
-                return number
-    return found

@@ -8,6 +8,7 @@ from streamgauge.bench.expected.background import BackgroundError, beside
 from streamgauge.bench.experiments.experiment import Experiment, ExperimentError
 from streamgauge.bench.experiments.static import gives_static
 from streamgauge.engines import load as load_engine
+from streamgauge.model.obstacles import obstacle
 from streamgauge.model.query import ContinuousQuery, Window
 from streamgauge.model.semantics import Semantics
 from streamgauge.query import detect, fill, parse
@@ -71,9 +72,9 @@ def plan_query(experiment: Experiment) -> PlannedQuery:
 def read_text(path: Path) -> str:
     """A file's text; ExperimentError when it cannot be read."""
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise ExperimentError(f"{path}: cannot be read: {error}") from error
+        raise ExperimentError(f"{path}: cannot be read: {obstacle(error)}") from error
 
 
 def plan_runs(experiment: Experiment, query: ContinuousQuery) -> tuple[PlannedRun, ...]:

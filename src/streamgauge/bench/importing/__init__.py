@@ -16,6 +16,7 @@ from streamgauge.bench.importing.foreign import ForeignError, Imported, Request,
 from streamgauge.model.element import StreamElement
 from streamgauge.model.spelling import offered, spelled
 from streamgauge.sources.named import recorded
+from streamgauge.wire.making import made_folder
 from streamgauge.wire.run import write_run
 from streamgauge.wire.stream import StreamError, write
 
@@ -84,7 +85,7 @@ def _write(target: Path, imported: Imported) -> int:
     """The folder whole or not at all: made beside its place, then moved; how far time came (ms)."""
     making = target.with_name(f".{target.name}.importing")
     shutil.rmtree(making, ignore_errors=True)
-    (making / "stream").mkdir(parents=True)
+    made_folder(making / "stream")
     try:
         last = _Last()
         elements = recorded((imported.stream,), imported.streams, imported.reading, last.hear)

@@ -10,6 +10,7 @@ from typing import Any
 from streamgauge.bench.expected.background import beside
 from streamgauge.model.answer import Answer
 from streamgauge.model.mistake import MistakeError
+from streamgauge.model.obstacles import obstacle
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import Run, RunHeader, Sample
 from streamgauge.model.semantics import Report, Semantics
@@ -173,4 +174,4 @@ def read_text(path: Path) -> str:
     except UnicodeDecodeError as error:
         raise ForeignError(f"{path}: not UTF-8 text: {error.reason} at byte {error.start}") from error
     except OSError as error:
-        raise ForeignError(f"{path}: cannot be read: {error.strerror or error}") from error
+        raise ForeignError(f"{path}: cannot be read: {obstacle(error)}") from error

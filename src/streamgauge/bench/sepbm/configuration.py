@@ -15,12 +15,14 @@ import pyoxigraph as ox
 from streamgauge.bench.sepbm.contract import Channel, Due
 from streamgauge.compute.reasoning import OntologyError, Rules, read_rules
 from streamgauge.model.mistake import MistakeError
+from streamgauge.model.obstacles import obstacle
 from streamgauge.model.terms import Row, Term, Triple
 from streamgauge.services.broker.contract import Publication
 from streamgauge.wire import tables
 from streamgauge.wire.canonical import to_triples
 from streamgauge.wire.formats import FormatError, read_triples
 from streamgauge.wire.lines import LineError
+from streamgauge.wire.making import made_folder
 from streamgauge.wire.static import StaticFile
 
 ABOUT, BASE, ONTOLOGY, CHANNELS, SEQUENCE, DUE = (
@@ -75,14 +77,14 @@ class Stored:
         try:
             return tuple(read_triples(self.folder / ONTOLOGY))
         except (FormatError, OSError) as error:
-            raise ConfigurationError(str(error)) from error
+            raise ConfigurationError(obstacle(error)) from error
 
     def base(self) -> Iterator[Triple]:
         """The explicit facts that are loaded before there are channels; ConfigurationError names file and line."""
         try:
             yield from StaticFile(self.folder / BASE)
         except (LineError, OSError, UnicodeDecodeError) as error:
-            raise ConfigurationError(str(error)) from error
+            raise ConfigurationError(obstacle(error)) from error
 
     def sequence(self) -> Iterator[Publication]:
         """The publications in order; ConfigurationError names file and line."""
@@ -112,8 +114,10 @@ def read(folder: Path) -> Stored:
         said = json.loads("".join(_lines(file)))
         alike = {name: (str(of), str(value)) for name, (of, value) in said["alike"].items()}
         version, made = said["version"], said["made"]
+    except ConfigurationError:
+        raise
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ConfigurationError(f"{file}: not what `streamgauge sepbm generate` writes: {error!r}") from error
+        raise ConfigurationError(f"{file}: not what `streamgauge sepbm generate` writes: make it again") from error
     if version != VERSION:
         raise ConfigurationError(f"{file}: version {version}: this is read as {VERSION}, generate it again")
     channels = tuple(Channel(each.stem, "".join(_lines(each))) for each in sorted((folder / CHANNELS).glob("*.rq")))
@@ -126,7 +130,7 @@ def write(
     folder: Path, about: About, ontology: Iterable[Triple], channels: Iterable[Channel], sequence: Iterable[Publication]
 ) -> None:
     """All but the base load and what is due; the same values give the same bytes. OSError as the disk has it."""
-    (folder / CHANNELS).mkdir(parents=True, exist_ok=True)
+    made_folder(folder / CHANNELS)
     said = {"version": VERSION, "made": about.made, "alike": about.alike}
     _put(folder / ABOUT, json.dumps(said, indent=2) + "\n")
     _put(folder / ONTOLOGY, triples_text(sorted(set(ontology))))
@@ -182,7 +186,8 @@ def _lines(file: Path) -> Iterator[str]:
         with file.open(encoding="utf-8", newline="\n") as opened:
             yield from opened
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{file}: cannot be read: {error}; `streamgauge sepbm generate` makes it") from error
+        why = obstacle(error)
+        raise ConfigurationError(f"{file}: cannot be read: {why}; `streamgauge sepbm generate` makes it") from error
 
 
 def _put(file: Path, text: str) -> None:

@@ -11,7 +11,7 @@ from streamgauge.bench.sepbm import recorded
 from streamgauge.bench.sepbm.configuration import read
 from streamgauge.bench.sepbm.contract import UnusableSystemError
 from streamgauge.bench.sepbm.running import Plan, run
-from streamgauge.wire.making import keep_first, making
+from streamgauge.wire.making import keep_first, made_folder, making
 
 Tell = Callable[[str, float], None]
 """Told what is done next, and the share that is done."""
@@ -51,7 +51,7 @@ def kept(wanted: Wanted, folder: Path) -> bool:
 
 def _do(wanted: Wanted, folder: Path) -> None:
     configuration = read(wanted.configuration)
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    made_folder(folder.parent)
     with making(folder) as place:
         recorded.write(place, run(configuration, wanted.system, wanted.options, wanted.plan), configuration)
         keep_first(place, folder)

@@ -28,6 +28,7 @@ from streamgauge.sources import kafka, open_sink, open_source
 from streamgauge.sources.address import parse_address
 from streamgauge.sources.named import named_source
 from streamgauge.wire.formats import Reading
+from streamgauge.wire.making import made_folder
 from streamgauge.wire.run import RunError, read_json, write_json
 from streamgauge.wire.semantics import to_json
 
@@ -104,7 +105,7 @@ class Told:
 
 
 def _started(spark: SparkSession, job: Job, folder: Path, batches: Batches) -> StreamingQuery:
-    folder.mkdir(parents=True, exist_ok=True)
+    made_folder(folder)
     if _by_offsets(job):
         writer = topic.streamed(spark, _source(job), job.messages).writeStream.foreachBatch(_kept(folder, batches))
     else:

@@ -16,6 +16,7 @@ from streamgauge.bench.sepbm.verdicts import Judging, Outcome, judge, outcome
 from streamgauge.compute.reasoning import read_rules
 from streamgauge.report.reproduce import sepbm_plan as plan
 from streamgauge.wire.formats import read_triples
+from streamgauge.wire.making import made_folder
 from streamgauge.wire.run import read_json, write_json
 from streamgauge.workloads import university
 
@@ -90,7 +91,7 @@ def _configured(
     asked = Asked(extent.publications, rule=Rule(extent.rule), channels=channels)
     session = None if small(extent.universities) else spark()
     made = world(session, read_triples(axioms), extent.universities)
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    made_folder(folder.parent)
     generate(made, asked, folder, lambda what: tell(f"{folder.name}: {what}", 0.0))
 
 

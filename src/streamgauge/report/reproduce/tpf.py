@@ -30,6 +30,7 @@ from streamgauge.report.reproduce.tpf_measured import (
 )
 from streamgauge.report.reproduce.tpf_published import NAMES, SOURCE
 from streamgauge.report.svg import Drawing
+from streamgauge.wire.making import made_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,7 +55,7 @@ def reproduce(wanted: Wanted, spark: "Callable[[], SparkSession]", tell: Callabl
     systems = tuple(system for system in NAMES if system not in absent)
     scenarios = list(_scenarios(wanted, systems))
     doing = Doing(wanted.runs, spark)
-    wanted.runs.mkdir(parents=True, exist_ok=True)
+    made_folder(wanted.runs)
     measured = kept(scenarios, doing) if wanted.done else measure(scenarios, doing, tell)
     sizes = FACTS[wanted.extent] if "capacity" in wanted.parts and not wanted.done else ()
     found = [carried(wanted.extent, facts, doing, tell) for facts in sizes]

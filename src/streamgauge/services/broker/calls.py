@@ -10,6 +10,7 @@ from urllib.parse import quote
 import httpx
 
 from streamgauge.model.mistake import MistakeError
+from streamgauge.model.obstacles import obstacle
 from streamgauge.model.terms import Row
 from streamgauge.services.web.dates import retry_after
 from streamgauge.services.web.failures import TRANSIENT
@@ -48,7 +49,9 @@ PASSING_ERRORS: Final = (httpx.TransportError, httpx.InvalidURL, AwayError)
 
 def away(url: str, error: Exception) -> AwayError:
     """Nobody answers there."""
-    return AwayError(f"{url}: {str(error) or type(error).__name__}: is a broker there?")
+    if isinstance(error, httpx.InvalidURL | httpx.UnsupportedProtocol):
+        return AwayError(f"{url}: no web address: write http://{url.removeprefix('//')}, or https://...")
+    return AwayError(f"{url}: {obstacle(error).partition(':')[0]}: is a broker there?")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from typing import Final, cast
 
 import msgspec
 
+from streamgauge.model.obstacles import obstacle
 from streamgauge.model.terms import Triple
 from streamgauge.services.broker.contract import Entry, Publication
 from streamgauge.services.broker.journal import Accepted, JournalError, Kept, NotWrittenError, Opened, Subscriber
@@ -49,7 +50,7 @@ class SqliteJournal:
             try:
                 self._database = sqlite3.connect(path, patience, isolation_level=None, check_same_thread=False)
             except sqlite3.Error as error:
-                raise JournalError(f"{path}: no journal can be kept here: {error}") from error
+                raise JournalError(f"{path}: no journal can be kept here: {self._unopened(error)}") from error
             try:
                 self._prepare()
             except (sqlite3.Error, OSError) as error:
@@ -65,9 +66,18 @@ class SqliteJournal:
         if name.startswith(("SQLITE_FULL", "SQLITE_IOERR")) or isinstance(error, OSError):
             return f"{self._path}: no journal can be kept here: {self._why(error)}"
         damaged = name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB"))
-        return f"{self._path}: no journal can be kept here: {error}" + (
-            f", so page 1 is damaged or was never a journal's: {advice(self._path)}" if damaged else ""
-        )
+        if not damaged:
+            return f"{self._path}: no journal can be kept here: {self._unopened(error)}"
+        said = f"{self._path}: no journal can be kept here: page 1 is damaged or was never a journal's"
+        return f"{said}: {advice(self._path)}"
+
+    def _unopened(self, error: sqlite3.Error) -> str:
+        """Why the file cannot be opened, which SQLite does not say; SQLite's words for any other error."""
+        try:
+            with self._path.open("ab"):
+                return str(error)
+        except OSError as found:
+            return obstacle(found)
 
     def _why(self, error: sqlite3.Error | OSError) -> str:
         full = getattr(error, "sqlite_errorname", "") == "SQLITE_FULL"

@@ -3,7 +3,7 @@
 import gc
 import sys
 from collections.abc import Callable, Mapping
-from socket import socket
+from socket import AI_PASSIVE, SOCK_STREAM, create_server, getaddrinfo, socket
 from threading import Thread
 from types import FrameType
 from typing import Any
@@ -11,14 +11,38 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp
 
+from streamgauge.model.mistake import MistakeError
+from streamgauge.model.obstacles import obstacle
 from streamgauge.services.web.connections import Patient
 from streamgauge.services.web.patterns import load_parsers
 
 SWITCH_S = 0.0005
 """How long a thread that evaluates keeps the interpreter from the one that answers requests: 5 ms unless said."""
 
+BACKLOG = 2048
+"""Connections that wait to be accepted."""
+
 GRACE_S = 10
 """How long open connections may take to end."""
+
+
+class PortError(MistakeError, OSError):
+    """An address or port at which this program cannot listen; the sentence says why, and which option names another."""
+
+
+def listening(host: str, port: int) -> list[socket]:
+    """Sockets at every address of a host, of one port (a free one for 0); PortError."""
+    opened: list[socket] = []
+    try:
+        found = getaddrinfo(host, port, type=SOCK_STREAM, flags=AI_PASSIVE)
+        for family, address in dict.fromkeys((each[0], each[4]) for each in found):
+            place = (str(address[0]), opened[0].getsockname()[1] if opened else port)
+            opened.append(create_server(place, family=family, backlog=BACKLOG))
+    except OSError as error:
+        for each in opened:
+            each.close()
+        raise PortError(f"cannot listen at {host}:{port}: {obstacle(error)}") from error
+    return opened
 
 
 class Serving(uvicorn.Server):
@@ -60,8 +84,8 @@ class Serving(uvicorn.Server):
         sys.setswitchinterval(SWITCH_S)
 
     async def startup(self, sockets: list[socket] | None = None) -> None:
-        """Begin to serve, and say where."""
-        await super().startup(sockets)
+        """Begin to serve, and say where; PortError where nobody can listen."""
+        await super().startup(sockets or listening(self.config.host, self.config.port))
         for server in self.servers:
             for bound in server.sockets:
                 host, port = bound.getsockname()[:2]

@@ -12,6 +12,7 @@ from pkgutil import iter_modules
 import pyoxigraph as ox
 
 from streamgauge.model.element import StreamElement
+from streamgauge.model.obstacles import obstacle
 from streamgauge.model.spelling import offered, spelled
 from streamgauge.model.terms import Triple
 from streamgauge.wire.formats.format import (
@@ -100,7 +101,7 @@ def read_inputs(path: Path, form: Format, reading: Reading, refuse: Refuse) -> I
             try:
                 yield from form.follow(opened, str(file), reading, refuse)
             except (OSError, EOFError) as error:
-                raise FormatError(f"{file}: cannot be read: {error}") from error
+                raise FormatError(f"{file}: cannot be read: {obstacle(error)}") from error
 
 
 def write_stream(elements: Iterable[StreamElement], path: str | Path, form: str | None = None) -> None:
@@ -114,7 +115,7 @@ def write_stream(elements: Iterable[StreamElement], path: str | Path, form: str 
         with target.open("wb") as file:
             chosen.write(elements, file)
     except OSError as error:
-        raise FormatError(f"{target}: could not be written: {error.strerror or error}") from error
+        raise FormatError(f"{target}: could not be written: {obstacle(error)}") from error
 
 
 def read_triples(path: str | Path) -> Iterator[Triple]:

@@ -4,15 +4,17 @@ import gzip
 import io
 import logging
 import re
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TypeAlias, cast
+from typing import IO, Final, TypeAlias, cast
 
 import pyoxigraph as ox
 
 from streamgauge.model.element import StreamElement
 from streamgauge.model.mistake import MistakeError
+from streamgauge.model.obstacles import obstacle
 from streamgauge.model.terms import Term, Triple
 from streamgauge.wire.bounded_files import bounded
 from streamgauge.wire.bounds import BoundError
@@ -222,6 +224,10 @@ def files(path: Path, endings: tuple[str, ...]) -> list[Path]:
     return found
 
 
+_TEXTS = frozenset({".nq", ".nt", ".ttl", ".trig", ".n3", ".n3t", ".jsonl", ".ndjson", ".json", ".csv", ".txt", ".log"})
+"""Endings of files of text, which may begin with a byte order mark."""
+
+
 def ending(path: Path) -> str:
     """The file name's ending in lower case, ``.gz`` left out."""
     return Path(path.name.lower().removesuffix(".gz")).suffix
@@ -230,9 +236,26 @@ def ending(path: Path) -> str:
 def open_bytes(path: Path) -> IO[bytes]:
     """A file for reading, unpacked when its name ends in ``.gz``; FormatError when it cannot be opened."""
     try:
-        return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")  # type: ignore[return-value]
+        file = _opened(path)
     except OSError as error:
-        raise FormatError(f"{path}: cannot be read: {error.strerror}") from error
+        raise FormatError(f"{path}: cannot be read: {obstacle(error)}") from error
+    if ending(path) in _TEXTS:
+        _pass_mark(cast(io.BufferedReader, file), path)
+    return file
+
+
+def _opened(path: Path) -> IO[bytes]:
+    return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")  # type: ignore[return-value]
+
+
+def _pass_mark(file: io.BufferedReader, path: Path) -> None:
+    """Pass over the byte order mark with which editors of Windows begin a text."""
+    try:
+        if file.peek(len(BOM_UTF8))[: len(BOM_UTF8)] == BOM_UTF8:
+            file.read(len(BOM_UTF8))
+    except (OSError, EOFError) as error:
+        file.close()
+        raise FormatError(f"{path}: cannot be unpacked: {obstacle(error)}") from error
 
 
 def lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -243,9 +266,9 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
             for last, line in enumerate(file, 1):
                 yield last, line.decode().rstrip("\r\n")
         except UnicodeDecodeError as error:
-            raise FormatError(f"{path}, line {last}: not UTF-8 text: {error.reason}") from error
+            raise FormatError(f"{path}, line {last}: not UTF-8 text: save the file as UTF-8") from error
         except (OSError, EOFError) as error:
-            raise FormatError(f"{path}, line {last + 1}: cannot be unpacked: {error}") from error
+            raise FormatError(f"{path}, line {last + 1}: cannot be unpacked: {obstacle(error)}") from error
 
 
 def bounded_lines(file: IO[bytes], place: str, limit: int, refuse: Refuse) -> Iterator[tuple[int, bytes]]:
@@ -291,14 +314,28 @@ def parse_open(file: IO[bytes] | io.RawIOBase, place: str, syntax: ox.RdfFormat)
     except BoundError as error:
         raise FormatError(f"{place}: {error}") from error
     except SyntaxError as error:
-        raise FormatError(f"{place}, line {error.lineno}: {reason(error)}") from error
+        raise FormatError(f"{place}, line {error.lineno}: not {syntax.name}: {reason(error)}") from error
     except (OSError, EOFError) as error:
-        raise FormatError(f"{place}: cannot be read: {error}") from error
+        raise FormatError(f"{place}: cannot be read: {obstacle(error)}") from error
+
+
+_OFTEN: Final = {
+    r"The subject of a triple must be an IRI or a blank node": "a subject is expected here: <IRI>, or _:name",
+    r"The predicate of a triple must be an IRI": "a predicate is expected here: <IRI>",
+    r"The object of a triple must be .*": 'an object is expected here: <IRI>, _:name or "literal"',
+    r"The prefix (\S*:) has not been declared": r"the prefix \1 is not declared: add @prefix \1 <...> .",
+    r"Unexpected end of file": "the file ends in the middle of a statement",
+}
+"""What pyoxigraph says, and what is said in its place."""
 
 
 def reason(error: SyntaxError) -> str:
-    """What pyoxigraph says is wrong, without the position."""
-    return re.sub(r"^(?:\S+ )?Parser error at .*?: ", "", error.msg)
+    """What pyoxigraph says is wrong, without the position; what people meet often in other words."""
+    said = re.sub(r"^(?:\S+ )?Parser error at .*?: ", "", error.msg)
+    for pattern, words in _OFTEN.items():
+        if found := re.fullmatch(pattern, said):
+            return found.expand(words)
+    return said
 
 
 class Relabel:

@@ -15,6 +15,7 @@ import pyoxigraph as ox
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from streamgauge.model.element import StreamElement
+from streamgauge.model.obstacles import obstacle
 from streamgauge.model.terms import XSD, Term, Triple
 from streamgauge.wire.canonical import Canonical, parse_term, to_term
 from streamgauge.wire.formats.format import Decode, Format, FormatError, Numbering, Reading, files, open_bytes
@@ -34,7 +35,7 @@ def read(path: Path, reading: Reading) -> Iterator[StreamElement]:
             try:
                 payload = opened.read(reading.limit + 1)
             except (OSError, EOFError) as error:
-                raise FormatError(f"{file}: cannot be read: {error}") from error
+                raise FormatError(f"{file}: cannot be read: {obstacle(error)}") from error
         if len(payload) > reading.limit:
             raise FormatError(f"{file}: a feed of more than {reading.limit} bytes: raise the limit")
         yield from decode(payload, str(file), None)

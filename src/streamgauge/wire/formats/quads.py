@@ -12,6 +12,7 @@ from typing import IO
 import pyoxigraph as ox
 
 from streamgauge.model.element import StreamElement
+from streamgauge.model.obstacles import obstacle
 from streamgauge.wire.bounds import BoundError, check_turtle
 from streamgauge.wire.canonical import to_triple
 from streamgauge.wire.formats.dataset import Quad, decoder, gather, graph_name, graph_of, passing, stamp
@@ -86,7 +87,7 @@ def _nquads_of_files(path: Path, reading: Reading) -> Iterator[Quad]:
             try:
                 yield from _nquads(opened, str(file), reading.limit, refused)
             except (OSError, EOFError) as error:
-                raise FormatError(f"{file}: cannot be unpacked: {error}") from error
+                raise FormatError(f"{file}: cannot be unpacked: {obstacle(error)}") from error
 
 
 def _nquads(file: IO[bytes], place: str, limit: int, refuse: Refuse) -> Iterator[Quad]:

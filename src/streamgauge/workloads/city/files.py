@@ -13,6 +13,7 @@ from typing import NamedTuple, TextIO
 import pyarrow as pa
 import pyoxigraph as ox
 
+from streamgauge.model.obstacles import obstacle
 from streamgauge.model.terms import XSD, Term
 from streamgauge.wire.canonical import Canonical
 from streamgauge.wire.formats import FormatError
@@ -164,4 +165,4 @@ def _opened(path: Path) -> TextIO:
     try:
         return path.open(encoding="utf-8", newline="")
     except OSError as error:
-        raise FormatError(f"{path}: {error.strerror or error}") from error
+        raise FormatError(f"{path}: {obstacle(error)}") from error

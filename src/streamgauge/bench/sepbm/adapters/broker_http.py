@@ -17,6 +17,7 @@ from streamgauge.bench.sepbm.configuration import BASE, ONTOLOGY
 from streamgauge.bench.sepbm.contract import Channel, Configuration, Hear, Heard, UnusableSystemError
 from streamgauge.bench.sepbm.hearing import Ears
 from streamgauge.broker import AsyncClient, BrokerError, Client, Told
+from streamgauge.model.obstacles import obstacle
 from streamgauge.model.terms import Triple
 from streamgauge.services.broker.calls import bearing, read_told
 from streamgauge.services.broker.working import IDLE_S
@@ -212,7 +213,9 @@ class OverHttp:
         try:
             found = self._http.get(f"{self._url}/metrics", headers=bearing(self._token))
         except httpx.TransportError as error:
-            raise UnusableSystemError(f"{self._url}: {error or type(error).__name__}: is a broker there?") from error
+            raise UnusableSystemError(
+                f"{self._url}: {obstacle(error).partition(':')[0]}: is a broker there?"
+            ) from error
         value = re.search(rf"^streamgauge_broker_{name} (\S+)$", found.text, re.MULTILINE)
         if not found.is_success or value is None:
             raise UnusableSystemError(

@@ -10,6 +10,7 @@ from typing import Final
 
 import httpx
 
+from streamgauge.model.obstacles import obstacle
 from streamgauge.services.fragments.fetching.contract import (
     HopelessError,
     SourceError,
@@ -109,7 +110,7 @@ class Sender:
             return None, f"no answer within {self.limits.seconds:g} s", None
         except (httpx.HTTPError, httpx.StreamError, BrokenError, OSError) as error:
             _refuse_hopeless(asked.address, error)
-            return None, f"no answer: {error or type(error).__name__}", None
+            return None, f"no answer: {obstacle(error)}", None
         if answer.status in PASSING:
             return None, f"answers {answer.status}", retry_after(answer.headers, self.clock())
         return answer, "", None
@@ -146,7 +147,7 @@ class Sender:
                 response = await self.client.send(request, stream=True, follow_redirects=False)
         except (TimeoutError, httpx.HTTPError, OSError) as error:
             _refuse_hopeless(asked.address, error)
-            raise UnavailableError(asked.address, f"no answer: {error or type(error).__name__}") from error
+            raise UnavailableError(asked.address, f"no answer: {obstacle(error)}") from error
         try:
             self.counters.received += _head(response)
             yield response, self._chunks(asked.address, response)
@@ -162,7 +163,7 @@ class Sender:
             except TimeoutError as error:
                 raise UnavailableError(address, f"was silent for {self.limits.silence:g} s") from error
             except (httpx.HTTPError, httpx.StreamError, OSError) as error:
-                raise UnavailableError(address, f"broke: {error or type(error).__name__}") from error
+                raise UnavailableError(address, f"broke: {obstacle(error)}") from error
             if chunk is None:
                 return
             self.counters.received += len(chunk)

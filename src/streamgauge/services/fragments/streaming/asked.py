@@ -12,7 +12,7 @@ from streamgauge.model import algebra as al
 from streamgauge.model.answer import AnswerKind
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.terms import Row, Term
-from streamgauge.query import parse_sparql
+from streamgauge.query import QueryError, parse_sparql, recognised
 from streamgauge.query.rebuild import every_pattern
 from streamgauge.query.stamps import uses_timestamp
 from streamgauge.sparql.expression import row_expression
@@ -69,13 +69,23 @@ class Asked:
 
 def asked(query: str | al.QueryForm) -> Asked:
     """The query understood; QueryError for what is no SPARQL, RefusedQueryError for what is not kept current."""
-    form = parse_sparql(query) if isinstance(query, str) else query
+    form = _parsed(query) if isinstance(query, str) else query
     if uses_timestamp(form):
         raise RefusedQueryError("timestamp(): it is of streams; facts have times of their own, leave it out")
     result = _apart(form)
     if why := refuse(result.kept, _names(form.pattern)):
         raise RefusedQueryError(why)
     return result
+
+
+def _parsed(query: str) -> al.QueryForm:
+    try:
+        return parse_sparql(query)
+    except QueryError as error:
+        if (dialect := recognised(query)) is None:
+            raise
+        said = f"this query ({dialect}) has windows over streams: `streamgauge query` answers it"
+        raise RefusedQueryError(f"{said}; what is kept current over Linked Data has none") from error
 
 
 def _names(pattern: al.Pattern) -> tuple[Term, ...]:
