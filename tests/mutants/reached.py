@@ -37,14 +37,15 @@ class Reached:
     prints: dict[str, str] = field(default_factory=dict)
 
     def fresh(self, prints: Mapping[str, str]) -> "Reached":
-        """Without the tests whose files have changed."""
+        """Without the tests whose files have changed, and those that failed."""
         same = {test for test in self.seconds if self.prints.get(file := file_of(test)) == prints.get(file)}
+        same -= set(self.failed)
         lines = {
             file: {line: [test for test in tests if test in same] for line, tests in each.items()}
             for file, each in self.lines.items()
         }
         seconds = {test: each for test, each in self.seconds.items() if test in same}
-        return Reached(seconds, lines, [test for test in self.failed if test in same], dict(prints))
+        return Reached(seconds, lines, [], dict(prints))
 
     def add(self, other: "Reached") -> None:
         """What was measured beside."""

@@ -13,6 +13,7 @@ from streamgauge.model.algebra import QueryForm
 from streamgauge.model.terms import Term
 from streamgauge.query.errors import QueryError, check_bounds, refusal
 from streamgauge.query.expressions import WORD
+from streamgauge.query.group_keys import WidenedText, widened
 from streamgauge.query.prologue import Prologue, read_prologue
 from streamgauge.query.rebuild import every_expression, every_pattern, expressions
 from streamgauge.query.shape import deep, shape
@@ -97,10 +98,11 @@ def refuse_sequences(text: str) -> None:
 
 def _validate(text: str, prologue: Prologue) -> None:
     """QueryError for what is no SPARQL; functions are another matter."""
+    wider = widened(text)
     try:
-        _ask_pyoxigraph(text, prologue.default, _PARSE_ONLY)
+        _ask_pyoxigraph(text if wider is None else wider.text, prologue.default, _PARSE_ONLY)
     except SyntaxError as error:
-        raise _located(text, str(error)) from None
+        raise _located(text, str(error), wider) from None
     except (ValueError, OSError, RuntimeError) as error:
         if not set(_PARSE_ONLY) <= set(re.findall(r"\w+", str(error))):
             raise refusal(f"not SPARQL: {error}", text, 0) from None
@@ -167,7 +169,8 @@ def _place(text: str, token: Token) -> str:
     return f"of line {before.count(chr(10)) + 1}, column {token.start - before.rfind(chr(10))},"
 
 
-def _located(text: str, message: str) -> QueryError:
+def _located(text: str, message: str, wider: WidenedText | None) -> QueryError:
+    """The error of pyoxigraph's message about a text, or about what it was widened to."""
     found = re.match(r"error at (\d+):(\d+): (?:expected )?(?:one of )?(.*)", message, re.DOTALL)
     if found is None:
         return QueryError(f"not SPARQL: {message}", text, 1, 1)
@@ -177,4 +180,6 @@ def _located(text: str, message: str) -> QueryError:
     told = [_OFTEN.get(item, item) for item in told]
     hint = told[0] if told else f"expected {_BELOW.join(words[:8])}" if words else _NEAR
     hint = _unclosed(text) or hint
+    if wider is not None:
+        return refusal(f"not SPARQL 1.1: {hint}", text, wider.original(line, column))
     return QueryError(f"not SPARQL 1.1: {hint}", text, line, column)

@@ -1,9 +1,10 @@
 """Queries restated where pyoxigraph takes their text otherwise than SPARQL 1.1 does, so that both mean the same.
 
 Alternative paths are unions (18.4; it gives each pair of ends once), COUNT leaves out errors (18.5.1.2; its result is
-an error), REDUCED changes nothing. Variables of EXISTS that its solutions do not have get names of their own (18.6:
-only a solution's variables are substituted; it takes those that are bound outside of the group too). ``<`` and ``<=``
-of two variables are an error where these are no literals (17.3; it finds a resource equal to itself).
+an error), REDUCED changes nothing. A key that is a variable with an alias, which it refuses, is COALESCE of it.
+Variables of EXISTS that its solutions do not have get names of their own (18.6: only a solution's variables are
+substituted; it takes those that are bound outside of the group too). ``<`` and ``<=`` of two variables are an error
+where these are no literals (17.3; it finds a resource equal to itself).
 """
 
 from collections.abc import Iterator
@@ -43,10 +44,10 @@ def _pattern(pattern: al.Pattern, fresh: Iterator[al.Var], outer: Scope) -> al.P
         case _:
             scope = outer.union(*map(al.pattern_variables, children(pattern)))
             result = parts(pattern, below, partial(_expression, fresh=fresh, scope=scope))
-            return _counting_values(result, fresh) if isinstance(result, al.Group) else result
+            return _grouping(result, fresh) if isinstance(result, al.Group) else result
 
 
-def _counting_values(group: al.Group, fresh: Iterator[al.Var]) -> al.Group:
+def _grouping(group: al.Group, fresh: Iterator[al.Var]) -> al.Group:
     """The grouping whose COUNTs are of variables: an expression that is an error leaves its variable unbound."""
     pattern, aggregates = group.pattern, []
     for variable, each in group.aggregates:
@@ -55,7 +56,13 @@ def _counting_values(group: al.Group, fresh: Iterator[al.Var]) -> al.Group:
             value = next(fresh)
             pattern, counted = al.Extend(pattern, value, each.argument), replace(each, argument=value)
         aggregates.append((variable, counted))
-    return al.Group(pattern, group.keys, tuple(aggregates))
+    return al.Group(pattern, tuple(map(_named, group.keys)), tuple(aggregates))
+
+
+def _named(key: tuple[al.Var, al.Expression]) -> tuple[al.Var, al.Expression]:
+    """A key with its name: COALESCE of the variable where that is another one."""
+    variable, value = key
+    return key if variable == value or not isinstance(value, al.Var) else (variable, al.Call("COALESCE", (value,)))
 
 
 def _expression(tree: al.Expression, fresh: Iterator[al.Var], scope: Scope) -> al.Expression:

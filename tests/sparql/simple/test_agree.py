@@ -19,7 +19,6 @@ from streamgauge.query.printer import sparql
 from tests.sparql.simple.agreement import EVALUATORS, agrees, legal_answers, shrunk
 from tests.sparql.simple.choices import OpenError
 from tests.sparql.simple.drawn import Case, drawn
-from tests.sparql.simple.excuses import PENDING
 from tests.sparql.simple.patterns import Dataset, Row, answers
 from tests.sparql.simple.written import PREFIXES, rows, triples
 
@@ -44,8 +43,6 @@ def by_hand(found: Mapping[str, Any]) -> list[tuple[Row, ...]]:
 
 @pytest.mark.parametrize("name", FOUND)
 def test_the_simple_evaluator_gives_exactly_the_legal_answers(name: str) -> None:
-    if "parser" in PENDING.get(name, ()):
-        return
     case = case_of(FOUND[name])
     wanted, found = by_hand(FOUND[name]), legal_answers(case)
     assert [each.rows for each in found if not any(agrees([each], one) for one in wanted)] == []
@@ -55,16 +52,9 @@ def test_the_simple_evaluator_gives_exactly_the_legal_answers(name: str) -> None
 @pytest.mark.parametrize("evaluator", EVALUATORS)
 @pytest.mark.parametrize("name", FOUND)
 def test_every_evaluator_gives_a_legal_answer(name: str, evaluator: str) -> None:
-    if {evaluator, "parser"} & set(PENDING.get(name, ())):
-        return
     case = case_of(FOUND[name])
     given = EVALUATORS[evaluator](case)
     assert given is None or agrees(legal_answers(case), given), given
-
-
-def test_what_is_pending_is_there() -> None:
-    assert set(PENDING) <= set(FOUND)
-    assert {each for names in PENDING.values() for each in names} <= {*EVALUATORS, "parser"}
 
 
 def disagreement(case: Case, evaluate: Callable[[Case], Any]) -> str:

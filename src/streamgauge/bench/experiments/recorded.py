@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
+from typing import Final
 
 from streamgauge.bench.experiments.experiment import Experiment, ExperimentError, WorkloadPart
 from streamgauge.model.query import ContinuousQuery
@@ -11,6 +12,9 @@ from streamgauge.query.prologue import declared_prefixes
 from streamgauge.sources.address import parse_address
 from streamgauge.sources.named import NamedSource, refuse_names, stream_table
 from streamgauge.wire.formats import Reading
+
+ADVANCED: Final = "advanced_to"
+"""A file beside a stream table: how far the stream's file said that time came (ms)."""
 
 
 def refuse_streams(workload: WorkloadPart, query: ContinuousQuery) -> None:
@@ -34,7 +38,9 @@ def write_recorded(experiment: Experiment, query: ContinuousQuery, text: str, fo
         **part.timing,
     )
     folder.mkdir()
-    stream_table(part.sources, query.streams, reading, folder, always=True)
+    _, advanced = stream_table(part.sources, query.streams, reading, folder, always=True)
+    if advanced is not None:
+        (folder / ADVANCED).write_text(str(advanced), "ascii")
 
 
 def identity(part: WorkloadPart, query: ContinuousQuery) -> dict[str, str]:

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from streamgauge.bench.experiments.experiment import Experiment, ExperimentError
 from streamgauge.bench.experiments.plan import PlannedQuery, PlannedRun, plan_query, plan_runs, refuse_window
-from streamgauge.bench.experiments.recorded import identity, refuse_streams, write_recorded
+from streamgauge.bench.experiments.recorded import ADVANCED, identity, refuse_streams, write_recorded
 from streamgauge.bench.experiments.static import as_taken, gives_static, static_data
 from streamgauge.bench.judging.judge import Means, judge_run, other_stream
 from streamgauge.bench.recording.record import Limits, program, record, task_of
@@ -120,11 +120,12 @@ def refuse_other(
 
 @dataclass(frozen=True, slots=True)
 class StreamFacts:
-    """How many triples a stream has, and the first and last application time (ms)."""
+    """How many triples a stream has, the first and last application time, and how far its time came (ms)."""
 
     triples: int
     first: int
     last: int
+    advanced_to: int
 
     @property
     def span(self) -> int:
@@ -138,9 +139,10 @@ def stream_facts(stream: Path) -> StreamFacts:
     bounds = [pc.min_max(column).as_py() for column in columns if len(column)]
     if not bounds:
         raise ExperimentError(f"{stream}: the stream has no triples: nothing can be answered on it")
-    return StreamFacts(
-        sum(map(len, columns)), min(bound["min"] for bound in bounds), max(bound["max"] for bound in bounds)
-    )
+    last = max(bound["max"] for bound in bounds)
+    said = stream / ADVANCED
+    until = int(said.read_text("ascii")) if stream.is_dir() and said.is_file() else last
+    return StreamFacts(sum(map(len, columns)), min(bound["min"] for bound in bounds), last, max(last, until))
 
 
 def _stream(experiment: Experiment, planned: PlannedQuery, seed: int, doing: Doing) -> tuple[Path, StreamFacts]:
@@ -183,14 +185,14 @@ def _beside_static(
 
 
 def _duration(experiment: Experiment, facts: StreamFacts) -> int:
-    """How far the stream's time comes (ms): as stated, else the workload's duration, else its last element."""
+    """How far the stream's time comes (ms): as stated, else the workload's duration, else as its file says."""
     if experiment.feed.advance_to is not None:
         return experiment.feed.advance_to
     if experiment.workload.name is not None:
         given = check_parameters(load_workload(experiment.workload.name), experiment.workload.parameters)
         if isinstance(duration := given.get("duration"), int):
             return max(duration, facts.last)
-    return facts.last
+    return facts.advanced_to
 
 
 def _do(
