@@ -99,6 +99,11 @@ def test_a_clock_that_starts_far_before_the_stream_is_refused():
         reports([1_700_000_000_000], Window(5000, 5000), RSPQL, 0, 1_700_000_030_000)
 
 
+def test_a_window_of_triples_has_no_clock_that_could_be_too_long():
+    window = Window(2, 1, "count")
+    assert len(reports([5, 1_700_000_000_000], window, RSPQL, 0, 1_700_000_030_000)) == 1
+
+
 def test_periodic_reports_every_period():
     semantics = Semantics("p", report=frozenset({Report.PERIODIC}), period=3, partial_head=True)
     assert [d.instant for d in reports([], Window(10, 10), semantics, 1, 12)] == [4, 7, 10]

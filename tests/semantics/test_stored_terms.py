@@ -82,6 +82,8 @@ DESCRIBED: list[tuple[str, str | None, str]] = [
     ('"1e400"^^double', '"INF"^^double', "other"),
     ('"NaN"^^double', SAME, "other"),
     ('"x"^^double', SAME, "other"),
+    ('"\uff11.5"^^double', SAME, "other"),
+    ('"\uff11.5"^^decimal', SAME, "other"),
     ('"1e"^^float', SAME, "other"),
     ('"true"^^boolean', SAME, "boolean"),
     ('"false"^^boolean', SAME, "boolean"),

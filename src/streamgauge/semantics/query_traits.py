@@ -190,11 +190,12 @@ def _plain_columns(form: al.QueryForm, origins: dict[al.Var, set[bool]]) -> tupl
 
 def _sizes(patterns: list[al.Pattern], trees: list[al.Expression]) -> Iterator[NumberSize]:
     """Bounds of every number that the query computes."""
-    known = {variable: NumberSize() for pattern in patterns for variable in _binds(pattern)}
     assignments = [pair for pattern in patterns for pair in _assigns(pattern)]
+    known = {variable: NumberSize(0) for variable, _ in assignments}
+    known |= {variable: NumberSize() for pattern in patterns for variable in _binds(pattern)}
     for _ in range(len(assignments) + 1):
         for variable, value in assignments:
-            known[variable] = known.get(variable, NumberSize(0)) | _size(value, known)
+            known[variable] |= _size(value, known)
     yield NumberSize()
     yield from (_size(tree, known) for tree in trees)
     yield from (_size(value, known) for _, value in assignments)

@@ -96,12 +96,13 @@ def without_blank_nodes(
 ) -> tuple[al.TriplePattern, ...]:
     """A block's blank nodes as variables: a label may not stand in two groups."""
     blank = {var for triple in patterns for var in al.triple_variables(triple) if var.name.startswith("_:")}
-    names = {var: next(fresh) for var in sorted(blank, key=lambda var: var.name)}
-
-    def new(node: al.Node) -> al.Node:
-        return names.get(node, node) if isinstance(node, al.Var) else node
-
-    return tuple(replace(triple, subject=new(triple.subject), object=new(triple.object)) for triple in patterns)
+    names: dict[al.Node, al.Node] = {var: next(fresh) for var in sorted(blank, key=lambda var: var.name)}
+    return tuple(
+        replace(
+            triple, subject=names.get(triple.subject, triple.subject), object=names.get(triple.object, triple.object)
+        )
+        for triple in patterns
+    )
 
 
 def _chooses(path: al.Node | al.Path) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from streamgauge.bench.expected.reports import definition
-from streamgauge.bench.judging.cuts import Cut, InspectedCut, with_cuts
+from streamgauge.bench.judging.cuts import Cut, InspectedCut, ties, with_cuts
 from streamgauge.bench.judging.judge import Means
 from streamgauge.bench.judging.oracle import Rules, check
 from streamgauge.model.semantics import R2S, Counting
@@ -16,7 +16,7 @@ from streamgauge.semantics.profiles import RSPQL
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.wire.verdict import read_verdict, write_verdict
 from tests.bench.runs import right_run
-from tests.notation import stream
+from tests.notation import stream, term
 
 TIED = "0: a p 1. b p 1. c p 2. | 6: a p 1. c p 2."
 LEAST = "SELECT ?x { ?x <urn:p> ?v } ORDER BY ?v LIMIT 1"
@@ -126,3 +126,24 @@ def test_a_limit_within_a_query_that_cuts_a_tie_is_unknown(text):
     run = right_run(RSPQL, text=TIED, sparql=text, advance=10)
     with pytest.raises(RefusedError, match="depends on which it is"):
         judged(run, TIED)
+
+
+@pytest.mark.parametrize(
+    ("values", "names"),
+    [
+        ("9e0 10e0 9.0000000001e0 10.0000000001e0", "0 1 0 1"),
+        ("-10e0 -9e0 -10.0000000001e0", "0 1 0"),
+        ("1e0 1.0000000009e0 1.0000000018e0", "0 0 0"),
+        ("1e0 1.00000001e0", "0 1"),
+        ("1f 1.000009f 1.0001f", "0 0 1"),
+        ("5 5.0000000001", "0 1"),
+    ],
+)
+def test_computed_keys_that_rounding_may_exchange_are_one(values, names):
+    """Neighbours by value, whatever the order of their texts."""
+    terms = [term(each) for each in values.split()]
+    found = ties(terms)
+    groups = dict[object, str]()
+    for each in found:
+        groups.setdefault(each, str(len(groups)))
+    assert " ".join(groups[each] for each in found) == names

@@ -247,3 +247,11 @@ def test_an_interval_is_written_in_a_namespace_that_no_data_has() -> None:
     third = arithmetic("/", number("1"), number("3"))
     assert third is not None
     assert intervals.text(third)[1] == "urn:streamgauge:interval:1"
+
+
+@pytest.mark.parametrize(("one", "error"), [("1", "1e-17"), ("1.0", "1e-17"), ("1f", "1e-5"), ("1e0", "1e-9")])
+def test_an_inexact_quotient_has_the_tolerance_of_its_datatype(one: str, error: str) -> None:
+    found = arithmetic("/", number(one), number("3"))
+    assert found is not None
+    assert found.value == Fraction(1, 3)
+    assert (found.high - found.value, found.value - found.low) == (Fraction(error) / 3, Fraction(error) / 3)

@@ -1,5 +1,6 @@
 """Which rows implementations may give over one content: those of the loose reading, surely those of the tight one."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from streamgauge.bench.judging.intervals import OpenError
 from streamgauge.bench.judging.latitude import Latitude
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
+from streamgauge.model.semantics import Counting
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.content import Arrival
 from streamgauge.semantics.profiles import RSPQL
@@ -169,3 +171,13 @@ def test_groups_by_a_computed_number_need_the_number():
         possible("SELECT ?k (COUNT(*) AS ?n) { ?s <urn:p> ?v } GROUP BY (?v * 10.0 AS ?k)", "a p 0.1e0.")
     found = possible("SELECT ?k (COUNT(*) AS ?n) { ?s <urn:p> ?v } GROUP BY (?v * 10 AS ?k)", "a p 3. b p 3.")
     assert [tuple(term.split('"')[1] for term in row) for row in found.loose] == [("30", "2")]
+
+
+def test_each_copy_counts_in_a_content_that_is_a_bag():
+    query = ContinuousQuery(
+        parse_sparql("SELECT (SUM(?v) AS ?n) { ?s <urn:p> ?v }"), (StreamWindow(STREAM, Window(5, 5)),)
+    )
+    held = ((Arrival(STREAM, 0, None, triples("a p 2. a p 2. b p 2.")),),)
+    for counting, total in ((Counting.SET, 4), (Counting.BAG, 6)):
+        found = Latitude(query, replace(RSPQL, content=counting)).possible(held)
+        assert found.loose == found.tight == ((f'"{total}"^^<{XSD}integer>',),)

@@ -1,5 +1,8 @@
 """Literals that hold several legal values, by themselves."""
 
+from itertools import permutations
+from random import Random
+
 import pytest
 
 from streamgauge.bench.judging.choices import allows, choice, is_open, joins, one_of, options, pieces
@@ -44,3 +47,19 @@ def test_a_concatenation_is_its_pieces_in_any_order():
 )
 def test_each_piece_is_used_once(text, strings, separator, found):
     assert joins(text, strings, separator) is found
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_pieces_that_begin_alike_in_every_order(seed):
+    rng = Random(seed)
+    for _ in range(100):
+        strings = [rng.choice(["a", "aa", "ab", "b", "ba", ""]) for _ in range(rng.randint(1, 5))]
+        separator = rng.choice(["", "", "a", "-"])
+        legal = {separator.join(order) for order in permutations(strings)}
+        length = len(next(iter(legal)))
+        drawn = {"".join(rng.choice("ab-") for _ in range(length)) for _ in range(20)}
+        assert {text for text in legal | drawn if joins(text, strings, separator)} == legal, (strings, separator)
+
+
+def test_many_equal_pieces_are_tried_once_by_how_many_are_left():
+    assert not joins("a" * 41 + "b", ["a"] * 14 + ["aa"] * 14, "")

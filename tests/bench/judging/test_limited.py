@@ -2,6 +2,8 @@
 
 import pytest
 
+from streamgauge.bench.judging.intervals import OpenError
+from streamgauge.bench.judging.latitude import Latitude
 from streamgauge.bench.judging.limited import Limits
 from streamgauge.bench.judging.support import allows, beyond, integer, is_beyond, is_limited
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
@@ -107,6 +109,7 @@ def test_functions_that_read_no_value_of_a_number(condition: str) -> None:
         # operations on such integers whose outcomes are not stated
         ("SELECT (AVG(?v) AS ?n) { ?s :p ?v }", OVER),
         ("SELECT (MIN(?v) AS ?n) { ?s :p ?v }", OVER),
+        ("SELECT (MAX(?v) AS ?n) { ?s :p ?v }", OVER),
         ("SELECT (MAX(?v * ?v) AS ?n) { ?s :p ?v }", OVER),
         ("SELECT (?v / 2 AS ?n) { ?s :p ?v }", OVER),
         ("SELECT (?v + 0.5 AS ?n) { ?s :p ?v }", OVER),
@@ -120,6 +123,7 @@ def test_functions_that_read_no_value_of_a_number(condition: str) -> None:
         ("SELECT ?s { ?s :p ?v FILTER(?v) }", OVER),
         ("SELECT ?s { ?s :p ?v FILTER(!?v) }", OVER),
         ("SELECT ?s { ?s :p ?v FILTER(?s = :a || ?v) }", OVER),
+        ("SELECT ?s { ?s :p ?v FILTER(?s = :a && ?v) }", OVER),
         # integers that are joined, grouped, counted or made distinct
         ("SELECT ?s { ?s :p ?v BIND(?v * ?v AS ?w) ?s :p ?w }", OVER),
         ("SELECT ?s { ?s :p ?v { SELECT ?s { ?s :p ?k } } }", OVER),
@@ -140,6 +144,13 @@ def test_functions_that_read_no_value_of_a_number(condition: str) -> None:
 )
 def test_nothing_is_excluded_where_nobody_can_tell(text: str, content: str) -> None:
     assert not any(excluded(text, content, said) for said in ("", "nothing", "nothing nothing"))
+
+
+@pytest.mark.parametrize("text", ["SELECT (?v + 0.5 AS ?n) { ?s :p ?v }", "SELECT (AVG(?v * ?v) AS ?n) { ?s :p ?v }"])
+def test_the_reason_is_the_number(text: str) -> None:
+    query = ContinuousQuery(parse_sparql(HEAD + text), (StreamWindow(STREAM, Window(5, 5)),))
+    with pytest.raises(OpenError, match="a number of more than 18 digits, which implementations need not support"):
+        Latitude(query, RSPQL, limited=True).possible(((Arrival(STREAM, 0, None, triples(f"a p {BIG}")),),))
 
 
 def test_a_blank_node_that_is_sent_is_not_told_from_others() -> None:

@@ -99,3 +99,17 @@ def test_a_report_that_is_due_only_for_an_undecided_row_may_be_sent_or_not():
     said = replace(run.answers[0], added=(("<urn:a>", f'"75"^^{FLOAT}'),), instant=10, scope=(5, 10))
     found = judged(replace(run, answers=(*run.answers, said)), text)
     assert (found.judgement, found.surplus, found.undecided) == (Judgement.RIGHT, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("said", "judgement"), [("b", Judgement.RIGHT), ("ab", Judgement.UNKNOWN), ("abc", Judgement.UNKNOWN)]
+)
+def test_nothing_is_undecided_where_intervals_cannot_tell(said, judgement):
+    """The text of an inexact number is asked for: the evaluator's answer is right, another unknown."""
+    sparql = "SELECT ?s { ?s <urn:p> ?v ; <urn:q> ?w FILTER(?v * ?w > 1.0 && STR(?v * ?w) != 'x') }"
+    text = "1: a p 0.1e0. a q 10e0. b p 0.3e0. b q 10e0. c p 0.02e0. c q 10e0."
+    run = right_run(RSPQL, text=text, sparql=sparql, advance=5)
+    rows = tuple((f"<urn:{name}>",) for name in said)
+    found = judged(replace(run, answers=(replace(run.answers[0], added=rows),)), text)
+    assert (found.judgement, found.undecided) == (judgement, 0)
+    assert ("inexact number" in found.reason) is (judgement is Judgement.UNKNOWN)

@@ -70,7 +70,7 @@ def computed_variables(pattern: a.Pattern) -> frozenset[a.Var]:
             return computed_variables(pattern.pattern)
 
 
-def tolerance_sentence(form: a.QueryForm, retyped: Sequence[str] = (), *, exact_datatypes: bool = False) -> str:
+def tolerance_sentence(form: a.QueryForm, retyped: Sequence[str], *, exact_datatypes: bool) -> str:
     """What the verdict says about how numbers were compared; ``retyped`` are columns sent in another datatype."""
     if not computed_columns(form):
         return "terms compared exactly"
@@ -111,8 +111,7 @@ def overlap(
     retyped: set[int] = set()
     if computed and missing and surplus:
         common += _match_by_value(missing, surplus, computed, same, retyped)
-    if missing and surplus:
-        common += sum(_swap(missing, surplus, pool, computed, same) for pool in pools)
+    common += sum(_swap(missing, surplus, pool, computed, same) for pool in pools)
     undecided = _take(Counter(doubtful), surplus, computed, same) if doubtful and surplus else 0
     return Overlap(common, tuple(missing.elements()), tuple(surplus.elements()), undecided, frozenset(retyped))
 

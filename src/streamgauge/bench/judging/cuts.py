@@ -162,7 +162,7 @@ class CutRows:
     """What LIMIT and OFFSET keep of some rows: a legal answer, and the pools from which parts of it were taken."""
 
     rows: tuple[Row, ...]
-    pools: tuple[TiePool, ...] = ()
+    pools: tuple[TiePool, ...]
 
 
 def cut(rows: Sequence[Row], found: Whole) -> CutRows:
