@@ -73,6 +73,7 @@ def pattern_kinds() -> dict[str, str]:
         "200 UNIONs of products": " UNION ".join(f"{{ ?a :name ?b{n} . ?c{n} :age ?d }}" for n in range(200)),
         "a path from everywhere": "?a :knows+ ?b",
         "a path of any length there and back": "?a (:knows|^:knows)* ?b",
+        "18 repeated paths in a row": f"?a {'/'.join(f':p{n}*' for n in range(18))} ?b",
         "paths of paths": "?a ((:knows/:knows)*/(:knows|:name)*)* ?b",
         "REGEX with nested counts": '?a :name ?n FILTER REGEX(?n, "((((a{1,50}){1,50}){1,50}){1,50}){1,50}b")',
         "REGEX with a back-reference": '?a :name ?n FILTER REGEX(?n, "^(a*)*\\\\1b(a*)*$")',
@@ -122,6 +123,21 @@ def broker_kinds() -> Iterator[Kind]:
     for name, text in graphs().items():
         yield Kind("broker", f"publication: {name}", Ask("POST", "/publish", text), (), (Ask("POST", "/delete", text),))
     chain = "".join(f":x{n} :partOf :x{n + 1} . " for n in range(2000))
+    star, joined = graphs()["10,000 triples"], select("?a :q ?b . ?a :q ?c")
+    yield Kind(
+        "broker",
+        "publication: a star beside a channel that joins it",
+        Ask("POST", "/publish", star),
+        (Ask("PUT", channel, joined, SELECT),),
+        (*gone, Ask("POST", "/delete", star)),
+    )
+    links = [f"@prefix : <urn:t:>. :y{n} :partOf :y{n + 1} ." for n in range(300)]
+    yield Kind(
+        "broker",
+        "deletion: the middle of a chain",
+        Ask("POST", "/delete", links[150]),
+        tuple(Ask("POST", "/publish", link) for link in links),
+    )
     yield Kind("broker", "publication: a transitive chain", Ask("POST", "/publish", f"@prefix : <urn:t:>.{chain}"))
 
 
@@ -132,6 +148,8 @@ def graphs() -> dict[str, str]:
         "1,500 prefixes": "".join(within(f"@prefix p{n}: <urn:{n}:>. p{n}:a p{n}:b p{n}:c." for n in count())),
         "one literal": f"@prefix : <urn:t:>. :long :name '{'a' * 60_000}' .",
         "a deep list": f"@prefix : <urn:t:>. :l :is ({' '.join(within(map(str, count())))}) .",
+        "a list of digits": f"@prefix : <urn:t:>. :l :is ({' '.join(str(n % 9) for n in range(32_000))}) .",
+        "blank nodes": f"@prefix : <urn:t:>. :l :is {','.join('[]' for _ in range(20_000))} .",
     }
 
 
@@ -176,16 +194,16 @@ def queries_kinds() -> Iterator[Kind]:
     tiny = window("?a ?b ?c", size="RANGE PT1H STEP PT0.001S")
     yield Kind("queries", "query: a window each ms", Ask("POST", "/queries", tiny, SELECT))
     elements = within(
-        json.dumps({"stream": "urn:s", "time": NOW + n, "add": [[f"<urn:t:f{n}>", "<urn:t:name>", f'"{n}"']]})
+        json.dumps({"t": NOW + n, "n": n, "stream": "urn:h", "add": f'<urn:t:f{n}> <urn:t:name> "{n}" .'})
         for n in count()
     )
     jsonl = "application/x-ndjson"
     yield Kind(
         "queries",
         "elements: 64 KB",
-        Ask("POST", "/streams/urn:h", "\n".join(elements).replace("urn:s", "urn:h"), jsonl),
+        Ask("POST", "/streams/urn:h", "\n".join(elements), jsonl),
     )
-    far = json.dumps({"stream": "urn:h", "time": NOW + 10**12, "add": [["<urn:a>", "<urn:p>", "<urn:b>"]]})
+    far = json.dumps({"t": NOW + 10**12, "n": 1, "stream": "urn:h", "add": "<urn:a> <urn:p> <urn:b> ."})
     every = tiny.replace("ON <urn:s>", "ON <urn:h>").replace("PT1H", "PT1S")
     yield Kind(
         "queries",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from time import sleep, time
+from time import clock_gettime, process_time, sleep, time
 
 TOKEN = "a-token-that-nobody-guesses"
 
@@ -24,6 +24,10 @@ class Host:
         """The most bytes of memory that it has held."""
         lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
         return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+
+    def cpu(self) -> float:
+        """CPU seconds of its process: Linux has a clock for each (clock_getcpuclockid(3))."""
+        return clock_gettime((~self.process.pid << 3) | 2)
 
     def said(self) -> str:
         """The last that it said, of tracebacks and crashes."""
@@ -85,7 +89,26 @@ def fragments() -> tuple[object, Callable[[], None]]:
     return app, app.leave
 
 
-KINDS = {"broker": broker, "queries": queries, "fragments": fragments}
+def burning() -> tuple[object, Callable[[], None]]:
+    """A server that computes for 0.3 s on its event loop when it is asked to."""
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import PlainTextResponse
+    from starlette.routing import Route
+
+    async def burn(_request: Request) -> PlainTextResponse:
+        end = process_time() + 0.3
+        while process_time() < end:
+            pass
+        return PlainTextResponse("burned")
+
+    async def health(_request: Request) -> PlainTextResponse:
+        return PlainTextResponse("up")
+
+    return Starlette(routes=[Route("/burn", burn), Route("/health", health)]), lambda: None
+
+
+KINDS = {"broker": broker, "queries": queries, "fragments": fragments, "burning": burning}
 
 
 def main(kind: str) -> None:

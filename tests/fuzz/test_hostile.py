@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from urllib.parse import quote
 
@@ -27,8 +28,14 @@ PROVEN = 10_000
 MEMORY = 768 * 2**20
 """Bytes that a server may hold at most, whatever it is sent."""
 
-BESIDE_LOAD_S, ALONE_S = 5.0, 0.1
-"""How long ``/health`` may take: beside other tests on a busy machine, and in a proof."""
+STALL_S = 0.1
+"""How long ``/health`` may take: CPU seconds of the server's process, to which other programs do not add.
+
+The event loop waits because this process computes, on the loop or in another thread that does not let go of it.
+"""
+
+BLOCKED_S = 10.0
+"""How long it may take by the clock, on a machine that does much else: what waits without computing shows here."""
 
 Request = tuple[str, str, str, str | bytes]
 """Method, path, media type, body."""
@@ -99,11 +106,16 @@ DRAWN = {"broker": to_broker, "queries": to_queries, "fragments": to_fragments}
 
 
 class Health:
-    """Asks ``/health`` again and again on a connection of its own; ``slowest`` is in seconds."""
+    """Asks ``/health`` again and again on a connection of its own.
 
-    def __init__(self, port: int) -> None:
-        self.slowest = 0.0
-        self._port, self._ended = port, threading.Event()
+    ``slowest`` is the most CPU seconds of the server within one answer, or its wait by the clock where that was less;
+    ``longest`` the longest wait by the clock, ``meanwhile`` what was sent at ``slowest``, as ``sent`` says.
+    """
+
+    def __init__(self, served: Host, sent: Callable[[], object] = str) -> None:
+        self.slowest = self.longest = 0.0
+        self.meanwhile: object = ""
+        self._served, self._sent, self._ended = served, sent, threading.Event()
         self._thread = threading.Thread(target=self._ask)
 
     def __enter__(self) -> "Health":
@@ -115,12 +127,15 @@ class Health:
         self._thread.join()
 
     def _ask(self) -> None:
-        web = http.client.HTTPConnection("127.0.0.1", self._port, timeout=60)
+        web = http.client.HTTPConnection("127.0.0.1", self._served.port, timeout=60)
         while not self._ended.wait(0.02):
-            begun = time.perf_counter()
+            begun, computed, sent = time.perf_counter(), self._served.cpu(), self._sent()
             web.request("GET", "/health")
             assert web.getresponse().read() is not None
-            self.slowest = max(self.slowest, time.perf_counter() - begun)
+            waited, computed = time.perf_counter() - begun, self._served.cpu() - computed
+            self.longest = max(self.longest, waited)
+            if min(waited, computed) > self.slowest:
+                self.slowest, self.meanwhile = min(waited, computed), (sent, self._sent())
         web.close()
 
 
@@ -129,11 +144,13 @@ class Sender:
 
     def __init__(self, kind: str, served: Host) -> None:
         self.statuses = Counter[int]()
+        self.sent: object = ""
         self._kind, self._served = kind, served
         self._web = http.client.HTTPConnection("127.0.0.1", served.port, timeout=60)
 
     def send(self, request: Request) -> None:
         method, path, media, body = request
+        self.sent = method, path[:80], media, len(body), body[:160]
         coded = body if isinstance(body, bytes) else body.encode(errors="replace")
         status, said = self._said(method, path, {"Content-Type": media, "Authorization": f"Bearer {TOKEN}"}, coded)
         self.statuses[status] += 1
@@ -155,6 +172,7 @@ class Sender:
 
     def head(self, head: bytes) -> None:
         """A request's head on a connection of its own; no answer at all is one too."""
+        self.sent = head[:80]
         with socket.create_connection(("127.0.0.1", self._served.port), 60) as plain:
             plain.settimeout(0.2)
             with suppress(OSError):
@@ -170,6 +188,7 @@ class Sender:
             connect(f"ws://127.0.0.1:{self._served.port}{path}", open_timeout=60) as talking,
             suppress(ConnectionClosed),
         ):
+            self.sent = "WebSocket", said[:160]
             talking.send(said.encode(errors="replace").decode()[:60_000])
             talking.send('{"acknowledge": 1}')
             if path == "/subscribe":
@@ -180,10 +199,10 @@ class Sender:
         self._web.close()
 
 
-def attack(kind: str, served: Host, seed: int, many: int, patience: float) -> Counter[int]:
+def attack(kind: str, served: Host, seed: int, many: int) -> Counter[int]:
     """Send so many inputs; the server keeps what this module says."""
     drawn, sender = Hostile(seed), Sender(kind, served)
-    with Health(served.port) as health:
+    with Health(served, lambda: sender.sent) as health:
         for number in range(many):
             if number % 10 == 9:
                 sender.head(drawn.head())
@@ -192,20 +211,33 @@ def attack(kind: str, served: Host, seed: int, many: int, patience: float) -> Co
             else:
                 sender.send(DRAWN[kind](drawn))
     sender.close()
+    found = f"/health {health.slowest:.3f} s, by the clock {health.longest:.3f} s, {served.memory() / 2**20:.0f} MiB"
+    print(f"{kind}, seed {seed}: {dict(sender.statuses)}, {found}; slowest beside {health.meanwhile}")
     assert served.process.poll() is None, served.said()
-    assert health.slowest < patience, f"/health took {health.slowest:.3f} s"
-    assert served.memory() < MEMORY, f"{served.memory() / 2**20:.0f} MiB"
-    found = f"/health {health.slowest:.3f} s, {served.memory() / 2**20:.0f} MiB"
-    print(f"{kind}, seed {seed}: {dict(sender.statuses)}, {found}")
+    assert health.slowest < STALL_S, (found, health.meanwhile)
+    assert health.longest < BLOCKED_S, found
+    assert served.memory() < MEMORY, found
     return sender.statuses
 
 
 @pytest.mark.parametrize("kind", SUITE)
 def test_hostile_texts(kind: str) -> None:
     with host(kind) as served:
-        statuses = attack(kind, served, 1, SUITE[kind], BESIDE_LOAD_S)
+        statuses = attack(kind, served, 1, SUITE[kind])
     assert statuses[400] > 50
     assert sum(count for status, count in statuses.items() if status < 300) > 20
+
+
+def test_a_loop_that_computes_is_noticed() -> None:
+    """The check of ``/health`` fails for a server that computes for 0.3 s where it answers, on any machine."""
+    with host("burning") as served, Health(served) as health:
+        web = http.client.HTTPConnection("127.0.0.1", served.port, timeout=60)
+        for _ in range(2):
+            web.request("GET", "/burn")
+            web.getresponse().read()
+            time.sleep(0.1)
+        web.close()
+    assert health.slowest > STALL_S
 
 
 @pytest.mark.prove
@@ -213,4 +245,4 @@ def test_hostile_texts(kind: str) -> None:
 @pytest.mark.parametrize("kind", SUITE)
 def test_many_hostile_texts(kind: str, seed: int) -> None:
     with host(kind) as served:
-        attack(kind, served, seed, PROVEN, ALONE_S)
+        attack(kind, served, seed, PROVEN)

@@ -28,7 +28,7 @@ from streamgauge.compute.changes.operators import (
 from streamgauge.compute.changes.paths import START, Nodes, Placed, Reach, nullable
 from streamgauge.compute.changes.plans import Asked, pushable
 from streamgauge.compute.changes.semijoins import firm, semijoined
-from streamgauge.compute.changes.sharing import Keyed, Shared
+from streamgauge.compute.changes.sharing import Keyed, Pull, Shared
 from streamgauge.compute.effort import Effort
 from streamgauge.model import algebra as al
 from streamgauge.query.rebuild import expression_parts
@@ -45,8 +45,8 @@ class Builder:
     """Builds a tree of operators; columns come in ``order`` where that saves a step.
 
     ``make_leaf`` makes its leaves; ``groups`` are its aggregations by their normal patterns, ``states`` all that
-    remembers rows, ``effort`` what they may do; ``narrow``: right sides are ``semijoins``.
-    Beside a ``domain`` every operator carries its columns.
+    remembers rows, ``effort`` what they may do, ``pull`` numbers the pulls of the tree; ``narrow``: right sides are
+    ``semijoins``. Beside a ``domain`` every operator carries its columns.
     """
 
     make_leaf: MakeLeaf
@@ -58,6 +58,7 @@ class Builder:
     narrow: bool = False
     normal: Normaliser = field(default_factory=Normaliser)
     fresh: Iterator[int] = field(default_factory=count)
+    pull: Pull = field(default_factory=Pull)
 
     def build(self, pattern: al.Pattern, needed: Needed) -> Operator:
         """The operator of a normal pattern, whose columns hold at least the needed ones that it binds."""
@@ -102,7 +103,7 @@ class Builder:
         return operator
 
     def _shared(self, operator: Operator) -> Shared:
-        return self._with(Shared(operator))
+        return self._with(Shared(operator, self.pull))
 
     def _name(self, stem: str) -> str:
         return f".{stem}{next(self.fresh)}"

@@ -1,17 +1,29 @@
-"""One operator with several readers: each reads every change once."""
+"""One operator with several readers: each reads every change once.
+
+A reader's pull has the operator pulled first, once in a pull of the whole query: its leaves give nothing new within
+one. Each operator of ``p1*/p2*/.../pn*`` has two readers and two more below it, so without that a pull would be 2 ** n.
+"""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from streamgauge.compute.changes.bags import Bag, add_all
 from streamgauge.compute.changes.operators import Operator
 from streamgauge.model.terms import Row
 
 
-class Shared:
-    """An operator whose changes are handed to all of its taps."""
+@dataclass
+class Pull:
+    """The pull of a whole query that is under way, by its number."""
 
-    def __init__(self, inner: Operator) -> None:
-        self.inner = inner
+    number: int = 0
+
+
+class Shared:
+    """An operator whose changes are handed to all of its taps; ``pull`` is the query's."""
+
+    def __init__(self, inner: Operator, pull: Pull) -> None:
+        self.inner, self._pull, self._fetched = inner, pull, -1
         self._taps: list[Tap] = []
 
     @property
@@ -31,7 +43,10 @@ class Shared:
         return tap
 
     def fetch(self) -> None:
-        """Hand the change since the last time to every tap."""
+        """Hand the change since the last time to every tap, unless this pull of the query has done so."""
+        if self._fetched == self._pull.number:
+            return
+        self._fetched = self._pull.number
         change = self.inner.pull()
         if change:
             for tap in self._taps:

@@ -39,6 +39,7 @@ class Tree:
         inner, plain = wanted(kept), _spread(kept, names)
         builder = Builder(leaf, inner, effort=effort or Effort(), narrow=names is None)
         pattern = builder.normal.pattern(plain.pattern)
+        self._pull = builder.pull
         self._root = picked(builder.build(pattern, frozenset(inner)), inner)
         self.variables = columns(form)
         nothing = _nothing(pattern, empty, builder.groups, len(self.variables))
@@ -50,6 +51,7 @@ class Tree:
 
     def pull(self) -> Bag:
         """The change of the answer since the last pull."""
+        self._pull.number += 1
         change = self._root.pull()
         for each in self._shapes:
             change = each.change(change)
