@@ -9,7 +9,7 @@ one relation, its first index says whether a triple is there, and only further c
 all copies are (``counts``).
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
@@ -82,13 +82,17 @@ def generate(planned: Sequence[Planned], outputs: Sequence[tuple[str, ...]], fou
     pending = {leaf.pending: bag for leaf, bag in zip(leaves, found, strict=True)}
     text = _Text({**indexes, **copies, **pending, **_tests(relations, leaves)})
     whole = _Whole(relations, _alike(leaves), paths)
-    for name in ("enter", "leave", "follow"):
-        _function(text, name, whole)
-    source = _module(text)
+    bodies = {name: _body(text, name, whole) for name in ("enter", "leave", "follow")}
+    sources = [_module(text, name, body) for name, body in bodies.items()]
+    enter, leave, follow = (_made(source, text.names) for source in sources)
+    return Joins(enter, leave, follow, indexes | copies, "\n".join(sources))
+
+
+def _made(source: str, names: Mapping[str, Any]) -> Any:
+    """The function of a module's text; compiled by itself, as nothing else of the process runs meanwhile."""
     space: dict[str, Any] = {}
     exec(compiled(source), space)
-    enter, leave, follow = space["build"](**text.names)
-    return Joins(enter, leave, follow, indexes | copies, source)
+    return space["build"](**names)
 
 
 def compiled(source: str) -> CodeType:
@@ -136,9 +140,16 @@ def _alike(leaves: Sequence[_Leaf]) -> list[list[_Leaf]]:
     return list(groups.values())
 
 
-def _module(text: _Text) -> str:
-    body = "\n".join("    " + line for line in text.lines)
-    return f"def build({', '.join(text.names)}):\n{body}\n    return enter, leave, follow\n"
+def _body(text: _Text, name: str, whole: _Whole) -> str:
+    """The text of a function."""
+    text.lines.clear()
+    _function(text, name, whole)
+    return "\n".join("    " + line for line in text.lines)
+
+
+def _module(text: _Text, name: str, body: str) -> str:
+    """The text of a module that makes a function of all names."""
+    return f"def build({', '.join(text.names)}):\n{body}\n    return {name}\n"
 
 
 def _index(path: Path) -> str:
