@@ -28,6 +28,7 @@ from streamgauge.services.broker.access import Access, read_grants
 from streamgauge.services.broker.broker import Broker
 from streamgauge.services.broker.contract import Strategy
 from streamgauge.services.broker.face import application
+from streamgauge.services.broker.graphs import read_files
 from streamgauge.services.broker.hooks import read_hook
 from streamgauge.services.broker.limits import LimitError, Limits
 from streamgauge.services.broker.registry import Require, anything
@@ -37,7 +38,6 @@ from streamgauge.services.broker.violations import CHANNEL, open_violations
 from streamgauge.services.web.origins import read_origins
 from streamgauge.services.web.serving import Serving
 from streamgauge.services.web.tokens import OPEN, check_tokens
-from streamgauge.wire.formats import read_triples
 
 UNLESS = Limits()
 URL = "http://127.0.0.1:4200"
@@ -215,7 +215,7 @@ def _fill(broker: Broker, data: Iterable[Path]) -> None:
     if files and (broker.number or broker.channels() or broker.explicit):
         typer.echo(f"the journal has facts already: {', '.join(map(str, files))} not read again", err=True)
     elif files:
-        broker.load(triple for file in files for triple in read_triples(file))
+        broker.load(read_files(files))
 
 
 def publish(

@@ -56,7 +56,7 @@ def template(prologue: str, text: str) -> tuple[TriplePattern, ...]:
         raise refusal("the triples of this template cannot be told apart by graph: write a dot after each", text, 0)
     found: list[TriplePattern] = []
     for section, count in zip(sections, counts, strict=True):
-        graph = _name(prologue, section.graph) if section.graph else None
+        graph = graph_name(prologue, section.graph) if section.graph else None
         found += (within(graph, each) for each in whole[len(found) : len(found) + count])
     return tuple(found)
 
@@ -67,7 +67,8 @@ def _constructed(prologue: str, text: str) -> tuple[TriplePattern, ...]:
     return form.template
 
 
-def _name(prologue: str, text: str) -> Node:
+def graph_name(prologue: str, text: str) -> Node:
+    """The node that names a graph, as a text has it: an IRI, a prefixed name or a variable. QueryError."""
     form = parse_sparql(f"{prologue}\nSELECT * {{ GRAPH {text} {{ ?s ?p ?o }} }}")
     assert isinstance(form.pattern, Project)
     assert isinstance(form.pattern.pattern, Graph)

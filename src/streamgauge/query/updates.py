@@ -13,7 +13,7 @@ from streamgauge.model.named_facts import NOT_HERE, apart, in_graph, question
 from streamgauge.model.terms import Term, Triple, is_iri, is_literal
 from streamgauge.query.errors import check_bounds, refusal
 from streamgauge.query.parser import parse_sparql
-from streamgauge.query.quad_templates import graph_of, within
+from streamgauge.query.quad_templates import graph_name, graph_of, within
 from streamgauge.query.quad_templates import template as quads_of
 from streamgauge.query.tokens import Token, tokens
 from streamgauge.wire.bounds import SERVED
@@ -32,11 +32,14 @@ _REFUSED: Final = {
     "COPY": "facts have no graph of their own",
     "MOVE": "facts have no graph of their own",
     "ADD": "facts have no graph of their own",
-    "WITH": "write GRAPH <...> { ... } where graphs are taken",
-    "USING": "write GRAPH <...> { ... } where graphs are taken",
+    "WITH": "facts have no graph of their own",
+    "USING": "facts have no graph of their own",
     "GRAPH": "facts have no graph of their own",
     "SERVICE": "an update asks no other server",
 }
+_OF_GRAPHS: Final = ("GRAPH", "WITH", "USING")
+"""Words that are taken where facts have graphs."""
+
 _SUPPORTED: Final = "INSERT DATA, DELETE DATA, DELETE WHERE, DELETE/INSERT ... WHERE with triple patterns"
 
 
@@ -222,30 +225,33 @@ class _Part:
     text: str
     prologue: str
     blocks: tuple[_Block, ...]
+    graphs: tuple[str, str]
+    """The names of the graphs of WITH and of USING as they are written, empty where there are none."""
 
 
 def _parts(text: str, graphs: bool) -> Iterator[_Part]:
     found = tokens(text)
     for token in found:
-        if token.says(*_REFUSED) and not (graphs and token.says("GRAPH")):
+        if token.says(*_REFUSED) and not (graphs and token.says(*_OF_GRAPHS)):
             word = token.text.upper()
             raise refusal(f"{word} is not supported: {_REFUSED[word]}", text, token.start)
     place = 0
     while place < len(found):
-        first = next((n for n in range(place, len(found)) if found[n].says("INSERT", "DELETE")), len(found))
+        first = next((n for n in range(place, len(found)) if found[n].says("INSERT", "DELETE", "WITH")), len(found))
         declared = text[found[place].start : found[first].start if first < len(found) else len(text)]
         if first == len(found):
             if declared.strip(" \t\r\n;"):
                 raise refusal(f"this is no operation: {_SUPPORTED}", text, found[place].start)
             return
-        blocks, place = _blocks(text, found, first)
-        yield _Part(text, declared, blocks)
+        part, place = _part(text, declared, found, first)
+        yield part
 
 
-def _blocks(text: str, found: Sequence[Token], place: int) -> tuple[tuple[_Block, ...], int]:
-    """The blocks of the operation at a token, and the place after it and its semicolon."""
+def _part(text: str, declared: str, found: Sequence[Token], place: int) -> tuple[_Part, int]:
+    """The operation at a token, and the place after it and its semicolon."""
     blocks: list[_Block] = []
     words: list[str] = []
+    graphs = {"WITH": "", "USING": ""}
     while place < len(found) and found[place].text != ";":
         token = found[place]
         if token.text == "{":
@@ -255,11 +261,24 @@ def _blocks(text: str, found: Sequence[Token], place: int) -> tuple[tuple[_Block
         elif token.says("INSERT", "DELETE", "DATA", "WHERE"):
             words.append(token.text.upper())
             place += 1
+        elif token.says("USING") or (token.says("WITH") and not (blocks or words)):
+            _refuse_several(text, found, place, graphs)
+            graphs[token.text.upper()] = found[place + 1].text
+            place += 2
         else:
             raise refusal(f"{token.text[:40]} does not belong here: {_SUPPORTED}", text, token.start)
     if words:
         raise refusal(f"{' '.join(words)} has no {{ ... }}", text, len(text))
-    return tuple(blocks), place + 1
+    return _Part(text, declared, tuple(blocks), (graphs["WITH"], graphs["USING"])), place + 1
+
+
+def _refuse_several(text: str, found: Sequence[Token], place: int, graphs: Mapping[str, str]) -> None:
+    """QueryError for what is not one name after WITH or USING, once: USING NAMED, several graphs as one."""
+    word, after = found[place].text.upper(), found[place + 1 : place + 2]
+    if graphs[word]:
+        raise refusal(f"{word} a second time: one graph is read, GRAPH names others", text, found[place].start)
+    if not after or after[0].text in "{};" or after[0].says("NAMED"):
+        raise refusal(f"{word} is followed by the IRI of one graph; GRAPH names others", text, found[place].start)
 
 
 def _closing(text: str, found: Sequence[Token], opening: int) -> int:
@@ -272,6 +291,24 @@ def _closing(text: str, found: Sequence[Token], opening: int) -> int:
 
 
 def _operation(part: _Part, prologue: str, fresh: Callable[[str], Term]) -> Change:
+    """An operation whose patterns without a graph are in that of WITH; those of WHERE in that of USING if there is one.
+
+    SPARQL 1.1 Update, 3.1.3: USING overrides WITH for WHERE.
+    """
+    change = _plain(part, prologue, fresh)
+    changed, read = (graph_name(prologue, each) if each else None for each in part.graphs)
+    if changed is None and read is None:
+        return change
+    if part.blocks[-1].keyword != "WHERE":
+        raise refusal("WITH and USING are for DELETE and INSERT with WHERE", part.text, part.blocks[0].start)
+    if isinstance(changed, Var) or isinstance(read, Var):
+        raise refusal("WITH and USING are followed by an IRI", part.text, part.blocks[0].start)
+    where = tuple(within(changed if read is None else read, each) for each in change.where)
+    delete, insert = (tuple(within(changed, each) for each in some) for some in (change.delete, change.insert))
+    return Change(where, delete, insert)
+
+
+def _plain(part: _Part, prologue: str, fresh: Callable[[str], Term]) -> Change:
     keywords = tuple(block.keyword for block in part.blocks)
     texts = [block.text for block in part.blocks]
     match keywords:

@@ -12,7 +12,7 @@ from streamgauge.query import QueryError, parse_sparql
 from streamgauge.query.updates import TooManySolutionsError
 from streamgauge.services.broker.broker import Broker
 from streamgauge.services.broker.channels import ExistingChannelError
-from streamgauge.services.broker.graphs import read_changes
+from streamgauge.services.broker.graphs import read_changes, read_files
 from streamgauge.services.broker.journal import Opened
 from streamgauge.services.broker.limits import LimitError, Limits
 from streamgauge.services.broker.sqlite import SqliteJournal
@@ -20,6 +20,7 @@ from streamgauge.services.broker.strategies import begin
 from streamgauge.services.broker.telling import Telling
 from streamgauge.sparql.algebra import answer
 from streamgauge.sparql.dataset import Dataset, IndexedGraph
+from streamgauge.wire.formats import FormatError
 from tests.services.broker.served import TURTLE, Client
 from tests.services.broker.world import Clock
 
@@ -220,6 +221,15 @@ def test_named_graphs_are_published_deleted_updated_and_survive(tmp_path):
              " WHERE { GRAPH <urn:g1> { ?s <urn:p> ?v } }", {"g0 2", "g2 1", "g2 3"}),
             ("DELETE DATA { GRAPH <urn:g2> { <urn:n1> <urn:p> 3 } }", {"g0 2", "g2 1"}),
             ("DELETE WHERE { ?s <urn:p> ?v }", {"g0 2", "g2 1"}),
+            ("WITH <urn:g2> DELETE { ?s <urn:p> ?v } INSERT { ?s <urn:p> 5 . GRAPH <urn:g1> { ?s <urn:p> 6 } }"
+             " WHERE { ?s <urn:p> ?v }", {"g0 2", "g1 6", "g2 5"}),
+            ("PREFIX : <urn:> WITH :g2 DELETE { ?s :p 5 } INSERT { ?s :p 1 } USING :g1 WHERE { ?s :p ?v }",
+             {"g0 2", "g1 6", "g2 1"}),
+            ("DELETE { GRAPH ?g { ?s <urn:p> 6 } } USING <urn:g1> WHERE { ?s <urn:p> ?v . GRAPH ?g { ?s <urn:p> ?v } }",
+             {"g0 2", "g2 1"}),
+            ("WITH <urn:g2> DELETE WHERE { ?s <urn:p> 1 }", None),
+            ("INSERT { ?s <urn:p> 1 } USING <urn:g0> USING <urn:g2> WHERE { ?s <urn:p> ?v }", None),
+            ("INSERT { ?s <urn:p> 1 } USING NAMED <urn:g0> WHERE { ?s <urn:p> ?v }", None),
             ("DELETE WHERE { GRAPH ?g { ?s <urn:p> 1 } }", {"g0 2"}),
             ("INSERT DATA { GRAPH <urn:g3> { _:b <urn:p> 1 } GRAPH <urn:g4> { _:b <urn:p> 2 . } . _:b <urn:q> 1 # all",
              None),
@@ -298,3 +308,20 @@ def test_a_template_with_very_many_graphs_is_refused():
     declared = " ".join(f"PREFIX p{n}: <urn:{n}>" for n in range(500))
     with pytest.raises(QueryError, match="fewer declarations"):
         read_changes(f"{declared} INSERT DATA {{ {many[:1500].rpartition('GRAPH')[0]} }}")
+
+
+def test_files_that_a_broker_begins_with_keep_their_graphs_and_blank_nodes(tmp_path):
+    """Facts of named graphs were put into the default graph, and a blank node of one file was that of another."""
+    (tmp_path / "a.trig").write_text("<urn:g> { <urn:a> <urn:p> _:b } <urn:a> <urn:p> _:b .")
+    (tmp_path / "b.ttl").write_text("<urn:c> <urn:p> _:b .")
+    made = bare()
+    made.load(read_files([tmp_path / "a.trig", tmp_path / "b.ttl"]))
+    made.create_channel("default", "SELECT * { ?s <urn:p> ?o }")
+    made.create_channel("named", "SELECT * { GRAPH ?g { ?s <urn:p> ?o } }")
+    default, named = (made.rows(each)[1] for each in ("default", "named"))
+    assert sorted(row[0] for row in default) == ["<urn:a>", "<urn:c>"]
+    assert len({row[1] for row in default}) == 2
+    assert [row[:2] for row in named] in ([("<urn:g>", "<urn:a>")], [("<urn:a>", "<urn:g>")])
+    (tmp_path / "c.trig").write_text("_:g { <urn:a> <urn:p> 1 }")
+    with pytest.raises(FormatError, match="name it by an IRI"):
+        bare().load(read_files([tmp_path / "c.trig"]))

@@ -59,6 +59,10 @@ def _too_deep() -> LimitError:
     return LimitError("the query is nested too deeply to be evaluated: write it flatter")
 
 
+def _without_graphs() -> LimitError:
+    return LimitError("facts of named graphs: this strategy has none, the strategy incremental does")
+
+
 class Broker:
     """Facts, channels and subscribers. Thread-safe; one thread at a time evaluates.
 
@@ -96,13 +100,15 @@ class Broker:
         self._astray = False
 
     def load(self, triples: Iterable[Triple]) -> None:
-        """Many facts are there, before there are channels; ValueError when there are."""
+        """Many facts are there, before there are channels; ValueError when there are, LimitError as for ``submit``."""
         with self._evaluating:
             if self._registry.channels:
                 raise ValueError("there are channels already, whose subscribers would not be told: publish instead")
             found = tuple(triples)
             if len(found) > self.limits.facts - self._strategy.explicit:
                 raise self._full()
+            if not self._graphs and any(map(_is_named, found)):
+                raise _without_graphs()
             self._journal.load(found)
             self._strategy.load(found)
 
@@ -161,7 +167,7 @@ class Broker:
     def _enqueue(self, waiting: _Waiting) -> None:
         added, removed = waiting.added, waiting.removed
         if not self._graphs and (uses_graphs(waiting.changes) or any(map(_is_named, (*added, *removed)))):
-            raise LimitError("facts of named graphs: this strategy has none, the strategy incremental does")
+            raise _without_graphs()
         if len(added) + len(removed) > self.limits.graph:
             raise LimitError(f"a publication of more than {self.limits.graph} triples: publish it in parts")
         with self._queue:

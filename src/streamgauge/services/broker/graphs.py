@@ -1,6 +1,7 @@
 """The graph of a request: RDF in one of several syntaxes, as triples."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from sys import intern
 from typing import Final
 from uuid import uuid4
@@ -16,6 +17,8 @@ from streamgauge.services.web.deadlines import DEADLINES
 from streamgauge.services.web.patterns import load_parsers
 from streamgauge.wire.bounds import check_rdf
 from streamgauge.wire.canonical import to_triple
+from streamgauge.wire.formats import rdf_syntax
+from streamgauge.wire.formats.format import FormatError, Relabel, parse
 
 SYNTAXES: Final = {
     "text/turtle": ox.RdfFormat.TURTLE,
@@ -79,6 +82,25 @@ class Graphs:
             if isinstance(error, GraphError | LimitError):
                 raise
             raise GraphError(f"not {media}: {error}") from error
+
+
+def read_files(paths: Sequence[Path]) -> Iterator[Triple]:
+    """The facts of RDF files, those of named graphs in their graphs; blank nodes of each file are its own.
+
+    FormatError names file and line.
+    """
+    for number, path in enumerate(paths):
+        relabel = Relabel(f"s{number}x" if number else "s")
+        for quad in parse(path, rdf_syntax(path)):
+            triple = relabel.triple(quad)
+            if isinstance(quad.graph_name, ox.NamedNode):
+                yield in_graph(str(quad.graph_name), triple)
+            elif quad.graph_name == ox.DefaultGraph():
+                yield triple
+            else:
+                raise FormatError(
+                    f"{path}: a graph with the blank node {quad.graph_name} for a name: name it by an IRI"
+                )
 
 
 def _too_many(most: int, largest: int, size: int) -> str:

@@ -36,6 +36,7 @@ __all__ = [
     "FormatError",
     "Reading",
     "Refuse",
+    "rdf_syntax",
     "read_elements",
     "read_inputs",
     "read_stream",
@@ -120,14 +121,18 @@ def write_stream(elements: Iterable[StreamElement], path: str | Path, form: str 
 
 def read_triples(path: str | Path) -> Iterator[Triple]:
     """The triples of an RDF file by its ending (background data); FormatError names file and line."""
-    source = Path(path)
-    syntax = ox.RdfFormat.from_extension(ending(source).removeprefix(".").replace("owl", "rdf"))
+    source, relabel = Path(path), Relabel("s")
+    return map(relabel.triple, parse(source, rdf_syntax(source)))
+
+
+def rdf_syntax(path: Path) -> ox.RdfFormat:
+    """The syntax of an RDF file by its ending; FormatError."""
+    syntax = ox.RdfFormat.from_extension(ending(path).removeprefix(".").replace("owl", "rdf"))
     if syntax is None:
         raise FormatError(
-            f"{source}: no RDF format has the ending {ending(source)!r}: use .nt, .ttl, .rdf (or .owl), .nq or .trig"
+            f"{path}: no RDF format has the ending {ending(path)!r}: use .nt, .ttl, .rdf (or .owl), .nq or .trig"
         )
-    relabel = Relabel("s")
-    return map(relabel.triple, parse(source, syntax))
+    return syntax
 
 
 def stream_format(path: Path, form: str | None) -> Format:
