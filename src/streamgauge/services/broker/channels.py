@@ -67,7 +67,8 @@ class Channel:
     """A query by name: its notifications are the entries of a log after number ``start``.
 
     ``acknowledged`` is the number of the last notification, by subscriber, ``owners`` the identity that each of these
-    names belongs to; ``connected`` are those who take notifications now. ``owner`` created the channel.
+    names belongs to; ``connected`` are those who take notifications now, ``shared`` places that several of them share.
+    ``owner`` created the channel.
     """
 
     name: str
@@ -78,6 +79,7 @@ class Channel:
     owners: dict[str, str] = field(default_factory=dict)
     acknowledged: dict[str, int] = field(default_factory=dict)
     connected: set["Subscribed"] = field(default_factory=set)
+    shared: set["Subscribed"] = field(default_factory=set)
 
     @property
     def number(self) -> int:
@@ -123,9 +125,15 @@ class Channel:
         self.connected.add(subscribed)
         return subscribed
 
+    def share(self, wake: Callable[[], None]) -> "Subscribed":
+        """A place, at what comes next, for several who are connected: it counts as no connection itself."""
+        subscribed = Subscribed("", self, self.log.entries.subscribe(None, wake), lambda _by, _number: None)
+        self.shared.add(subscribed)
+        return subscribed
+
     def end(self, end: End) -> None:
         """No more will come."""
-        for each in list(self.connected):
+        for each in (*self.shared, *self.connected):
             each.end(end)
 
 
@@ -157,6 +165,23 @@ class Subscribed:
         """How many notifications after its place are not kept any more."""
         return self._inner.missed
 
+    @property
+    def place(self) -> int:
+        """The number in the log of the last that was taken."""
+        return self._inner.place
+
+    def before(self, sent: Notification) -> int:
+        """The place just before a notification."""
+        return self.channel.start + sent.number - 1
+
+    def pause(self) -> None:
+        """Be woken for the end alone, until ``resume``."""
+        self._inner.pause()
+
+    def resume(self, place: int) -> None:
+        """Go on after a place."""
+        self._inner.resume(place)
+
     def take(self) -> list[Notification]:
         """What has come since the last take, in order."""
         name, start, last = self.channel.name, self.channel.start, self._last
@@ -178,6 +203,7 @@ class Subscribed:
         """Leave; a subscriber that comes back by the same name goes on after what it acknowledged."""
         self._inner.close()
         self.channel.connected.discard(self)
+        self.channel.shared.discard(self)
 
 
 def _notification(channel: str, number: int, entry: Entry) -> Notification:

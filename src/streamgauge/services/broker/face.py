@@ -22,11 +22,13 @@ from streamgauge.query.updates import Change, TooManySolutionsError
 from streamgauge.services.broker.access import Access, AccessError
 from streamgauge.services.broker.broker import Broker, FailedError, Receipt
 from streamgauge.services.broker.channels import (
+    Channel,
     ExistingChannelError,
     ForeignNameError,
     Subscribed,
     UnknownChannelError,
 )
+from streamgauge.services.broker.contract import Notification
 from streamgauge.services.broker.following import acknowledged
 from streamgauge.services.broker.graphs import GraphError, Graphs, MediaTypeError, read_changes
 from streamgauge.services.broker.hooks import Hook, Hooks
@@ -42,6 +44,7 @@ from streamgauge.services.broker.working import Worker
 from streamgauge.services.web import events
 from streamgauge.services.web.bodies import STATUS, read_body, text
 from streamgauge.services.web.conditions import ConditionError, PreconditionError, read_conditions
+from streamgauge.services.web.fanout import CONNECTION, PUSH, Fanouts, Member, chunk, frames
 from streamgauge.services.web.following import as_events, converse
 from streamgauge.services.web.gates import CrowdedError, Gate
 from streamgauge.services.web.metrics import MEDIA_TYPE, exposition
@@ -143,6 +146,7 @@ class Face:
         self._graphs, self._telling = Graphs(broker.limits.graph, broker.limits.term), Telling()
         self._creation = Gate(broker.limits.creations, "begin a channel")
         self._understanding = Gate(broker.limits.creations, "have long updates read")
+        self._fanouts = Fanouts[tuple[Channel, str], Notification]()
         self._asked, self._hooks = Asked(broker), Hooks(broker, self._telling, hooks)
 
     @asynccontextmanager
@@ -244,7 +248,28 @@ class Face:
         signal = events.Signal()
         subscribed = await run_in_threadpool(self._subscribe, request, name, signal, after)
         line = partial(self._telling.text, subscribed.channel)
-        return events.Events(as_events(subscribed, line, signal))
+        member = self._member(request, subscribed, signal) if request.method == "GET" else None
+        return events.Events(as_events(subscribed, line, signal, member))
+
+    def _member(
+        self, connection: HTTPConnection, subscribed: Subscribed, signal: events.Signal
+    ) -> Member[Notification] | None:
+        """The subscriber as one of a fan-out, where the server lets messages be written to the connection."""
+        written = (connection.scope.get("extensions") or {}).get(PUSH, {}).get(CONNECTION)
+        if written is None:
+            return None
+        channel, kind = subscribed.channel, connection.scope["type"]
+        encode = self._frames if kind == "websocket" else self._chunk
+        within = partial(
+            self._fanouts.within, (channel, kind), channel.share, partial(encode, channel), lambda each: each.size
+        )
+        return Member(subscribed, written, signal, within)
+
+    def _chunk(self, channel: Channel, told: Sequence[Notification]) -> bytes:
+        return chunk(b"".join(events.event(self._telling.text(channel, each), each.number) for each in told))
+
+    def _frames(self, channel: Channel, told: Sequence[Notification]) -> bytes:
+        return frames(self._telling.text(channel, each) for each in told)
 
     async def subscribe_by_websocket(self, websocket: WebSocket) -> None:
         """Notifications as messages."""
@@ -259,7 +284,8 @@ class Face:
         await websocket.accept()
         line = partial(self._telling.text, subscribed.channel)
         hear = partial(acknowledged, websocket, subscribed)
-        await converse(websocket, subscribed, lambda each: line(each).decode(), signal, hear)
+        member = self._member(websocket, subscribed, signal)
+        await converse(websocket, subscribed, lambda each: line(each).decode(), signal, hear, member)
 
     async def talk_as_sepa(self, websocket: WebSocket) -> None:
         """SEPA's messages; who asks a query here creates its channel and subscribes to it."""

@@ -67,6 +67,15 @@ class Subscription(Generic[Line]):
         """How many answers after its place are not kept any more."""
         return self._answers.missed(self.place)
 
+    def pause(self) -> None:
+        """Be woken no more, until ``resume``."""
+        self._answers.leave(self)
+
+    def resume(self, place: int) -> None:
+        """Go on after an answer's number."""
+        self.place = place
+        self._answers.enter(self)
+
     def close(self) -> None:
         """Leave."""
         self._answers.leave(self)
@@ -116,10 +125,15 @@ class Answers(Generic[Line]):
         """
         with self._lock:
             place = self.number if after is None else after if 0 <= after <= self.number else self.oldest - 1
-            subscription = Subscription(self, place, wake)
-            subscription.over = self._over
-            self._subscribers[id(subscription)] = subscription
+        subscription = Subscription(self, place, wake)
+        self.enter(subscription)
         return subscription
+
+    def enter(self, subscription: Subscription[Line]) -> None:
+        """Wake a subscription from now on."""
+        with self._lock:
+            subscription.over = subscription.over or self._over
+            self._subscribers[id(subscription)] = subscription
 
     def since(self, subscription: Subscription[Line]) -> list[Numbered[Line]]:
         """The kept answers after a subscription's place, which moves behind them."""

@@ -5,7 +5,9 @@ import socket
 from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
+from streamgauge.services.web.fanout import CONNECTION, PUSH
 from streamgauge.services.web.heads import BadHead, head_fault
 
 PATIENCE_S: Final = 30.0
@@ -66,7 +68,15 @@ class Patient(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """A request begins."""
         super().on_message_begin()
+        self.scope["extensions"] = {PUSH: {CONNECTION: self}}
         self._wait()
+
+    def write(self, data: bytes) -> bool:
+        """Write chunks of a response that has begun; false where the client takes no more for now, or is gone."""
+        if self.flow.write_paused or self.transport.is_closing():
+            return False
+        self.transport.write(data)
+        return True
 
     def on_headers_complete(self) -> None:
         """Its head is there; one that could be understood in two ways is refused."""
@@ -150,3 +160,19 @@ class Patient(HttpToolsProtocol):
             body = b'{"error": "%s"}' % why
             self.transport.write(_REPLY % (status, len(body), body))
             self.transport.close()
+
+
+class Pushing(WebSocketsSansIOProtocol):
+    """A WebSocket to which whole frames can be written."""
+
+    async def run_asgi(self) -> None:
+        """Run the application, which may write frames."""
+        self.scope["extensions"] = {**(self.scope["extensions"] or {}), PUSH: {CONNECTION: self}}
+        await super().run_asgi()
+
+    def write(self, data: bytes) -> bool:
+        """Write whole frames of a server; false where the client takes no more for now, or either side is leaving."""
+        if not self.writable.is_set() or self.close_sent or self.disconnected or self.transport.is_closing():
+            return False
+        self.transport.write(data)
+        return True

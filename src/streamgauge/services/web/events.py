@@ -2,8 +2,8 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
-from typing import Final
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from typing import Final, Protocol
 from weakref import WeakKeyDictionary, ref
 
 from starlette.responses import StreamingResponse
@@ -69,12 +69,39 @@ async def in_time(sending: Awaitable[None]) -> None:
         await sending
 
 
+class Rung(Protocol):
+    """What a bell is rung for."""
+
+    def pass_on(self) -> None:
+        """Do it, in the event loop's thread."""
+        ...
+
+
+class LoopCall:
+    """Calls something in the event loop, once for all that set it before; from any thread."""
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        self._call, self._bell = call, _bell(asyncio.get_running_loop())
+        self._raised = False
+
+    def set(self) -> None:
+        """Call soon; nothing when the event loop has ended."""
+        if not self._raised:
+            self._raised = True
+            self._bell.ring(self)
+
+    def pass_on(self) -> None:
+        """Call."""
+        self._raised = False
+        self._call()
+
+
 class Signal:
     """Wakes a coroutine from any thread."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._bell = _BELLS.get(self._loop) or _BELLS.setdefault(self._loop, _Bell(self._loop))
+        self._bell = _bell(self._loop)
         self._raised = False
         self._waiter: asyncio.Future[None] | None = None
 
@@ -112,10 +139,10 @@ class _Bell:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = ref(loop)
-        self._rung: deque[Signal] = deque()
+        self._rung: deque[Rung] = deque()
         self._called = False
 
-    def ring(self, signal: Signal) -> None:
+    def ring(self, signal: Rung) -> None:
         """A signal is to be passed on; from any thread."""
         self._rung.append(signal)
         loop = self._loop()
@@ -131,6 +158,10 @@ class _Bell:
         if self._rung and not self._called and loop is not None:
             self._called = True
             loop.call_soon(self._pass_on)
+
+
+def _bell(loop: asyncio.AbstractEventLoop) -> _Bell:
+    return _BELLS.get(loop) or _BELLS.setdefault(loop, _Bell(loop))
 
 
 _BELLS: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, _Bell]] = WeakKeyDictionary()

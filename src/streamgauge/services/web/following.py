@@ -9,6 +9,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from streamgauge.services.web import events
 from streamgauge.services.web.answers import End
+from streamgauge.services.web.fanout import Member
 
 CODES = {"over": 1000, "error": 1011}
 """How a WebSocket is closed (RFC 6455, 7.4.1)."""
@@ -52,8 +53,13 @@ class Place(Protocol[Kept]):
         ...
 
 
-async def as_events(place: Place[Sent], line: Callable[[Sent], bytes], signal: events.Signal) -> AsyncIterator[bytes]:
-    """Events until no more will come, or the subscriber is too slow; then an event that says why."""
+async def as_events(
+    place: Place[Sent], line: Callable[[Sent], bytes], signal: events.Signal, member: Member[Sent] | None = None
+) -> AsyncIterator[bytes]:
+    """Events until no more will come, or the subscriber is too slow; then an event that says why.
+
+    While there is nothing to send, a ``member`` is written to by its fan-out.
+    """
     try:
         if missed := place.missed:
             yield events.event(json.dumps({"missed": missed}).encode(), kind="missed")
@@ -64,10 +70,22 @@ async def as_events(place: Place[Sent], line: Callable[[Sent], bytes], signal: e
             if over:
                 yield events.event(json.dumps({over.kind: over.why}).encode(), kind=over.kind)
                 return
-            if not await signal.wait(events.BEAT_S):
-                yield events.BEAT
+            inside = member is not None and member.join()
+            while not await signal.wait(events.BEAT_S):
+                if member is None or member.was_silent() or not inside:
+                    yield events.BEAT
+                if not inside:
+                    break
+            if member is not None:
+                member.leave()
     finally:
-        place.close()
+        _closed(place, member)
+
+
+def _closed(place: Place[Sent], member: Member[Sent] | None) -> None:
+    if member is not None:
+        member.leave()
+    place.close()
 
 
 def _together(said: Iterable[bytes]) -> Iterator[bytes]:
@@ -91,8 +109,12 @@ async def converse(
     text: Callable[[Sent], str],
     signal: events.Signal,
     hear: Callable[[], Awaitable[None]],
+    member: Member[Sent] | None = None,
 ) -> None:
-    """Messages until either side ends; ``hear`` listens to the client and ends when it is to be left."""
+    """Messages until either side ends; ``hear`` listens to the client and ends when it is to be left.
+
+    While there is nothing to send, a ``member`` is written to by its fan-out.
+    """
     hearing = asyncio.create_task(_heard(hear, signal))
     try:
         if missed := place.missed:
@@ -104,11 +126,15 @@ async def converse(
             if over:
                 await websocket.close(CODES[over.kind], over.why[:120])
                 break
-            await signal.wait(events.BEAT_S)
+            inside = member is not None and member.join()
+            while not await signal.wait(events.BEAT_S) and inside:
+                pass
+            if member is not None:
+                member.leave()
     except (WebSocketDisconnect, RuntimeError, TimeoutError):
         return
     finally:
-        place.close()
+        _closed(place, member)
         hearing.cancel()
 
 

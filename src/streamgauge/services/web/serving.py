@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.obstacles import obstacle
-from streamgauge.services.web.connections import Patient
+from streamgauge.services.web.connections import Patient, Pushing
 from streamgauge.services.web.patterns import load_parsers
 
 SWITCH_S = 0.0005
@@ -75,7 +75,7 @@ class Serving(uvicorn.Server):
                 limit_concurrency=connections,
                 timeout_graceful_shutdown=GRACE_S,
                 http=Patient,
-                ws="websockets-sansio",
+                ws=Pushing,
                 ws_max_size=2**16,
                 **(settings or {}),
             )
