@@ -8,7 +8,7 @@ from streamgauge.model.answer import Answer
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import R2S, Borders, Origin, Report, Semantics, Tick
 from streamgauge.query import parse_sparql
-from streamgauge.semantics.beginning import beginning
+from streamgauge.semantics.beginning import beginning, near
 from streamgauge.semantics.definition import expected
 from streamgauge.semantics.profiles import CQELS, CSPARQL, RSPQL, YABENCH
 from tests.notation import STREAM, stream
@@ -108,3 +108,13 @@ def test_answers_of_the_time_before_do_not_count():
     begun = beginning(windows((10, 4)), CLOSE, 1000)
     assert [begun.counts(Answer(("s",), (), instant=at)) for at in (1000, 1001, None)] == [False, True, True]
     assert beginning(windows((10, 4)), CLOSE, 0).counts(Answer(("s",), (), instant=-1))
+
+
+def test_near_moves_only_what_is_far():
+    held = windows((30_000, 10_000))
+    epoch = 1_772_352_002_000
+    begun = near(held, RSPQL, epoch)
+    assert begun.t0 % 10_000 == 0
+    assert epoch - 60_000 < begun.t0 < epoch
+    assert near(held, RSPQL, 10_000 * 10_000) is RSPQL
+    assert near(held, RSPQL, None) is RSPQL

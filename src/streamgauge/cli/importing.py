@@ -11,6 +11,7 @@ from streamgauge.bench.experiments.plan import read_text
 from streamgauge.bench.importing import Request, Times, import_runs
 from streamgauge.cli.defined import Parameters, milliseconds, naming, values
 from streamgauge.cli.names import one_of
+from streamgauge.cli.own_data import CsvMapping, Parts, TimeIn, TimeProperty, TimeZone, own_reading
 from streamgauge.cli.progress import telling
 from streamgauge.semantics.profiles import profile
 from streamgauge.sources.named import named_source
@@ -26,6 +27,11 @@ def import_(
     out: Annotated[Path, typer.Option(help="The run folder to write; of several runs, the folder that holds them.")],
     query: Annotated[Path | None, typer.Option(help="The continuous query that was asked.")] = None,
     stream: Annotated[str | None, typer.Option(help="The stream that was fed: a file or folder, or IRI=FILE.")] = None,
+    time_property: TimeProperty = None,
+    time_in: TimeIn = None,
+    time_zone: TimeZone = None,
+    parts: Parts = None,
+    csv_mapping: CsvMapping = None,
     semantics: Annotated[str | None, typer.Option(help="The engine's semantics: csparql, cqels, ...")] = None,
     format: Annotated[str | None, typer.Option(help="The sources' format, where it cannot be told.")] = None,  # noqa: A002
     engine: Annotated[str | None, typer.Option(help="The engine's name.")] = None,
@@ -40,8 +46,10 @@ def import_(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Make run folders from recorded answers: CSRBench's, YABench's, SPARQL results with a time."""
+    text = None if query is None else read_text(query)
     request = Request(
-        query=None if query is None else read_text(query),
+        query=text,
+        reading=own_reading(text or "", None, time_property, time_in, time_zone, parts, csv_mapping),
         stream=None if stream is None else named_source(stream),
         semantics=None if semantics is None else profile(semantics),
         engine=engine,

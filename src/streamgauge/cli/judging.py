@@ -20,18 +20,20 @@ from streamgauge.bench.rules import Settings, judge_as
 from streamgauge.cli.defined import Parameters, instant, milliseconds, naming, tell_notes, values
 from streamgauge.cli.exits import exit_code
 from streamgauge.cli.names import one_named, one_of, rule_names, semantics_names
+from streamgauge.cli.own_data import CsvMapping, Parts, TimeIn, TimeProperty, TimeZone, own_reading
 from streamgauge.cli.progress import telling
 from streamgauge.cli.spark import spark, tell_unused
 from streamgauge.cli.terminal import printing, table
 from streamgauge.model.report import ExpectedReport
 from streamgauge.model.run import Run
 from streamgauge.model.verdict import Diagnosis, Evaluator, Verdict
-from streamgauge.query import fill, parse
+from streamgauge.query import detect, fill, parse
+from streamgauge.report.numbers import EPOCH_LIKE, moment
 from streamgauge.report.text import verdict_json, verdict_lines
+from streamgauge.semantics.beginning import near
 from streamgauge.semantics.profiles import profile
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.sources.named import named_source, stream_table
-from streamgauge.wire.formats import Reading
 from streamgauge.wire.run import RunError, read_run, stream_path
 from streamgauge.wire.stream import elements
 from streamgauge.wire.verdict import read_verdict, write_verdict
@@ -74,7 +76,8 @@ def check(
     elif define:
         raise typer.BadParameter("-D gives values to the parameters of --query FILE: name the file")
     if semantics is not None:
-        recorded = replace(recorded, header=replace(recorded.header, semantics=profile(semantics)))
+        begun = near(recorded.header.query.windows, profile(semantics), stream_facts(stream_path(run)).first)
+        recorded = replace(recorded, header=replace(recorded.header, semantics=begun))
     console = Console(stderr=as_json)
     steps = "steps done" if rules or gracious else "candidates for t0 tried"
     with telling(Console(stderr=True), "check") as tell:
@@ -124,7 +127,15 @@ def _judged(run: Run, stream: Path, rules: str | None, means: Means) -> Verdict:
 def expect(
     query: Annotated[Path, typer.Argument(help="A continuous query in any dialect.")],
     stream: Annotated[list[str], typer.Option(help="A file, a stream table's folder or a URL, or IRI=SOURCE.")],
-    semantics: Annotated[str, one_named(semantics_names, help="A profile's name: csparql, yabench, ...")],
+    semantics: Annotated[
+        str | None,
+        one_named(semantics_names, help="A profile's name: csparql, yabench, ...; the dialect's unless given."),
+    ] = None,
+    time_property: TimeProperty = None,
+    time_in: TimeIn = None,
+    time_zone: TimeZone = None,
+    parts: Parts = None,
+    csv_mapping: CsvMapping = None,
     define: Parameters = None,
     static: Annotated[Path | None, typer.Option(help="Static data beside the stream: any RDF file.")] = None,
     windows: Annotated[int | None, typer.Option(min=1, help="How many windows; sets how far time comes.")] = None,
@@ -142,16 +153,16 @@ def expect(
 ) -> None:
     """Expected answers and sizes of a stream and a query, without a run."""
     with naming(query):
-        asked = beside(parse(fill(read_text(query), values(define))), static)
+        text = fill(read_text(query), values(define))
+        asked = beside(parse(text), static)
     tell_notes(asked)
-    wanted = profile(semantics)
+    wanted = profile(semantics or detect(text))
     console = Console(stderr=True)
     with TemporaryDirectory() as scratch, telling(console, "expect") as tell:
         tell("reading the stream")
         sources = [named_source(each) for each in stream]
-        table, told = stream_table(
-            sources, asked.streams, Reading(lateness=wanted.lateness, checked=True), Path(scratch)
-        )
+        reading = own_reading(text, wanted.lateness, time_property, time_in, time_zone, parts, csv_mapping)
+        table, told = stream_table(sources, asked.streams, reading, Path(scratch))
         facts = stream_facts(table)
         refuse_window(asked, facts.triples, facts.span, memory_limit_mb)
         means = Means(lambda: spark(master), cast("Evaluator | None", evaluator))
@@ -193,13 +204,15 @@ def _json(report: ExpectedReport, rows: bool) -> dict[str, object]:
 
 
 def _table(found: Sequence[ExpectedReport]) -> Table:
-    shown = table("report", "instant (ms)", "scope (ms)", "expected rows", "triples in the window")
+    plain = all(report.due.instant < EPOCH_LIKE for report in found)
+    unit = " (ms)" if plain else ""
+    shown = table("report", f"instant{unit}", f"scope{unit}", "expected rows", "triples in the window")
     for number, report in enumerate(found, 1):
         due = report.due
         shown.add_row(
             str(number),
-            f"{due.instant:,}",
-            f"{due.start:,} - {due.end:,}",
+            f"{due.instant:,}" if plain else moment(due.instant),
+            f"{due.start:,} - {due.end:,}" if plain else f"{moment(due.start)} - {moment(due.end)}",
             f"{len(report.rows):,}",
             f"{report.content:,}",
         )

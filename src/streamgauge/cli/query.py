@@ -15,6 +15,7 @@ from streamgauge.cli.answers import Shown, encoder, prefixes
 from streamgauge.cli.defined import Parameters, checked_duration, instant, naming, tell_notes, values
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.names import engine_names, one_named, one_of, semantics_names
+from streamgauge.cli.own_data import CsvMapping, Parts, TimeIn, TimeProperty, TimeZone, own_reading
 from streamgauge.engines import EngineUnavailableError
 from streamgauge.model.answer import Answer
 from streamgauge.model.mistake import MistakeError
@@ -50,6 +51,11 @@ def _end(advance_to: str | None) -> End:
 def query(
     file: Annotated[str, typer.Argument(metavar="QUERY", help="The query's file; - for standard input.")],
     stream: Annotated[list[str], typer.Option(help="A file, URL or - (standard input), or IRI=SOURCE.")],
+    time_property: TimeProperty = None,
+    time_in: TimeIn = None,
+    time_zone: TimeZone = None,
+    parts: Parts = None,
+    csv_mapping: CsvMapping = None,
     static: Annotated[Path | None, typer.Option(help="An RDF file with data beside the streams.")] = None,
     semantics: Annotated[
         str | None, one_named(semantics_names, help="A profile; that of the dialect unless given.")
@@ -79,6 +85,7 @@ def query(
     text = filled(file, define or ())
     options: Options = {"semantics": semantics, "static": static, "engine": engine, "lateness": lateness}
     options["t0"] = instant(t0)
+    options["reading"] = own_reading(text, None, time_property, time_in, time_zone, parts, csv_mapping, checked=False)
     options["advance"] = "wall" if wall else None
     options["end"] = _end(advance_to)
     chosen = form or ("jsonl" if as_json or to or not sys.stdout.isatty() else "table")

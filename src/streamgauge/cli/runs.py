@@ -11,6 +11,7 @@ from rich.console import Console
 from streamgauge.bench.experiments.experiment import Experiment, read
 from streamgauge.bench.experiments.running import Doing, run_experiment
 from streamgauge.cli.exits import exit_code
+from streamgauge.cli.own_data import tell_note
 from streamgauge.cli.progress import telling
 from streamgauge.cli.spark import spark, tell_unused
 from streamgauge.model.run import Run
@@ -70,7 +71,8 @@ def _do(
     stopped = False
     with telling(console, "run") as tell:
         try:
-            doing = Doing(out, lambda: spark(master), tell, again, on_spark=on_spark or master is not None)
+            always = on_spark or master is not None
+            doing = Doing(out, lambda: spark(master), tell, again, on_spark=always, note=tell_note)
             for folder, run, verdict in run_experiment(experiment, doing):
                 judged.append((run, verdict))
                 console.print(verdict_lines(run.header, verdict))

@@ -8,7 +8,7 @@ from streamgauge.model.run import RunHeader
 from streamgauge.model.semantics import Semantics
 from streamgauge.model.verdict import Evaluator, Judgement, Verdict
 from streamgauge.report.findings import findings
-from streamgauge.report.numbers import NOTHING, counted, duration, percent, seconds
+from streamgauge.report.numbers import NOTHING, counted, duration, moment, percent
 from streamgauge.report.series import Series
 
 EVALUATORS: dict[Evaluator | None, str] = {
@@ -107,7 +107,7 @@ def facts_of(header: RunHeader, verdicts: Sequence[Verdict]) -> tuple[tuple[str,
         ("Semantics", f"{header.semantics.name}: {in_short(header.semantics)}"),
         ("Judged by", either(EVALUATORS[verdict.evaluator] for verdict in verdicts)),
         ("Rules", either(RULES.get(verdict.rules, f"as {verdict.rules} judged") for verdict in verdicts)),
-        ("t0", either(NOTHING if verdict.t0 is None else f"{seconds(verdict.t0)} s" for verdict in verdicts)),
+        ("t0", either(NOTHING if verdict.t0 is None else moment(verdict.t0) for verdict in verdicts)),
         ("Horizon", either(_horizon(header, verdict) for verdict in verdicts)),
         ("Tolerance", either(verdict.tolerance or "none: terms are compared exactly" for verdict in verdicts)),
         ("Pace", pace(header.factor)),
@@ -121,7 +121,7 @@ def facts_of(header: RunHeader, verdicts: Sequence[Verdict]) -> tuple[tuple[str,
 def _horizon(header: RunHeader, verdict: Verdict) -> str:
     """How far the recording's time came; reports of later instants were not due."""
     end = header.advanced_to if verdict.horizon is None else verdict.horizon
-    return f"{seconds(end)} s: no report was due after it"
+    return f"{moment(end)}: no report was due after it"
 
 
 def either(values: Iterable[str]) -> str:

@@ -7,7 +7,7 @@ from enum import Enum
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
 from streamgauge.report.cards import pace
-from streamgauge.report.numbers import NOTHING, counted, seconds
+from streamgauge.report.numbers import NOTHING, counted, moment, seconds
 from streamgauge.report.series import Series
 from streamgauge.report.tables import cut
 
@@ -58,7 +58,7 @@ def _run(one: Series) -> tuple[tuple[str, str], ...]:
         ("Background data", counted(len(header.query.static), "triple")),
         ("Repetitions", f"{len(one.runs):,}"),
         ("Pace", pace(header.factor)),
-        ("Stream advanced to", _joined(f"{seconds(run.header.advanced_to)} s" for run, _ in one.runs)),
+        ("Stream advanced to", _joined(moment(run.header.advanced_to) for run, _ in one.runs)),
         ("Fed", counted(fed, "element")),
         ("Received", counted(answers, "answer")),
     )

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from streamgauge.model.semantics import Borders
 from streamgauge.model.verdict import Diagnosis, Part, Verdict, WindowVerdict
-from streamgauge.report.numbers import NOTHING, counted, duration, interval, percent, seconds
+from streamgauge.report.numbers import NOTHING, counted, duration, interval, moment, percent
 
 NAMED = 5
 """How many late reports are named."""
@@ -88,7 +88,7 @@ def diagnosed(diagnosis: Diagnosis | None) -> Iterator[str]:
     elif diagnosis.differs:
         yield f"Diagnosis: none fits; {said.removesuffix(' otherwise')} under the declared semantics."
     if diagnosis.exact and diagnosis.t0 is not None:
-        yield f"t0 of the diagnosis: {seconds(diagnosis.t0)} s."
+        yield f"t0 of the diagnosis: {moment(diagnosis.t0)}."
 
 
 def model(parts: Sequence[Part]) -> str:

@@ -1,5 +1,7 @@
 """Numbers, times and sizes as people read them."""
 
+from datetime import UTC, datetime
+
 from streamgauge.model.semantics import Borders
 
 NOTHING = "–"
@@ -46,6 +48,18 @@ def seconds(ms: float) -> str:
     return _plain(ms / 1000, 3)
 
 
+EPOCH_LIKE = 10**11
+"""From here on a stream time (ms) is taken to count from 1970: 1973 and later."""
+
+
+def moment(ms: float) -> str:
+    """A point of stream time given in ms: in s, or the date and time in UTC where it counts from 1970."""
+    if ms < EPOCH_LIKE:
+        return f"{seconds(ms)} s"
+    at = datetime.fromtimestamp(int(ms) // 1000, UTC)
+    return f"{at:%Y-%m-%d %H:%M:%S}{f'.{int(ms) % 1000:03d}' if int(ms) % 1000 else ''}Z"
+
+
 def mebibytes(size: float) -> str:
     """A size given in bytes, in MiB."""
     return _plain(size / 2**20, 1) + " MiB"
@@ -56,4 +70,6 @@ def interval(start: int | None, end: int | None, borders: Borders) -> str:
     if start is None or end is None:
         return NOTHING
     opening, closing = borders.value[0], borders.value[-1]
+    if end >= EPOCH_LIKE:
+        return f"{opening}{moment(start)}, {moment(end)}{closing}"
     return f"{opening}{seconds(start)}, {seconds(end)}{closing} s"

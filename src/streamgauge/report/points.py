@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from streamgauge.model.run import Fed, Run, Sample
 from streamgauge.model.verdict import WindowVerdict
-from streamgauge.report.numbers import duration, interval, mebibytes, number, percent, seconds
+from streamgauge.report.numbers import duration, interval, mebibytes, moment, number, percent
 from streamgauge.report.series import Judged, Series, place, state
 from streamgauge.report.thin import Bin, Point, bins
 
@@ -66,7 +66,7 @@ def of_feed(series: Series) -> list[Point]:
         Point(
             fed.time / 1000,
             lateness(fed),
-            f"{series.label}, element of {seconds(fed.time)} s: {duration(lateness(fed))} late",
+            f"{series.label}, element of {moment(fed.time)}: {duration(lateness(fed))} late",
         )
         for run, _ in series.runs
         if run.header.factor is not None

@@ -9,7 +9,7 @@ from streamgauge.model.run import RunHeader
 from streamgauge.model.terms import XSD, Row, Term
 from streamgauge.model.verdict import Judgement, WindowVerdict
 from streamgauge.report.findings import fitted
-from streamgauge.report.numbers import NOTHING, counted, duration, interval, percent, seconds
+from streamgauge.report.numbers import NOTHING, counted, duration, interval, moment, percent
 from streamgauge.report.series import Judged, Series, delay_of, median_delay, state
 
 LISTED = 1500  # judged reports in all tables together
@@ -173,7 +173,7 @@ def _table(one: Series, judged: Judged, limit: int, wrong: int) -> WindowTable:
 def _line(window: WindowVerdict, header: RunHeader, unit: str, rows: int, short: Callable[[Term], str]) -> Line:
     cells = (
         interval(window.start, window.end, header.semantics.borders),
-        NOTHING if window.instant is None else f"{seconds(window.instant)} s",
+        NOTHING if window.instant is None else moment(window.instant),
         percent(window.precision),
         percent(window.recall),
         f"{window.expected:,}",

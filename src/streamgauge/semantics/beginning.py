@@ -8,6 +8,9 @@ from streamgauge.model.answer import Answer
 from streamgauge.model.query import StreamWindow
 from streamgauge.model.semantics import Borders, Origin, Report, Semantics, Tick
 
+FAR = 10_000
+"""Slides between t0 and the first element from which on a recorded stream is begun near its first element."""
+
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
@@ -38,6 +41,18 @@ def beginning(windows: Sequence[StreamWindow], semantics: Semantics, first: int)
     speaks_of_before = len(timed) == len(windows) and _clocked(semantics)
     since = first - (semantics.lateness or 0) + (1 if speaks_of_before else 0)
     return Beginning(replace(semantics, t0=moved), since)
+
+
+def near(windows: Sequence[StreamWindow], semantics: Semantics, first: int | None) -> Semantics:
+    """The semantics with t0 moved on as in ``beginning`` where it is FAR slides before the first element (ms).
+
+    A recorded stream of today is 1.7e12 ms after t0 = 0: nobody waits for the empty reports of 55 years.
+    """
+    if first is None:
+        return semantics
+    slides = [each.window.slide for each in windows if each.window.kind != "count"]
+    step = min((*slides, *((semantics.period,) if semantics.period else ())), default=semantics.time_unit)
+    return beginning(windows, semantics, first).semantics if first - semantics.t0 > FAR * step else semantics
 
 
 def _clocked(semantics: Semantics) -> bool:

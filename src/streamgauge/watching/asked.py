@@ -1,7 +1,7 @@
 """What is asked: a query from text, file or value, its static data, and the semantics that it is asked under."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -13,6 +13,7 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
 from streamgauge.model.terms import Triple
 from streamgauge.query import QueryError, detect, parse
+from streamgauge.query.prologue import declared_prefixes
 from streamgauge.semantics.profiles import profile
 from streamgauge.services.queries.asking import fixed, profile_for
 from streamgauge.wire.formats import read_triples
@@ -45,11 +46,12 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Understood:
-    """A query by its name (``None`` when it is the only one), with its semantics."""
+    """A query by its name (``None`` when it is the only one), with its semantics and the prefixes that it declares."""
 
     name: str | None
     query: ContinuousQuery
     semantics: Semantics
+    prefixes: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 def understand(queries: Query | Mapping[str, Query], terms: Terms) -> tuple[Understood, ...]:
@@ -66,22 +68,23 @@ def understand(queries: Query | Mapping[str, Query], terms: Terms) -> tuple[Unde
 def _understand(
     name: str | None, query: Query, static: tuple[Triple, ...] | None, engine: Engine, terms: Terms
 ) -> Understood:
-    asked, dialect = _read(query)
+    asked, dialect, text = _read(query)
     if static is not None:
         asked = asked.with_static(static)
     elif asked.background and not asked.static:
         named = " and ".join(f"<{graph}>" for graph in asked.background)
         raise WatchError(f"the query reads {named}: name the file that has its triples (static)")
-    return Understood(name, asked, _semantics(terms, dialect, engine))
+    return Understood(name, asked, _semantics(terms, dialect, engine), declared_prefixes(text))
 
 
-def _read(query: Query) -> tuple[ContinuousQuery, str]:
+def _read(query: Query) -> tuple[ContinuousQuery, str, str]:
+    """The query, its dialect and its text, as far as it has one."""
     if isinstance(query, ContinuousQuery):
-        return query, "rspql"
+        return query, "rspql", ""
     text = query if isinstance(query, str) and "{" in query else _text(Path(query))
     dialect = detect(text)
     try:
-        return parse(text, dialect), dialect
+        return parse(text, dialect), dialect, text
     except QueryError as error:
         raise error if text is query else WatchError(f"{query}, {error}") from error
 

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, Literal, TypedDict, Unpack, cast, overload
 
 from streamgauge.engines import load
@@ -11,6 +11,7 @@ from streamgauge.model.engine import Emit
 from streamgauge.model.semantics import Semantics
 from streamgauge.services.queries.asking import Asked, Asking, as_declared, moved
 from streamgauge.sources.named import by_time
+from streamgauge.sources.reading import TIMING
 from streamgauge.watching.arrivals import Arrivals
 from streamgauge.watching.asked import Query, Static, Terms, Understood, WatchError, understand
 from streamgauge.watching.asynchronous import AsyncWatch
@@ -45,6 +46,16 @@ class Options(TypedDict, total=False):
     """How several streams are merged: by time, unless one of them is live."""
     reading: Reading | None
     """How files are read."""
+    time_property: str | None
+    """The property, or CSV column, that states the time of elements (docs/own-data.md)."""
+    time_in: str | None
+    """What times that are numbers count: ms, s, us or ns."""
+    time_zone: str | None
+    """The zone of times without one."""
+    parts: str | None
+    """Properties, parted by commas, whose objects belong to an element."""
+    csv_mapping: str | None
+    """The file that says what columns are."""
 
 
 @overload
@@ -83,7 +94,16 @@ def _opened(
     asked = understand(query, terms)
     named = list(dict.fromkeys(stream for each in asked for stream in each.query.streams))
     lateness = max((each.semantics.lateness for each in asked if each.semantics.lateness is not None), default=None)
-    return asked, open_feeds(streams, named, options.get("reading") or Reading(lateness=lateness))
+    return asked, open_feeds(streams, named, _reading(options, asked, lateness))
+
+
+def _reading(options: Options, asked: Sequence[Understood], lateness: int | None) -> Reading:
+    """How sources are read: as the options say, with the queries' prefixes and lateness where no others are given."""
+    reading, given = options.get("reading") or Reading(), cast(Mapping[str, Any], options)
+    timing = {name: given[name] for name in TIMING if given.get(name) is not None}
+    prefixes = {prefix: iri for each in asked for prefix, iri in each.prefixes.items()} | dict(reading.prefixes)
+    late = lateness if reading.lateness is None else reading.lateness
+    return replace(reading, lateness=late, prefixes=prefixes, **timing)
 
 
 def _begin(asked: Sequence[Understood], feeds: Sequence[Feed], options: Options) -> Watch[Any]:

@@ -4,6 +4,7 @@ import pytest
 
 from streamgauge.bench.experiments import running
 from streamgauge.bench.experiments.experiment import Experiment
+from streamgauge.bench.experiments.plan import plan_query
 from streamgauge.bench.experiments.running import Doing
 
 ELEMENT = '{"t": %d, "n": %d, "stream": "urn:stream", "add": "<urn:a> <urn:p> <urn:b> ."}\n'
@@ -26,6 +27,6 @@ def test_time_comes_as_far_as_the_file_says(tmp_path, said, feed, until):
     experiment = Experiment.model_validate({**parts, "engine": [{"name": "live", "semantics": ["rspql"]}]})
     doing = Doing(tmp_path / "out", lambda: pytest.fail("nothing is judged"))
     for _ in range(2):  # made, then found
-        _, facts = running._stream(experiment, 1, doing)
+        _, facts = running._stream(experiment, plan_query(experiment), 1, doing)
         assert (facts.first, facts.last) == (1, 7)
         assert running._duration(experiment, facts) == until

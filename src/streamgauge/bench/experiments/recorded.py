@@ -12,6 +12,7 @@ from streamgauge.query.prologue import declared_prefixes
 from streamgauge.sources.address import parse_address
 from streamgauge.sources.named import NamedSource, refuse_names, stream_table
 from streamgauge.wire.formats import Reading
+from streamgauge.wire.formats.format import Note, logged
 
 ADVANCED: Final = "advanced_to"
 """A file beside a stream table: how far the stream's file said that time came (ms)."""
@@ -28,13 +29,16 @@ def refuse_streams(workload: WorkloadPart, query: ContinuousQuery) -> None:
         )
 
 
-def write_recorded(experiment: Experiment, query: ContinuousQuery, text: str, folder: Path) -> None:
+def write_recorded(
+    experiment: Experiment, query: ContinuousQuery, text: str, folder: Path, note: Note = logged
+) -> None:
     """The experiment's recorded sources as a stream table in a new folder; errors name file and line."""
     part = experiment.workload
     reading = Reading(
         lateness=experiment.feed.lateness,
         checked=True,
         prefixes=declared_prefixes(text),
+        note=note,
         **part.timing,
     )
     folder.mkdir()

@@ -25,9 +25,11 @@ from streamgauge.engines import load as load_engine
 from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.verdict import Verdict
 from streamgauge.query import parse
+from streamgauge.semantics.beginning import near
 from streamgauge.semantics.due import refuse_clock
 from streamgauge.semantics.order import origins
 from streamgauge.semantics.refusal import RefusedError
+from streamgauge.wire.formats.format import Note, logged
 from streamgauge.wire.making import keep_first, making, put, share
 from streamgauge.wire.run import RunError, read_run, write_run
 from streamgauge.wire.stream import files
@@ -52,7 +54,7 @@ class Doing:
     """What doing an experiment may use: where to write, how to get Spark, whom to tell, whether to do runs again.
 
     ``streams`` is where stream tables are kept, ``out/streams`` unless several experiments share them. ``on_spark``:
-    streams are made on Spark whatever their size.
+    streams are made on Spark whatever their size. ``note`` hears what was taken for granted when files were read.
     """
 
     out: Path
@@ -61,6 +63,7 @@ class Doing:
     again: bool = False
     streams: Path | None = None
     on_spark: bool = False
+    note: Note = logged
 
     @property
     def tables(self) -> Maker:
@@ -83,7 +86,8 @@ def run_experiment(experiment: Experiment, doing: Doing) -> Iterator[tuple[Path,
         stream, facts = _stream(experiment, planned, plan.seed, doing)
         refuse_window(planned.query, facts.triples, facts.span, experiment.memory_limit_mb)
         given = _beside_static(experiment, planned, plan, stream, doing)
-        yield folder, *_do(experiment, given, plan, stream, facts, doing)
+        begun = replace(plan, semantics=near(planned.query.windows, plan.semantics, facts.first))
+        yield folder, *_do(experiment, given, begun, stream, facts, doing)
     doing.tell("done", 1.0)
 
 
@@ -107,7 +111,7 @@ def refuse_other(
         "workload": before == now,
         "query": kept.query_text == planned.text
         and (gives_static(experiment) or kept.query.static == planned.query.static),
-        "semantics": kept.semantics == plan.semantics,
+        "semantics": replace(kept.semantics, t0=plan.semantics.t0) == plan.semantics,
         "engine.options": dict(kept.options) == dict(plan.options),
         "feed.pace": kept.factor == experiment.feed.factor,
     }
@@ -164,7 +168,7 @@ def _stream(experiment: Experiment, planned: PlannedQuery, seed: int, doing: Doi
 
 def _make_stream(experiment: Experiment, planned: PlannedQuery, seed: int, place: Path, doing: Doing) -> None:
     if experiment.workload.sources:
-        write_recorded(experiment, planned.query, planned.text, place)
+        write_recorded(experiment, planned.query, planned.text, place, doing.note)
         return
     workload = load_workload(experiment.workload.name or "")
     given = check_parameters(workload, experiment.workload.parameters)

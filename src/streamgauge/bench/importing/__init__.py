@@ -15,6 +15,7 @@ from typing import Protocol, cast
 from streamgauge.bench.importing.foreign import ForeignError, Imported, Request, Times
 from streamgauge.model.element import StreamElement
 from streamgauge.model.spelling import offered, spelled
+from streamgauge.semantics.beginning import near
 from streamgauge.sources.named import recorded
 from streamgauge.wire.making import made_folder
 from streamgauge.wire.run import write_run
@@ -94,6 +95,8 @@ def _write(target: Path, imported: Imported) -> int:
         except StreamError as error:
             raise ForeignError(f"{imported.stream.address}: {error}") from error
         run = imported.run(last.time)
+        begun = near(run.header.query.windows, run.header.semantics, last.first)
+        run = replace(run, header=replace(run.header, semantics=begun))
         write_run(making, run)
         for name, text in imported.files.items():
             (making / name).write_text(text, encoding="utf-8")
@@ -106,9 +109,10 @@ def _write(target: Path, imported: Imported) -> int:
 
 
 class _Last:
-    """How far (ms) the elements that went by, and what their file said of time, have come."""
+    """How far (ms) the elements that went by, and what their file said of time, have come, and their first time."""
 
     time = 0
+    first: int | None = None
 
     def hear(self, time: int) -> None:
         self.time = max(self.time, time)
@@ -116,4 +120,5 @@ class _Last:
     def of(self, elements: Iterable[StreamElement]) -> Iterator[StreamElement]:
         for element in elements:
             self.hear(element.time)
+            self.first = element.time if self.first is None else self.first
             yield element

@@ -8,6 +8,7 @@ from streamgauge.bench.judging.judge import Means, choose, expectation, other_st
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import ExpectedReport
 from streamgauge.model.semantics import Semantics
+from streamgauge.semantics.beginning import near
 from streamgauge.semantics.definition import refuse
 from streamgauge.semantics.order import origins
 from streamgauge.semantics.refusal import RefusedError
@@ -28,13 +29,14 @@ def expected_reports(
     """The reports that are due on a stream table; ``windows`` closes as many windows, ``advance_to`` and ``t0`` in ms.
 
     Without either time comes as far as the last element, or as the stream's file ``told`` (ms); without ``t0`` the
-    semantics' first candidate counts. ``name`` hears how far that was (ms).
+    semantics' first candidate counts, which is near the first element (``near``). ``name`` hears how far that was (ms).
     """
     refuse(query, semantics)
     if reason := other_stream(stream, query):
         raise RefusedError(reason)
     evaluator = means.evaluator or choose(stream, query, semantics, None)
     expect, first, last = expectation(evaluator, stream, means)
+    semantics = near(query.windows, semantics, first)
     origin = t0 if t0 is not None else origins(semantics, query.windows, first)[0]
     until = advance_to if advance_to is not None else last if told is None else max(last, told)
     if windows is not None:
