@@ -65,6 +65,33 @@ def test_a_query_is_registered_watched_and_ended(browser: Any, service: SimpleNa
     assert complaints == []
 
 
+def test_the_example_is_registered_published_on_and_answered(browser: Any, service: SimpleNamespace) -> None:
+    browser.get("about:blank")
+    browser.get_log("browser")
+    show(browser, f"{service.url}/")
+    assert "No stream is read" in text(browser, "main")
+    browser.find_element("id", "fill").click()
+    browser.find_element("css selector", "#register button").click()
+    until(lambda: text(browser, "#link") == "live")
+    browser.find_element("css selector", "#publish button").click()
+    until(lambda: text(browser, "#published") == "4 taken, read by 1 query")
+    until(lambda: "urn:sensor" in text(browser, "#answers"))
+    until(lambda: browser.find_element("css selector", "#streams tbody").text == "urn:readings 4 q1")
+    browser.find_element("css selector", "#publish ~ details summary").click()
+    shown = text(browser, "#curl")
+    assert f"{service.url}/streams/urn%3Areadings?t=now" in shown
+    field = browser.find_element("id", "elements")
+    field.clear()
+    field.send_keys("{}")
+    browser.find_element("css selector", "#publish button").click()
+    until(lambda: text(browser, "#published") == "1 taken, read by 1 query")
+    field.send_keys("}")
+    browser.find_element("css selector", "#publish button").click()
+    until(lambda: "not a line of JSON" in text(browser, "#published"))
+    complaints = [one["message"] for one in browser.get_log("browser") if "400" not in one["message"]]
+    assert complaints == []
+
+
 def test_a_service_with_tokens_asks_for_one(browser: Any) -> None:
     with served(Queries(load, ("live",)), tokens=(TOKEN,)) as service:
         headers = {"Authorization": f"Bearer {TOKEN}"}

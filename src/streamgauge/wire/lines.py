@@ -118,24 +118,26 @@ def _together(lines: bytes) -> list[Input] | None:
     return found
 
 
-def decode_input(line: bytes | str, stream: str | None = None, sequence: int | None = None) -> Input:
+def decode_input(
+    line: bytes | str, stream: str | None = None, sequence: int | None = None, time: int | None = None
+) -> Input:
     """The element or advance of a line; triples are taken as written when they look canonical. LineError otherwise.
 
-    ``stream`` and ``sequence`` are those of an element that names none; without them it must.
+    ``stream``, ``sequence`` and ``time`` (ms) are those of an element that names none; without them it must.
     """
     try:
         read = _line(line)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return _decoded(line, stream, sequence)
+        return _decoded(line, stream, sequence, time)
     if read.advance is not None:
         return Advance(read.advance)
-    time, until = read.t, read.until
-    if time is None or read.n is None or read.stream is None or (until is not None and until <= time):
-        return _decoded(line, stream, sequence)
-    return StreamElement(read.stream, time, read.n, _triples(read.add, "add"), _triples(read.remove, "remove"), until)
+    at, until = read.t, read.until
+    if at is None or read.n is None or read.stream is None or (until is not None and until <= at):
+        return _decoded(line, stream, sequence, time)
+    return StreamElement(read.stream, at, read.n, _triples(read.add, "add"), _triples(read.remove, "remove"), until)
 
 
-def _decoded(line: bytes | str, silent: str | None, sequence: int | None) -> Input:
+def _decoded(line: bytes | str, silent: str | None, sequence: int | None, timeless: int | None) -> Input:
     """The same, field by field: it knows what is wrong, and what is unusual."""
     data = _object(line)
     if "advance" in data:
@@ -143,7 +145,7 @@ def _decoded(line: bytes | str, silent: str | None, sequence: int | None) -> Inp
     stream = silent if data.get("stream") is None else data["stream"]
     if not isinstance(stream, str):
         raise LineError(f"field stream is {_short(stream)}: expected the stream's IRI")
-    time = _whole(data, "t")
+    time = timeless if timeless is not None and data.get("t") is None else _whole(data, "t")
     until = _whole(data, "until") if data.get("until") is not None else None
     if until is not None and until <= time:
         raise LineError(f"field until is {until}: an element ends after its time, {time} ms")

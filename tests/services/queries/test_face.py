@@ -76,7 +76,8 @@ def test_a_query_is_registered_listed_and_ended(ask):
     (one,) = ask("GET", "/queries").json()["queries"]
     assert one == ask("GET", "/queries/q1").json()
     assert (one["semantics"], one["state"], one["elements"], one["answers"]) == ("csparql", "running", 3, 1)
-    assert ask("GET", "/streams").json() == {"streams": [{"stream": IN, "elements": 3}]}
+    known = {"stream": IN, "elements": 3, "read_by": ["q1"], "written_by": None}
+    assert ask("GET", "/streams").json() == {"streams": [known]}
     assert ask("DELETE", "/queries/q1").status_code == 204
     assert ask("GET", "/queries/q1").status_code == 404
 
@@ -93,6 +94,8 @@ def test_a_query_as_text_with_options_beside_it(ask):
     [
         ("application/x-ndjson", lines(0, 2500), ""),
         ("application/x-ndjson", lines(0) + encode_advance(2000), ""),
+        ("application/x-ndjson", b'{"t": 2500, "add": "<urn:a> <urn:p> <urn:o> ."}', ""),
+        ("application/x-ndjson", b'{"add": "<urn:a> <urn:p> <urn:o> ."}', "?t=2500"),
         ("application/n-quads", b"".join(map(stream_formats()["nquads"].encode, (element(0), element(2500)))), ""),
         ("application/trig", stream_formats()["trig"].encode(element(2500)), ""),
         ("text/turtle; charset=utf-8", b"<urn:a> <urn:p> 1 .", "?t=2500"),
@@ -114,7 +117,8 @@ def test_a_stream_iri_is_percent_encoded(ask):
     ask("POST", "/queries", json={"query": select(iri)})
     said = ask("POST", f"/streams/{quote(iri, safe='')}", content=lines(0), headers=LINES)
     assert said.json()["queries"] == 1
-    assert ask("GET", "/streams").json() == {"streams": [{"stream": iri, "elements": 1}]}
+    known = {"stream": iri, "elements": 1, "read_by": ["q1"], "written_by": None}
+    assert ask("GET", "/streams").json() == {"streams": [known]}
 
 
 @pytest.mark.parametrize(
@@ -130,7 +134,7 @@ def test_a_stream_iri_is_percent_encoded(ask):
         ("DELETE", "/queries/q7", {}, 404, "no query q7"),
         ("GET", "/queries/q7/answers", {}, 404, "no query q7"),
         ("GET", "/queries/q1/answers?after=x", {}, 400, "expected the number of an event"),
-        ("POST", f"/streams/{IN}", {"content": b"{}", "headers": LINES}, 400, "body: field stream"),
+        ("POST", f"/streams/{IN}", {"content": b"{}", "headers": LINES}, 400, "body: field t is missing"),
         ("POST", f"/streams/{IN}", {"content": REMOVES, "headers": LINES}, 400, "element 7 removes triples"),
         ("POST", f"/streams/{IN}?t=soon", {"content": lines(0), "headers": LINES}, 400, "t is 'soon'"),
         (

@@ -209,12 +209,19 @@ class Face:
         return running.answers.subscribe(after, signal.set)
 
     async def streams(self, _request: Request) -> Response:
-        """All streams: how many elements came, and what is attached."""
+        """All streams: how many elements came, which queries read them or write them, and what is attached."""
         attached = self._attached.status()
-        names = self._queries.streams()
-        return JSONResponse(
-            {"streams": [{"stream": name, "elements": names[name], **attached.get(name, {})} for name in names]}
-        )
+        found = [
+            {
+                "stream": name,
+                "elements": count,
+                "read_by": self._queries.readers(name),
+                "written_by": self._queries.writer(name),
+                **attached.get(name, {}),
+            }
+            for name, count in self._queries.streams().items()
+        ]
+        return JSONResponse({"streams": found})
 
     async def attach(self, request: Request) -> Response:
         """A source by its URL, where that is allowed."""

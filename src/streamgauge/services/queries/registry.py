@@ -185,6 +185,16 @@ class Queries:
             read = {stream for running in self._running.values() for stream in running.work.streams}
             return {name: self._counts.get(name, 0) for name in sorted(read | set(self._counts) | set(self._outputs))}
 
+    def readers(self, stream: str) -> list[str]:
+        """The names of the queries that read a stream."""
+        with self._lock:
+            return [running.name for running in self._readers(stream)]
+
+    def writer(self, stream: str) -> str | None:
+        """The name of the query whose answers are a stream, if they are."""
+        with self._lock:
+            return self._outputs.get(stream)
+
     def subscribers(self) -> int:
         """How many subscribers there are."""
         return sum(running.answers.subscribers for running in self.queries())

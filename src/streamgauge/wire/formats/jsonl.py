@@ -33,15 +33,15 @@ def follow(file: IO[bytes], place: str, reading: Reading, refuse: Refuse) -> Ite
 
 
 def decoder(reading: Reading) -> Decode:
-    """The reader of messages of one line or more; their times are their own, never that of arrival."""
+    """The reader of messages of one line or more; their times are their own, that of arrival where one has none."""
     taking = _Taking(reading)
 
-    def decode(payload: bytes, place: str, _arrived: int | None) -> Sequence[Input]:
+    def decode(payload: bytes, place: str, arrived: int | None) -> Sequence[Input]:
         lines = [line for line in payload.splitlines() if line and not line.isspace()]
         if len(lines) == 1:
-            return taking(lines[0], place)
+            return taking(lines[0], place, arrived)
         places = (f"{place}, line {count}" for count in range(1, len(lines) + 1))
-        return [item for line, where in zip(lines, places, strict=True) for item in taking(line, where)]
+        return [item for line, where in zip(lines, places, strict=True) for item in taking(line, where, arrived)]
 
     return decode
 
@@ -53,10 +53,10 @@ class _Taking:
         self._numbering, self._check, self._among = Numbering(reading), TermCheck(reading), reading.among
         self._stream = None if reading.among else reading.stream
 
-    def __call__(self, line: bytes, place: str) -> Sequence[Input]:
+    def __call__(self, line: bytes, place: str, time: int | None = None) -> Sequence[Input]:
         """What a line holds, nothing when it is a repetition."""
         try:
-            item = decode_input(line, self._stream, self._numbering.next)
+            item = decode_input(line, self._stream, self._numbering.next, time)
         except LineError as error:
             hint = f"; {which(self._among)}" if self._among and "field stream" in str(error) else ""
             raise FormatError(f"{place}: {error}{hint}") from error
