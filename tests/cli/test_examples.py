@@ -32,6 +32,18 @@ def test_watching(capsys):
     assert out[14] == "10000 11 0"
 
 
+def test_python(capsys, monkeypatch):
+    monkeypatch.chdir(DOCS.parent / "examples" / "parking")
+    names: dict[str, object] = {}
+    for code in examples("python.md", "python"):
+        exec(compile(code, "docs/python.md", "exec"), names)
+    out = capsys.readouterr().out.splitlines()
+    assert len(out) == 15 + 1 + 1 + 1
+    assert out[-3] == "['instant', 'start', 'end', 'change', 'lot', 'least']"
+    assert out[-2].startswith("14 1772352127000 1772352070000 [{'lot': 'http://park.example/lot/")
+    assert out[-1] == "[{'sensor': 'urn:s', 'name': 'roof'}]"
+
+
 def test_serving():
     curl = shutil.which("curl")
     if curl is None:

@@ -1,21 +1,25 @@
 """Answers: what an engine says."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from streamgauge.model.terms import Row, Term
+from streamgauge.model.tabular import SHOWN, Tabular, html_table, shown
+from streamgauge.model.terms import XSD, Row, Term
 
 AnswerKind: TypeAlias = Literal["solutions", "triples", "boolean"]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Tabular):
     """One report of an engine.
 
     ``received`` is the harness's monotonic clock in ns (0 until it is stamped). ``instant`` (ms) and
     ``scope`` (start, end in ms) are what the engine says the answer speaks of, ``None`` when it is silent.
     ``added`` is the bag that is streamed; ``removed`` is empty but for engines that send deltas.
     ``made`` (monotonic ns) is when the engine says that it made the answer, ``None`` when it is silent.
+    ``rows()`` and ``values()`` are the rows of ``added`` as terms and as native Python values; ``to_arrow()``,
+    ``to_pandas()`` and ``to_polars()`` make tables of them.
     A boolean answer is one row with ``"true"^^xsd:boolean`` or ``"false"^^xsd:boolean``.
     """
 
@@ -42,3 +46,56 @@ class Answer:
         if self.kind == "solutions":
             return self.variables
         return ("subject", "predicate", "object") if self.kind == "triples" else ("answer",)
+
+    @property
+    def bag(self) -> tuple[Row, ...]:
+        """The rows of ``added``."""
+        return self.added
+
+    def _repr_html_(self) -> str:
+        """The report with its first rows, for notebooks; Istream and Dstream mark rows by + and -."""
+        signed = [("+", row) for row in self.added] + [("\N{MINUS SIGN}", row) for row in self.removed]
+        marks = bool(self.removed)
+        rows = [[*([sign] if marks else []), *map(shown, row)] for sign, row in signed[:SHOWN]]
+        scope = f" of [{self.scope[0]:,}, {self.scope[1]:,}]" if self.scope else ""
+        caption = (
+            f"report at {self.instant:,} ms{scope}: {len(signed):,} rows" if self.instant is not None else "report"
+        )
+        return html_table([*([""] if marks else []), *self.columns], rows, caption, len(signed) - len(rows))
+
+
+class AnswerTable(Tabular):
+    """The rows of several answers as one table: ``instant``, ``start``, ``end`` of the report (ms), ``change``, theirs.
+
+    ``change`` is + for a row that is streamed and - for one that is taken back. Answers must have the same columns.
+    """
+
+    def __init__(self, answers: Iterable[Answer]) -> None:
+        self._answers = tuple(answers)
+        first = self._answers[0].columns if self._answers else ()
+        if any(each.columns != first for each in self._answers):
+            raise ValueError("these answers have different columns: make a table of those of one query")
+        self._columns = ("instant", "start", "end", "change", *first)
+        self._rows = tuple(_table_rows(self._answers))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return self._columns
+
+    @property
+    def bag(self) -> tuple[Row, ...]:
+        """The rows, terms in N-Triples."""
+        return self._rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+
+def _table_rows(answers: Iterable[Answer]) -> Iterator[Row]:
+    for answer in answers:
+        start, end = answer.scope or (None, None)
+        head = tuple(None if ms is None else f'"{ms}"^^<{XSD}integer>' for ms in (answer.instant, start, end))
+        for sign, rows in (("+", answer.added), ("-", answer.removed)):
+            for row in rows:
+                yield (*head, f'"{sign}"', *row)

@@ -1,6 +1,6 @@
 """Continuous queries: SPARQL over the facts that hold at an instant, plus the windows that say which hold."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
@@ -61,6 +61,13 @@ class ContinuousQuery:
     sparql: str = field(default="", compare=False)
     notes: tuple[str, ...] = field(default=(), compare=False)
 
+    def __post_init__(self) -> None:
+        """Background data of any collection is kept as a tuple; ValueError for what are no triples of terms."""
+        if isinstance(self.static, str | bytes):
+            raise ValueError("static is text: give triples of three N-Triples terms, or a file to watch() and expect()")
+        if isinstance(self.static, list | set | frozenset | Iterator):
+            object.__setattr__(self, "static", tuple(map(_static_triple, self.static)))
+
     @property
     def window(self) -> Window:
         """The one window; ValueError when the query has several or none."""
@@ -76,3 +83,15 @@ class ContinuousQuery:
     def with_static(self, static: Collection[Triple]) -> "ContinuousQuery":
         """The same query beside other background data."""
         return replace(self, static=static)
+
+
+def _static_triple(given: object) -> Triple:
+    """Three N-Triples terms, or a triple of pyoxigraph, which writes its terms so."""
+    parts = given if isinstance(given, tuple | list) else [getattr(given, name, None) for name in _PARTS]
+    terms = tuple(map(str, parts))
+    if len(terms) != 3 or terms[0][:1] not in ("<", "_") or terms[1][:1] != "<" or terms[2][:1] not in ("<", "_", '"'):
+        raise ValueError(f"static holds {given!r:.120}, which is no triple: give tuples of three N-Triples terms")
+    return terms[0], terms[1], terms[2]
+
+
+_PARTS = ("subject", "predicate", "object")

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from streamgauge.model.tabular import Tabular
 from streamgauge.model.terms import Row
 
 
@@ -68,7 +69,7 @@ class TiePool:
 
 
 @dataclass(frozen=True, slots=True)
-class ExpectedReport:
+class ExpectedReport(Tabular):
     """What one due report should stream: ``rows`` is a bag over ``variables``; ``content`` counts its triples.
 
     With ``pools`` the rows are one legal answer of several: those that came from a pool may be others of it.
@@ -79,3 +80,13 @@ class ExpectedReport:
     rows: tuple[Row, ...]
     content: int
     pools: tuple[TiePool, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return self.variables
+
+    @property
+    def bag(self) -> tuple[Row, ...]:
+        """The rows that should be streamed."""
+        return self.rows

@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from streamgauge.model.answer import Answer
+from streamgauge.model.answer import Answer, AnswerTable
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
+from streamgauge.model.tabular import html_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +72,29 @@ class RunHeader:
 
 @dataclass(frozen=True)
 class Run:
-    """A header with everything that was observed, in the order in which it was."""
+    """A header with everything that was observed, in that order; ``folder`` is where it was read from."""
 
     header: RunHeader
     answers: tuple[Answer, ...]
     fed: tuple[Fed, ...]
     samples: tuple[Sample, ...] = ()
+    folder: Path | None = field(default=None, compare=False)
+
+    def table(self) -> AnswerTable:
+        """The rows of all answers as one table."""
+        return AnswerTable(self.answers)
+
+    def _repr_html_(self) -> str:
+        """What ran and what came of it, for notebooks."""
+        header = self.header
+        facts = {
+            "engine": header.engine,
+            "semantics": header.semantics.name,
+            "workload": ", ".join(f"{name} {value}" for name, value in header.workload.items()),
+            "elements": f"{sum(each.sequence >= 0 for each in self.fed):,}",
+            "answers": f"{len(self.answers):,}",
+            "time came to": f"{header.advanced_to:,} ms",
+            "failure": header.failure,
+        }
+        rows = [(name, str(value)) for name, value in facts.items() if value]
+        return html_table(("run", ""), rows)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Literal, TypeAlias
 
+from streamgauge.model.tabular import SHOWN, html_table
 from streamgauge.model.terms import Row
 
 Evaluator: TypeAlias = Literal["definition", "changes", "spark"]
@@ -134,3 +135,27 @@ class Verdict:
     horizon: int | None = None
     cautions: tuple[str, ...] = ()
     retyped: tuple[str, ...] = ()
+
+    def _repr_html_(self) -> str:
+        """The verdict with the windows that were not answered as expected, for notebooks."""
+        wrong = [each for each in self.windows if not each.right or each.late]
+        summary = [
+            ("verdict", str(self.judgement)),
+            *([("reason", self.reason)] if self.reason else []),
+            ("precision, recall", f"{self.precision:.4f}, {self.recall:.4f}"),
+            ("windows", f"{len(self.windows):,}"),
+            ("missed, surplus, late", f"{self.missed:,}, {self.surplus:,}, {self.late:,}"),
+            *([("longest delay", f"{self.max_delay:,.1f} ms")] if self.max_delay is not None else []),
+            *(("caution", caution) for caution in self.cautions),
+        ]
+        head = ("window", "instant (ms)", "precision", "recall", "expected", "got")
+        rows = [
+            (str(each.index), f"{each.instant}", f"{each.precision:.2f}", f"{each.recall:.2f}", *_sizes(each))
+            for each in wrong[:SHOWN]
+        ]
+        detail = html_table(head, rows, "windows not as expected", len(wrong) - len(rows)) if wrong else ""
+        return html_table(("verdict", ""), summary) + detail
+
+
+def _sizes(window: WindowVerdict) -> tuple[str, str]:
+    return f"{window.expected:,}", f"{window.actual:,}"

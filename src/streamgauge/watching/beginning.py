@@ -94,12 +94,12 @@ def _opened(
     asked = understand(query, terms)
     named = list(dict.fromkeys(stream for each in asked for stream in each.query.streams))
     lateness = max((each.semantics.lateness for each in asked if each.semantics.lateness is not None), default=None)
-    return asked, open_feeds(streams, named, _reading(options, asked, lateness))
+    return asked, open_feeds(streams, named, read_as(cast(Mapping[str, Any], options), asked, lateness))
 
 
-def _reading(options: Options, asked: Sequence[Understood], lateness: int | None) -> Reading:
+def read_as(given: Mapping[str, Any], asked: Sequence[Understood], lateness: int | None) -> Reading:
     """How sources are read: as the options say, with the queries' prefixes and lateness where no others are given."""
-    reading, given = options.get("reading") or Reading(), cast(Mapping[str, Any], options)
+    reading = given.get("reading") or Reading()
     timing = {name: given[name] for name in TIMING if given.get(name) is not None}
     prefixes = {prefix: iri for each in asked for prefix, iri in each.prefixes.items()} | dict(reading.prefixes)
     late = lateness if reading.lateness is None else reading.lateness

@@ -45,7 +45,7 @@ class Feed:
 
 def open_feeds(streams: Sequence[Stream], named: Sequence[str], reading: Reading) -> list[Feed]:
     """Every source opened; elements that say no stream are of the only one that the queries read (``named``)."""
-    pairs = [pair for each in streams for pair in _pairs(each)]
+    pairs = given_pairs(streams)
     if not pairs:
         raise WatchError("there is no stream to watch: name a file, a URL or something to iterate over")
     refuse_names((NamedSource(_called(given), iri) for iri, given in pairs), named)
@@ -54,6 +54,11 @@ def open_feeds(streams: Sequence[Stream], named: Sequence[str], reading: Reading
 
 def _called(given: Given) -> str:
     return str(given) if isinstance(given, str | Path) else "something to iterate over"
+
+
+def given_pairs(streams: Sequence[Stream]) -> list[tuple[str | None, Given]]:
+    """Every source with the IRI of its stream, ``None`` where none is said."""
+    return [pair for each in streams for pair in _pairs(each)]
 
 
 def _pairs(stream: Stream) -> list[tuple[str | None, Given]]:

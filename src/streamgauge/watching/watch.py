@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Generic, Literal, TypeAlias, TypeVar
 
+from streamgauge.model.answer import Answer, AnswerTable
 from streamgauge.services.queries.asking import Asking
 from streamgauge.watching.asked import Understood
 from streamgauge.watching.streams import Feed
@@ -90,6 +91,10 @@ class Watch(Generic[Said]):
         gathered = [self._ready.popleft() for _ in range(len(self._ready))]
         self.answers += len(gathered)
         return gathered
+
+    def table(self: "Watch[Answer]") -> AnswerTable:
+        """The rows of all answers that are still to come, as one table: ``table().to_pandas()``."""
+        return AnswerTable(self)
 
     def close(self) -> None:
         """Stop: no more answers; sources and engine end."""

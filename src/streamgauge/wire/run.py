@@ -150,7 +150,7 @@ def read_run(path: str | Path, parse: Parse) -> Run:
         static = observed.static(root) if (root / "static.parquet").exists() else ()
         header = _header(root / "run.json", data, parse, static)
         answers = observed.answers(root, finished=data.get("finished", True) is not False)
-        return Run(header, answers, observed.fed(root), observed.samples(root))
+        return Run(header, answers, observed.fed(root), observed.samples(root), root)
     except tables.TableError as error:
         raise RunError(str(error)) from error
 

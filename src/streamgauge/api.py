@@ -1,0 +1,237 @@
+"""What ``import streamgauge`` gives beside ``watch``: expected answers, recorded runs, verdicts (docs/python.md)."""
+
+from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast
+
+from streamgauge.bench.experiments.plan import refuse_window
+from streamgauge.bench.experiments.running import stream_facts
+from streamgauge.bench.judging.expecting import expected_reports
+from streamgauge.bench.judging.judge import Means, judge_run, with_cautions, with_query
+from streamgauge.bench.rules import Settings, judge_as
+from streamgauge.model.answer import Answer, AnswerTable
+from streamgauge.model.element import StreamElement
+from streamgauge.model.report import ExpectedReport
+from streamgauge.model.run import Run
+from streamgauge.model.semantics import Semantics
+from streamgauge.model.tabular import html_table
+from streamgauge.model.verdict import Evaluator, Verdict
+from streamgauge.query import parse
+from streamgauge.semantics.beginning import near
+from streamgauge.semantics.profiles import profile
+from streamgauge.semantics.refusal import RefusedError
+from streamgauge.sources.address import parse_address
+from streamgauge.sources.named import by_time, is_live
+from streamgauge.watching.asked import Query, Static, Terms, WatchError, understand
+from streamgauge.watching.beginning import read_as
+from streamgauge.watching.streams import Feed, Stream, given_pairs, open_feeds
+from streamgauge.wire.formats import Reading
+from streamgauge.wire.lines import Advance
+from streamgauge.wire.run import read_run, stream_path
+from streamgauge.wire.stream import elements, write
+from streamgauge.workloads.parameters import duration
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MEMORY_LIMIT_MB = 8192
+"""Windows whose content is estimated to need more are refused by ``expect``."""
+
+
+class Expectations(tuple[ExpectedReport, ...]):
+    """The reports that are due, in their order; ``horizon`` is how far time came (ms)."""
+
+    horizon: int
+
+    def table(self) -> AnswerTable:
+        """The rows of all reports as one table."""
+        return AnswerTable(
+            Answer(one.variables, one.rows, instant=one.due.instant, scope=(one.due.start, one.due.end)) for one in self
+        )
+
+    def _repr_html_(self) -> str:
+        """The reports with their sizes, for notebooks."""
+        head = ("report", "instant (ms)", "scope (ms)", "expected rows", "triples in the window")
+        rows = [
+            (
+                str(at),
+                f"{one.due.instant:,}",
+                f"{one.due.start:,} - {one.due.end:,}",
+                f"{len(one.rows):,}",
+                f"{one.content:,}",
+            )
+            for at, one in enumerate(self, 1)
+        ]
+        return html_table(head, rows)
+
+
+class ExpectOptions(TypedDict, total=False):
+    """What ``expect`` takes by name."""
+
+    semantics: Semantics | str | None
+    """A Semantics value or a profile's name; the profile of the query's dialect unless given."""
+    static: Static
+    """Background data: an RDF file or triples."""
+    lateness: int | str | None
+    """How late elements may come: ms, or text as ``2s``."""
+    t0: int | None
+    """Where the first window starts, ms; the semantics' own unless given, near the first element."""
+    windows: int | None
+    """How many windows close; says how far time comes."""
+    advance_to: int | str | None
+    """How far time comes: ms, or text as ``30s``; the last element unless given."""
+    evaluator: Evaluator | None
+    """``definition`` or ``spark``; by size unless given."""
+    reading: Reading | None
+    """How files are read."""
+    time_property: str | None
+    """The property, or CSV column, that states the time of elements (docs/own-data.md)."""
+    time_in: str | None
+    """What times that are numbers count: ms, s, us or ns."""
+    time_zone: str | None
+    """The zone of times without one."""
+    parts: str | None
+    """Properties, parted by commas, whose objects belong to an element."""
+    csv_mapping: str | None
+    """The file that says what columns are."""
+
+
+def expect(query: Query, *streams: Stream, **options: Unpack[ExpectOptions]) -> Expectations:
+    """The answers that should be given on streams that end, report by report, without an engine (``ExpectOptions``).
+
+    Queries and streams are those of ``watch``. MistakeError says in a sentence what cannot be.
+    """
+    _refuse_unknown("expect", options, ExpectOptions)
+    given: dict[str, Any] = {**options}
+    own = {field.name for field in fields(Terms)} - {"t0"}
+    (asked,) = understand(query, Terms(**{name: value for name, value in given.items() if name in own}))
+    reading = read_as(given, (asked,), asked.semantics.lateness)
+    _refuse_live(streams)
+    feeds = open_feeds(streams, asked.query.streams, replace(reading, checked=True))
+    horizon: list[int] = []
+    with TemporaryDirectory() as scratch:
+        table, told = Path(scratch), list[int]()
+        write(_elements(feeds, told.append), table / "part-0.parquet")
+        facts = stream_facts(table)
+        refuse_window(asked.query, facts.triples, facts.span, MEMORY_LIMIT_MB)
+        until = given.get("advance_to")
+        found = Expectations(
+            expected_reports(
+                asked.query,
+                asked.semantics,
+                table,
+                Means(_spark, given.get("evaluator")),
+                windows=given.get("windows"),
+                advance_to=None if until is None else duration(until),
+                t0=given.get("t0"),
+                told=max(told, default=None),
+                name=horizon.append,
+            )
+        )
+    found.horizon = horizon[0]
+    return found
+
+
+def load_run(folder: str | Path) -> Run:
+    """The run in a folder, whoever wrote it (docs/run-folder.md); RunError names the file and the field or column."""
+    return read_run(folder, parse)
+
+
+@dataclass(frozen=True, slots=True)
+class _Judging:
+    """How a run is judged: the options of ``check``."""
+
+    semantics: Semantics | str | None = None
+    query: str | Path | None = None
+    rules: Literal["csrbench", "yabench"] | None = None
+    gracious: bool = False
+    evaluator: Evaluator | None = None
+    max_delay: int | str | None = None
+    exact_datatypes: bool = False
+    stream: str | Path | None = None
+
+
+class CheckOptions(TypedDict, total=False):
+    """What ``check`` takes by name."""
+
+    semantics: Semantics | str | None
+    """Judge under another semantics than the run's own."""
+    query: str | Path | None
+    """Judge by this query, a text or a file, in place of the run's own."""
+    rules: Literal["csrbench", "yabench"] | None
+    """Judge as one of these did."""
+    gracious: bool
+    """Find the borders that fit wrong answers best."""
+    evaluator: Evaluator | None
+    """``definition`` or ``spark``; by size unless given."""
+    max_delay: int | str | None
+    """An answer later than this makes its window late: ms, or text as ``500ms``."""
+    exact_datatypes: bool
+    """Compare the datatypes of computed numbers too."""
+    stream: str | Path | None
+    """The stream table, of a run that was not read from a folder."""
+
+
+def check(run: Run | str | Path, **options: Unpack[CheckOptions]) -> Verdict:
+    """The verdict on a recorded run, or on the run in a folder (``CheckOptions``); nothing is written.
+
+    MistakeError says in a sentence what cannot be judged so.
+    """
+    _refuse_unknown("check", options, CheckOptions)
+    asked = _Judging(**options)
+    recorded = run if isinstance(run, Run) else load_run(run)
+    stream = _stream_of(recorded, asked)
+    if asked.query is not None:
+        is_text = isinstance(asked.query, str) and "{" in asked.query
+        text = str(asked.query) if is_text else Path(asked.query).read_text(encoding="utf-8")
+        recorded = with_query(recorded, text, {})
+    if asked.semantics is not None:
+        named = profile(asked.semantics) if isinstance(asked.semantics, str) else asked.semantics
+        begun = near(recorded.header.query.windows, named, stream_facts(stream).first)
+        recorded = replace(recorded, header=replace(recorded.header, semantics=begun))
+    if asked.rules is not None:
+        settings = Settings(gracious=asked.gracious)
+        return with_cautions(recorded, judge_as(asked.rules, recorded, tuple(elements(stream)), settings), stream)
+    late = None if asked.max_delay is None else duration(asked.max_delay)
+    means = Means(_spark, asked.evaluator, late, gracious=asked.gracious, exact_datatypes=asked.exact_datatypes)
+    return judge_run(recorded, stream, means)
+
+
+def _stream_of(run: Run, asked: _Judging) -> Path:
+    if asked.stream is not None:
+        return Path(asked.stream)
+    if run.folder is None:
+        raise RefusedError("this run was not read from a folder: name its stream table, check(run, stream=FOLDER)")
+    return stream_path(run.folder)
+
+
+def _refuse_live(streams: Sequence[Stream]) -> None:
+    """Refuse, before any is opened, a source of which nobody knows when it ends; WatchError."""
+    for _, given in given_pairs(streams):
+        named = str(given) if isinstance(given, str | Path) else ""
+        if isinstance(given, AsyncIterable) or (named and named != "-" and is_live(parse_address(named))):
+            said = f"{named}: " if named else ""
+            raise WatchError(f"{said}a stream that ends is needed here: a file, or something to iterate over")
+
+
+def _elements(feeds: Iterable[Feed], told: Callable[[int], object]) -> Iterator[StreamElement]:
+    """The elements of sources that end, merged by time; ``told`` hears how far they say time has come."""
+    for item in by_time([feed.items for feed in feeds if isinstance(feed.items, Iterable)]):
+        if isinstance(item, Advance):
+            told(item.time)
+        else:
+            yield item
+
+
+def _refuse_unknown(name: str, options: object, known: type) -> None:
+    given = cast(dict[str, object], options)
+    if unknown := set(given) - set(known.__annotations__):
+        raise TypeError(f"{name} has no option {', '.join(sorted(unknown))}: it has {', '.join(known.__annotations__)}")
+
+
+def _spark() -> "SparkSession":
+    from streamgauge.compute.spark.session import session
+
+    return session(None)

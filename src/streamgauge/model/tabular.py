@@ -1,0 +1,113 @@
+"""Rows as tables: native values, and on request Arrow, pandas and Polars; HTML for notebooks."""
+
+from collections.abc import Iterable, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from html import escape
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from streamgauge.model.natives import Native, native
+from streamgauge.model.terms import Row, Term
+
+if TYPE_CHECKING:
+    import pyarrow
+
+SHOWN: Final = 20
+"""Rows that a notebook shows."""
+
+
+class Tabular:
+    """Rows with named columns; a class that has them gives ``columns`` and ``bag``."""
+
+    __slots__ = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        raise NotImplementedError
+
+    @property
+    def bag(self) -> Sequence[Row]:
+        """The rows, terms in N-Triples in the order of the columns."""
+        raise NotImplementedError
+
+    def values(self) -> list[dict[str, Native | None]]:
+        """The rows as dictionaries of native Python values, ``None`` for unbound variables (``model/natives.py``)."""
+        names = self.columns
+        return [dict(zip(names, map(native, row), strict=True)) for row in self.bag]
+
+    def to_arrow(self) -> "pyarrow.Table":
+        """The rows as an Arrow table.
+
+        A column is of int64, float64, decimal, bool, timestamp, date or string, as its values are; one of several
+        kinds is of float64 if all are numbers, else of strings.
+        """
+        arrow = _library("pyarrow", "pyarrow")
+        cells = list(zip(*self._natives(), strict=True)) or [() for _ in self.columns]
+        return arrow.table({name: _column(arrow, each) for name, each in zip(self.columns, cells, strict=True)})
+
+    def to_pandas(self) -> Any:
+        """The rows as a pandas DataFrame; ImportError says how to get pandas where it is not installed."""
+        _library("pandas", "pandas")
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:
+        """The rows as a Polars DataFrame; ImportError says how to get Polars where it is not installed."""
+        return _library("polars", "polars").from_arrow(self.to_arrow())
+
+    def _natives(self) -> Iterable[tuple[Native | None, ...]]:
+        return (tuple(map(native, row)) for row in self.bag)
+
+    def _repr_html_(self) -> str:
+        """The first rows as a table, for notebooks."""
+        rows = [[shown(term) for term in row] for row in self.bag[:SHOWN]]
+        return html_table(self.columns, rows, more=len(self.bag) - len(rows))
+
+
+def html_table(columns: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "", more: int = 0) -> str:
+    """An HTML table of texts; ``more`` are the rows that it leaves out."""
+    head = "".join(f"<th>{escape(name)}</th>" for name in columns)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    title = f"<caption>{escape(caption)}</caption>" if caption else ""
+    rest = f"<p>and {more:,} more rows</p>" if more > 0 else ""
+    return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}"
+
+
+def shown(term: Term | None) -> str:
+    """A term for people: the plain text of its value."""
+    value = native(term)
+    return "" if value is None else str(value)
+
+
+def _library(module: str, package: str) -> Any:
+    try:
+        return import_module(module)
+    except ImportError:
+        raise ImportError(f"{package} is not installed here: pip install {package}") from None
+
+
+def _column(arrow: Any, cells: Sequence[Native | None]) -> Any:
+    """An Arrow array of native values."""
+    kinds = {type(cell) for cell in cells if cell is not None}
+    try:
+        if len(kinds) == 1 and kinds <= {bool, int, float, date}:
+            return arrow.array(cells, _ARROW[kinds.pop()](arrow))
+        if kinds == {datetime} and len({cell.tzinfo is None for cell in cells if isinstance(cell, datetime)}) == 1:
+            zoned = any(isinstance(cell, datetime) and cell.tzinfo for cell in cells)
+            return arrow.array(cells, arrow.timestamp("us", "UTC" if zoned else None))
+        if kinds == {Decimal}:
+            return arrow.array(cells)
+        if kinds and kinds <= {int, float, Decimal}:
+            return arrow.array([None if cell is None else float(cell) for cell in cells], arrow.float64())  # type: ignore[arg-type]
+    except (OverflowError, arrow.ArrowException):
+        pass
+    return arrow.array([None if cell is None else str(cell) for cell in cells], arrow.string())
+
+
+_ARROW: Final = {
+    bool: lambda arrow: arrow.bool_(),
+    int: lambda arrow: arrow.int64(),
+    float: lambda arrow: arrow.float64(),
+    date: lambda arrow: arrow.date32(),
+}
