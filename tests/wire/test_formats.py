@@ -67,7 +67,7 @@ def comparable(element, form):
 
 def test_the_writable_formats():
     assert WRITABLE == ["jelly", "jsonl", "messages", "nquads", "parquet", "trig", "yabench"]
-    assert sorted(stream_formats()) == sorted([*WRITABLE, "gtfsrt", "turtle"])
+    assert sorted(stream_formats()) == sorted([*WRITABLE, "csv", "gtfsrt", "rdf", "turtle"])
     assert all(form.about for form in stream_formats().values())
 
 
