@@ -49,8 +49,8 @@ COMMANDS: Final = {
     "subscribe": Entry(Part.SERVE, "broker", "Show a channel's answer as it changes."),
     "reproduce": Entry(Part.REPRODUCE, "reproduce", "Print published tables and figures beside ours."),
     "sepbm": Entry(Part.REPRODUCE, "sepbm", "Measure semantic publish/subscribe (SEP-BM)."),
-    "engines": Entry(Part.HERE, "show", "List the engines and the semantics."),
-    "doctor": Entry(Part.HERE, "show", "Say what this machine lacks and how to get it."),
+    "engines": Entry(Part.HERE, "engines", "List the engines and the semantics; prepare an engine."),
+    "doctor": Entry(Part.HERE, "doctor", "Say what this machine lacks and how to get it."),
     "completion": Entry(Part.HERE, "completion", "Complete commands and names in bash, zsh or fish."),
 }
 """In the order of the list, part by part."""

@@ -43,6 +43,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "sepbm analyse": ("sepbm analyse runs/small --of small",),
     "sepbm characterise": ("sepbm characterise small",),
     "engines": ("engines", "engines --semantics"),
+    "engines prepare": ("engines prepare cqels --source ~/src/cqels",),
     "doctor": ("doctor",),
     "completion": ("completion bash >> ~/.bashrc", "completion zsh --install"),
 }

@@ -12,7 +12,7 @@ from streamgauge.query.naming import unnamed
 from streamgauge.query.rebuild import every_expression, every_pattern
 from streamgauge.semantics.profiles import makes_choices_of
 from streamgauge.semantics.refusal import meaningless
-from streamgauge.wire.jvm import JvmError, jars, java_command
+from streamgauge.wire.jvm import JvmError, jars, java_command, prepared
 
 DIALECT = "cqels"
 PROFILES = ("cqels-1.x",)
@@ -20,8 +20,9 @@ PACE_MS_PER_UNIT = 300
 _TAKEN = (*PROFILES, "cqels-1.x-yabench")
 HOME = "STREAMGAUGE_CQELS_HOME"
 HOW = (
-    "build CQELS 1.0.0 (the project cqels of KMax, which YABench ran; or take the cqels.jar of CityBench) with Maven, "
-    "put its jar and those that it depends on into one folder, and name that folder there (docs/foreign-engines.md)"
+    "take CQELS 1.0.0 from a clone of the project cqels of KMax, which YABench ran, or of Benchmark of CityBench: "
+    "`streamgauge engines prepare cqels --source CLONE`, or name the folder of its jars by STREAMGAUGE_CQELS_HOME "
+    "(docs/foreign-engines.md)"
 )
 _MODIFIERS = al.Project | al.Distinct | al.Reduced | al.Slice | al.OrderBy | al.Group
 
@@ -66,15 +67,17 @@ def _unseen(pattern: al.Pattern) -> str | None:
 
 def deviations() -> str:
     """The list of what the build deviates in: CityBench's jar, which comes with fastutil, differs in aggregates."""
-    home = os.environ.get(HOME)
-    city = bool(home) and any(Path(home or ".").glob("fastutil*.jar"))
+    home = Path(os.environ.get(HOME) or prepared("cqels"))
+    city = any(home.glob("fastutil*.jar"))
     return "deviations-citybench.toml" if city else "deviations.toml"
 
 
 def command() -> list[str]:
     """Its program on the pipe; EngineUnavailableError says how to get the jars, or a JDK."""
     try:
-        return java_command(jars(HOME, HOW), (Path(__file__).parent / "Cqels.java",), "streamgauge.cqels.Cqels")
+        return java_command(
+            jars(HOME, HOW, "cqels"), (Path(__file__).parent / "Cqels.java",), "streamgauge.cqels.Cqels"
+        )
     except JvmError as error:
         raise EngineUnavailableError(str(error)) from error
 

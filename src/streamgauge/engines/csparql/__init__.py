@@ -16,8 +16,9 @@ _TAKEN = (*PROFILES, "csparql-0.9.7-wall")
 TIME_UNIT_MS = PACE_MS_PER_UNIT = 1000
 HOME = "STREAMGAUGE_CSPARQL_HOME"
 HOW = (
-    "build C-SPARQL 0.9.7 (module csparql-core of the project CSPARQL-engine of streamreasoning) with Maven, put its "
-    "jars and those that it depends on into one folder, and name that folder there (docs/foreign-engines.md)"
+    "build C-SPARQL 0.9.7 (module csparql-core of the project CSPARQL-engine of streamreasoning) with Maven, then "
+    "`streamgauge engines prepare csparql --source CLONE`, or name the folder of its jars by STREAMGAUGE_CSPARQL_HOME "
+    "(docs/foreign-engines.md)"
 )
 
 
@@ -40,7 +41,9 @@ def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
 def command() -> list[str]:
     """Its program on the pipe; EngineUnavailableError says how to get the jars, or a JDK."""
     try:
-        return java_command(jars(HOME, HOW), (Path(__file__).parent / "CSparql.java",), "streamgauge.csparql.CSparql")
+        return java_command(
+            jars(HOME, HOW, "csparql"), (Path(__file__).parent / "CSparql.java",), "streamgauge.csparql.CSparql"
+        )
     except JvmError as error:
         raise EngineUnavailableError(str(error)) from error
 

@@ -15,8 +15,9 @@ PROFILES = ("yasper",)
 TIME_UNIT_MS = 1000
 HOME = "STREAMGAUGE_YASPER_HOME"
 HOW = (
-    "build the modules api and yasper of RSP4J (the project rsp4j of streamreasoning) with Maven, put their jars and "
-    "those that they depend on into one folder, and name that folder there (docs/foreign-engines.md)"
+    "build the modules api and yasper of RSP4J (the project rsp4j of streamreasoning, tag 1.1.8) with Maven, then "
+    "`streamgauge engines prepare yasper --source CLONE`, or name the folder of its jars by STREAMGAUGE_YASPER_HOME "
+    "(docs/foreign-engines.md)"
 )
 _COMPARED = ("=", "!=", "<", ">", "<=", ">=")
 
@@ -69,7 +70,9 @@ def _arguments(condition: al.Expression) -> tuple[al.Expression, ...]:
 def command() -> list[str]:
     """Its program on the pipe; EngineUnavailableError says how to get the jars, or a JDK."""
     try:
-        return java_command(jars(HOME, HOW), (Path(__file__).parent / "Yasper.java",), "streamgauge.yasper.Yasper")
+        return java_command(
+            jars(HOME, HOW, "yasper"), (Path(__file__).parent / "Yasper.java",), "streamgauge.yasper.Yasper"
+        )
     except JvmError as error:
         raise EngineUnavailableError(str(error)) from error
 

@@ -22,14 +22,26 @@ class JvmError(RuntimeError):
     """Jars or a JDK that are absent, or a program that does not compile with them; the sentence says what to do."""
 
 
-def jars(variable: str, how: str) -> Path:
-    """The folder of jars that an environment variable names; JvmError with ``how`` to get them when there is none."""
-    home = os.environ.get(variable)
-    if not home:
+def jars(variable: str, how: str, name: str) -> Path:
+    """The folder of an engine's jars: as an environment variable says, else where they are prepared.
+
+    JvmError with ``how`` to get them when there is none.
+    """
+    home = os.environ.get(variable) or str(prepared(name))
+    if any(Path(home).glob("*.jar")):
+        return Path(home).resolve()
+    if not os.environ.get(variable):
         raise JvmError(f"{variable} is not set: {how}")
-    if not any(Path(home).glob("*.jar")):
-        raise JvmError(f"{variable} is {home}, where there is no jar: {how}")
-    return Path(home).resolve()
+    raise JvmError(f"{variable} is {home}, where there is no jar: {how}")
+
+
+def prepared(name: str) -> Path:
+    """Where ``streamgauge engines prepare`` puts the jars of an engine, unless told otherwise."""
+    return _cache() / "engines" / name
+
+
+def _cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "streamgauge"
 
 
 def java_command(home: Path, sources: Sequence[Path], main: str) -> list[str]:
@@ -47,7 +59,7 @@ def _compiled(home: Path, sources: tuple[Path, ...]) -> Path:
         key.update(f"{jar} {jar.stat().st_size}".encode())
     for source in sources:
         key.update(source.read_bytes())
-    cached = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "streamgauge" / "jvm"
+    cached = _cache() / "jvm"
     classes = cached / key.hexdigest()[:32]
     if not classes.exists():
         cached.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,155 @@
+"""The commands ``engines`` and ``engines prepare``: the engines, and the jars of other people's."""
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from streamgauge import engines as registry
+from streamgauge.cli.exits import Exit
+from streamgauge.cli.names import completed, engine_names
+from streamgauge.cli.progress import Tell, telling
+from streamgauge.cli.terminal import printing, table
+from streamgauge.model.semantics import Semantics
+from streamgauge.semantics.profiles import PROFILES, classification
+from streamgauge.wire.jvm import JvmError, prepared
+from streamgauge.wire.jvm.collection import Clone, Collected, clones, collect
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+_app = typer.Typer(help="List the engines and the semantics; prepare other people's engines.")
+
+
+def register(app: typer.Typer) -> None:
+    """Add this group's commands."""
+    app.add_typer(_app, name="engines")
+
+
+@_app.callback(invoke_without_command=True)
+def list_engines(
+    context: typer.Context,
+    semantics: Annotated[bool, typer.Option("--semantics", help="CSRBench's table 1 and every profile.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List the engines that can be put under test, or the semantics that they can run under."""
+    if context.invoked_subcommand is not None:
+        return
+    if as_json:
+        profiles = {name: _fields(profile) for name, profile in PROFILES.items()}
+        typer.echo(
+            json.dumps({"engines": _engines(), "classification": classification(), "profiles": profiles}, indent=2)
+        )
+        return
+    console = printing()
+    if not semantics:
+        shown = table("engine", "about")
+        for name, about in _engines().items():
+            shown.add_row(name, about)
+        console.print(shown)
+        return
+    shown = table("Feature", "Operator", "C-SPARQL", "CQELS", "SPARQLstream", title="CSRBench, table 1")
+    for row in classification():
+        shown.add_row(*row)
+    console.print(shown)
+    for name, profile in PROFILES.items():
+        console.print(_profile_table(name, profile))
+
+
+def _engines() -> dict[str, str]:
+    return {name: (registry.load(name).__doc__ or "").split("\n")[0] for name in registry.names()}
+
+
+def _fields(profile: Semantics) -> dict[str, dict[str, str]]:
+    """Each field of a Semantics value, printed, with its source."""
+    shown = [field.name for field in fields(profile) if field.name not in {"name", "sources"}]
+    return {
+        name: {"value": _show(getattr(profile, name)), "source": profile.sources.get(name, "default")} for name in shown
+    }
+
+
+def _show(value: object) -> str:
+    if isinstance(value, frozenset):
+        return " and ".join(sorted(map(str, value)))
+    return "none" if value is None else str(value)
+
+
+def _profile_table(name: str, profile: Semantics) -> Table:
+    shown = table("field", "value", "source", title=name)
+    for field, cell in _fields(profile).items():
+        shown.add_row(field, cell["value"], cell["source"])
+    return shown
+
+
+@_app.command("prepare")
+def prepare(
+    name: Annotated[
+        str, typer.Argument(metavar="ENGINE", autocompletion=completed(engine_names), help="csparql, cqels or yasper.")
+    ],
+    source: Annotated[Path, typer.Option(help="The folder of your own clone of its project.")],
+    out: Annotated[Path | None, typer.Option(help="Where its jars go; the user's cache unless given.")] = None,
+) -> None:
+    """Collect an engine's jars from your own clone of its project, check that they are whole, and try the engine."""
+    module = registry.load(name)
+    name = registry.named(name)
+    kinds = _kinds(name)
+    folder = out or prepared(name)
+    with telling(Console(stderr=True), f"prepare {name}") as tell:
+        collected = _collected(kinds, source, folder, tell)
+        if out is not None:
+            os.environ[module.HOME] = str(out)  # type: ignore[attr-defined]
+        tell("answering the first task")
+        tasks = _tried(name)
+    _say_collected(collected, folder)
+    if out is not None:
+        typer.echo(f"export {module.HOME}={out.resolve()}")  # type: ignore[attr-defined]
+    typer.echo(f"{name} answers; all {tasks:,} tasks: streamgauge certify {name}")
+
+
+def _kinds(name: str) -> tuple[Clone, ...]:
+    folder = registry.folder(registry.load(name))
+    kinds = () if folder is None else clones(folder)
+    if not kinds:
+        with_jars = [each for each in registry.names() if (at := registry.folder(registry.load(each))) and clones(at)]
+        raise typer.BadParameter(f"{name} needs no jars: there are {', '.join(with_jars)}", param_hint="ENGINE")
+    return kinds
+
+
+def _collected(kinds: Sequence[Clone], source: Path, folder: Path, tell: Tell) -> Collected:
+    try:
+        return collect(kinds, source, folder, tell)
+    except JvmError as error:
+        raise registry.EngineUnavailableError(str(error)) from error
+
+
+def _tried(name: str) -> int:
+    """How many tasks the engine has, after it has done the first that it does not refuse.
+
+    Ends with exit code 3 where the task shows a fault of the set-up.
+    """
+    from streamgauge.bench.certifying.asking import asked
+    from streamgauge.bench.certifying.cases import load
+    from streamgauge.bench.certifying.running import SetUpError, certify, engine
+    from streamgauge.cli.spark import spark
+
+    subject = engine(name)
+    tasks = tuple(asked(load(), subject.profiles, subject.scale))
+    first = next(each for each in tasks if subject.refuse(each.case.query, each.semantics) is None)
+    try:
+        for _ in certify(subject, (first,), 1, lambda: spark(None)):
+            pass
+    except SetUpError as error:
+        typer.echo(f"streamgauge: {error}", err=True)
+        raise typer.Exit(Exit.ENGINE_FAILURE) from error
+    return len(tasks)
+
+
+def _say_collected(collected: Collected, folder: Path) -> None:
+    kind = collected.clone
+    typer.echo(f"{len(collected.names)} jars of {kind.project} are in {folder}, none is broken")
+    if collected.commit and not collected.tested:
+        typer.echo(f"the clone is at {collected.commit[:12]}; tried was {kind.tested} ({kind.commit[:12]})")
