@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,10 @@ from streamgauge.semantics.order import Head
 from streamgauge.semantics.profiles import RSPQL
 from streamgauge.wire.notation import term
 from streamgauge.wire.stream import to_table
+from tests.compute.spark.conftest import tiny
 from tests.notation import STREAM, stream
 
+__all__ = ["tiny"]
 CASES: list[dict[str, Any]] = tomllib.loads(Path(__file__).with_name("legal_answers.toml").read_text())["case"]
 _CELL = re.compile(r"'[^']*'\S*|\S+")
 
@@ -83,9 +86,14 @@ def by_spark(session: Any, case: dict[str, Any]) -> None:
 
 
 @pytest.mark.prove
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
-def test_by_spark(spark: Any, case: dict[str, Any]) -> None:
-    by_spark(spark, case)
+@pytest.mark.timeout(3600)
+def test_by_spark(tiny: Any) -> None:
+    from tests.compute.spark.deferred import by_spark as together
+
+    def task(case: dict[str, Any]) -> Callable[[Any], None]:
+        return lambda expect: as_stated(case, partial(check, expect=expect, first=0, rules=Rules("spark")))
+
+    together(tiny, {case["name"]: (stream(case["stream"]), task(case)) for case in CASES})
 
 
 @pytest.mark.parametrize(

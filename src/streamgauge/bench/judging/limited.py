@@ -13,7 +13,7 @@ or computed integers are joined, grouped or made distinct, nothing is excluded.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -24,7 +24,7 @@ from streamgauge.bench.judging.latitude import BINARY, COMPARISONS, STORED, Lati
 from streamgauge.bench.judging.support import is_beyond
 from streamgauge.model import algebra as a
 from streamgauge.model.query import ContinuousQuery
-from streamgauge.model.semantics import Semantics
+from streamgauge.model.semantics import Counting, Semantics
 from streamgauge.model.terms import Row
 from streamgauge.query.printer import sparql
 from streamgauge.query.rebuild import every_expression, every_pattern, expression_parts, expressions, parts
@@ -45,12 +45,13 @@ class Limits:
         self._columns = computed_columns(query.form)
         self._distinct = any(isinstance(each, a.Distinct) for each in every_pattern(query.form.pattern))
         self._fragile = _is_fragile(query.form.pattern)
+        self._as_sets = semantics.answers is Counting.SET
         self._latitude: Latitude | None = None
         if isinstance(query.form, a.Select) and _is_decidable(query.form.pattern):
             form = replace(query.form, pattern=_hooked(query.form.pattern))
             self._latitude = Latitude(replace(query, form=form, sparql=sparql(form)), semantics, limited=True)
 
-    def exclude(self, contents: Contents, said: Sequence[Row]) -> bool:
+    def exclude(self, contents: Contents, said: Collection[Row]) -> bool:
         """Whether no implementation may send these rows for a content; ``False`` where that cannot be told."""
         if self._latitude is None:
             return False
@@ -58,13 +59,17 @@ class Limits:
             found = self._latitude.possible(contents)
         except (OpenError, RefusedError):
             return False
-        return self._tells(found, said) and not self._allows(found, said)
-
-    def _tells(self, found: Possible, said: Sequence[Row]) -> bool:
-        """Whether the possible answers are those between the tight and the loose one."""
-        if found.loose is not found.tight and self._fragile:
+        if self._fragile and found.loose is not found.tight:
             return False
-        if self._distinct and any(is_beyond(row[place]) for row in found.loose for place in self._columns):
+        if self._as_sets:
+            found, said = Possible(*(tuple(dict.fromkeys(each)) for each in (found.loose, found.tight))), set(said)
+        return self._tells(found, said) and not self._allows(found, tuple(said))
+
+    def _tells(self, found: Possible, said: Collection[Row]) -> bool:
+        """Whether the possible answers are those between the tight and the loose one."""
+        if (self._distinct or self._as_sets) and any(
+            is_beyond(row[place]) for row in found.loose for place in self._columns
+        ):
             return False
         return not has_blanks(said) and not has_blanks(found.loose)
 
