@@ -171,6 +171,19 @@ def test_answers_compared_as_sets() -> None:
     assert not excluded(squares, f"a p {BIG}. b p {BIG + 1}", "1", sets), "two errors are one row"
 
 
+def test_reports_of_many_rows() -> None:
+    values = ". ".join(f"s{n} p {BIG + n}" for n in range(310))
+    doubles = "SELECT (?v * 2 AS ?n) { ?s :p ?v }"
+    errors = " ; ".join(["-"] * 300)
+    assert not excluded(doubles, values, f"{errors} ; " + " ; ".join(["0"] * 10)), "too many for partners to be sought"
+    few = ". ".join(f"s{n} p {BIG + n}" for n in range(40))
+    assert not excluded(doubles, few, " ; ".join(["-"] * 40))
+    assert excluded(doubles, few, " ; ".join(["-"] * 39 + ["1"]))
+    same = ". ".join(f"s{n} p 7" for n in range(3000)) + ". t p BIG"
+    assert not excluded("SELECT ?v { ?s :p ?v FILTER(?v > 5) }", same, " ; ".join(["7"] * 3000))
+    assert excluded("SELECT ?v { ?s :p ?v FILTER(?v > 5) }", same, " ; ".join(["7"] * 2999))
+
+
 def test_comparisons_that_are_certain_do_not_hide_other_rows() -> None:
     text = "SELECT ?s (SUM(?v) AS ?n) { ?s :p ?v FILTER(?s != :b) } GROUP BY ?s"
     assert excluded(text, OVER, "b 5")

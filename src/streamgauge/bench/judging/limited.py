@@ -12,7 +12,7 @@ value modulo 2^n (n from 61 to 128), and an error:
 or computed integers are joined, grouped or made distinct, nothing is excluded.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
@@ -36,6 +36,9 @@ _TEXTS: Final = frozenset({"STR", "STRLEN", "CONTAINS", "STRSTARTS", "STRENDS", 
 """Functions that read no number's value."""
 _KNOWN: Final = COMPARISONS | BINARY | _TESTS | _TEXTS | {"&&", "||", "!", "IN"}
 _SPINE: Final = (a.Project, a.Distinct, a.Reduced, a.OrderBy, a.Extend, a.Filter, a.Group)
+
+MOST_PAIRED: Final = 300
+"""Rows of a report, beside equal ones, for which partners are sought."""
 
 
 class Limits:
@@ -75,26 +78,34 @@ class Limits:
 
     def _allows(self, found: Possible, said: Sequence[Row]) -> bool:
         """Whether every row sent is a possible one, and every certain row was sent."""
-        return self._pairs(said, found.loose) == len(said) and self._pairs(found.tight, said) == len(found.tight)
+        return self._all_fit(said, found.loose) and self._all_fit(found.tight, said)
 
-    def _pairs(self, rows: Sequence[Row], others: Sequence[Row]) -> int:
-        """How many rows can be paired with one of the others each, row by row along augmenting paths."""
-        by_key: dict[Row, list[int]] = defaultdict(list)
-        for place, other in enumerate(others):
-            by_key[self._key(other)].append(place)
+    def _all_fit(self, rows: Sequence[Row], others: Sequence[Row]) -> bool:
+        """Whether each row can be paired with one of the others; ``True`` also where too many are left to be paired.
+
+        Equal rows first: whatever fits such a row fits all that its partner fits. Then row by row, along augmenting
+        paths (Kuhn's algorithm).
+        """
+        wanted, given = Counter(rows), Counter(others)
+        left, free = tuple((wanted - given).elements()), tuple((given - wanted).elements())
+        if len(left) > MOST_PAIRED:
+            return True
+        places: dict[Row, list[int]] = defaultdict(list)
+        for place, other in enumerate(free):
+            places[self._key(other)].append(place)
         taken: dict[int, int] = {}
 
-        def place_for(row: int, tried: set[int]) -> bool:
-            for place in by_key[self._key(rows[row])]:
-                if place in tried or not self._fits(rows[row], others[place]):
-                    continue
-                tried.add(place)
-                if place not in taken or place_for(taken[place], tried):
-                    taken[place] = row
-                    return True
+        def is_paired(row: int, tried: set[int]) -> bool:
+            fitting = [place for place in places[self._key(left[row])] if self._fits(left[row], free[place])]
+            for place in sorted(fitting, key=taken.__contains__):
+                if place not in tried:
+                    tried.add(place)
+                    if place not in taken or is_paired(taken[place], tried):
+                        taken[place] = row
+                        return True
             return False
 
-        return sum(place_for(row, set()) for row in range(len(rows)))
+        return all(is_paired(row, set()) for row in range(len(left)))
 
     def _key(self, row: Row) -> Row:
         return tuple(term for place, term in enumerate(row) if place not in self._columns)
