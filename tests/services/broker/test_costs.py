@@ -2,6 +2,7 @@
 
 import pytest
 
+from streamgauge.compute.drivers.landmark import Landmark
 from streamgauge.compute.reasoning.closure import NO_RULES, Closure
 from streamgauge.compute.standing.pool import Queries
 from streamgauge.query import parse_sparql
@@ -117,6 +118,19 @@ def test_a_deletion_by_which_too_much_is_lost_is_refused_and_changes_nothing(tmp
         made = broker(limits=SMALL, journal=SqliteJournal(path))
     assert len(made.rows("c")[1]) == 55
     made.close()
+
+
+def test_a_large_publication_lets_a_channel_look_at_three_times_as_much_as_a_small_one():
+    """Each of the 10,000 triples of 64 KB let a channel look at 100 facts more: a star held up all others for 0.6 s."""
+    knowledge = Landmark()
+    knowledge.limit(10_000_000, 10_000, 20_000)
+    assert [knowledge._most(size) for size in (1, 100, 400, 9_000, 10_000)] == [20_100, 30_000, 60_000, 60_000, 60_000]
+    assert knowledge._most(20_000) == 1_060_000
+    made = broker(limits=Limits(change=1_000))
+    made.create_channel("joins", select("?a :q ?b . ?a :q ?c"))
+    made.create_channel("all", select("?a :q ?b"))
+    made.publish([fact("big", "q", f"n{n}") for n in range(200)])
+    assert [each.name for each in made.channels()] == ["all"]
 
 
 def dense(items):

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from streamgauge.compute.effort import BOUNDLESS, TooMuchError
-from streamgauge.compute.reasoning.closure import NO_RULES, Closure
+from streamgauge.compute.reasoning.closure import LARGE, NO_RULES, Closure
 from streamgauge.compute.reasoning.rules import Rules
 from streamgauge.compute.standing.graphs import NamedGraphs, Quad
 from streamgauge.compute.standing.pool import Queries, Standing
@@ -13,6 +13,9 @@ from streamgauge.model.terms import Row, Triple
 
 PER_TRIPLE: Final = 100
 """How many more facts and rows a query may look at for each triple that a change has."""
+
+MOST_TIMES: Final = 3
+"""How many times as much as for one triple that is at most, for a change of ``LARGE`` triples or fewer."""
 
 
 class Difference(NamedTuple):
@@ -34,8 +37,8 @@ class Landmark:
     def limit(self, effort: int, derived: int, change: int | None = None) -> None:
         """How much is looked at to begin a query, how often one change derives something, what it lets a query look at.
 
-        For a change that is ``change``, ``effort`` unless said, and ``PER_TRIPLE`` more for each of its triples, at
-        most ``effort``.
+        For a change that is ``change``, ``effort`` unless said, and ``PER_TRIPLE`` more for each of its triples, up to
+        ``MOST_TIMES`` as much and ``PER_TRIPLE`` for each triple beyond ``LARGE``, at most ``effort``.
         """
         self._queries.most_to_begin, self.closure.most = effort, derived
         self._change = effort if change is None else change
@@ -91,12 +94,17 @@ class Landmark:
         """
         came, went, quads = tuple(added), tuple(removed), named or ((), ())
         size = len(came) + len(went) + len(quads[0]) + len(quads[1])
-        self._queries.most = min(self._queries.most_to_begin, self._change + PER_TRIPLE * size)
+        self._queries.most = self._most(size)
         self.graphs.check(quads[0])
         self.closure.apply(came, went)
         if named is not None:
             self.graphs.change(*named)
         return self._changed(self._queries.touched())
+
+    def _most(self, size: int) -> int:
+        """How much each query may look at for a change of so many triples."""
+        usual, large = self._change + PER_TRIPLE * size, PER_TRIPLE * max(0, size - LARGE)
+        return min(self._queries.most_to_begin, usual, MOST_TIMES * self._change + large)
 
     def _changed(self, touched: Iterable[Standing]) -> Iterator[tuple[Standing, Difference]]:
         for each in touched:

@@ -13,10 +13,11 @@ class Limits:
     ``effort`` is how many facts and rows are looked at, at most, to answer a query when its channel begins (a row that
     is kept counts as eight), ``seconds`` how long its evaluation computes then, ``growth`` how many bytes the process
     grows by meanwhile, ``creations`` how many channels wait to begin. ``change`` is how many are looked at for one
-    channel because of a publication, with 100 more for each of its triples; ``looks`` how many WHERE of an update looks
-    at; ``derived`` how often, at most, one publication lets rules derive or lose something, three times more for each
-    triple beyond 10,000. ``term`` is the most characters of a published term, ``text`` of what a query computes.
-    ``answer`` is the most rows of the answer that a message of SEPA's begins with.
+    channel because of a publication, with 100 more for each of its triples, three times as many at most, and 100 for
+    each triple beyond 10,000; ``looks`` how many WHERE of an update looks at; ``derived`` how often, at most, one
+    publication lets rules derive or lose something, three times more for each triple beyond 10,000. ``term`` is the
+    most characters of a published term, ``text`` of what a query computes. ``answer`` is the most rows of the answer
+    that a message of SEPA's begins with.
     """
 
     channels: int = 20_000
