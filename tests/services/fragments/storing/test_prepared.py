@@ -10,6 +10,7 @@ from streamgauge.services.fragments.quads import Lasting, Quad
 from streamgauge.services.fragments.storing.disk import DiskStore
 from streamgauge.services.fragments.storing.indexed import IndexedStore
 from streamgauge.services.fragments.storing.memory import MemoryStore
+from streamgauge.services.fragments.storing.shelf import FullError
 
 ALL = (None, None, None, None)
 Change = tuple[list[Quad], list[Lasting]]
@@ -125,3 +126,32 @@ def test_what_a_change_writes_ahead_is_no_damage(tmp_path: Path) -> None:
     again.change((), [(quad(1_001), None)])
     assert again.page((None, None, quad(1_001)[2], None), 0, 9) == [quad(1_001)]
     again.close()
+
+
+def test_a_change_for_which_there_is_no_room_leaves_all_as_it_was(tmp_path: Path) -> None:
+    """The folder is full while terms are written ahead, or when the change is made; small changes go on."""
+    there = DiskStore(tmp_path / "a", limit=2**20)
+    there.change((), [(quad(n), None) for n in range(300)])
+    before = shown(there)
+    refused = 0
+    for many in range(1_000, 12_000, 1_000):
+        change = None
+        try:
+            change = there.prepare([quad(1)], [(quad(n), None) for n in range(1_000, 1_000 + many)])
+            if there.make(change) is not None:
+                undone = there.change([each for each, _ in drop(many)], [(quad(1), None)])
+                assert len(undone.removed) == many
+        except FullError:
+            refused += 1
+            if change is not None:
+                there.abandon(change)
+        assert shown(there)[:-1] == before[:-1]
+        while there.tidy():
+            pass
+    assert refused > 2
+    assert there.change([quad(2)], ()).removed == (quad(2),)
+    there.close()
+
+
+def drop(many: int) -> list[Lasting]:
+    return [(quad(n), None) for n in range(1_000, 1_000 + many)]
