@@ -14,6 +14,7 @@ from streamgauge.cli.names import chosen, method_names, one_named
 from streamgauge.cli.soundness import Target, reported
 from streamgauge.cli.tokens import read_tokens
 from streamgauge.compute.lasting import lasting
+from streamgauge.services.durability.lost_pages import end_with_sentence
 from streamgauge.services.fragments.annotations import named
 from streamgauge.services.fragments.serving.accepting import Accepting
 from streamgauge.services.fragments.serving.addresses import Addressing, fixed, of_host, of_proxy
@@ -94,6 +95,8 @@ def serve(
     if style.method == "implicit" and base is None and port == 0:
         raise typer.BadParameter("implicit graphs are named by the server's address: give --base or --port")
     past = None if keep is None else Keep(span=milliseconds(keep, "--keep"))
+    if store is not None:
+        end_with_sentence([store], f"look at it by `streamgauge fragments verify {store}/NAME`")
     with lasting():
         stores = _stores(data or (), [name for name, _ in feeds], store, past, style, base or f"http://{host}:{port}")
         datasets = _datasets(stores, page_size, triples or (), milliseconds(period, "--period"))

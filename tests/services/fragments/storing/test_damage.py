@@ -308,3 +308,16 @@ def test_a_load_that_found_no_room_leaves_nothing(tmp_path: Path) -> None:
     assert (again.count(ALL), sorted(again.page(ALL, 0, 10))) == (3, expected)
     assert [again.count((quad[0], None, None, None)) for quad, _ in quads[:5]] == [0] * 5
     again.close()
+
+
+@pytest.mark.server
+def test_a_file_that_is_cut_short_while_it_is_mapped_ends_the_process_with_a_sentence(tmp_path):
+    """The kernel tells a read of a page that is there no more by SIGBUS, which ended the server without a word."""
+    ended = subprocess.run(
+        [sys.executable, "-m", "tests.services.fragments.storing.cut", tmp_path / "a"], capture_output=True, text=True
+    )
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == (
+        f"{tmp_path / 'a'}: a part of what is kept there cannot be read any more (a file was cut short, or the disk"
+        " fails): the server ends; look at it by `streamgauge fragments verify`\n"
+    )
