@@ -1,17 +1,18 @@
 """The command ``broker bridge``: messages of topics into a broker, notifications of channels to topics."""
 
+from __future__ import annotations
+
 import os
-from typing import Annotated
-from uuid import uuid4
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from streamgauge.broker import AwayError, BrokerError, Client
-from streamgauge.cli.defined import seconds
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.tokens import TOKEN
-from streamgauge.services.broker.bridge import Bridge, Inlet, read_outlet
-from streamgauge.sources import SourceError
+
+if TYPE_CHECKING:
+    from streamgauge.broker import BrokerError
+    from streamgauge.services.broker.bridge import Bridge
 
 
 def bridge(
@@ -35,6 +36,12 @@ def bridge(
 
     Exit code 2 for what is refused, 3 when a side was away for too long or did not take a notification.
     """
+    from uuid import uuid4
+
+    from streamgauge.broker import Client
+    from streamgauge.cli.defined import seconds
+    from streamgauge.services.broker.bridge import Bridge, Inlet, read_outlet
+
     inlets = [*(Inlet(each) for each in published or ()), *(Inlet(each, deletes=True) for each in deleted or ())]
     outlets = [read_outlet(each, name) for each in to or ()]
     if not inlets and not outlets:
@@ -55,6 +62,9 @@ def bridge(
 
 
 def _carried(made: Bridge) -> int:
+    from streamgauge.broker import AwayError
+    from streamgauge.sources import SourceError
+
     try:
         made.run()
     except KeyboardInterrupt:

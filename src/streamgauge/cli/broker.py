@@ -1,24 +1,16 @@
 """The commands ``broker serve`` and ``verify``, ``publish`` and ``subscribe``: facts in, changes of answers out."""
 
 import os
-import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import nullcontext
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from streamgauge.bench.experiments.plan import read_text
-from streamgauge.broker import AwayError, BrokerError, Client, Told
-from streamgauge.cli.answers import prefixes
 from streamgauge.cli.bridge import bridge
-from streamgauge.cli.defined import seconds
-from streamgauge.cli.exits import Exit
 from streamgauge.cli.names import one_named, strategy_names
-from streamgauge.cli.notified import Lines, Live
 from streamgauge.cli.ontologies import Lenient, SameAs, Subsumption, read_ontologies
 from streamgauge.cli.soundness import Target, reported
 from streamgauge.cli.tokens import TOKEN
@@ -40,16 +32,6 @@ from streamgauge.services.web.serving import Serving
 from streamgauge.services.web.tokens import OPEN, check_tokens
 
 UNLESS = Limits()
-URL = "http://127.0.0.1:4200"
-_KINDS = {
-    ".ttl": "text/turtle",
-    ".nt": "application/n-triples",
-    ".rdf": "application/rdf+xml",
-    ".owl": "application/rdf+xml",
-    ".jsonld": "application/ld+json",
-    ".trig": "application/trig",
-    ".nq": "application/n-quads",
-}
 
 
 class Closure(StrEnum):
@@ -57,9 +39,6 @@ class Closure(StrEnum):
 
     NAMED = "named"
     FULL = "full"
-
-
-At = Annotated[str, typer.Option("--at", metavar="URL", help="The broker.")]
 
 
 Facts = Annotated[
@@ -84,8 +63,6 @@ def register(app: typer.Typer) -> None:
     group.command("bridge")(bridge)
     group.callback()(_group)
     app.add_typer(group, name="broker")
-    app.command("publish")(publish)
-    app.command("subscribe")(subscribe)
 
 
 def _group() -> None:
@@ -216,93 +193,3 @@ def _fill(broker: Broker, data: Iterable[Path]) -> None:
         typer.echo(f"the journal has facts already: {', '.join(map(str, files))} not read again", err=True)
     elif files:
         broker.load(read_files(files))
-
-
-def publish(
-    files: Annotated[list[Path] | None, typer.Argument(metavar="FILE...", help="RDF; standard input without.")] = None,
-    at: At = URL,
-    delete: Annotated[bool, typer.Option("--delete", help="The facts leave.")] = False,
-    kind: Annotated[str, typer.Option("--type", help="Media type of standard input.")] = "text/turtle",
-    key: Annotated[str | None, typer.Option(help="Sent again with the same key, nothing is done.")] = None,
-) -> None:
-    """Publish graphs, each as one; one line for each that is acknowledged."""
-    with _client(at) as client:
-        operation = client.delete if delete else client.publish
-        for graph, media, name in _graphs(files or (), kind):
-            got = operation(graph, media, key)
-            typer.echo(f"{name}: publication {got.number}{' (was there already)' if got.repeated else ''}")
-
-
-def _graphs(files: Iterable[Path], kind: str) -> Iterator[tuple[bytes, str, str]]:
-    """Bodies, their media types and names."""
-    found = list(files)
-    for file in found:
-        if file.suffix not in _KINDS:
-            raise typer.BadParameter(f"{file}: RDF ends in one of {', '.join(_KINDS)}", param_hint="FILE")
-        yield file.read_bytes(), _KINDS[file.suffix], str(file)
-    if not found:
-        yield sys.stdin.buffer.read(), kind, "standard input"
-
-
-def subscribe(
-    channel: Annotated[str, typer.Argument(help="The channel.")],
-    at: At = URL,
-    query: Annotated[Path | None, typer.Option(help="Create the channel with this query, where it is not.")] = None,
-    subscriber: Annotated[str | None, typer.Option("--as", help="A name by which to come back later.")] = None,
-    after: Annotated[int | None, typer.Option(min=0, help="Begin after the notification of this number.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines on a terminal too.")] = False,
-    patience: Annotated[
-        str, typer.Option(metavar="DURATION", help="How long the broker may be away before this ends.")
-    ] = "10m",
-    most: Annotated[int | None, typer.Option("--limit", min=1, help="End after so many notifications.")] = None,
-) -> None:
-    """Show a channel's answer as it changes: a live table on a terminal, JSON lines otherwise.
-
-    Exit code 2 for what the broker refuses, 3 when the broker was away for as long as --patience says.
-    """
-    away = seconds(patience, "--patience")
-    live = sys.stdout.isatty() and not as_json
-    with _client(at) as client:
-        text = None if query is None else read_text(query)
-        if text is not None:
-            _create(client, channel, text)
-        begun = client.rows(channel) if live else None
-        start = begun.number if begun is not None and subscriber is None and after is None else after
-        known = {} if text is None else prefixes(text)
-        with Live(begun, prefixes=known) if begun is not None else nullcontext(Lines()) as shown:
-            told = client.subscribe(channel, subscriber, start, patience=away, tell=_say_again)
-            code = _shown(told, shown.show, most)
-    raise typer.Exit(code)
-
-
-def _say_again(why: str, wait: float) -> None:
-    typer.echo(f"streamgauge: {why}: trying again in {wait:.1f} s", err=True)
-
-
-def _client(at: str) -> Client:
-    return Client(at, os.environ.get(TOKEN) or None)
-
-
-def _create(client: Client, channel: str, query: str) -> None:
-    try:
-        client.create_channel(channel, query)
-    except BrokerError as error:
-        if error.status != 409:
-            raise
-
-
-def _shown(found: Iterator[Told], show: Callable[[Told], None], most: int | None) -> int:
-    """Show notifications until the channel ends, Ctrl-C, a reader that leaves, or so many."""
-    try:
-        for count, told in enumerate(found, 1):
-            show(told)
-            if count == most:
-                break
-    except KeyboardInterrupt:
-        return 130
-    except AwayError as error:
-        typer.echo(f"streamgauge: {error}", err=True)
-        return Exit.ENGINE_FAILURE
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return Exit.RIGHT

@@ -9,12 +9,10 @@ from rdflib.term import BNode, Literal, URIRef, Variable
 from streamgauge.model.algebra import Aggregate, Call, Exists, Expression, Node, Pattern, Var
 from streamgauge.model.terms import XSD, Term, datatype
 from streamgauge.query.shape import Shape
-from streamgauge.query.stamps import FUNCTION, TIMESTAMP
+from streamgauge.query.stamps import FUNCTION, TIMESTAMP, WORD
 from streamgauge.wire.canonical import parse_term
 
 STRING: Final = XSD + "string"
-WORD: Final = "<ts:()>"
-"""What the word ``timestamp`` before a bracket is read as: it has to fit in its place."""
 _ARGUMENTS: Final = ("arg", "arg1", "arg2", "arg3", "text", "start", "length", "pattern", "replacement", "flags")
 _SAME: Final = {"URI": "IRI", "ISURI": "ISIRI"}
 _LEFT_TO_RIGHT: Final = {"ConditionalOrExpression": "||", "ConditionalAndExpression": "&&"}

@@ -11,15 +11,14 @@ import pyoxigraph as ox
 from streamgauge.model import algebra as al
 from streamgauge.model.algebra import QueryForm
 from streamgauge.model.terms import Term
+from streamgauge.query.depth import deep
 from streamgauge.query.errors import QueryError, check_bounds, refusal
 from streamgauge.query.expressions import WORD
 from streamgauge.query.group_keys import WidenedText, widened
 from streamgauge.query.prologue import Prologue, read_prologue
 from streamgauge.query.rebuild import every_expression, every_pattern, expressions
-from streamgauge.query.shape import deep, shape
-from streamgauge.query.stamps import FUNCTION, TIMESTAMP, stamped
+from streamgauge.query.stamps import FUNCTION, TIMESTAMP, WORD, stamped
 from streamgauge.query.tokens import Token, blank, tokens
-from streamgauge.query.tree import form
 
 _UPDATES: Final = ("INSERT", "DELETE", "LOAD", "CLEAR", "CREATE", "DROP", "COPY", "MOVE", "ADD", "WITH")
 _REFUSED: Final = {
@@ -62,6 +61,9 @@ def _parsed(text: str, base: str | None) -> QueryForm:
         if token.kind in ("iri", "name"):
             prologue.iri(token)
     _validate(text, prologue)
+    from streamgauge.query.shape import shape  # late: rdflib takes 0.15 s
+    from streamgauge.query.tree import form
+
     result = form(shape(text, found, prologue))
     _check_functions(result, text, found, prologue)
     try:

@@ -5,10 +5,8 @@ IRIs, escapes, lexical forms and the inverse members of ``!(...)``, which rdflib
 """
 
 import os
-import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -18,13 +16,13 @@ from rdflib.plugins.sparql.parser import parseQuery
 from rdflib.term import URIRef
 
 from streamgauge.model.terms import XSD, Term
+from streamgauge.query.depth import deep
 from streamgauge.query.errors import refusal
 from streamgauge.query.prologue import Prologue, string_value
 from streamgauge.query.tokens import Token
 
 _NAME: Final = "term:"
 _INVERSE: Final = "inverse:"
-_CALLS: Final = 10_000
 _KEPT_CHARACTERS: Final = 1_000
 """The longest text of which the tree is kept."""
 
@@ -117,39 +115,6 @@ def _new_tree(plain: str) -> Any:
 
 _kept_tree = lru_cache(maxsize=128)(_new_tree)
 """The trees of the last short texts: some 50 kB each, under 700 kB for the most nested text."""
-
-
-@contextmanager
-def deep() -> Iterator[None]:
-    """Allow ``_CALLS`` Python calls in each other: Pyparsing takes some thirty for one level of brackets.
-
-    The limit is the whole process's. It is raised by the first thread that is here and put back by the last one.
-    """
-    with _LIMIT:
-        yield
-
-
-class _CallLimit:
-    """The limit of recursion while threads need more of it."""
-
-    def __init__(self) -> None:
-        self._lock, self._users, self._before = threading.Lock(), 0, 0
-
-    def __enter__(self) -> None:
-        with self._lock:
-            self._users += 1
-            if self._users == 1:
-                self._before = sys.getrecursionlimit()
-                sys.setrecursionlimit(max(self._before, _CALLS))
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._users -= 1
-            if not self._users:
-                sys.setrecursionlimit(self._before)
-
-
-_LIMIT: Final = _CallLimit()
 
 
 def _origin(written: Sequence[tuple[str, str, int]], location: int) -> int:

@@ -1,14 +1,15 @@
 """Webhooks: notifications posted to those who cannot hold a connection, until they take them."""
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from random import Random
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-import httpx
 from starlette.concurrency import run_in_threadpool
 
 from streamgauge.model.mistake import MistakeError
@@ -20,8 +21,10 @@ from streamgauge.services.broker.sqlite import JournalError
 from streamgauge.services.broker.telling import Telling, key_of
 from streamgauge.services.web import events
 from streamgauge.services.web.addresses import names_private
-from streamgauge.services.web.guarded import PRIVATE, guarded_client
 from streamgauge.sources.backoff import Backoff
+
+if TYPE_CHECKING:
+    import httpx
 
 PATIENCE_S: Final = 10.0
 """How long a webhook may take to answer."""
@@ -56,6 +59,8 @@ def read_hook(text: str, allowed: Collection[str] = ()) -> Hook:
     channel, equals, address = text.partition("=")
     if not channel or not equals or not address.startswith(("http://", "https://")):
         raise HookError(f"{text!r}: a webhook is CHANNEL=URL, with http or https")
+    import httpx
+
     try:
         url = httpx.URL(address)
     except httpx.InvalidURL as error:
@@ -68,7 +73,15 @@ def read_hook(text: str, allowed: Collection[str] = ()) -> Hook:
 
 def refused(_address: str, sentence: str) -> httpx.ConnectError:
     """A host whose name leads to a private address: a try that failed."""
+    import httpx
+
     return httpx.ConnectError(sentence)
+
+
+def _guarded() -> httpx.AsyncClient:
+    from streamgauge.services.web.guarded import guarded_client
+
+    return guarded_client(refused)
 
 
 class Hooks:
@@ -82,7 +95,7 @@ class Hooks:
         broker: Broker,
         telling: Telling,
         hooks: Sequence[Hook],
-        client: Callable[[], httpx.AsyncClient] = lambda: guarded_client(refused),
+        client: Callable[[], httpx.AsyncClient] = _guarded,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         random: Random | None = None,
     ) -> None:
@@ -134,6 +147,10 @@ class Hooks:
             await signal.wait(events.BEAT_S)
 
     async def _post(self, client: httpx.AsyncClient, hook: Hook, text: bytes, key: str) -> None:
+        import httpx
+
+        from streamgauge.services.web.guarded import PRIVATE
+
         headers = {"Content-Type": "application/json", "Idempotency-Key": key}
         backoff = Backoff(self._random, most=MOST_S)
         while True:

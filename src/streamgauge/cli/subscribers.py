@@ -1,0 +1,138 @@
+"""The commands ``publish`` and ``subscribe``: facts to a broker, changes of answers from it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from streamgauge.cli.exits import Exit
+from streamgauge.cli.tokens import TOKEN
+
+if TYPE_CHECKING:
+    from streamgauge.broker import Client, Told
+
+URL: Final = "http://127.0.0.1:4200"
+_KINDS = {
+    ".ttl": "text/turtle",
+    ".nt": "application/n-triples",
+    ".rdf": "application/rdf+xml",
+    ".owl": "application/rdf+xml",
+    ".jsonld": "application/ld+json",
+    ".trig": "application/trig",
+    ".nq": "application/n-quads",
+}
+
+At = Annotated[str, typer.Option("--at", metavar="URL", help="The broker.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add this group's commands."""
+    app.command("publish")(publish)
+    app.command("subscribe")(subscribe)
+
+
+def publish(
+    files: Annotated[list[Path] | None, typer.Argument(metavar="FILE...", help="RDF; standard input without.")] = None,
+    at: At = URL,
+    delete: Annotated[bool, typer.Option("--delete", help="The facts leave.")] = False,
+    kind: Annotated[str, typer.Option("--type", help="Media type of standard input.")] = "text/turtle",
+    key: Annotated[str | None, typer.Option(help="Sent again with the same key, nothing is done.")] = None,
+) -> None:
+    """Publish graphs, each as one; one line for each that is acknowledged."""
+    with _client(at) as client:
+        operation = client.delete if delete else client.publish
+        for graph, media, name in _graphs(files or (), kind):
+            got = operation(graph, media, key)
+            typer.echo(f"{name}: publication {got.number}{' (was there already)' if got.repeated else ''}")
+
+
+def _graphs(files: Iterable[Path], kind: str) -> Iterator[tuple[bytes, str, str]]:
+    """Bodies, their media types and names."""
+    found = list(files)
+    for file in found:
+        if file.suffix not in _KINDS:
+            raise typer.BadParameter(f"{file}: RDF ends in one of {', '.join(_KINDS)}", param_hint="FILE")
+        yield file.read_bytes(), _KINDS[file.suffix], str(file)
+    if not found:
+        yield sys.stdin.buffer.read(), kind, "standard input"
+
+
+def subscribe(
+    channel: Annotated[str, typer.Argument(help="The channel.")],
+    at: At = URL,
+    query: Annotated[Path | None, typer.Option(help="Create the channel with this query, where it is not.")] = None,
+    subscriber: Annotated[str | None, typer.Option("--as", help="A name by which to come back later.")] = None,
+    after: Annotated[int | None, typer.Option(min=0, help="Begin after the notification of this number.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines on a terminal too.")] = False,
+    patience: Annotated[
+        str, typer.Option(metavar="DURATION", help="How long the broker may be away before this ends.")
+    ] = "10m",
+    most: Annotated[int | None, typer.Option("--limit", min=1, help="End after so many notifications.")] = None,
+) -> None:
+    """Show a channel's answer as it changes: a live table on a terminal, JSON lines otherwise.
+
+    Exit code 2 for what the broker refuses, 3 when the broker was away for as long as --patience says.
+    """
+    from streamgauge.bench.experiments.plan import read_text
+    from streamgauge.cli.answers import prefixes
+    from streamgauge.cli.defined import seconds
+    from streamgauge.cli.notified import Lines, Live
+
+    away = seconds(patience, "--patience")
+    live = sys.stdout.isatty() and not as_json
+    with _client(at) as client:
+        text = None if query is None else read_text(query)
+        if text is not None:
+            _create(client, channel, text)
+        begun = client.rows(channel) if live else None
+        start = begun.number if begun is not None and subscriber is None and after is None else after
+        known = {} if text is None else prefixes(text)
+        with Live(begun, prefixes=known) if begun is not None else nullcontext(Lines()) as shown:
+            told = client.subscribe(channel, subscriber, start, patience=away, tell=_say_again)
+            code = _shown(told, shown.show, most)
+    raise typer.Exit(code)
+
+
+def _say_again(why: str, wait: float) -> None:
+    typer.echo(f"streamgauge: {why}: trying again in {wait:.1f} s", err=True)
+
+
+def _client(at: str) -> Client:
+    from streamgauge.broker import Client
+
+    return Client(at, os.environ.get(TOKEN) or None)
+
+
+def _create(client: Client, channel: str, query: str) -> None:
+    from streamgauge.broker import BrokerError
+
+    try:
+        client.create_channel(channel, query)
+    except BrokerError as error:
+        if error.status != 409:
+            raise
+
+
+def _shown(found: Iterator[Told], show: Callable[[Told], None], most: int | None) -> int:
+    """Show notifications until the channel ends, Ctrl-C, a reader that leaves, or so many."""
+    from streamgauge.broker import AwayError
+
+    try:
+        for count, told in enumerate(found, 1):
+            show(told)
+            if count == most:
+                break
+    except KeyboardInterrupt:
+        return 130
+    except AwayError as error:
+        typer.echo(f"streamgauge: {error}", err=True)
+        return Exit.ENGINE_FAILURE
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return Exit.RIGHT
