@@ -158,7 +158,11 @@ def test_channels_are_not_created_twice_nor_too_many(ask):
 
 def test_metrics_description_and_page(ask):
     ask("POST", "/publish", content=GRAPH, headers=TURTLE)
-    assert "\nstreamgauge_broker_publications_total 1\n" in ask("GET", "/metrics").text
+    text = ask("GET", "/metrics").text
+    assert "\nstreamgauge_broker_publications_total 1\n" in text
+    assert "\nstreamgauge_broker_interned_terms " in text
+    assert 'streamgauge_broker_memory_bytes{of="process"} ' in text
+    assert 'streamgauge_gc_pause_seconds_count{generation="2"} ' in text
     paths = ask("GET", "/openapi.json").json()["paths"]
     assert {"/publish", "/delete", "/channels/{name}", "/channels/{name}/notifications"} <= set(paths)
     page = ask("GET", "/")

@@ -1,11 +1,11 @@
 """A query kept up to date: facts come and go, the change of its solutions is asked for when it is wanted."""
 
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Protocol
 
 from streamgauge.compute.changes.bags import Bag, Delta, add_all
 from streamgauge.compute.changes.normal import UnsupportedError
-from streamgauge.compute.changes.operators import Take
+from streamgauge.compute.changes.operators import Index, Take
 from streamgauge.compute.changes.plans import Asked
 from streamgauge.compute.changes.pool import Pool
 from streamgauge.compute.changes.tree import Tree
@@ -90,6 +90,10 @@ class Kept:
     def solutions(self) -> Bag:
         """The answer at the last ``settle``: row -> multiplicity; do not change it."""
         return self._shown
+
+    def tables(self) -> Iterator[dict[Any, Any] | Index]:
+        """What operators remember rows in; not to be changed."""
+        return self._tree.tables()
 
     def remembered(self) -> dict[str, int]:
         """How many rows each operator holds for triples (after a ``settle``); all are 0 when none is there."""

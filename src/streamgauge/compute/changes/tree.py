@@ -1,13 +1,14 @@
 """The operators of a query above its leaves, and what makes its answer of their solutions; one for every evaluator."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from streamgauge.compute.changes.bags import Bag, add_all, difference
 from streamgauge.compute.changes.building import Builder, MakeLeaf, picked
 from streamgauge.compute.changes.grouping import Grouped
 from streamgauge.compute.changes.normal import UnsupportedError
 from streamgauge.compute.changes.open_graphs import opened
-from streamgauge.compute.changes.operators import Stateful
+from streamgauge.compute.changes.operators import Index, Stateful
 from streamgauge.compute.changes.ranking import Ranking, apart
 from streamgauge.compute.changes.shaping import columns, shape, wanted
 from streamgauge.compute.effort import Effort
@@ -63,6 +64,11 @@ class Tree:
             state.forget()
         for each in self._shapes:
             each.forget()
+
+    def tables(self) -> Iterator[dict[Any, Any] | Index]:
+        """What operators remember rows in; not to be changed."""
+        for state in self._states:
+            yield from (each for each in vars(state).values() if isinstance(each, dict | Index))
 
     def held(self) -> dict[str, int]:
         """How many rows each operator remembers."""

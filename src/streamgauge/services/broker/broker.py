@@ -20,7 +20,7 @@ from streamgauge.query import parse_sparql
 from streamgauge.query.errors import check_bounds
 from streamgauge.query.updates import Change, TooManySolutionsError, together, uses_graphs
 from streamgauge.services.broker.channels import Channel, Subscribed
-from streamgauge.services.broker.contract import Found, Publication, Strategy
+from streamgauge.services.broker.contract import Found, Held, Publication, Strategy
 from streamgauge.services.broker.journal import Accepted, Forgetful, Journal, NotWrittenError
 from streamgauge.services.broker.limits import BusyError, LimitError, Limits
 from streamgauge.services.broker.registry import Registry, Require, anything
@@ -200,6 +200,10 @@ class Broker:
     def explicit(self) -> int:
         """How many facts were published and not deleted; what an ontology states is not among them."""
         return self._strategy.explicit
+
+    def held(self) -> Held:
+        """How much is kept of facts and answers; a table is gone through that changes meanwhile."""
+        return self._strategy.held()
 
     @property
     def waiting(self) -> int:

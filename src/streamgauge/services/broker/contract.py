@@ -51,6 +51,14 @@ class Failures(NamedTuple):
     ended: Mapping[str, str]
 
 
+class Held(NamedTuple):
+    """About how much a strategy keeps: different terms of facts, bytes of the tables of facts and of answers."""
+
+    terms: int
+    facts: int
+    answers: int
+
+
 class Entry(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """What the notification of a change says in every channel that asks for the answer; as in Notification.
 
@@ -128,6 +136,10 @@ class Strategy(Protocol):
 
     def drop(self, name: str) -> None:
         """It is asked no more."""
+        ...
+
+    def held(self) -> Held:
+        """How much is kept; from any thread."""
         ...
 
     def rows(self, name: str) -> Iterable[Row]:

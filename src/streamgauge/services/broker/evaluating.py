@@ -3,18 +3,20 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from sys import getsizeof
 
 import pyoxigraph as ox
 
 from streamgauge.compute.reasoning.closure import Closure
 from streamgauge.compute.reasoning.rules import Rules
+from streamgauge.compute.standing.memory import ROW, fact_bytes, terms
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Row, Term, Triple
 from streamgauge.query.printer import sparql
 from streamgauge.query.rebuild import every_pattern
 from streamgauge.semantics.stored_query import StoredQuery
 from streamgauge.semantics.stored_terms import stored_literals
-from streamgauge.services.broker.contract import Failures, Turn
+from streamgauge.services.broker.contract import Failures, Held, Turn
 from streamgauge.sparql.algebra import TRUE, answer
 from streamgauge.sparql.dataset import Dataset, IndexedGraph
 from streamgauge.wire.canonical import parse_term
@@ -152,6 +154,12 @@ class Evaluating:
     def drop(self, channel: str) -> None:
         """A channel ends."""
         del self.channels[channel]
+
+    def held(self) -> Held:
+        """How much is kept beside the store."""
+        facts = self.stored.closure.facts
+        answers = sum(getsizeof(each.shown) + ROW * len(each.shown) for each in list(self.channels.values()))
+        return Held(terms(facts), fact_bytes(facts), answers)
 
     def rows(self, channel: str) -> Iterable[Row]:
         """The rows of a channel's answer when it was last looked at."""

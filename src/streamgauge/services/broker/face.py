@@ -351,8 +351,9 @@ class Face:
         return JSONResponse({"status": "up"})
 
     async def metrics(self, _request: Request) -> Response:
-        """Counts for Prometheus."""
-        return PlainTextResponse(exposition(metrics(self._broker, self._hooks)), media_type=MEDIA_TYPE)
+        """Counts for Prometheus; terms are counted in a thread."""
+        text = await run_in_threadpool(lambda: exposition(metrics(self._broker, self._hooks)))
+        return PlainTextResponse(text, media_type=MEDIA_TYPE)
 
     async def openapi(self, _request: Request) -> Response:
         """What can be asked here."""

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from streamgauge.services.broker.broker import Broker
 from streamgauge.services.broker.channels import Channel
 from streamgauge.services.broker.hooks import Hooks
+from streamgauge.services.web.collector import PAUSES
+from streamgauge.services.web.deadlines import resident
 from streamgauge.services.web.metrics import Metric
 
 
@@ -42,6 +44,15 @@ def metrics(broker: Broker, hooks: Hooks) -> Iterator[Metric]:
         ("refusing", "1 when the disk did not take the last change.", int(bool(broker.trouble))),
     ):
         yield Metric(f"streamgauge_broker_{name}", "gauge", about, (({}, float(value)),))
+    held = broker.held()
+    terms, about = float(held.terms), "Different terms of facts, all interned."
+    yield Metric("streamgauge_broker_interned_terms", "gauge", about, (({}, terms),))
+    parts = (("facts", held.facts), ("answers", held.answers), ("notifications", kept), ("process", resident()))
+    memory = tuple(({"of": name}, float(value)) for name, value in parts)
+    yield Metric(
+        "streamgauge_broker_memory_bytes", "gauge", "About what is kept; the process as the system has it.", memory
+    )
+    yield from PAUSES.metrics()
     for name, about, value in (
         ("publications", "Publications taken in.", broker.number),
         ("webhook_failures", "Tries that a webhook did not take.", hooks.failures),

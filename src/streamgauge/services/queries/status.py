@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 from streamgauge.services.queries.registry import Queries
 from streamgauge.services.queries.running import Running
+from streamgauge.services.web.collector import PAUSES
 from streamgauge.services.web.metrics import Metric
 
 
@@ -31,6 +32,7 @@ def status(running: Running) -> dict[str, object]:
 def metrics(queries: Queries) -> Iterator[Metric]:
     """Counts of the service and of every query in it."""
     running = queries.queries()
+    yield from PAUSES.metrics()
     yield Metric("streamgauge_queries", "gauge", "Registered queries.", (({}, len(running)),))
     elements = tuple(({"stream": name}, float(count)) for name, count in queries.streams().items())
     yield Metric("streamgauge_stream_elements_total", "counter", "Elements that came on a stream.", elements)

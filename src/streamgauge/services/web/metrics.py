@@ -9,10 +9,10 @@ MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One metric: its values by their labels."""
+    """One metric: its values by their labels. Of a summary the label "" is what follows its name: _sum or _count."""
 
     name: str
-    kind: Literal["counter", "gauge"]
+    kind: Literal["counter", "gauge", "summary"]
     about: str
     values: tuple[tuple[Mapping[str, str], float], ...]
 
@@ -28,8 +28,8 @@ def _lines(metric: Metric) -> str:
 
 
 def _labels(labels: Mapping[str, str]) -> str:
-    pairs = ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items())
-    return f"{{{pairs}}}" if pairs else ""
+    pairs = ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items() if name)
+    return labels.get("", "") + (f"{{{pairs}}}" if pairs else "")
 
 
 def _escaped(value: str) -> str:

@@ -13,6 +13,7 @@ from starlette.types import ASGIApp
 
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.obstacles import obstacle
+from streamgauge.services.web.collector import PAUSES
 from streamgauge.services.web.connections import Patient, Pushing
 from streamgauge.services.web.patterns import load_parsers
 
@@ -91,6 +92,7 @@ class Serving(uvicorn.Server):
                 host, port = bound.getsockname()[:2]
                 self._say(f"http://{f'[{host}]' if ':' in host else host}:{port}/")
         if self._alone:
+            PAUSES.begin()
             Thread(target=_prepare, name="streamgauge-prepare", daemon=True).start()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:

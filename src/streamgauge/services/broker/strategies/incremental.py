@@ -6,11 +6,12 @@ from streamgauge.compute.drivers.landmark import Difference, Landmark
 from streamgauge.compute.effort import TooMuchError
 from streamgauge.compute.reasoning.rules import Rules
 from streamgauge.compute.standing.graphs import Quad
+from streamgauge.compute.standing.memory import answer_bytes, fact_bytes, terms
 from streamgauge.compute.standing.pool import Standing
 from streamgauge.model.algebra import QueryForm
 from streamgauge.model.named_facts import NOT_HERE, asked, default_only, in_graph, parted
 from streamgauge.model.terms import Row, Term, Triple
-from streamgauge.services.broker.contract import Failures, Found, Publication, Turn
+from streamgauge.services.broker.contract import Failures, Found, Held, Publication, Turn
 
 
 def start(rules: Rules) -> "Incremental":
@@ -89,6 +90,11 @@ class Incremental:
         standing = self._standing.pop(name)
         del self._names[standing]
         standing.end()
+
+    def held(self) -> Held:
+        """How much is kept, of facts without named graphs."""
+        facts = self._driver.closure.facts
+        return Held(terms(facts), fact_bytes(facts), answer_bytes(list(self._names)))
 
     def rows(self, name: str) -> Iterable[Row]:
         """The rows of an answer as it is now, gone through later."""
