@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from streamgauge.compute.changes.bags import Bag, add, add_all, difference
+from streamgauge.compute.changes.bags import Bag, add, difference
 from streamgauge.compute.changes.conditions import Batch
 from streamgauge.compute.changes.correlation import Domain, has_value
 from streamgauge.compute.changes.operators import Index, Merge, Operator
@@ -13,6 +13,9 @@ from streamgauge.model.terms import XSD, Row, Term
 Answer = Callable[[Bag, Bag], Bag]
 TRUE: Final[Term] = f'"true"^^<{XSD}boolean>'
 FALSE: Final[Term] = f'"false"^^<{XSD}boolean>'
+
+
+_NONE: Final[Bag] = {}
 
 
 class PerKey:
@@ -42,15 +45,25 @@ class PerKey:
         self._rights.forget()
 
     def pull(self) -> Bag:
-        """The change of the output over all touched keys."""
+        """The change of the output over all touched keys; without rows on the left there is none.
+
+        Rows of different keys are different: they hold the rows on the left.
+        """
         left, right = self._left.pull(), self._right.pull()
-        keys = {self._lefts.key(row) for row in left} | {self._rights.key(row) for row in right}
-        before = {key: self._answer(self._lefts.get(key), self._rights.get(key)) for key in keys}
+        if not left and not right:
+            return {}
+        lefts, rights, answer = self._lefts.bags, self._rights.bags, self._answer
+        there = lefts.keys()
+        touched = set(map(self._lefts.key, left))
+        keys = touched | (there & set(map(self._rights.key, right)))
+        before = {key: answer(lefts[key], rights.get(key, _NONE)) for key in keys & there}
         self._lefts.add(left)
         self._rights.add(right)
         change: Bag = {}
         for key in keys:
-            add_all(change, difference(self._answer(self._lefts.get(key), self._rights.get(key)), before[key]))
+            after = answer(lefts[key], rights.get(key, _NONE)) if key in lefts else {}
+            old = before.get(key)
+            change.update(difference(after, old) if old else after)
         return change
 
 
@@ -60,6 +73,11 @@ def optional(left: Operator, right: Operator, condition: Batch | None, merge: Me
 
     def answer(lefts: Bag, rights: Bag) -> Bag:
         effort.spend(len(lefts) * (1 + len(rights) * effort.weight))
+        if not rights:
+            return {row + padding: count for row, count in lefts.items()}
+        if condition is None and not merge.loose:
+            rests = [(merge.rest(other), count) for other, count in rights.items()]
+            return {row + rest: count * other for row, count in lefts.items() for rest, other in rests}
         pairs = [(row, other) for row in lefts for other in rights if not merge.loose or merge.compatible(row, other)]
         merged = [merge.merged(row, other) for row, other in pairs]
         kept = condition.holds(merged) if condition else [True] * len(merged)

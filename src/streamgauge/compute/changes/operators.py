@@ -152,12 +152,17 @@ class Unique:
     def pull(self) -> Bag:
         """Rows whose number of copies rose from, or fell to, nothing."""
         change: Bag = {}
+        counts = self._counts
         for row, count in self._inner.pull().items():
-            had = row in self._counts
-            add(self._counts, row, count)
-            has = row in self._counts
-            if has != had:
-                change[row] = 1 if has else -1
+            had = counts.get(row, 0)
+            now = had + count
+            if now:
+                counts[row] = now
+                if not had:
+                    change[row] = 1
+            elif had:
+                del counts[row]
+                change[row] = -1
         return change
 
 
@@ -183,12 +188,17 @@ class Index:
 
     def add(self, change: Bag) -> None:
         """Add a change in place."""
+        bags, key_of = self.bags, self.key
         for row, count in change.items():
-            key = self.key(row)
-            bag = self.bags[key]
-            add(bag, row, count)
+            key = key_of(row)
+            bag = bags[key]
+            now = bag.get(row, 0) + count
+            if now:
+                bag[row] = now
+                continue
+            bag.pop(row, None)
             if not bag:
-                del self.bags[key]
+                del bags[key]
 
 
 class Merge:

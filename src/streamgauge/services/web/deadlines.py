@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from operator import itemgetter
-from pathlib import Path
 from threading import Lock, Thread, get_ident
 from typing import Final
 
@@ -20,6 +20,9 @@ from streamgauge.compute.effort import TooMuchError
 
 LOOK_S: Final = 0.02
 """How often it is asked how long threads have computed."""
+
+IDLE: Final = 25
+"""Looks without anybody to watch after which nobody looks any more: a thread takes longer to start than most work."""
 
 
 class DeadlineError(TooMuchError):
@@ -70,7 +73,9 @@ class Watched:
 
 
 class Deadlines:
-    """Watches those that compute, from one thread of its own, which is there while there are any. Thread-safe.
+    """Watches those that compute, from one thread of its own, which is there while there are any, or just were.
+
+    Thread-safe.
 
     ``size`` gives the bytes of the process; of those that grew too much the one is stopped that computed longest, and
     until its memory is back the others are not charged with it.
@@ -79,6 +84,8 @@ class Deadlines:
     def __init__(self, size: Callable[[], int]) -> None:
         self._changed, self._watched = Lock(), dict[int, Watched]()
         self._looking, self._size = False, size
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._begin_again)
 
     @contextmanager
     def within(self, seconds: float, growth: int | None = None) -> Iterator[Watched]:
@@ -147,13 +154,19 @@ class Deadlines:
             return
 
     def _look(self) -> None:
+        idle = 0
         while True:
             time.sleep(LOOK_S)
             with self._changed:
-                if not self._watched:
+                idle = 0 if self._watched else idle + 1
+                if idle > IDLE:
                     self._looking = False
                     return
                 self._stop()
+
+    def _begin_again(self) -> None:
+        """In a forked child nobody looks."""
+        self._changed, self._watched, self._looking = Lock(), {}, False
 
     def _stop(self) -> None:
         held = self._size() if any(each.growth is not None for each in self._watched.values()) else 0
@@ -195,10 +208,16 @@ def _send(thread: int, error: type[BaseException] | None) -> None:
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), what)
 
 
+@cache
+def _statm(process: int) -> int:
+    """A file about a process, which stays open: opening costs more than the rest."""
+    return os.open(f"/proc/{process}/statm", os.O_RDONLY | os.O_CLOEXEC)
+
+
 def resident() -> int:
     """Bytes that the process has of the machine's memory; 0 where /proc does not say."""
     try:
-        return int(Path("/proc/self/statm").read_bytes().split()[1]) * PAGE
+        return int(os.pread(_statm(os.getpid()), 128, 0).split()[1]) * PAGE
     except OSError:
         return 0
 
