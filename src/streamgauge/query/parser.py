@@ -13,7 +13,6 @@ from streamgauge.model.algebra import QueryForm
 from streamgauge.model.terms import Term
 from streamgauge.query.depth import deep
 from streamgauge.query.errors import QueryError, check_bounds, refusal
-from streamgauge.query.expressions import WORD
 from streamgauge.query.group_keys import WidenedText, widened
 from streamgauge.query.prologue import Prologue, read_prologue
 from streamgauge.query.rebuild import every_expression, every_pattern, expressions

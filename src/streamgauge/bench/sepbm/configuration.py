@@ -76,15 +76,19 @@ class Stored:
         """The ontology's triples; ConfigurationError names file and line."""
         try:
             return tuple(read_triples(self.folder / ONTOLOGY))
-        except (FormatError, OSError) as error:
-            raise ConfigurationError(obstacle(error)) from error
+        except FormatError as error:
+            raise ConfigurationError(str(error)) from error
+        except OSError as error:
+            raise ConfigurationError(f"{self.folder / ONTOLOGY}: {obstacle(error)}") from error
 
     def base(self) -> Iterator[Triple]:
         """The explicit facts that are loaded before there are channels; ConfigurationError names file and line."""
         try:
             yield from StaticFile(self.folder / BASE)
-        except (LineError, OSError, UnicodeDecodeError) as error:
-            raise ConfigurationError(obstacle(error)) from error
+        except LineError as error:
+            raise ConfigurationError(str(error)) from error
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigurationError(f"{self.folder / BASE}: {obstacle(error)}") from error
 
     def sequence(self) -> Iterator[Publication]:
         """The publications in order; ConfigurationError names file and line."""
