@@ -213,3 +213,22 @@ def test_an_engine_says_a_sentence_where_its_input_cannot_be(here, monkeypatch, 
     assert capsys.readouterr().err == (
         "element 1 goes back from 5 to 3 ms: sort the stream or declare a lateness bound\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ("in.nq", "in.nq?stream=http%3A%2F%2Fpark.example%2Fstream"),
+        ("in.nq?follow=1", "in.nq?follow=1&stream=http%3A%2F%2Fpark.example%2Fstream"),
+        ("kafka://host/topic?stream=urn:s", "kafka://host/topic?stream=urn:s"),
+        ("<urn:s>=in.nq", "in.nq?stream=urn%3As"),
+    ],
+)
+def test_a_job_on_spark_reads_the_querys_stream(given, wanted):
+    """Elements that name no stream land as those of the query's only one."""
+    from streamgauge.engines.spark.pipeline import Job, _source
+
+    job = Job.__new__(Job)
+    object.__setattr__(job, "source", given)
+    object.__setattr__(job, "query", plan_query(experiment({"file": "x.nq"})).query)
+    assert _source(job) == wanted

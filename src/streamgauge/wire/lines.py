@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from json.encoder import encode_basestring_ascii
-from typing import Any, TypeAlias, TypeGuard, get_args
+from typing import Any, Protocol, TypeAlias, TypeGuard, get_args
 
 import msgspec
 import pyoxigraph as ox
@@ -118,40 +118,57 @@ def _together(lines: bytes) -> list[Input] | None:
     return found
 
 
-def decode_input(
-    line: bytes | str, stream: str | None = None, sequence: int | None = None, time: int | None = None
-) -> Input:
+class Unsaid(Protocol):
+    """What an element is that does not say it: its stream, its sequence number and its time (ms); ``None``: it must."""
+
+    @property
+    def stream(self) -> str | None:
+        """The IRI of its stream."""
+
+    @property
+    def sequence(self) -> int | None:
+        """Its number."""
+
+    @property
+    def time(self) -> int | None:
+        """Its time, ms."""
+
+
+def decode_input(line: bytes | str, unsaid: Unsaid | None = None) -> Input:
     """The element or advance of a line; triples are taken as written when they look canonical. LineError otherwise.
 
-    ``stream``, ``sequence`` and ``time`` (ms) are those of an element that names none; without them it must.
+    ``unsaid`` is what counts of an element that does not say its stream, number or time; without it, it must.
     """
     try:
         read = _line(line)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return _decoded(line, stream, sequence, time)
+        return _decoded(line, unsaid)
     if read.advance is not None:
         return Advance(read.advance)
     at, until = read.t, read.until
     if at is None or read.n is None or read.stream is None or (until is not None and until <= at):
-        return _decoded(line, stream, sequence, time)
+        return _decoded(line, unsaid)
     return StreamElement(read.stream, at, read.n, _triples(read.add, "add"), _triples(read.remove, "remove"), until)
 
 
-def _decoded(line: bytes | str, silent: str | None, sequence: int | None, timeless: int | None) -> Input:
+def _decoded(line: bytes | str, unsaid: Unsaid | None) -> Input:
     """The same, field by field: it knows what is wrong, and what is unusual."""
     data = _object(line)
     if "advance" in data:
         return Advance(_whole(data, "advance"))
-    stream = silent if data.get("stream") is None else data["stream"]
+    if unsaid is not None:
+        said = {name: value for name, value in data.items() if value is not None}
+        known = {"stream": unsaid.stream, "n": unsaid.sequence, "t": unsaid.time}
+        data = {name: value for name, value in known.items() if value is not None} | said
+    stream = data.get("stream")
     if not isinstance(stream, str):
         raise LineError(f"field stream is {_short(stream)}: expected the stream's IRI")
-    time = timeless if timeless is not None and data.get("t") is None else _whole(data, "t")
+    time = _whole(data, "t")
     until = _whole(data, "until") if data.get("until") is not None else None
     if until is not None and until <= time:
         raise LineError(f"field until is {until}: an element ends after its time, {time} ms")
     added, removed = _triples(data.get("add"), "add"), _triples(data.get("remove"), "remove")
-    number = sequence if sequence is not None and data.get("n") is None else _whole(data, "n")
-    return StreamElement(stream, time, number, added, removed, until)
+    return StreamElement(stream, time, _whole(data, "n"), added, removed, until)
 
 
 class _Said(msgspec.Struct, omit_defaults=True, gc=False):

@@ -4,7 +4,7 @@ import json
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -151,7 +151,8 @@ def _landed(job: Job) -> tuple[Path, Landing | None]:
     folder = job.checkpoint / "landed"
     if _by_offsets(job):
         return folder, None
-    return folder, Landing(folder, open_source(_source(job), ANY_ORDER), address.scheme == "file")
+    among = job.query.streams if len(job.query.streams) > 1 and named_source(job.source).iri is None else ()
+    return folder, Landing(folder, open_source(_source(job), replace(ANY_ORDER, among=among)), address.scheme == "file")
 
 
 def _source(job: Job) -> str:

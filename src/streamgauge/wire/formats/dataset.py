@@ -43,16 +43,17 @@ _REMEMBERED = 100_000
 def gather(quads: Iterable[Quad], note: Note) -> Iterator[Item]:
     """The graphs of a whole file in order of appearance with their times; FormatError for a graph without one.
 
-    ``note`` hears of a graph with a date in it whose time is nevertheless the digits of its IRI.
+    ``note`` hears when the first graph whose time are the digits of its IRI has a date in it.
     """
     graphs, times = _collect(quads)
     noted = False
     for graph, (place, triples) in graphs.items():
         if not graph:
             raise _outside(place, triples[0], moment_property(triples))
-        if graph not in times and not noted and (name := moment_property(triples)) is not None:
-            note(f"{place}: the digits that end {graph} are its time, ms; --time-property {name} reads the times in it")
+        if not noted and graph not in times:
             noted = True
+            if (name := moment_property(triples)) is not None:
+                note(f"{place}: the digits that end {graph} are its time, ms; --time-property {name} reads those in it")
         yield place, times[graph] if graph in times else _named(place, graph), tuple(triples)
 
 

@@ -179,7 +179,7 @@ class Numbering:
 
     def own(self, place: str, element: StreamElement) -> StreamElement | None:
         """An element that has a number of its own, none when it is a repetition."""
-        self._next = max(self._next, element.sequence + 1)
+        self._next = element.sequence + 1
         if self._reading.once:
             if element.sequence <= self._numbers.get(element.stream, element.sequence - 1):
                 return None

@@ -23,11 +23,11 @@ def follow(file: IO[bytes], place: str, reading: Reading, refuse: Refuse) -> Ite
 
     An element that names no stream is of the reading's, one without a number gets the next.
     """
-    taking = _Taking(reading)
+    take = _Taking(reading).take
     for count, line in bounded_lines(file, place, reading.limit, refuse):
         try:
             if not line.isspace():
-                yield from taking(line, f"{place}, line {count}")
+                yield from take(line, f"{place}, line {count}")
         except FormatError as error:
             refuse(error)
 
@@ -37,26 +37,33 @@ def decoder(reading: Reading) -> Decode:
     taking = _Taking(reading)
 
     def decode(payload: bytes, place: str, arrived: int | None) -> Sequence[Input]:
+        taking.time = arrived
         lines = [line for line in payload.splitlines() if line and not line.isspace()]
         if len(lines) == 1:
-            return taking(lines[0], place, arrived)
+            return taking.take(lines[0], place)
         places = (f"{place}, line {count}" for count in range(1, len(lines) + 1))
-        return [item for line, where in zip(lines, places, strict=True) for item in taking(line, where, arrived)]
+        return [item for line, where in zip(lines, places, strict=True) for item in taking.take(line, where)]
 
     return decode
 
 
 class _Taking:
-    """Reads one line after another."""
+    """Reads one line after another; the ``Unsaid`` of its elements: the reading's stream, the next number, ``time``."""
 
     def __init__(self, reading: Reading) -> None:
         self._numbering, self._check, self._among = Numbering(reading), TermCheck(reading), reading.among
-        self._stream = None if reading.among else reading.stream
+        self.stream = None if reading.among else reading.stream
+        self.time: int | None = None
 
-    def __call__(self, line: bytes, place: str, time: int | None = None) -> Sequence[Input]:
+    @property
+    def sequence(self) -> int:
+        """The number of the next element that has none."""
+        return self._numbering.next
+
+    def take(self, line: bytes, place: str) -> Sequence[Input]:
         """What a line holds, nothing when it is a repetition."""
         try:
-            item = decode_input(line, self._stream, self._numbering.next, time)
+            item = decode_input(line, self)
         except LineError as error:
             hint = f"; {which(self._among)}" if self._among and "field stream" in str(error) else ""
             raise FormatError(f"{place}: {error}{hint}") from error
