@@ -12,6 +12,7 @@ from streamgauge.model import algebra as al
 from streamgauge.model.algebra import QueryForm
 from streamgauge.model.terms import Term
 from streamgauge.query.depth import deep
+from streamgauge.query.direct import read_direct
 from streamgauge.query.errors import QueryError, check_bounds, refusal
 from streamgauge.query.group_keys import WidenedText, widened
 from streamgauge.query.prologue import Prologue, read_prologue
@@ -60,10 +61,7 @@ def _parsed(text: str, base: str | None) -> QueryForm:
         if token.kind in ("iri", "name"):
             prologue.iri(token)
     _validate(text, prologue)
-    from streamgauge.query.shape import shape  # late: rdflib takes 0.15 s
-    from streamgauge.query.tree import form
-
-    result = form(shape(text, found, prologue))
+    result = read_direct(found, prologue) or read_tree(text, found, prologue)
     _check_functions(result, text, found, prologue)
     try:
         stamped(result)
@@ -72,6 +70,14 @@ def _parsed(text: str, base: str | None) -> QueryForm:
         first = next(token for token in names if f"<{prologue.iri(token)}>" in (FUNCTION, WORD))
         raise refusal(str(error), text, first.start) from None
     return result
+
+
+def read_tree(text: str, found: Sequence[Token], prologue: Prologue) -> QueryForm:
+    """The form of any query that pyoxigraph accepts, by rdflib's tree."""
+    from streamgauge.query.shape import shape  # late: rdflib takes 0.15 s
+    from streamgauge.query.tree import form
+
+    return form(shape(text, found, prologue))
 
 
 def _refuse(text: str, found: Sequence[Token], first: int) -> None:

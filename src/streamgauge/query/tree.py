@@ -5,11 +5,10 @@ from functools import reduce
 from typing import Any
 
 from streamgauge.model import algebra as al
+from streamgauge.query.direct import EMPTY, both, join
 from streamgauge.query.expressions import Nodes, Reader
 from streamgauge.query.paths import triples
 from streamgauge.query.shape import Shape
-
-EMPTY = al.BGP(())
 
 
 def form(shape: Shape) -> al.QueryForm:
@@ -52,17 +51,6 @@ def _parts(where: Any) -> Sequence[Any]:
     return () if where is None else where.part or ()
 
 
-def join(left: al.Pattern, right: al.Pattern) -> al.Pattern:
-    """Join, without identity operands (18.2.2.8)."""
-    if left == EMPTY:
-        return right
-    return left if right == EMPTY else al.Join(left, right)
-
-
-def _both(left: al.Expression, right: al.Expression) -> al.Expression:
-    return al.Call("&&", (left, right))
-
-
 class Patterns:
     """Translates groups and SELECTs; one numbering of blank nodes for the whole query."""
 
@@ -73,7 +61,7 @@ class Patterns:
     def group(self, tree: Any) -> al.Pattern:
         """The pattern of a group, its FILTERs applied to the whole of it."""
         pattern, filters = self._open(tree)
-        return al.Filter(reduce(_both, filters), pattern) if filters else pattern
+        return al.Filter(reduce(both, filters), pattern) if filters else pattern
 
     def _open(self, tree: Any) -> tuple[al.Pattern, list[al.Expression]]:
         """The pattern and the FILTERs of a group, apart; triples on both sides of a FILTER are one BGP."""
@@ -95,7 +83,7 @@ class Patterns:
         match str(part.name):
             case "OptionalGraphPattern":
                 right, filters = self._open(part.graph)
-                return al.LeftJoin(left, right, reduce(_both, filters) if filters else None)
+                return al.LeftJoin(left, right, reduce(both, filters) if filters else None)
             case "MinusGraphPattern":
                 return al.Minus(left, self.group(part.graph))
             case "Bind":
@@ -156,7 +144,7 @@ class Patterns:
             aggregates = tuple((var, aggregate) for aggregate, var in reader.aggregates.items())
             pattern = al.Group(pattern, tuple(self._key(index, key) for index, key in enumerate(keys)), aggregates)
         if having:
-            pattern = al.Filter(reduce(_both, having), pattern)
+            pattern = al.Filter(reduce(both, having), pattern)
         return join(pattern, self._values(tree.valuesClause)) if "valuesClause" in tree else pattern
 
     def _key(self, index: int, tree: Any) -> tuple[al.Var, al.Expression]:
