@@ -36,6 +36,7 @@ COMMANDS: Final = {
     "explain": Entry(Part.JUDGE, "explain", "Say why a recorded run is wrong."),
     "import": Entry(Part.JUDGE, "importing", "Make run folders of what others recorded."),
     "certify": Entry(Part.JUDGE, "certify", "Run the conformance suite on an engine."),
+    "init": Entry(Part.MEASURE, "init", "Write an experiment, a query and a stream to start from."),
     "demo": Entry(Part.MEASURE, "runs", "Answer, judge and show a weather stream."),
     "run": Entry(Part.MEASURE, "runs", "Do an experiment: streams, engines, verdicts, report."),
     "capacity": Entry(Part.MEASURE, "capacity", "Find the highest load that an engine carries."),

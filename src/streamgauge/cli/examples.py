@@ -19,6 +19,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "explain": ("explain runs/q5",),
     "import": ("import yabench-test/ --out runs/yabench",),
     "certify": ("certify live --case borders", "certify --program 'node my-engine.js'"),
+    "init": ("init mine",),
     "demo": ("demo --out demo-out",),
     "run": ("run select.toml", "run select.toml --set workload.stations=50 --out runs/small"),
     "capacity": ("capacity select.toml --max-delay 1s", "capacity select.toml --load workload.stations --to 64"),
