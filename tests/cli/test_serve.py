@@ -46,7 +46,7 @@ def test_it_serves_until_it_is_told_to_stop(tmp_path):
     [
         (("nobody",), "there is no engine 'nobody'"),
         (("live", "--host", "0.0.0.0"), "give a token, or bind to 127.0.0.1"),
-        (("live", "--token-file", "nowhere"), "nowhere: there is no such file"),
+        (("live", "--token-file", "nowhere"), "nowhere: cannot be read: there is no such file"),
         (("live", "--static", "urn:s"), "write IRI=FILE"),
         (("live", "--static", "urn:s=nowhere.ttl"), "nowhere.ttl"),
         (("live", "--max-time", "long"), "duration"),

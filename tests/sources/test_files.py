@@ -207,4 +207,4 @@ def test_a_file_sink_adds_messages_and_reports_what_it_could_not_write(tmp_path)
 def test_a_full_disk_is_reported():
     sink = open_sink("/dev/full")
     sink.send(b"lost")
-    assert sink.close() == Delivery(0, 1, "No space left on device")
+    assert sink.close() == Delivery(0, 1, "the disk is full: make room, and try again")

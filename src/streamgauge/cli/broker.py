@@ -30,6 +30,7 @@ from streamgauge.services.broker.violations import CHANNEL, open_violations
 from streamgauge.services.web.origins import read_origins
 from streamgauge.services.web.serving import Serving
 from streamgauge.services.web.tokens import OPEN, check_tokens
+from streamgauge.wire.texts import read_text
 
 UNLESS = Limits()
 
@@ -182,7 +183,7 @@ def _open_violations(broker: Broker, rules: Rules) -> None:
 
 
 def _access(file: Path | None) -> Access:
-    lines = file.read_text(encoding="utf-8").splitlines() if file is not None else []
+    lines = read_text(file).splitlines() if file is not None else []
     return Access(read_grants([*lines, os.environ.get(TOKEN, "")]))
 
 

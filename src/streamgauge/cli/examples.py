@@ -6,7 +6,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "query": (
         "query average.rq --stream readings.nq",
         "query average.rq --stream mqtt://localhost/readings --lateness 2s",
-        "query parking.rq --stream parking.ttl --time-property sosa:resultTime",
+        "query parks.rq --stream parks.ttl --time-property sosa:resultTime",
     ),
     "watch": (
         "watch board.rq http://localhost:4000/trains",

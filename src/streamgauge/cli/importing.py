@@ -47,6 +47,8 @@ def import_(
 ) -> None:
     """Make run folders from recorded answers: CSRBench's, YABench's, SPARQL results with a time."""
     text = None if query is None else read_text(query)
+    if samples is not None and not samples.is_file():
+        raise typer.BadParameter(f"{samples}: there is no such file", param_hint="--samples")
     request = Request(
         query=text,
         reading=own_reading(text or "", None, time_property, time_in, time_zone, parts, csv_mapping),

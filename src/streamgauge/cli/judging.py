@@ -163,7 +163,7 @@ def expect(
         sources = [named_source(each) for each in stream]
         reading = own_reading(text, wanted.lateness, time_property, time_in, time_zone, parts, csv_mapping)
         table, told = stream_table(sources, asked.streams, reading, Path(scratch))
-        facts = stream_facts(table)
+        facts = stream_facts(table, ", ".join(stream))
         refuse_window(asked, facts.triples, facts.span, memory_limit_mb)
         means = Means(lambda: spark(master), cast("Evaluator | None", evaluator))
         horizon: list[int] = []

@@ -4,11 +4,13 @@ import os
 from pathlib import Path
 from typing import Final
 
+from streamgauge.wire.texts import read_text
+
 TOKEN: Final = "STREAMGAUGE_TOKEN"
 """The environment variable with one of them."""
 
 
 def read_tokens(file: Path | None) -> list[str]:
     """The tokens of a file, one a line, and of the environment."""
-    lines = file.read_text(encoding="utf-8").split() if file is not None else []
+    lines = read_text(file).split() if file is not None else []
     return lines + ([os.environ[TOKEN]] if os.environ.get(TOKEN) else [])

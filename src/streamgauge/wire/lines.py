@@ -237,7 +237,13 @@ def _object(line: bytes | str) -> dict[str, Any]:
     try:
         text = line if isinstance(line, str) else line.decode()
         data = _loaded(text)
-    except (ValueError, RecursionError) as error:
+    except UnicodeDecodeError as error:
+        raise LineError("not a line of JSON: it is no UTF-8 text") from error
+    except json.JSONDecodeError as error:
+        raise LineError(f"not a line of JSON from character {error.pos + 1} on") from error
+    except RecursionError as error:
+        raise LineError("not a line of JSON that can be read: nested too deeply") from error
+    except ValueError as error:
         raise LineError(f"not a line of JSON: {error}") from error
     if not isinstance(data, dict):
         raise LineError(f"the line is {_short(data)}: expected a JSON object")

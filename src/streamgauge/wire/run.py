@@ -187,7 +187,7 @@ def read_json(file: Path, form: str, version: int) -> dict[str, Any]:
         raise RunError(f"{file}: missing: this is no folder of a {form}") from None
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
-        raise RunError(f"{file}: not JSON from {where} on: was it changed by hand, or cut?") from error
+        raise RunError(f"{file}: not readable JSON: wrong from {where} on: was it changed by hand, or cut?") from error
     except (OSError, UnicodeDecodeError) as error:
         raise RunError(f"{file}: cannot be read: {obstacle(error)}") from error
     if not isinstance(data, dict) or data.get("format") != form:

@@ -49,7 +49,7 @@ def batches(path: Path, schema: pa.Schema, optional: Collection[str] = ()) -> It
                 for batch in parquet.iter_batches(batch_size=_BATCH):
                     yield file, conform(batch, schema, str(file), optional)
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-            raise TableError(f"{file}: not a readable Parquet file (truncated, corrupt or foreign): {error}") from error
+            raise TableError(f"{file}: not a readable Parquet file: was it cut, or is it of another kind?") from error
 
 
 def read(path: Path, schema: pa.Schema, optional: Collection[str] = ()) -> pa.Table:

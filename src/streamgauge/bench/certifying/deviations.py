@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from streamgauge.model.mistake import MistakeError
 from streamgauge.wire.fields import FieldError, decode
+from streamgauge.wire.texts import read_text
 
 HEAD = """# What this engine does differently from its declared semantics (docs/conformance.md). `findings` and `cases`
 # are written by `streamgauge certify --update`, which keeps the order of the entries and all else.
@@ -46,11 +47,11 @@ def read(file: Path | None) -> tuple[Deviation, ...]:
     if file is None or not file.exists():
         return ()
     try:
-        data = tomllib.loads(file.read_text(encoding="utf-8"))
+        data = tomllib.loads(read_text(file))
         if set(data) - {"deviation"}:
             raise FieldError(f"{', '.join(sorted(set(data) - {'deviation'}))} is unknown: only [[deviation]] tables")
         found = [decode(Deviation, table, f"deviation {n}") for n, table in enumerate(data.get("deviation", ()), 1)]
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, FieldError) as error:
+    except (tomllib.TOMLDecodeError, FieldError) as error:
         raise DeviationError(f"{file}: {error}") from error
     _refuse_twice(file, "name", [each.name for each in found])
     _refuse_twice(file, "case", [case for each in found for case in each.cases])

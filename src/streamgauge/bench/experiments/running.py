@@ -137,12 +137,12 @@ class StreamFacts:
         return max(1, self.last - self.first + 1)
 
 
-def stream_facts(stream: Path) -> StreamFacts:
-    """The facts of a stream table on disk."""
+def stream_facts(stream: Path, name: str | None = None) -> StreamFacts:
+    """The facts of a stream table on disk; ExperimentError, with its ``name``, for one without triples."""
     columns = [pq.read_table(file, columns=["time"])["time"] for file in files(stream)]
     bounds = [pc.min_max(column).as_py() for column in columns if len(column)]
     if not bounds:
-        raise ExperimentError(f"{stream}: the stream has no triples: nothing can be answered on it")
+        raise ExperimentError(f"{name or stream}: the stream has no triples: nothing can be answered on it")
     last = max(bound["max"] for bound in bounds)
     said = stream / ADVANCED
     until = int(said.read_text("ascii")) if stream.is_dir() and said.is_file() else last

@@ -162,7 +162,7 @@ def read_json(path: Path) -> Any:
     try:
         return json.loads(read_text(path))
     except json.JSONDecodeError as error:
-        raise ForeignError(f"{path}, line {error.lineno}, column {error.colno}: no JSON: {error.msg}") from error
+        raise ForeignError(f"{path}, line {error.lineno}, column {error.colno}: not JSON") from error
     except RecursionError as error:
         raise ForeignError(f"{path}: no JSON that can be read: nested too deeply") from error
 
@@ -172,6 +172,6 @@ def read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ForeignError(f"{path}: not UTF-8 text: {error.reason} at byte {error.start}") from error
+        raise ForeignError(f"{path}: {obstacle(error)}") from error
     except OSError as error:
         raise ForeignError(f"{path}: cannot be read: {obstacle(error)}") from error

@@ -192,7 +192,7 @@ def _column(stream: Path, name: str) -> pa.ChunkedArray:
             with pq.ParquetFile(file) as parquet:
                 chunks += parquet.read(columns=[name]).to_batches()
         except (pa.ArrowException, OSError, KeyError, UnicodeDecodeError) as error:
-            raise StreamError(f"{file}: not a readable stream table: {error}") from error
+            raise StreamError(f"{file}: not a readable stream table: was it cut, or is it of another kind?") from error
     return pa.Table.from_batches([conform(chunk, schema, str(stream)) for chunk in chunks], schema=schema)[name]
 
 

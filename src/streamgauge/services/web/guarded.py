@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 
 import httpx
 
+from streamgauge.model.obstacles import obstacle
 from streamgauge.services.web.addresses import is_private
 
 PRIVATE: Final = "streamgauge.private"
@@ -68,7 +69,7 @@ class Guarded(httpx.AsyncBaseTransport):
         try:
             found = await self._resolve(url.host, origin(url)[2])
         except (OSError, UnicodeError) as error:
-            raise httpx.ConnectError(f"{url.host} is not found: {error}") from error
+            raise httpx.ConnectError(f"{url.host} is not found: {obstacle(error)}") from error
         if not found:
             raise httpx.ConnectError(f"{url.host} has no address")
         hidden = [address for address in found if is_private(address)]

@@ -126,7 +126,9 @@ def read_triples(path: str | Path) -> Iterator[Triple]:
 
 
 def rdf_syntax(path: Path) -> ox.RdfFormat:
-    """The syntax of an RDF file by its ending; FormatError."""
+    """The syntax of an RDF file by its ending; FormatError, for a folder too."""
+    if path.is_dir():
+        raise FormatError(f"{path}: a folder, where an RDF file is needed: name a file in it")
     syntax = ox.RdfFormat.from_extension(ending(path).removeprefix(".").replace("owl", "rdf"))
     if syntax is None:
         raise FormatError(

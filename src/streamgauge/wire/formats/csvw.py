@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urljoin
 
+from streamgauge.model.obstacles import obstacle
 from streamgauge.model.terms import XSD, Term
 from streamgauge.wire.bounds import read_json
 from streamgauge.wire.formats.format import FormatError
@@ -92,9 +93,9 @@ def read_mapping(path: Path, table: str, base: str, prefixes: Mapping[str, str])
     try:
         data = read_json(path.read_bytes())
     except OSError as error:
-        raise FormatError(f"{path}: the mapping of columns cannot be read: {error.strerror or error}") from error
+        raise FormatError(f"{path}: the mapping of columns cannot be read: {obstacle(error)}") from error
     except ValueError as error:
-        raise FormatError(f"{path}: a mapping of columns is a JSON file: {error}") from error
+        raise FormatError(f"{path}: not JSON: a mapping of columns is a JSON file (docs/own-data.md)") from error
     try:
         return _mapping(_table(data, table), base, prefixes)
     except (ValueError, InstantError) as error:

@@ -255,7 +255,7 @@ def _pass_mark(file: io.BufferedReader, path: Path) -> None:
             file.read(len(BOM_UTF8))
     except (OSError, EOFError) as error:
         file.close()
-        raise FormatError(f"{path}: cannot be unpacked: {obstacle(error)}") from error
+        raise FormatError(f"{path}, line 1: cannot be unpacked: {obstacle(error)}") from error
 
 
 def lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -314,7 +314,7 @@ def parse_open(file: IO[bytes] | io.RawIOBase, place: str, syntax: ox.RdfFormat)
     except BoundError as error:
         raise FormatError(f"{place}: {error}") from error
     except SyntaxError as error:
-        raise FormatError(f"{place}, line {error.lineno}: not {syntax.name}: {reason(error)}") from error
+        raise FormatError(f"{place}, line {error.lineno}: {reason(error)}") from error
     except (OSError, EOFError) as error:
         raise FormatError(f"{place}: cannot be read: {obstacle(error)}") from error
 
@@ -323,7 +323,8 @@ _OFTEN: Final = {
     r"The subject of a triple must be an IRI or a blank node": "a subject is expected here: <IRI>, or _:name",
     r"The predicate of a triple must be an IRI": "a predicate is expected here: <IRI>",
     r"The object of a triple must be .*": 'an object is expected here: <IRI>, _:name or "literal"',
-    r"The prefix (\S*:) has not been declared": r"the prefix \1 is not declared: add @prefix \1 <...> .",
+    r"The prefix (\S*:) has not been declared": r"The prefix \1 has not been declared: add @prefix \1 <...> .",
+    r"Invalid UTF-8 character encoding": "not UTF-8 text: save the file as UTF-8",
     r"Unexpected end of file": "the file ends in the middle of a statement",
 }
 """What pyoxigraph says, and what is said in its place."""

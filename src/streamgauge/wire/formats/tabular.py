@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from streamgauge.model.element import StreamElement
+from streamgauge.model.obstacles import obstacle
 from streamgauge.model.terms import Term
 from streamgauge.wire.canonical import parse_term, to_term
 from streamgauge.wire.formats.csvw import TableColumn, TableMapping, cell_term, expand, header_columns, read_mapping
@@ -44,7 +45,7 @@ def timed(path: Path, reading: Reading, refuse: Refuse) -> Iterator[StreamElemen
             try:
                 found.extend(_Rows(opened, str(file), reading, mapping, refuse))
             except (OSError, EOFError) as error:
-                raise FormatError(f"{file}: cannot be unpacked: {error}") from error
+                raise FormatError(f"{file}: cannot be unpacked: {obstacle(error)}") from error
     return number(in_order(found, path, reading), reading)
 
 

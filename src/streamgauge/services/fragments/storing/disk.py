@@ -10,6 +10,7 @@ from typing import BinaryIO, Final
 import lmdb
 
 from streamgauge.model.mistake import MistakeError
+from streamgauge.model.obstacles import obstacle
 from streamgauge.services.durability.disk import explained
 from streamgauge.services.durability.witness import Witness, WitnessFile, open_beside
 from streamgauge.services.fragments.storing import Keep
@@ -61,7 +62,9 @@ class DiskShelf:
             raise FolderError(str(error)) from error
         except (lmdb.Error, OSError) as error:
             self._held.close()
-            raise FolderError(f"{folder}: not a store that can be read ({error}); give an empty folder") from error
+            raise FolderError(
+                f"{folder}: not a store that can be read ({obstacle(error)}); give an empty folder"
+            ) from error
         self._lock = Lock()
         if self._sealing is not None and not self._sealing.seal.number:
             self._begin()
@@ -186,7 +189,7 @@ def _held(folder: Path) -> BinaryIO:
         folder.mkdir(parents=True, exist_ok=True)
         held = open_beside(held_of(folder))
     except OSError as error:
-        raise FolderError(f"{folder}: not a folder that can be written ({error}); give another") from error
+        raise FolderError(f"{folder}: not a folder that can be written ({obstacle(error)}); give another") from error
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
