@@ -39,6 +39,7 @@ SLOW: Final = ("spark", "kafka", "browser", "server", "realtime", "slow", "heavy
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="only tests without a JVM, a browser, a server or a wait")
+    parser.addoption("--slow-too", action="store_true", help="beside --quick: with those that take much CPU")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -76,9 +77,10 @@ def group(item: pytest.Item) -> str:
 
 def keep_quick(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the tests that are not quick."""
-    left_out = [item for item in items if any(item.get_closest_marker(name) for name in SLOW)]
+    slow = [name for name in SLOW if name != "slow" or not config.getoption("--slow-too")]
+    left_out = [item for item in items if any(item.get_closest_marker(name) for name in slow)]
     if left_out:
-        quick = [item for item in items if not any(item.get_closest_marker(name) for name in SLOW)]
+        quick = [item for item in items if not any(item.get_closest_marker(name) for name in slow)]
         config.hook.pytest_deselected(items=left_out)
         items[:] = quick
 

@@ -31,7 +31,7 @@ TESTS = (
 )
 """The folders that concern the oracle."""
 OPTIONS = (
-    *("--quick", "-q", "-s", "-p", "no:randomly", "-p", "no:cacheprovider"),
+    *("--quick", "--slow-too", "-q", "-s", "-p", "no:randomly", "-p", "no:cacheprovider"),
     *(
         "--basetemp",
         ".mutants/tmp",
