@@ -23,5 +23,5 @@ def together(found: Sequence[DataFrame]) -> list[list[tuple]]:
 def _part(place: int, frame: DataFrame) -> DataFrame:
     report, *names = frame.columns
     plain = frame.toDF("c0", *(f"c{index}" for index in range(1, len(names) + 1)))
-    cells = fn.array(*(fn.col(f"c{index}") for index in range(1, len(names) + 1))).cast("array<string>")
+    cells = fn.array(*(fn.col(f"c{index}").cast("string") for index in range(1, len(names) + 1))).cast("array<string>")
     return plain.select(fn.lit(place).alias("place"), fn.col("c0").cast("int").alias(report), cells.alias("cells"))

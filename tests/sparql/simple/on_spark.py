@@ -1,22 +1,48 @@
 """Cases on Spark: one query over many contents is one job, each content the whole of a report's windows."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from streamgauge.compute.spark.answers import MANY, answers, refuse
 from streamgauge.compute.spark.slices import AMBIGUOUS
 from streamgauge.model.report import DueReport, View
 from streamgauge.model.terms import Row
 from streamgauge.wire.stream import SCHEMA
+from tests.compute.spark.together import together
 from tests.sparql.simple.agreement import windows
 from tests.sparql.simple.drawn import Case
 
 
-def by_spark(spark: SparkSession, cases: Sequence[Case]) -> list[tuple[Row, ...]] | None:
-    """The rows of each case, all of one query; ``None`` where Spark refuses it, or where its cut is ambiguous."""
+def many_by_spark(spark: SparkSession, queries: Sequence[Sequence[Case]]) -> list[list[tuple[Row, ...]] | None]:
+    """The rows of each case of several queries; ``None`` where Spark refuses one, or where its cut is ambiguous."""
+    frames = {place: frame for place, cases in enumerate(queries) if (frame := _frame(spark, cases)) is not None}
+    try:
+        found = dict(zip(frames, together(list(frames.values())), strict=True))
+    except PySparkException:
+        alone = {place: _alone(frame) for place, frame in frames.items()}
+        found = {place: rows for place, rows in alone.items() if rows is not None}
+    return [_by_case(found[place], len(cases)) if place in found else None for place, cases in enumerate(queries)]
+
+
+def _by_case(rows: Sequence[tuple[Any, ...]], count: int) -> list[tuple[Row, ...]]:
+    return [tuple(tuple(row[1:]) for row in rows if row[0] == at) for at in range(count)]
+
+
+def _alone(frame: DataFrame) -> list[tuple[Any, ...]] | None:
+    try:
+        return together([frame])[0]
+    except PySparkException as error:
+        if AMBIGUOUS in str(error):
+            return None
+        raise
+
+
+def _frame(spark: SparkSession, cases: Sequence[Case]) -> DataFrame | None:
+    """The answers of one query over the contents of its cases, each a report; ``None`` where Spark refuses it."""
     form, over = cases[0].form, windows(cases[0].dataset)
     if refuse(form) is not None:
         return None
@@ -29,10 +55,4 @@ def by_spark(spark: SparkSession, cases: Sequence[Case]) -> list[tuple[Row, ...]
     data = {name: [row[index] for row in rows] for index, name in enumerate(SCHEMA.names[:7])}
     table = spark.createDataFrame(pa.table(data, schema=pa.schema(list(SCHEMA)[:7])))
     due = tuple(DueReport(at, tuple(View(at, at + 1, at, at, 1 << 40) for _ in over)) for at in range(len(cases)))
-    try:
-        found = answers(spark, table, due, form, (), MANY, over).collect()
-    except PySparkException as error:
-        if AMBIGUOUS in str(error):
-            return None
-        raise
-    return [tuple(tuple(row[1:]) for row in found if row[0] == at) for at in range(len(cases))]
+    return answers(spark, table, due, form, (), MANY, over)

@@ -11,7 +11,7 @@ from tests.compute.spark.conftest import tiny
 from tests.sparql.simple.agreement import agrees, legal_answers
 from tests.sparql.simple.choices import OpenError
 from tests.sparql.simple.drawn import drawn_contents
-from tests.sparql.simple.on_spark import by_spark
+from tests.sparql.simple.on_spark import many_by_spark
 
 __all__ = ["tiny"]
 CONTENTS = 8
@@ -20,9 +20,8 @@ CONTENTS = 8
 def check(spark: SparkSession, seeds: range) -> Counter[str]:
     """Queries by seed, all contents of one in one job; how many answers were refused, open, compared."""
     tally = Counter[str]()
-    for seed in seeds:
-        cases = drawn_contents(Random(seed), CONTENTS)
-        found = by_spark(spark, cases)
+    queries = [drawn_contents(Random(seed), CONTENTS) for seed in seeds]
+    for seed, cases, found in zip(seeds, queries, many_by_spark(spark, queries), strict=True):
         if found is None:
             tally["refused"] += 1
             continue
@@ -45,4 +44,6 @@ def test_drawn_on_spark(tiny: SparkSession, seed: int) -> None:
 @pytest.mark.prove
 @pytest.mark.parametrize("first", range(10, 430, 20))
 def test_many_drawn_on_spark(tiny: SparkSession, first: int) -> None:
-    assert check(tiny, range(first, first + 20))["compared"] > 0
+    tally = check(tiny, range(first, first + 20))
+    print(f"\nseeds {first} to {first + 19}: {dict(tally)}")
+    assert tally["compared"] > 0

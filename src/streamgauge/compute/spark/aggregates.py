@@ -1,6 +1,6 @@
 """GROUP BY and aggregates over expanded relations, one group per report and key."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -73,12 +73,17 @@ def _count(name: str, aggregate: Aggregate, inner: Relation) -> Plan:
     if aggregate.argument is not None:
         given = value(aggregate.argument, inner)
     elif aggregate.distinct:
-        given = fn.struct(fn.lit(1), *(fn.col(column(variable)) for variable in inner.variables))
+        given = fn.struct(fn.lit(1), *(fn.col(column(variable)) for variable in shown(inner.variables)))
     else:
         given = fn.lit(1)
     counted = fn.count_distinct(fn.col(name)) if aggregate.distinct else fn.count(name)
     count = fn.coalesce(fn.col(name), fn.lit(0)).cast("bigint")
     return Plan((given.alias(name),), (counted.alias(name),), term_of_count(count), count)
+
+
+def shown(variables: Iterable[str]) -> tuple[str, ...]:
+    """The variables that ``*`` means: not a query's blank nodes, nor the middles of its paths (18.3.1)."""
+    return tuple(name for name in variables if not name.startswith(("_:", ".")))
 
 
 def term_of_count(count: Column) -> Column:

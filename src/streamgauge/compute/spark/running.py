@@ -11,7 +11,7 @@ from functools import partial
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
-from streamgauge.compute.spark.aggregates import term_of_count, term_of_total
+from streamgauge.compute.spark.aggregates import shown, term_of_count, term_of_total
 from streamgauge.compute.spark.relation import Relation, column, number
 from streamgauge.compute.spark.scalars import fast, value
 from streamgauge.compute.spark.sweep import swept
@@ -88,4 +88,4 @@ def _counted(aggregate: Aggregate, inner: Relation) -> Column:
         return term if aggregate.distinct else fn.when(term.isNotNull(), fn.lit(""))
     if not aggregate.distinct:
         return fn.lit("")
-    return fn.concat_ws("\n", *(fn.coalesce(inner.value(variable), fn.lit("")) for variable in inner.variables))
+    return fn.concat_ws("\n", *(fn.coalesce(inner.value(variable), fn.lit("")) for variable in shown(inner.variables)))
