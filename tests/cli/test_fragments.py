@@ -73,7 +73,7 @@ def test_as_triples(tmp_path):
         (("data.nq", "more/data.nq"), "two files give a data set data"),
         (("data.nq", "--triples", "other"), "no such data set"),
         (("data.nq", "--method", "other"), "there is no annotation method 'other'"),
-        (("data.nq", "--vocabulary", "other"), "there are paper, prototype"),
+        (("data.nq", "--vocabulary", "other"), "choose from paper, prototype"),
         (("data.nq", "--period", "long"), "duration"),
         (("broken.nq",), "broken.nq, line 1"),
         ((), "there is nothing to serve"),

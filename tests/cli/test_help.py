@@ -18,7 +18,7 @@ def leaves():
         command = load(name)
         for inner in getattr(command, "commands", {}):
             yield f"{name} {inner}", command.commands[inner]
-        if not hasattr(command, "commands"):
+        if getattr(command, "invoke_without_command", True):
             yield name, command
 
 
@@ -31,7 +31,7 @@ def context(words):
     root = typer.main.get_command(app)
     above = root.make_context("streamgauge", ["x"])
     rest = words
-    while hasattr(above.command, "resolve_command"):
+    while rest and hasattr(above.command, "resolve_command"):
         name, command, rest = above.command.resolve_command(above, rest)
         above = command.make_context(name, list(rest), parent=above)
         rest = [*getattr(above, "_protected_args", ()), *above.args]

@@ -40,11 +40,15 @@ class Command(TyperCommand):
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """The examples."""
-        examples = EXAMPLES.get(_words(ctx), ())
-        if examples:
-            with formatter.section("Example" if len(examples) == 1 else "Examples"):
-                for each in examples:
-                    formatter.write(f"{'':{formatter.current_indent}}streamgauge {each}\n")
+        _format_examples(ctx, formatter)
+
+
+def _format_examples(ctx: Any, formatter: Any) -> None:
+    examples = EXAMPLES.get(_words(ctx), ())
+    if examples:
+        with formatter.section("Example" if len(examples) == 1 else "Examples"):
+            for each in examples:
+                formatter.write(f"{'':{formatter.current_indent}}streamgauge {each}\n")
 
 
 def _words(ctx: Any) -> str:
@@ -71,6 +75,10 @@ class Group(TyperGroup):
             found = f": did you mean {' or '.join(near)}?" if near else f": there are {', '.join(self.commands)}"
             ctx.fail(f"no command {args[0]!r}{found}")
         return super().resolve_command(ctx, args)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """The examples of a group that does something by itself."""
+        _format_examples(ctx, formatter)
 
 
 class Whole(Group):

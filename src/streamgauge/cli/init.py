@@ -7,6 +7,7 @@ from typing import Annotated, Final
 import typer
 
 from streamgauge.model.mistake import MistakeError
+from streamgauge.wire.making import made_folder
 
 START: Final = ("experiment.toml", "query.rq", "stream.ttl")
 """The files that are written, from the folder ``start`` beside this module."""
@@ -25,7 +26,7 @@ def init(folder: Annotated[Path, typer.Argument(help="A new folder, or one that 
     """Write a commented experiment, query and stream to start from; no file is overwritten."""
     if there := [name for name in START if (folder / name).exists()]:
         raise KeptError(f"{folder} has {', '.join(there)} already: nothing was written; name another folder")
-    folder.mkdir(parents=True, exist_ok=True)
+    made_folder(folder)
     for name in START:
         text = (files("streamgauge.cli") / "start" / name).read_text(encoding="utf-8")
         with (folder / name).open("x", encoding="utf-8", newline="\n") as file:
