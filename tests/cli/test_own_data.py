@@ -72,6 +72,17 @@ def test_the_querys_own_prefixes_name_the_property(here, command):
     assert (code, err.split(";")[0]) == (0, "36 elements")
 
 
+def test_what_is_passed_over_is_told_by_every_command(here, command):
+    rows = Path("parking.csv").read_text().splitlines()
+    Path("parking.csv").write_text("\n".join([*rows[:4], ",station,9", *rows[4:]]))
+    for name in ("query", "expect"):
+        code, _, err = command(name, "parking.rq", "--stream", "parking.csv?bad=skip", "--json")
+        assert code == 0
+        assert "passed over: parking.csv, line 5: no time: column time is empty" in err
+        code, _, err = command(name, "parking.rq", "--stream", "parking.csv")
+        assert (code, "parking.csv, line 5: no time" in err) == (2, True)
+
+
 def test_an_option_of_a_source_is_for_it_alone(here, command):
     code, _, err = command(
         *("query", "parking.rq", "--stream", "parking.csv"),

@@ -82,9 +82,17 @@ def recorded(
 
 
 def items(source: NamedSource, reading: Reading) -> Iterator[Input]:
-    """What comes from a source; all its elements are of its stream, where that is said. SourceError."""
-    found = open_source(source.address, reading).items()
-    return found if source.iri is None else of_stream(found, source.iri)
+    """What comes from a source; all its elements are of its stream, where that is said. SourceError.
+
+    What was passed over as bad (``bad=skip``) is noted at the end.
+    """
+    opened = open_source(source.address, reading)
+    found = opened.items()
+    yield from found if source.iri is None else of_stream(found, source.iri)
+    for reason in opened.reasons:
+        reading.note(f"passed over: {reason}")
+    if opened.refused > len(opened.reasons):
+        reading.note(f"passed over: {opened.refused:,} in all")
 
 
 def of_stream(given: Iterable[Input], iri: str) -> Iterator[Input]:

@@ -9,7 +9,7 @@ from typing import IO, Final
 
 from streamgauge.model.element import StreamElement
 from streamgauge.model.obstacles import obstacle
-from streamgauge.model.terms import Term
+from streamgauge.model.terms import XSD, Term
 from streamgauge.wire.canonical import parse_term, to_term
 from streamgauge.wire.formats.csvw import TableColumn, TableMapping, cell_term, expand, header_columns, read_mapping
 from streamgauge.wire.formats.described import in_order, instants
@@ -80,6 +80,7 @@ class _Rows:
     def __init__(self, file: IO[bytes], place: str, reading: Reading, mapping: TableMapping, refuse: Refuse) -> None:
         self._place, self._reading, self._refuse, self._mapping = place, reading, refuse, mapping
         self._instants = instants(reading)
+        self._stem = "".join(sign for sign in Path(place).name if sign.isascii() and sign.isalnum())
         self._line = mapping.dialect.skip
         self._texts = self._decoded(bounded_lines(file, place, reading.limit, refuse))
 
@@ -220,8 +221,7 @@ class _Rows:
 
     def _subject(self, column: TableColumn, values: Mapping[str, str]) -> Term:
         if column.about is None:
-            stem = "".join(sign for sign in Path(self._place).name if sign.isascii() and sign.isalnum())
-            return f"_:r{values['_sourceRow']}{stem}"
+            return f"_:r{values['_sourceRow']}{self._stem}"
         return self._expanded(column.about, column, values)
 
     def _objects(self, column: TableColumn, values: Mapping[str, str]) -> Iterator[Term]:
@@ -233,7 +233,14 @@ class _Rows:
         for part in text.split(column.separator) if column.separator else (text,):
             if part:
                 try:
-                    yield to_term(parse_term(cell_term(part, column)))
+                    term = cell_term(part, column)
+                    plain = (
+                        part.isprintable()
+                        and "\\" not in term
+                        and column.lang is None
+                        and column.datatype.iri[: len(XSD)] in (XSD, "")
+                    )
+                    yield term if plain else to_term(parse_term(term))
                 except ValueError as error:
                     raise ValueError(f"column {column.name}: {error}") from error
 
