@@ -24,7 +24,7 @@ FOREIGN = (
 
 
 def marked(mistake):
-    """A parameter; what starts a program or finds a port taken is marked so."""
+    """A parameter; what starts a program, listens or finds a port taken is marked so."""
     marks = [pytest.mark.server] if mistake.get("starts") or "{port}" in mistake["words"] else []
     return pytest.param(mistake, id=mistake["what"], marks=marks)
 

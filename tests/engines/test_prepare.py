@@ -13,6 +13,8 @@ from streamgauge import engines
 from streamgauge.wire.jvm import JvmError, collection, jars, prepared
 from streamgauge.wire.jvm.collection import Clone, clones, collect
 
+pytestmark = pytest.mark.server
+
 KIND = Clone(
     project="a project",
     tested="tag 1",

@@ -15,7 +15,7 @@ from streamgauge.wire.formats import Reading, read_stream, stream_formats, write
 from streamgauge.wire.lines import Advance, encode_advance, encode_element
 
 VALLEY = Path(weather.__file__).parent / "recorded" / "valley.trig"
-STREAMED = sorted(name for name, form in stream_formats().items() if form.follow)
+STREAMED = sorted(name for name, form in stream_formats().items() if form.follow and form.write)
 
 
 def element(number: int, time: int | None = None) -> StreamElement:
@@ -109,7 +109,7 @@ def test_repeated_elements_are_left_out_when_their_numbers_rise(tmp_path):
 BAD = {
     "no file": ("nowhere.nq", "nowhere.nq: there is no such file or folder"),
     "no transport": ("gopher://x/y", "no stream comes from 'gopher': there are -, file"),
-    "unknown option": ("s.jsonl?folow=1", "unknown option folow: there are bad, follow, form, "),
+    "unknown option": ("s.jsonl?folow=1", "unknown option folow: there are bad, csv_mapping, follow, form, "),
     "no number": ("s.jsonl?lateness=soon", "option lateness is 'soon': expected a whole number"),
     "no truth": ("s.jsonl?follow=maybe", "option follow is 'maybe': expected 1 or 0"),
     "no policy": ("s.jsonl?bad=ignore", "option bad is 'ignore': expected one of 'stop', 'skip'"),
@@ -118,7 +118,7 @@ BAD = {
     "ending": ("odd.doc", r"no stream format has the ending \.doc"),
     "not followed": ("s.parquet?follow=1", "parquet is not followed here"),
     "port": ("mqtt://host:port/x", "not a URL"),
-    "standard input": ("-?form=parquet", "'parquet' cannot be read from standard input: there are jelly"),
+    "standard input": ("-?form=parquet", "'parquet' cannot be read from standard input: there are csv, jelly"),
 }
 
 
