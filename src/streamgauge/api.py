@@ -99,9 +99,13 @@ class ExpectOptions(TypedDict, total=False):
 
 
 def expect(query: Query, *streams: Stream, **options: Unpack[ExpectOptions]) -> Expectations:
-    """The answers that should be given on streams that end, report by report, without an engine (``ExpectOptions``).
+    """The answers that should be given on streams that end, report by report, without an engine.
 
-    Queries and streams are those of ``watch``. MistakeError says in a sentence what cannot be.
+    Queries and streams are those of ``watch``. Options (``ExpectOptions``): ``semantics`` (a profile's name or a
+    value; the dialect's unless given), ``static`` (a file or triples), ``lateness``, ``t0`` (ms), ``windows``,
+    ``advance_to`` (ms or text as 30s), ``evaluator`` (definition or spark), ``reading``, and for one's own data
+    ``time_property``, ``time_in``, ``time_zone``, ``parts``, ``csv_mapping``. MistakeError says in a sentence what
+    cannot be.
     """
     _refuse_unknown("expect", options, ExpectOptions)
     given: dict[str, Any] = {**options}
@@ -175,9 +179,12 @@ class CheckOptions(TypedDict, total=False):
 
 
 def check(run: Run | str | Path, **options: Unpack[CheckOptions]) -> Verdict:
-    """The verdict on a recorded run, or on the run in a folder (``CheckOptions``); nothing is written.
+    """The verdict on a recorded run, or on the run in a folder; nothing is written.
 
-    MistakeError says in a sentence what cannot be judged so.
+    Options (``CheckOptions``): ``semantics`` and ``query`` (text or file) in place of the run's own, ``rules``
+    (csrbench, yabench), ``gracious``, ``evaluator`` (definition or spark), ``max_delay`` (ms or text as 500ms),
+    ``exact_datatypes``, ``stream`` (the stream table of a run that was not read from a folder). MistakeError says
+    in a sentence what cannot be judged so.
     """
     _refuse_unknown("check", options, CheckOptions)
     asked = _Judging(**options)

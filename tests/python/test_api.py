@@ -274,3 +274,16 @@ def test_a_query_takes_static_data_of_any_collection(case):
 def test_static_data_that_are_no_triples_are_refused(static, words):
     with pytest.raises(ValueError, match=words):
         replace(streamgauge.parse_query(BESIDE), static=static)
+
+
+@pytest.mark.parametrize(
+    ("function", "options"),
+    [
+        ("watch", "streamgauge.watching.Options"),
+        ("expect", "streamgauge.api.ExpectOptions"),
+        ("check", "streamgauge.api.CheckOptions"),
+    ],
+)
+def test_help_names_every_option(function, options):
+    for name in pydoc.locate(options).__annotations__:
+        assert f"``{name}``" in getattr(streamgauge, function).__doc__, name

@@ -65,6 +65,8 @@ def watch(query: Query, *streams: Stream, **options: Unpack[Options]) -> Watch[A
 def watch(query: Query | Mapping[str, Query], *streams: Stream, **options: Unpack[Options]) -> Watch[Any]:
     """The answers to a query on streams, as they come; to several by name, pairs of name and answer.
 
+    Options (``Options``): ``semantics``, ``static``, ``engine``, ``lateness``, ``t0``, ``advance``, ``end``, ``merge``,
+    ``reading``, and for one's own data ``time_property``, ``time_in``, ``time_zone``, ``parts``, ``csv_mapping``.
     WatchError, QueryError, FormatError, SourceError and RefusedError say in a sentence what cannot be.
     """
     return _begin(*_opened(query, streams, options), options)
