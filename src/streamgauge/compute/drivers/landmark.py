@@ -63,6 +63,11 @@ class Landmark:
         """It is told of changes from now on, those since its patterns were entered are taken in; TooMuchError."""
         self._queries.begin(standing)
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether a query failed since ``failed`` was asked last."""
+        return bool(self._failed)
+
     def failed(self) -> dict[Standing, TooMuchError]:
         """The queries that failed since this was asked last: their answers are not kept any more."""
         found, self._failed = self._failed, {}
@@ -95,7 +100,8 @@ class Landmark:
         came, went, quads = tuple(added), tuple(removed), named or ((), ())
         size = len(came) + len(went) + len(quads[0]) + len(quads[1])
         self._queries.most = self._most(size)
-        self.graphs.check(quads[0])
+        if quads[0]:
+            self.graphs.check(quads[0])
         self.closure.apply(came, went)
         if named is not None:
             self.graphs.change(*named)

@@ -11,8 +11,9 @@ of the fact. It has the other two in a table of the values that a subject has of
 ``:d2``. ``:s`` is a member of ``:d2``: so the second trigger alone is called.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Final, TypeAlias
 
 from streamgauge.compute.standing.facts import Class, Facts, Property, Several
@@ -25,6 +26,8 @@ Triggers: TypeAlias = "dict[Trigger, int]"
 
 _SUBJECT: Final = 0
 _OBJECT: Final = 1
+DIRECT: Final = 4
+"""Triggers of a gate that are called without a look: their joins begin with one."""
 _LOOPED: Final = 8
 """Terms of a table that are gone through where the property has no index from objects yet."""
 
@@ -134,7 +137,11 @@ def _conditions(
         elif subject == name and value != name and (value in keys or kind is not own or end != _SUBJECT):
             found.append(Condition(end, kind, True, keys.index(value) if value in keys else None))
         elif value == name and subject != name and (subject in keys or kind is not own or end != _OBJECT):
-            found.append(Condition(end, kind, False, keys.index(subject) if subject in keys else None))
+            key = keys.index(subject) if subject in keys else None
+            if key is not None or (
+                isinstance(kind, Property) and kind.into is not None
+            ):  # an index for a condition alone would not pay
+                found.append(Condition(end, kind, False, key))
     return found
 
 
@@ -176,48 +183,50 @@ class _End:
         if isinstance(asked.kind, Property) and not self.table(asked):
             del self.values[asked.kind, asked.forward]
 
+    def triggers(self) -> Iterator["Trigger"]:
+        """All of them."""
+        for triggers in chain(
+            self.terms.values(), self.there.values(), *(each.values() for each in self.values.values())
+        ):
+            yield from triggers
+
     def looks(self) -> "_Looks":
-        """What a fact is looked up in."""
-        there = [(_index(kind, forward), triggers) for (kind, forward), triggers in self.there.items()]
-        return _Looks(self.terms, there, [(*each, table) for each, table in self.values.items()])
+        """What a fact is looked up in, laid out to be gone through."""
+        there = [(_index(kind, forward), tuple(triggers)) for (kind, forward), triggers in self.there.items()]
+        return self.terms, tuple(there), tuple((*each, table) for each, table in self.values.items())
 
 
-@dataclass(frozen=True, slots=True)
-class _Looks:
-    """The conditions on one end of a fact, laid out to be gone through."""
-
-    terms: Table
-    there: Sequence[tuple[Mapping[Term, object], Triggers]]
-    values: Sequence[tuple[Property, bool, Table]]
-
-    def find(self, term: Term, found: Triggers) -> None:
-        """Add the triggers whose condition a term meets."""
-        if self.terms and (triggers := self.terms.get(term)):
-            found.update(triggers)
-        for index, triggers in self.there:
-            if term in index:
-                found.update(triggers)
-        for kind, forward, table in self.values:
-            if not forward and kind.into is None and len(table) <= _LOOPED:
-                for each, triggers in table.items():
-                    if term in kind.out.get(each, ()):
-                        found.update(triggers)
-                continue
-            values = (kind.out if forward else kind.backward()).get(term)
-            if values:
-                _find(values, table, found)
+_Looks: TypeAlias = tuple[
+    Table,
+    tuple[tuple[Mapping[Term, object], tuple["Trigger", ...]], ...],
+    tuple[tuple[Property, bool, Table], ...],
+]
+"""Of one end of a fact: triggers by the term that it is, by what it has to be in, and by the values that it has."""
 
 
-def _find(values: Several, table: Table, found: Triggers) -> None:
-    """Add the triggers under any of the values; the shorter of both is gone through."""
+def _add(looks: _Looks, term: Term, found: list["Trigger"]) -> None:
+    """Add the triggers whose condition a term meets. A trigger has one condition, which may name several terms."""
+    terms, there, values = looks
+    if terms and term in terms:
+        found += terms[term]
+    for index, triggers in there:
+        if term in index:
+            found += triggers
+    for kind, forward, table in values:
+        if not forward and kind.into is None and len(table) <= _LOOPED:
+            met = [triggers for each, triggers in table.items() if term in kind.out.get(each, ())]
+        else:
+            has = (kind.out if forward else kind.backward()).get(term)
+            met = _met(has, table) if has else []
+        if met:
+            found += met[0] if len(met) == 1 else dict.fromkeys(each for triggers in met for each in triggers)
+
+
+def _met(values: Several, table: Table) -> list[Triggers]:
+    """The triggers under any of the values; the shorter of both is gone through."""
     if len(values) <= len(table):
-        for value in values:
-            if triggers := table.get(value):
-                found.update(triggers)
-        return
-    for value, triggers in table.items():
-        if value in values:
-            found.update(triggers)
+        return [table[value] for value in values if value in table]
+    return [triggers for value, triggers in table.items() if value in values]
 
 
 def _index(kind: Class | Property, forward: bool) -> Mapping[Term, object]:
@@ -233,7 +242,7 @@ class Gate:
         self._kind = kind
         self._always: Triggers = {}
         self._ends = (_End(), _End())
-        self._looks: tuple[_Looks, ...] | None = ()
+        self.laid: _Laid | None = None
         self._size = 0
         self._enter, self._leave = _CALLS[type(kind) if isinstance(kind, Class | Property) else Facts](self)
 
@@ -251,7 +260,7 @@ class Gate:
         else:
             triggers = self._ends[asked.end].table(asked).setdefault(term, {})
         triggers[trigger] = triggers.get(trigger, 0) + 1
-        self._looks = None
+        self.laid = None
 
     def discard(self, trigger: Trigger, asked: Condition | None, term: Term | None) -> None:
         """It is there for one less."""
@@ -263,19 +272,34 @@ class Gate:
             _discard({0: self._always}, 0, trigger)
         else:
             self._ends[asked.end].discard(trigger, asked, term)
-        self._looks = None
+        self.laid = None
 
-    def matching(self, subject: Term, end: Term | None = None) -> Triggers:
-        """The triggers to which a fact can matter; not to be changed."""
-        if self._looks is None:
-            self._looks = tuple(each.looks() for each in self._ends)
-        found = self._always.copy()
-        looks = self._looks
-        if looks:
-            looks[0].find(subject, found)
-            if end is not None:
-                looks[1].find(end, found)
-        return found
+    def lay_out(self) -> "_Laid":
+        """Triggers that are called for every fact, all of them where they are few, and what others are looked up in.
+
+        ``None`` for an end on which there is no condition.
+        """
+        if self._size <= DIRECT:
+            whole = dict.fromkeys((*self._always, *(each for end in self._ends for each in end.triggers())))
+            self.laid = tuple(whole), None, None
+            return self.laid
+        looks = [each.looks() for each in self._ends]
+        one, two = (each if any(each) else None for each in looks)
+        self.laid = tuple(self._always), one, two
+        return self.laid
+
+
+def _found(one: _Looks | None, subject: Term, two: _Looks | None, end: Term | None) -> list[Trigger]:
+    """The triggers whose conditions a fact meets, each once."""
+    found: list[Trigger] = []
+    if one is not None:
+        _add(one, subject, found)
+    if two is not None and end is not None:
+        _add(two, end, found)
+    return found
+
+
+_Laid: TypeAlias = tuple[tuple[Trigger, ...], _Looks | None, _Looks | None]
 
 
 def _discard(table: dict[Any, Triggers], key: object, trigger: Trigger) -> None:
@@ -292,36 +316,60 @@ _Pair: TypeAlias = tuple[Callable[..., None], Callable[..., None]]
 
 def _of_members(gate: Gate) -> _Pair:
     def enter(member: Term) -> None:
-        for each in gate.matching(member):
+        always, one, two = gate.laid or gate.lay_out()
+        for each in always:
             each.enter(member)
+        if one is not None or two is not None:
+            for each in _found(one, member, two, None):
+                each.enter(member)
 
     def leave(member: Term) -> None:
-        for each in gate.matching(member):
+        always, one, two = gate.laid or gate.lay_out()
+        for each in always:
             each.leave(member)
+        if one is not None or two is not None:
+            for each in _found(one, member, two, None):
+                each.leave(member)
 
     return enter, leave
 
 
 def _of_pairs(gate: Gate) -> _Pair:
     def enter(subject: Term, end: Term) -> None:
-        for each in gate.matching(subject, end):
+        always, one, two = gate.laid or gate.lay_out()
+        for each in always:
             each.enter(subject, end)
+        if one is not None or two is not None:
+            for each in _found(one, subject, two, end):
+                each.enter(subject, end)
 
     def leave(subject: Term, end: Term) -> None:
-        for each in gate.matching(subject, end):
+        always, one, two = gate.laid or gate.lay_out()
+        for each in always:
             each.leave(subject, end)
+        if one is not None or two is not None:
+            for each in _found(one, subject, two, end):
+                each.leave(subject, end)
 
     return enter, leave
 
 
 def _of_triples(gate: Gate) -> _Pair:
     def enter(subject: Term, predicate: Term, end: Term) -> None:
-        for each in gate.matching(subject, end):
+        always, one, two = gate.laid or gate.lay_out()
+        for each in always:
             each.enter(subject, predicate, end)
+        if one is not None or two is not None:
+            for each in _found(one, subject, two, end):
+                each.enter(subject, predicate, end)
 
     def leave(subject: Term, predicate: Term, end: Term) -> None:
-        for each in gate.matching(subject, end):
+        always, one, two = gate.laid or gate.lay_out()
+        for each in always:
             each.leave(subject, predicate, end)
+        if one is not None or two is not None:
+            for each in _found(one, subject, two, end):
+                each.leave(subject, predicate, end)
 
     return enter, leave
 

@@ -145,6 +145,8 @@ def _made(text: Text) -> dict[str, Any]:
 
 
 _DEEP: Final = 80
+_GUESS: Final = 4.0
+"""Subjects of an object, as long as nobody has counted objects."""
 _POSITIONS: Final = ("s", "p", "o")
 
 
@@ -163,6 +165,10 @@ class Plan:
     def is_deep(self) -> bool:
         """Whether a function may have more blocks in each other than CPython compiles: four a pattern, and the rest."""
         return 4 * len(self.patterns) + len(self.conditions) > _DEEP
+
+    def binds(self, at: int, names: Sequence[str]) -> bool:
+        """Whether a fact that matches pattern ``at`` gives all these variables their values."""
+        return _variables(self.patterns[at]).issuperset(names)
 
     def trigger(self, at: int, sign: int, finish: Finish) -> Callable[..., None]:
         """Given a fact that matches pattern ``at`` (``parameters``): finds what comes (``sign`` 1) or goes (-1)."""
@@ -276,7 +282,9 @@ class Plan:
         kind = kind_of(self.facts, pattern)
         if not isinstance(kind, Property) or len(open_) != 1:
             return 0.0
-        subjects, objects = len(kind.out) or 1, len(kind.backward()) or 1
+        if kind.into is None:  # it is made where it is needed: each costs every fact that comes
+            return _GUESS if open_[0] == pattern.subject else 1.0
+        subjects, objects = len(kind.out) or 1, len(kind.into) or 1
         return max(1.0, subjects / objects if open_[0] == pattern.subject else objects / subjects)
 
     def _size(self, pattern: TriplePattern) -> int:

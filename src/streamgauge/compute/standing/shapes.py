@@ -155,8 +155,9 @@ class Running(Generic[Owner]):
 
     def _compiled(self, at: int, sign: int) -> Callable[..., None]:
         """What finds the solutions that come or go with a fact."""
-        early = _Early(self.shape, self._takers, self._bounds.touch, self._exceeded)
-        return self._plan.trigger(at, sign, early if self._few else self._late)
+        if not self._few or self._plan.binds(at, self.shape.keys):
+            return self._plan.trigger(at, sign, self._late)
+        return self._plan.trigger(at, sign, _Early(self.shape, self._takers, self._bounds.touch, self._exceeded))
 
     def enter(self, taker: Taker[Owner], constants: Sequence[Term]) -> None:
         """A taker asks with these constants: changes of its solutions come from now on."""

@@ -291,7 +291,8 @@ class Broker:
                 self._undo([publication for publication, _ in fresh], error)
                 raise
             self.trouble = ""
-            return [(each, self._refused(each, outcome, refused)) for each, outcome in outcomes]
+            if refused:
+                return [(each, self._refused(each, outcome, refused)) for each, outcome in outcomes]
         return outcomes
 
     def _undo(self, publications: Sequence[Publication], error: NotWrittenError) -> None:

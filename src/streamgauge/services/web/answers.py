@@ -110,7 +110,7 @@ class Answers(Generic[Line]):
             self.bytes += size
             while len(self._kept) > self._limits.kept or (self.bytes > self._limits.kept_bytes and len(self._kept) > 1):
                 self.bytes -= self._kept.popleft().size
-            number, woken = self.number, list(self._subscribers.values())
+            number, woken = self.number, list(self._subscribers.values()) if self._subscribers else ()
         for subscription in woken:
             if number - subscription.place > self._limits.lag and not subscription.over:
                 behind = number - subscription.place

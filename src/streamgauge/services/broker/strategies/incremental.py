@@ -1,6 +1,7 @@
 """Exact: the change of each answer follows from the change of the facts, publication by publication."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from streamgauge.compute.drivers.landmark import Difference, Landmark
 from streamgauge.compute.effort import TooMuchError
@@ -12,6 +13,8 @@ from streamgauge.model.algebra import QueryForm
 from streamgauge.model.named_facts import NOT_HERE, asked, default_only, in_graph, parted
 from streamgauge.model.terms import Row, Term, Triple
 from streamgauge.services.broker.contract import Failures, Found, Held, Publication, Turn
+
+_NO_FAILURES: Final = Failures({}, {})
 
 
 def start(rules: Rules) -> "Incremental":
@@ -43,6 +46,8 @@ class Incremental:
 
     def failures(self) -> Failures:
         """Publications that would derive too much, queries whose change would cost too much."""
+        if not self._refused and not self._driver.has_failed:
+            return _NO_FAILURES
         refused, self._refused = self._refused, {}
         ended = self._driver.failed().items()  # one that fails while it is created is none of the channels yet
         return Failures(refused, {self._names[each]: str(why) for each, why in ended if each in self._names})
