@@ -56,6 +56,7 @@ class Entry(Generic[Owner]):
         self._first: Bag | None = None
         self._closed = False
         self._width = len(asked.output)
+        self._wide = False
         self._told: _Told[Owner] | None = None
 
     @property
@@ -65,14 +66,14 @@ class Entry(Generic[Owner]):
 
     def take(self) -> Bag:
         """The change since it was taken last: first the solutions that there were, then what changed."""
-        if self._first is not None:
-            change, self._first = self._first, None
-        elif self._found and not self._closed:
+        if self._first is None:
+            if self._closed or not self._found:
+                return {}
             change = self._found.copy()
             self._found.clear()
         else:
-            return {}
-        return change if self._width == len(self._asked.output) else _narrowed(change, self._width)
+            change, self._first = self._first, None
+        return _narrowed(change, self._width) if self._wide else change
 
     def steps(self, effort: Effort) -> Iterator[None]:
         """Find what there is, a part at each step, and be told of changes from the first on; TooMuchError."""
@@ -116,6 +117,7 @@ class Entry(Generic[Owner]):
         name = original(self._asked, anchor.name)
         if name not in self._asked.output:
             self._asked = replace(self._asked, output=(*self._asked.output, name))
+            self._wide = True
         at, news = self._asked.output.index(name), Bag()
         running, constants = self._shapes.running(self._asked)
         self._enter(running, Taker(news, self._owner), constants)

@@ -72,7 +72,8 @@ class Standing:
             raise self._pool.too_much
         if not self.begun:
             return (), ()
-        self.effort.renew(self._pool.most)
+        effort = self.effort
+        effort.most = effort.left = self._pool.most
         if self._weight:
             self._spend()
         return self.kept.turn()
