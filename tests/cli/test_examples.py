@@ -1,68 +1,145 @@
-"""The examples of the pages on watching and serving run as they stand."""
+"""Every block of the README and of docs/ is run as it stands, page by page, in a fresh folder (tests/cli/pages)."""
 
+import fcntl
+import json
+import os
 import re
 import shutil
-import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from streamgauge.engines import load
-from streamgauge.services.queries.registry import Queries
-from tests.services.queries.test_face import served
+from tests.cli.pages.markdown import Block, page_blocks
+from tests.cli.pages.shell import ENDLESS, Shell
 
-pytestmark = pytest.mark.server
-
-DOCS = Path(__file__).resolve().parents[2] / "docs"
-
-
-def examples(page: str, language: str) -> list[str]:
-    """The blocks of code of a page in a language."""
-    return re.findall(rf"```{language}\n(.*?)```", (DOCS / page).read_text(), re.S)
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples"
+PAGES = {page.name: page_blocks(page) for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]}
+PROGRAMS = ("curl", "node")
+"""Programs of others that blocks call: where one is not here the page is skipped."""
 
 
-def test_watching(capsys):
-    names: dict[str, object] = {}
-    for code in examples("watching.md", "python"):
-        exec(compile(code, "docs/watching.md", "exec"), names)
-    out = capsys.readouterr().out.splitlines()
-    assert len(out) == 4 + 2 * 4 + 2 + 1 + 4
-    assert out[0].startswith("10000 (0, 10000) [{'sensor': '<urn:sensor0>'")
-    assert out[14] == "10000 11 0"
+def marked(name: str, *, proven: bool):
+    """A page as a test's parameter, with the marks that its blocks ask for."""
+    blocks = [block for block in PAGES[name] if block.runs and (proven or "prove" not in block.marks)]
+    text = "".join(block.text for block in blocks)
+    marks = [pytest.mark.server]
+    if ENDLESS.search(text):
+        marks.append(pytest.mark.xdist_group("ports"))
+    if "streamgauge stream" in text:
+        marks.append(pytest.mark.spark)
+    heavy = [block.marks["heavy"] for block in blocks if "heavy" in block.marks]
+    if proven:
+        marks.append(pytest.mark.prove)
+    elif heavy:
+        marks.append(pytest.mark.heavy(" and ".join(heavy)))
+    return pytest.param(name, marks=marks, id=name)
 
 
-def test_python(capsys, monkeypatch):
-    monkeypatch.chdir(DOCS.parent / "examples" / "parking")
-    names: dict[str, object] = {}
-    for code in examples("python.md", "python"):
-        exec(compile(code, "docs/python.md", "exec"), names)
-    out = capsys.readouterr().out.splitlines()
-    assert len(out) == 15 + 1 + 1 + 1
-    assert out[-3] == "['instant', 'start', 'end', 'change', 'lot', 'least']"
-    assert out[-2].startswith("14 1772352127000 1772352070000 [{'lot': 'http://park.example/lot/")
-    assert out[-1] == "[{'sensor': 'urn:s', 'name': 'roof'}]"
+RUN = [name for name, blocks in PAGES.items() if any(block.runs and "prove" not in block.marks for block in blocks)]
+PROVEN = [name for name, blocks in PAGES.items() if any(block.runs and "prove" in block.marks for block in blocks)]
 
 
-def test_serving():
-    curl = shutil.which("curl")
-    if curl is None:
-        pytest.skip("curl is not here")
-    (code,) = examples("serving.md", "sh")
-    with served(Queries(load, ("live",))) as service:
-        said = subprocess.run(
-            ["sh", "-c", code.replace("http://127.0.0.1:8765", service.url)],
-            capture_output=True,
-            text=True,
-            timeout=300,
+@pytest.fixture
+def shell(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Shell]:
+    """A reader's shell in an empty folder; `streamgauge` and `python` are this checkout's."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name, words in {"streamgauge": "-m streamgauge", "python": ""}.items():
+        (programs / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {words} "$@"\n')
+        (programs / name).chmod(0o755)
+    if request.node.get_closest_marker("spark"):
+        request.getfixturevalue("spark")
+    (tmp_path / "reader").mkdir()
+    found = Shell(tmp_path / "reader", tmp_path, {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"})
+    with (Path(tempfile.gettempdir()) / f"streamgauge-ports-{os.getuid()}").open("w") as ports:
+        if "ports" in [mark.args[0] for mark in request.node.iter_markers("xdist_group")]:
+            fcntl.flock(ports, fcntl.LOCK_EX)  # pages name the servers' own ports: two suites take turns
+        try:
+            yield found
+        finally:
+            found.close()
+
+
+def read_page(name: str, shell: Shell, *, proven: bool) -> None:
+    """Do what a reader of the page does, block by block."""
+    for block in PAGES[name]:
+        if "folder" in block.marks:
+            _enter(block.marks["folder"], shell)
+        if "illustration" in block.marks or ("prove" in block.marks and not proven):
+            continue
+        if block.runs:
+            _skip_without_programs(block)
+            shell.run(block)
+        elif "output" in block.marks:
+            assert_shown(block, shell.said)
+        else:
+            _write(block, shell.folder)
+
+
+def _enter(folder: str, shell: Shell) -> None:
+    """The reader goes to a folder of the repository: a copy of it."""
+    target = shell.home / "reader" / folder
+    if not target.exists():
+        shutil.copytree(ROOT / folder, target, ignore=shutil.ignore_patterns("runs", "capacity", "__pycache__"))
+    shell.folder = target
+
+
+def _skip_without_programs(block: Block) -> None:
+    for name in PROGRAMS:
+        if re.search(rf"(?m)^\s*{name} |program '{name} ", block.text) and shutil.which(name) is None:
+            pytest.skip(f"{block.place}: {name} is not here")
+
+
+def _write(block: Block, folder: Path) -> None:
+    """The reader saves a block as the file that it shows; one that the folder has is the same."""
+    assert block.file is not None, block.place
+    file = folder / block.file
+    if file.exists():
+        shown, kept = block.text.strip(), file.read_text().strip()
+        assert kept.partition(f"# {block.file}\n")[2] == shown or kept == shown or kept.endswith(shown), (
+            f"{block.place}: {block.file} is another in the folder"
         )
-        assert '"id":"q1"' in said.stdout
-        assert 'id: 1\ndata: {"vars":["sensor","readings"]' in said.stdout
-        assert service.queries.queries() == []
+    else:
+        file.write_text(block.text)
+
+
+def assert_shown(block: Block, said: str) -> None:
+    """The output that a page shows is what the block before it printed."""
+    from tests.cli.pages.shell import same
+
+    assert same(block.text, said), f"{block.place} shows\n{block.text}\nbut what is printed is\n{said}"
+
+
+@pytest.mark.parametrize("name", [marked(name, proven=False) for name in RUN])
+def test_the_blocks_of_a_page(name, shell):
+    read_page(name, shell, proven=False)
+
+
+@pytest.mark.parametrize("name", [marked(name, proven=True) for name in PROVEN])
+def test_the_long_blocks_of_a_page_too(name, shell):
+    read_page(name, shell, proven=True)
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("notebook", sorted(EXAMPLES.glob("*.ipynb")), ids=lambda path: path.name)
+def test_the_cells_of_a_notebook(notebook, tmp_path, shell):
+    cells = json.loads(notebook.read_text())["cells"]
+    shown = [cell for cell in cells if cell["cell_type"] == "code"]
+    assert shown
+    _enter("examples", shell)
+    for number, cell in enumerate(shown):
+        shell.run(Block(notebook.name, number, "python", "".join(cell["source"])))
+        assert cell["outputs"] == [], "a notebook is kept without outputs"
 
 
 def test_every_limit_of_the_page_is_an_option():
-    words = [sys.executable, "-m", "streamgauge.cli.main", "engine", "serve", "--help"]
-    helped = subprocess.run(words, capture_output=True, text=True, env={"COLUMNS": "200"}, check=True).stdout
-    for option in re.findall(r"`(--[a-z-]+)`", (DOCS / "serving.md").read_text()):
-        assert option in helped
+    from streamgauge.cli.commands import load
+
+    options = {name for each in load("engine").commands["serve"].params for name in each.opts}
+    found = set(re.findall(r"`(--[a-z-]+)`", (ROOT / "docs" / "serving.md").read_text()))
+    assert found
+    assert found <= options

@@ -60,7 +60,8 @@ def stream(
         query = beside(parse(text), static)
     tell_notes(query)
     chosen = _semantics(semantics, instant(t0), duration(lateness))
-    job = Job(query, text, detect(text), chosen, source, sink, checkpoint, duration(batch), files, drain, messages)
+    kept = checkpoint.absolute()  # the JVM may have been started in another folder
+    job = Job(query, text, detect(text), chosen, source, sink, kept, duration(batch), files, drain, messages)
     state = run(spark(master), job, lambda done: console.print(batch_line(done)))
     console.print(_summary(job, state.sent, state.rows, state.late))
 
