@@ -13,12 +13,13 @@ from streamgauge.bench.experiments.capacity_axes import AXES, PACE, axis
 from streamgauge.bench.experiments.capacity_axes import Axis as Varied
 from streamgauge.bench.experiments.capacity_probe import Limit
 from streamgauge.bench.experiments.capacity_search import Harder, Reach
-from streamgauge.bench.experiments.experiment import ExperimentError, read
+from streamgauge.bench.experiments.estimate import RUN_S
+from streamgauge.bench.experiments.experiment import Experiment, ExperimentError, read
 from streamgauge.bench.experiments.running import Doing
 from streamgauge.cli.defined import milliseconds
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.names import one_of
-from streamgauge.cli.progress import telling
+from streamgauge.cli.progress import foretold, telling
 from streamgauge.cli.spark import spark, tell_unused
 from streamgauge.cli.terminal import printing
 from streamgauge.query import parse
@@ -77,6 +78,7 @@ def capacity(
     asked = Asked(varied, _reach(varied, begin, end, precision), limit, tries)
     folder = out or Path("capacity") / experiment.name
     console = Console(stderr=True)
+    _foretell(experiment, asked)
     found: list[Capacity] = []
     stopped = False
     with telling(console, "capacity") as tell:
@@ -92,6 +94,16 @@ def capacity(
         console.print("stopped; finished probes are kept, the same command goes on from there")
         raise typer.Exit(130)
     raise typer.Exit(Exit.RIGHT if any(one.carried for one in found) else Exit.WRONG)
+
+
+def _foretell(experiment: Experiment, asked: Asked) -> None:
+    """Say how long the probes take at least: each lasts so long, and a search has so many."""
+    searches = sum(len(part.semantics) for part in experiment.engine)
+    runs = len(experiment.seeds) * experiment.repetitions
+    each, probes = asked.limit.lasting / 1000, asked.reach.fewest
+    why = f"{searches} searches of {probes} probes or more, a probe is {runs} runs of {each:g} s or more"
+    if sentence := foretold("capacity", searches * probes * runs * (RUN_S + each), why):
+        typer.echo(sentence, err=True)
 
 
 def _reach(varied: Varied, begin: float | None, end: float | None, precision: float) -> Reach:

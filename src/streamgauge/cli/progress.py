@@ -19,6 +19,9 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 EVERY: Final = 10.0
 """Seconds between two lines of a command that does not print to a terminal."""
 
+LONG: Final = 60.0
+"""Seconds from which on a command says before it begins how long it takes."""
+
 LEAST: Final = 0.05
 """Seconds that the thread waits at least before it looks at the clock again."""
 
@@ -78,6 +81,11 @@ def elapsed(seconds: float) -> str:
         return f"{rest} s"
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def foretold(command: str, seconds: float, why: str) -> str | None:
+    """The sentence before something that takes ``LONG`` or more, ``None`` for less; ``why`` says what takes so long."""
+    return f"{command}: this takes {elapsed(seconds)} at least: {why}" if seconds >= LONG else None
 
 
 @contextmanager

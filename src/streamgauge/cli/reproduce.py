@@ -73,6 +73,7 @@ def yabench(
         from streamgauge.report.reproduce.yabench_real import Wanted, on_engines
 
         wanted = Wanted(tuple(engines.split(",")), tuple(only or ()), data, hurricane, runs, repetitions)
+        _foretell(not only, "hours: streams are fed in real time, --only and --repetitions take less")
         _do(lambda tell: on_engines(wanted, lambda: spark(master), tell), as_json=as_json, out=out, master=master)
     if data is None:
         raise typer.BadParameter("name the folder of the paper's data", param_hint="--data")
@@ -106,6 +107,7 @@ def tpf(
     only = [chosen(each, PARTS, "--only") for each in only or ()]
     extent = QUICK if quick else FULL
     wanted = Wanted(extent, runs, tuple(only or extent.parts), kept)
+    _foretell(not (kept or only), "about an hour" if quick else "about 8 hours; --quick and --only take less")
     _do(lambda tell: reproduce(wanted, lambda: spark(master), tell), as_json=as_json, out=out, master=master)
 
 
@@ -134,6 +136,7 @@ def sepbm(
     only = [chosen(each, PARTS, "--only") for each in only or ()]
     strategy = [chosen(each, STRATEGIES, "--strategy") for each in strategy or ()]
     rule = chosen(rule, ("first", "any"), "--rule")
+    _foretell(not only, "three quarters of an hour for one university on two cores; --only and --strategy take less")
     extent = Extent(universities, publications, rule, tuple(strategy or STRATEGIES), tuple(only or PARTS), judge)
     _do(
         lambda tell: reproduce(Wanted(extent, runs, ontology), lambda: spark(master), tell),
@@ -141,6 +144,12 @@ def sepbm(
         out=out,
         master=master,
     )
+
+
+def _foretell(whole: bool, sentence: str) -> None:
+    """Say how long all of a reproduction takes (measured, docs/reproduce.md); parts of it are not foretold."""
+    if whole:
+        typer.echo(f"reproduce: all of it takes {sentence}; what is finished is kept", err=True)
 
 
 def _do(

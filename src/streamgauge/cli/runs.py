@@ -8,11 +8,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from streamgauge.bench.experiments.estimate import RunEstimate
 from streamgauge.bench.experiments.experiment import Experiment, read
 from streamgauge.bench.experiments.running import Doing, run_experiment
 from streamgauge.cli.exits import exit_code
 from streamgauge.cli.own_data import tell_note
-from streamgauge.cli.progress import telling
+from streamgauge.cli.progress import elapsed, foretold, telling
 from streamgauge.cli.spark import spark, tell_unused
 from streamgauge.model.run import Run
 from streamgauge.model.verdict import Verdict
@@ -72,7 +73,7 @@ def _do(
     with telling(console, "run") as tell:
         try:
             always = on_spark or master is not None
-            doing = Doing(out, lambda: spark(master), tell, again, on_spark=always, note=tell_note)
+            doing = Doing(out, lambda: spark(master), tell, again, on_spark=always, note=tell_note, foretell=_foretell)
             for folder, run, verdict in run_experiment(experiment, doing):
                 judged.append((run, verdict))
                 console.print(verdict_lines(run.header, verdict))
@@ -87,6 +88,17 @@ def _do(
         console.print(f"stopped; {len(judged)} finished runs are kept, the same command goes on from there")
         raise typer.Exit(130)
     raise typer.Exit(exit_code(judged))
+
+
+def _foretell(estimate: RunEstimate) -> None:
+    """Say how long the runs take, if that is long, and what takes less."""
+    each = f"{estimate.runs} runs of {estimate.triples:,} triples"
+    if estimate.factor is not None:
+        pace = "in real time" if estimate.factor == 1 else f"at {estimate.factor:g} times real time"
+        less = "; a larger [feed] pace, or fewer seeds and repetitions, take less"
+        each = f"{estimate.runs} runs of {elapsed(estimate.feed_seconds)} each, fed {pace}{less}"
+    if sentence := foretold("run", estimate.seconds, each):
+        typer.echo(sentence, err=True)
 
 
 def _conclude(judged: list[tuple[Run, Verdict]], page: Path, console: Console, *, as_json: bool) -> None:

@@ -56,6 +56,17 @@ class Reach:
         middle = self._rounded(math.sqrt(low * high))
         return middle if low < middle < high else None
 
+    @property
+    def fewest(self) -> int:
+        """How many values a search that finds a border asks for at least: a bracket of two, and its bisection.
+
+        A bracket of a factor of two is bisected until it is as narrow as ``precision``: 5% takes 4 bisections, as
+        2 ** (1/16) is the first root below 1.05. Whole values may be neighbours before that.
+        """
+        if self.least == self.most:
+            return 1
+        return 2 if self.whole else 2 + max(0, math.ceil(math.log2(math.log(2) / math.log1p(self.precision))))
+
     def _rounded(self, value: float) -> float:
         return max(1.0, float(round(value))) if self.whole else float(f"{value:.{DIGITS}g}")
 

@@ -3,7 +3,7 @@
 import gc
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, islice
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from streamgauge.bench.experiments.estimate import RunEstimate
 from streamgauge.bench.experiments.experiment import Experiment, ExperimentError
 from streamgauge.bench.experiments.plan import PlannedQuery, PlannedRun, plan_query, plan_runs, refuse_window
 from streamgauge.bench.experiments.recorded import ADVANCED, identity, refuse_streams, write_recorded
@@ -54,7 +55,8 @@ class Doing:
     """What doing an experiment may use: where to write, how to get Spark, whom to tell, whether to do runs again.
 
     ``streams`` is where stream tables are kept, ``out/streams`` unless several experiments share them. ``on_spark``:
-    streams are made on Spark whatever their size. ``note`` hears what was taken for granted when files were read.
+    streams are made on Spark whatever their size. ``note`` hears what was taken for granted when files were read,
+    ``foretell`` before the first run how long all that are to be done will take.
     """
 
     out: Path
@@ -64,6 +66,7 @@ class Doing:
     streams: Path | None = None
     on_spark: bool = False
     note: Note = logged
+    foretell: Callable[[RunEstimate], object] = lambda _estimate: None
 
     @property
     def tables(self) -> Maker:
@@ -76,6 +79,7 @@ def run_experiment(experiment: Experiment, doing: Doing) -> Iterator[tuple[Path,
     planned = plan_query(experiment)
     runs = plan_runs(experiment, planned.query)
     refuse_streams(experiment.workload, planned.query)
+    foretold = False
     for number, plan in enumerate(runs):
         doing.tell(f"{plan.key}, run {number + 1} of {len(runs)}", number / len(runs))
         folder = doing.out / plan.key
@@ -85,6 +89,9 @@ def run_experiment(experiment: Experiment, doing: Doing) -> Iterator[tuple[Path,
             continue
         stream, facts = _stream(experiment, planned, plan.seed, doing)
         refuse_window(planned.query, facts.triples, facts.span, experiment.memory_limit_mb)
+        if not foretold:
+            doing.foretell(_estimate(experiment, runs[number:], facts, doing))
+            foretold = True
         given = _beside_static(experiment, planned, plan, stream, doing)
         begun = replace(plan, semantics=near(planned.query.windows, plan.semantics, facts.first))
         yield folder, *_do(experiment, given, begun, stream, facts, doing)
@@ -197,6 +204,13 @@ def _duration(experiment: Experiment, facts: StreamFacts) -> int:
         if isinstance(duration := given.get("duration"), int):
             return max(duration, facts.last)
     return facts.advanced_to
+
+
+def _estimate(experiment: Experiment, runs: Sequence[PlannedRun], facts: StreamFacts, doing: Doing) -> RunEstimate:
+    """How long those of the runs take that are not kept, by the stream of the first."""
+    to_do = [plan for plan in runs if doing.again or not (doing.out / plan.key / "verdict.json").exists()]
+    span = _duration(experiment, facts) - (0 if experiment.workload.name is not None else facts.first)
+    return RunEstimate(len(to_do), span, facts.triples, experiment.feed.factor)
 
 
 def _do(
