@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Iterable
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -124,15 +125,9 @@ def serve(
     )
     kept = None if journal is None else SqliteJournal(journal)
     broker = _begun(begin(strategy, rules), kept, limits, data or (), rules)
-    Serving(
-        application(broker, access, hooks, origins),
-        host,
-        port,
-        broker.close,
-        lambda at: typer.echo(f"broker ({journal or 'in memory'}) at {at}", err=True),
-        max_connections,
-        alone=True,
-    ).run()
+    face, place = application(broker, access, hooks, origins), journal or "in memory"
+    ready = partial(_say_ready, f"broker ({place})")
+    Serving(face, host, port, broker.close, ready, max_connections, alone=True).run()
 
 
 def verify(
@@ -158,6 +153,10 @@ class _Served(Broker):
 
 def _say(sentence: str) -> None:
     typer.echo(sentence, err=True)
+
+
+def _say_ready(name: str, address: str) -> None:
+    typer.echo(f"{name} at {address}", err=True)
 
 
 def _begun(

@@ -23,7 +23,13 @@ from streamgauge.workloads.parameters import duration
 from streamgauge.workloads.tables import LOCAL_ROWS, Maker
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from streamgauge.services.fragments.style import Style
+    from streamgauge.workloads import Workload
+
+    Made = tuple[Workload, int, Mapping[str, object]]
+    """A workload, a seed and the parameters that its stream is made with."""
 
 GRAPH: Final = "ntriples"
 """The format of triples without times: sorted lines, each once."""
@@ -35,6 +41,12 @@ def register(app: typer.Typer) -> None:
     """Add this group's commands."""
     app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(generate)
     app.command("workloads")(list_workloads)
+
+
+Closing = Annotated[
+    str | None, typer.Option(help="Also what follows: rules (all that queries need) or full (owl:Thing, unnamed ones).")
+]
+Axioms = Annotated[Path | None, typer.Option(help="Its axioms, for --closure; the workload's own unless given.")]
 
 
 def generate(
@@ -54,13 +66,8 @@ def generate(
     annotated: Annotated[
         str | None, typer.Option(help="Methods of time annotation, or all: data sets in a folder.")
     ] = None,
-    closure: Annotated[
-        str | None,
-        typer.Option(help="Also what follows: rules (all that queries need) or full (owl:Thing, unnamed ones)."),
-    ] = None,
-    ontology: Annotated[
-        Path | None, typer.Option(help="Its axioms, for --closure; the workload's own unless given.")
-    ] = None,
+    closure: Closing = None,
+    ontology: Axioms = None,
     ontology_lenient: Lenient = False,
     same_as: SameAs = False,
     subsumption: Subsumption = False,
@@ -73,9 +80,7 @@ def generate(
     module = registry.load(workload)
     words = _options(context.args)
     given = registry.parameters(module, words)
-    for name, parameter in module.PARAMETERS.items():
-        if parameter.type is duration and name in words:
-            tell_unit(words[name], f"--{name.replace('_', '-')}")
+    _tell_units(module, words)
     format = chosen(format, _formats(), "--format")  # noqa: A001
     wanted = None if annotated is None else _styles(annotated)
     kind, console = format if wanted is None else "--annotated", Console(stderr=True)
@@ -90,22 +95,32 @@ def generate(
     with telling(console, f"generate {workload}") as tell:
         tell("making the stream")
         tables = Maker(lambda: spark(master), always=master is not None, tell=tell)
-        if wanted is None and format == "parquet":
-            tables.write_stream(module, seed, given, out)
-            return
-        if wanted is None and format == GRAPH:
+        made = (module, seed, given)
+        if wanted is not None:
+            _write_annotated(tables, made, out, wanted, begins)
+        elif format == "parquet":
+            tables.write_stream(*made, out)
+        elif format == GRAPH:
             from streamgauge.cli.closing import write_graph
 
-            write_graph(tables.stream(module, seed, given), rules, out, console)
-            return
-        found = elements(tables.stream_table(module, seed, given))
-        if wanted is None:
-            write_stream(found, out, format)
-            return
-        from streamgauge.cli.annotated import write
+            write_graph(tables.stream(*made), rules, out, console)
+        else:
+            write_stream(elements(tables.stream_table(*made)), out, format)
 
-        still = tables.static_triples(module, seed, given)
-        write(found, still, out, wanted, int(begins.replace(tzinfo=UTC).timestamp() * 1000))
+
+def _tell_units(module: Workload, words: Mapping[str, str]) -> None:
+    """Say of durations that come without a unit that they are ms."""
+    for name, parameter in module.PARAMETERS.items():
+        if parameter.type is duration and name in words:
+            tell_unit(words[name], f"--{name.replace('_', '-')}")
+
+
+def _write_annotated(tables: Maker, made: Made, out: Path, wanted: list[Style], begins: datetime) -> None:
+    """The data sets of these methods of annotation, whose time 0 is ``begins`` (UTC)."""
+    from streamgauge.cli.annotated import write
+
+    found, still = elements(tables.stream_table(*made)), tables.static_triples(*made)
+    write(found, still, out, wanted, int(begins.replace(tzinfo=UTC).timestamp() * 1000))
 
 
 def _styles(named: str) -> list[Style]:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -34,6 +35,18 @@ from streamgauge.services.web.tokens import check_tokens
 UNLESS = Limits()
 
 
+Period = Annotated[str | None, typer.Option(metavar="DURATION", help="Facts without an end change no more often: 60s.")]
+BorderOption = Annotated[Border, typer.Option(case_sensitive=False, help="Whether a final time belongs to the fact.")]
+Origins = Annotated[
+    list[str] | None, typer.Option(metavar="ORIGIN", help="Only pages of this origin may use it; all without.")
+]
+FeedFor = Annotated[str | None, typer.Option(metavar="DURATION", help="How long fed facts without an end hold: 10s.")]
+KeepFor = Annotated[
+    str | None, typer.Option(metavar="DURATION", help="How long what left is kept, to be asked with ?at=: 1d.")
+]
+History = Annotated[str | None, typer.Option(metavar="DURATION", help="How long intervals stay after their end: 1h.")]
+
+
 def register(app: typer.Typer) -> None:
     """Add this group's commands."""
     group = typer.Typer(help="Changing Linked Data at low server cost.", no_args_is_help=True)
@@ -58,30 +71,18 @@ def serve(
     label: Annotated[Label, typer.Option(case_sensitive=False, help="What is said of their time.")] = Label.EXPIRATION,
     vocabulary: Annotated[str, typer.Option(help="paper or prototype.")] = "paper",
     triples: Annotated[list[str] | None, typer.Option(help="A data set to serve as triples, not quads.")] = None,
-    period: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="Facts without an end change no more often: 60s.")
-    ] = None,
+    period: Period = None,
     page_size: Annotated[int, typer.Option(min=1, max=10_000, help="Quads on a page.")] = 100,
     base: Annotated[str | None, typer.Option(help="The address that clients know the server by.")] = None,
     behind_proxy: Annotated[bool, typer.Option("--behind-proxy", help="Believe Forwarded, X-Forwarded-*.")] = False,
-    border: Annotated[
-        Border, typer.Option(case_sensitive=False, help="Whether a final time belongs to the fact.")
-    ] = Border.EXCLUSIVE,
+    border: BorderOption = Border.EXCLUSIVE,
     token_file: Annotated[Path | None, typer.Option(help="Tokens of those who may write, one a line.")] = None,
-    allow_origin: Annotated[
-        list[str] | None, typer.Option(metavar="ORIGIN", help="Only pages of this origin may use it; all without.")
-    ] = None,
+    allow_origin: Origins = None,
     feed: Annotated[list[str] | None, typer.Option(help="NAME=URL: a stream that feeds a data set.")] = None,
     pace: Annotated[float | None, typer.Option(min=1e-6, help="Replay feeds from now on, so much faster.")] = None,
-    feed_for: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="How long fed facts without an end hold: 10s.")
-    ] = None,
-    keep: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="How long what left is kept, to be asked with ?at=: 1d.")
-    ] = None,
-    history: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="How long intervals stay after their end: 1h.")
-    ] = None,
+    feed_for: FeedFor = None,
+    keep: KeepFor = None,
+    history: History = None,
     max_address: Annotated[int, typer.Option(min=256, help="Bytes of a request's address.")] = UNLESS.address,
     max_kept: Annotated[int, typer.Option(min=2**20, help="Bytes of pages that are kept.")] = UNLESS.kept,
     max_body: Annotated[int, typer.Option(min=1024, help="Bytes of a written body.")] = UNLESS.body,
@@ -108,20 +109,16 @@ def serve(
     app = passing if origins.every else CrossOrigin(passing, origins)
     names = ", ".join(f"/{dataset.name}" for dataset in datasets)
     settings = {"date_header": False, "server_header": False}
+    ready = partial(_say_ready, names)
     try:
-        Serving(
-            app,
-            host,
-            port,
-            face.leave,
-            lambda at: typer.echo(f"{names} at {at}", err=True),
-            max_connections,
-            settings,
-            alone=True,
-        ).run()
+        Serving(app, host, port, face.leave, ready, max_connections, settings, alone=True).run()
     finally:
         for dataset in datasets:
             dataset.store.close()
+
+
+def _say_ready(names: str, address: str) -> None:
+    typer.echo(f"{names} at {address}", err=True)
 
 
 def verify(

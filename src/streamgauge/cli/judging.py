@@ -124,6 +124,14 @@ def _judged(run: Run, stream: Path, rules: str | None, means: Means) -> Verdict:
     return with_cautions(run, judge_as(rules, run, tuple(elements(stream)), settings), stream)
 
 
+AdvanceTo = Annotated[
+    str | None, typer.Option(metavar="DURATION", help="How far time comes: 30s; the last element unless given.")
+]
+FirstWindow = Annotated[
+    str | None, typer.Option(help="The start of the first window; the semantics' own unless given.")
+]
+
+
 def expect(
     query: Annotated[Path, typer.Argument(help="A continuous query in any dialect.")],
     stream: Annotated[list[str], typer.Option(help="A file, a stream table's folder or a URL, or IRI=SOURCE.")],
@@ -139,12 +147,8 @@ def expect(
     define: Parameters = None,
     static: Annotated[Path | None, typer.Option(help="Static data beside the stream: any RDF file.")] = None,
     windows: Annotated[int | None, typer.Option(min=1, help="How many windows; sets how far time comes.")] = None,
-    advance_to: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="How far time comes: 30s; the last element unless given.")
-    ] = None,
-    t0: Annotated[
-        str | None, typer.Option(help="The start of the first window; the semantics' own unless given.")
-    ] = None,
+    advance_to: AdvanceTo = None,
+    t0: FirstWindow = None,
     evaluator: Annotated[str | None, one_of(lambda: EVALUATORS, help="definition or spark.")] = None,
     rows: Annotated[bool, typer.Option("--rows", help="Print the rows too (JSON).")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
