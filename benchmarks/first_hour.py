@@ -1,0 +1,148 @@
+"""How long a newcomer waits: each thing of the first hour, done as a program of its own, beside its limit.
+
+python -m benchmarks.first_hour [--only TEXT]
+
+Printed are wall time and CPU time (s) of the program and of those that it waited for (Spark's JVM is not one of them);
+a server's are until it answers `/health`.
+The limits are of wall time on an idle machine with two cores, but for those of CPU time. The exit code is 1 when
+something is beyond its limit or does not end as it should; the suite does the same things for their outcome
+(tests/cli/test_examples.py, tests/cli/test_first_hour.py).
+"""
+
+import argparse
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import psutil
+
+EXAMPLES: Final = Path(__file__).resolve().parents[1] / "examples"
+SELF: Final = "-m streamgauge"
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """What is waited for: commands one after the other, the limit in s of wall time (or CPU time), a server or not."""
+
+    name: str
+    commands: tuple[str, ...]
+    limit: float
+    cpu: bool = False
+    serves: bool = False
+
+
+WAITS: Final = (
+    Wait("the demo", (f"{SELF} demo --out demo-out",), 30),
+    Wait("the first experiment", (f"{SELF} run {EXAMPLES}/select.toml --out select",), 60),
+    Wait("own stream and query", (f"{SELF} init mine", f"{SELF} run mine/experiment.toml"), 60),
+    Wait(
+        "generate weather", (f"{SELF} generate weather --stations 2 --interval 1s --duration 10s --out weather",), 1.5
+    ),
+    Wait("generate university", (f"{SELF} generate university --universities 1 --out university",), 5),
+    Wait("--help", (f"{SELF} --help",), 0.35, cpu=True),
+    Wait("import streamgauge", ("-c import\tstreamgauge",), 0.15, cpu=True),
+    Wait("engine serve", (f"{SELF} engine serve live --port PORT",), 1.5, serves=True),
+    Wait("broker serve", (f"{SELF} broker serve {EXAMPLES}/data.ttl --port PORT",), 1.5, serves=True),
+    Wait("fragments serve", (f"{SELF} fragments serve {EXAMPLES}/trains.nq --port PORT",), 1.5, serves=True),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Waited:
+    """Wall and CPU time (s), and whether all ended as they should."""
+
+    wall: float
+    cpu: float
+    ended_well: bool
+
+
+def words(command: str) -> list[str]:
+    """The words of a command; a tab stands for a space within a word."""
+    return [sys.executable, *(word.replace("\t", " ") for word in command.split(" "))]
+
+
+def waited(wait: Wait, folder: Path) -> Waited:
+    """Do it in a folder; programs find the package where this one did."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    if wait.serves:
+        port = _free_port()
+        return _served(words(wait.commands[0].replace("PORT", f"{port}")), port, folder, environment)
+    before, began = _children(), time.monotonic()
+    codes = [
+        subprocess.run(words(each), cwd=folder, env=environment, capture_output=True).returncode
+        for each in wait.commands
+    ]
+    return Waited(time.monotonic() - began, _children() - before, not any(codes))
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def _children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _served(command: Sequence[str], port: int, folder: Path, environment: dict[str, str]) -> Waited:
+    """A server until it is ready, and whether it ends by Ctrl-C."""
+    began = time.monotonic()
+    program = subprocess.Popen(
+        command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    while not _answers(port) and program.poll() is None:
+        time.sleep(0.01)
+    wall = time.monotonic() - began
+    if program.poll() is not None:
+        return Waited(wall, 0.0, False)
+    used = psutil.Process(program.pid).cpu_times()
+    program.send_signal(signal.SIGINT)
+    return Waited(wall, used.user + used.system, program.wait(30) in (0, 130))
+
+
+def _answers(port: int) -> bool:
+    try:
+        with urlopen(f"http://127.0.0.1:{port}/health", timeout=5) as found:
+            return bool(found.status == 200)
+    except (URLError, OSError):
+        return False
+
+
+def main() -> int:
+    """Do all, print each; 1 when something took too long or failed."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--only", default="", help="those whose name has this text")
+    only = parser.parse_args().only
+    beyond = 0
+    for wait in WAITS:
+        if only not in wait.name:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            found = waited(wait, Path(folder))
+        took = found.cpu if wait.cpu else found.wall
+        right = found.ended_well and took <= wait.limit
+        beyond += not right
+        said = "" if right else "  BEYOND" if found.ended_well else "  FAILED"
+        unit = "s of CPU" if wait.cpu else "s"
+        print(
+            f"{wait.name:22} {found.wall:6.2f} s, {found.cpu:6.2f} s of CPU; limit {wait.limit} {unit}{said}",
+            flush=True,
+        )
+    return 1 if beyond else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
