@@ -6,7 +6,16 @@ from threading import Event, Lock, Thread
 
 import pytest
 
-from streamgauge.services.web.deadlines import DEADLINES, DeadlineError, Deadlines, GrowthError
+from streamgauge.services.web import deadlines
+from streamgauge.services.web.deadlines import (
+    DEADLINES,
+    DeadlineError,
+    Deadlines,
+    GrowthError,
+    Interruption,
+    Watched,
+    _stop,
+)
 
 SHORT = 0.05
 
@@ -133,3 +142,23 @@ def test_an_inner_deadline_leaves_the_outer_one():
     with pytest.raises(DeadlineError):
         work()
     assert inner == ["stopped"]
+
+
+def test_a_thread_is_stopped_again_only_when_it_goes_on(monkeypatch):
+    """An exception that came at each look came where the block ends too, after a collection of garbage on the way.
+
+    The thread was watched for ever then, and whatever it did next was stopped every 0.02 s: no channel began any more.
+    """
+    sent = []
+    monkeypatch.setattr(deadlines, "_send", lambda thread, error: sent.append((thread, error)))
+    watched = Watched(1, time.CLOCK_MONOTONIC, 0.0, None)
+    for _ in range(5):
+        _stop(watched)
+    assert sent == [(1, Interruption)]
+    watched.sent -= deadlines.AGAIN_S
+    watched.whole = True
+    _stop(watched)
+    assert len(sent) == 1
+    watched.whole = False
+    _stop(watched)
+    assert len(sent) == 2

@@ -25,6 +25,14 @@ IDLE: Final = 25
 """Looks without anybody to watch after which nobody looks any more: a thread takes longer to start than most work."""
 
 
+AGAIN_S: Final = 1.0
+"""After how long a thread that was stopped and goes on is stopped again: CPython drops what comes within a finaliser.
+
+What a thread lets go of while it is stopped may take 0.1 s and more. An exception that came again meanwhile would come
+where the block ends, in whose place it is told that the thread computes no more.
+"""
+
+
 class DeadlineError(TooMuchError):
     """An evaluation that was stopped because it took too long."""
 
@@ -60,6 +68,8 @@ class Watched:
     seen: int = -1
     stopped: type[TooMuchError] | None = None
     """The error that it is stopped by, once it is."""
+    sent: float = 0.0
+    """When the thread was stopped last, by a clock that never goes back (s)."""
     whole: bool = False
     """Whether what is done now is not to be stopped in its midst."""
 
@@ -198,8 +208,10 @@ def _clock(thread: int) -> int:
 
 
 def _stop(watched: Watched) -> None:
-    """Again at each look: CPython drops what comes within a finaliser."""
-    if not watched.whole:
+    """Stop a thread, and again when it goes on for ``AGAIN_S``."""
+    now = time.monotonic()
+    if not watched.whole and now - watched.sent >= AGAIN_S:
+        watched.sent = now
         _send(watched.thread, Interruption)
 
 
