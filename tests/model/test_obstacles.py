@@ -20,7 +20,7 @@ from streamgauge.model.obstacles import obstacle
         (errno.ENOTDIR, "a part of this path is a file"),
         (errno.ENOSPC, "the disk is full"),
         (errno.EROFS, "the file system is read-only"),
-        (errno.EADDRINUSE, "another program uses this port already: name another one with --port"),
+        (errno.EADDRINUSE, "another program uses this port already: name another one"),
         (errno.ECONNREFUSED, "nobody listens there"),
         (errno.ETIMEDOUT, "there was no answer in time"),
         (errno.EXDEV, "invalid cross-device link"),

@@ -197,14 +197,14 @@ def test_a_server_that_stays_away_is_named():
     source = read(sink, "?patience=200")
     sink._server.force_exit = sink._server.should_exit = True
     sink._thread.join()
-    with pytest.raises(SourceError, match=r"the server was away for more than 200 ms: .*refused"):
+    with pytest.raises(SourceError, match=r"the server was away for more than 200 ms: nobody listens there"):
         next(source.items())
     source.close()
 
 
 BAD = {
-    "nobody": ("sse+http://127.0.0.1:{port}/x", "Connection refused"),
-    "option": ("sse+http://127.0.0.1:{port}/x?group=1", "unknown option group: there are bad, ca, form, idle"),
+    "nobody": ("sse+http://127.0.0.1:{port}/x", "nobody listens there"),
+    "option": ("sse+http://127.0.0.1:{port}/x?group=1", "unknown option group: there are bad, ca, "),
     "form": ("sse+http://127.0.0.1:{port}/x?form=yabench", "messages have no form 'yabench'"),
 }
 
@@ -218,7 +218,7 @@ def test_what_cannot_be_reached_is_named(case):
 
 def test_a_port_that_is_taken_is_named():
     sink = serve()
-    with pytest.raises(SourceError, match="cannot listen there: Address already in use"):
+    with pytest.raises(SourceError, match="cannot listen there: another program uses this port already"):
         open_sink(f"sse+{sink.url}")
     with pytest.raises(SourceError, match="put a proxy with TLS before it"):
         open_sink("sse+https://127.0.0.1/x")

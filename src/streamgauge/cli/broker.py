@@ -30,7 +30,7 @@ from streamgauge.services.broker.strategies import begin
 from streamgauge.services.broker.violations import CHANNEL, open_violations
 from streamgauge.services.web.origins import read_origins
 from streamgauge.services.web.serving import Serving
-from streamgauge.services.web.tokens import OPEN, check_tokens
+from streamgauge.services.web.tokens import OPEN, TokenError, check_tokens
 from streamgauge.wire.texts import read_text
 
 UNLESS = Limits()
@@ -183,7 +183,10 @@ def _open_violations(broker: Broker, rules: Rules) -> None:
 
 def _access(file: Path | None) -> Access:
     lines = read_text(file).splitlines() if file is not None else []
-    return Access(read_grants([*lines, os.environ.get(TOKEN, "")]))
+    try:
+        return Access(read_grants([*lines, os.environ.get(TOKEN, "")]))
+    except TokenError as error:
+        raise TokenError(f"{file or TOKEN}, {error}") from error
 
 
 def _fill(broker: Broker, data: Iterable[Path]) -> None:

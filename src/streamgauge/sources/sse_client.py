@@ -11,6 +11,7 @@ from time import monotonic, time
 
 import httpx
 
+from streamgauge.model.obstacles import obstacle
 from streamgauge.sources.address import Address
 from streamgauge.sources.backoff import Backoff
 from streamgauge.sources.contract import SourceError
@@ -108,7 +109,7 @@ class SseSource(Refusing):
         try:
             return b"" if self._closing.is_set() else next(chunks, b"")
         except httpx.TransportError as error:
-            self._trouble = str(error) or type(error).__name__
+            self._trouble = obstacle(error)
             return b""
         finally:
             self._resting.set()
@@ -138,7 +139,7 @@ class SseSource(Refusing):
             request = self._client.build_request("GET", url, headers=self._headers())
             response = self._client.send(request, stream=True)
         except httpx.TransportError as error:
-            self._trouble = str(error) or type(error).__name__
+            self._trouble = obstacle(error)
             return None
         kind = response.headers.get("content-type", "none").partition(";")[0]
         if response.status_code == 200 and kind == "text/event-stream":

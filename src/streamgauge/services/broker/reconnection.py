@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 
 import httpx
 
+from streamgauge.model.obstacles import obstacle
 from streamgauge.services.broker.calls import AwayError, BrokerError
 from streamgauge.services.web.dates import retry_after
 from streamgauge.services.web.failures import permanent_failure, unknown_host
@@ -54,7 +55,7 @@ class Reconnection:
             raise BrokerError(f"{self.url}: {why}") from error
         if not self._heard and unknown_host(error):
             raise AwayError(f"{self.url}: {error}: name a host that is there") from error
-        return self._wait(str(error) or type(error).__name__, getattr(error, "after", None))
+        return self._wait(_why(error), getattr(error, "after", None))
 
     def busy(self, response: httpx.Response) -> float:
         """The seconds to wait after an answer that says to come again, or after one that ended."""
@@ -74,3 +75,8 @@ class Reconnection:
             )
         self.tell(where, wait)
         return wait
+
+
+def _why(error: Exception) -> str:
+    """The first clause of what was in the way: what to do about it is to wait."""
+    return obstacle(error).partition(": is it")[0]

@@ -1,12 +1,13 @@
 """Serving an application until it is told to stop, and leaving in good order."""
 
+import errno
 import gc
 import sys
 from collections.abc import Callable, Mapping
 from socket import AI_PASSIVE, SOCK_STREAM, create_server, getaddrinfo, socket
 from threading import Thread
 from types import FrameType
-from typing import Any
+from typing import Any, Final
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -27,6 +28,10 @@ GRACE_S = 10
 """How long open connections may take to end."""
 
 
+_OPTIONS: Final = {errno.EADDRINUSE: " with --port (0 for a free one)", errno.EADDRNOTAVAIL: " with --host"}
+"""Which option of the servers names another one."""
+
+
 class PortError(MistakeError, OSError):
     """An address or port at which this program cannot listen; the sentence says why, and which option names another."""
 
@@ -42,7 +47,8 @@ def listening(host: str, port: int) -> list[socket]:
     except OSError as error:
         for each in opened:
             each.close()
-        raise PortError(f"cannot listen at {host}:{port}: {obstacle(error)}") from error
+        option = _OPTIONS.get(error.errno or 0, "")
+        raise PortError(f"cannot listen at {host}:{port}: {obstacle(error)}{option}") from error
     return opened
 
 
