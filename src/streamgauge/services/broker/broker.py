@@ -107,7 +107,7 @@ class Broker:
             found = tuple(triples)
             if len(found) > self.limits.facts - self._strategy.explicit:
                 raise self._full()
-            if not self._graphs and any(map(_is_named, found)):
+            if not self._graphs and any(is_named(fact[0]) for fact in found):
                 raise _without_graphs()
             self._journal.load(found)
             self._strategy.load(found)
@@ -166,7 +166,7 @@ class Broker:
 
     def _enqueue(self, waiting: _Waiting) -> None:
         added, removed = waiting.added, waiting.removed
-        if not self._graphs and (uses_graphs(waiting.changes) or any(map(_is_named, (*added, *removed)))):
+        if not self._graphs and (uses_graphs(waiting.changes) or any(is_named(fact[0]) for fact in (*added, *removed))):
             raise _without_graphs()
         if len(added) + len(removed) > self.limits.graph:
             raise LimitError(f"a publication of more than {self.limits.graph} triples: publish it in parts")
@@ -494,7 +494,3 @@ class Broker:
 def _key(key: RetryKey | str | None, *parts: object) -> RetryKey | None:
     """A key as it is given, or the one of that name of everybody, for what the parts say."""
     return RetryKey(OPEN, key, request_digest(repr(parts).encode())) if isinstance(key, str) else key
-
-
-def _is_named(fact: Triple) -> bool:
-    return is_named(fact[0])
