@@ -70,8 +70,11 @@ bench: setup
 	$(RUN)/python -m benchmarks.serving
 	$(RUN)/python -m benchmarks.stores --sizes 100000
 	$(RUN)/python -m benchmarks.hostile
+	$(RUN)/python -m benchmarks.broker_channels
+	$(RUN)/python -m benchmarks.broker_fanout
 	$(RUN)/python -m benchmarks.soak
 	$(RUN)/python -m benchmarks.streamer
+	$(RUN)/python -m benchmarks.first_hour
 
 clean:
 	rm -rf $(VENV) demo-out .pytest_cache .mypy_cache .ruff_cache .hypothesis
