@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 import pytest
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from streamgauge.bench.expected import on_spark
 from streamgauge.bench.expected.on_spark import SparkReports
 from streamgauge.bench.expected.reports import Expect, Header
+from streamgauge.compute.spark.session import JOB_ERRORS
 from streamgauge.model.element import StreamElement
 from streamgauge.semantics.order import Head
 from streamgauge.semantics.refusal import RefusedError
@@ -91,7 +91,7 @@ def _collect(streams: Sequence[PutOff]) -> None:
     try:
         found: list[Any] = together([frame for *_, frame in places])
         found = [_table(rows, frame) for rows, (*_, frame) in zip(found, places, strict=True)]
-    except PySparkException:
+    except JOB_ERRORS:
         found = [_alone(frame) for *_, frame in places]
     for (stream, asked, _), table in zip(places, found, strict=True):
         stream.known[asked] = table

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from streamgauge.compute.spark.answers import MANY, answers, refuse
+from streamgauge.compute.spark.session import JOB_ERRORS
 from streamgauge.compute.spark.slices import AMBIGUOUS
 from streamgauge.model.report import DueReport, View
 from streamgauge.model.terms import Row
@@ -22,7 +22,7 @@ def many_by_spark(spark: SparkSession, queries: Sequence[Sequence[Case]]) -> lis
     frames = {place: frame for place, cases in enumerate(queries) if (frame := _frame(spark, cases)) is not None}
     try:
         found = dict(zip(frames, together(list(frames.values())), strict=True))
-    except PySparkException:
+    except JOB_ERRORS:
         alone = {place: _alone(frame) for place, frame in frames.items()}
         found = {place: rows for place, rows in alone.items() if rows is not None}
     return [_by_case(found[place], len(cases)) if place in found else None for place, cases in enumerate(queries)]
@@ -35,7 +35,7 @@ def _by_case(rows: Sequence[tuple[Any, ...]], count: int) -> list[tuple[Row, ...
 def _alone(frame: DataFrame) -> list[tuple[Any, ...]] | None:
     try:
         return together([frame])[0]
-    except PySparkException as error:
+    except JOB_ERRORS as error:
         if AMBIGUOUS in str(error):
             return None
         raise
