@@ -28,6 +28,23 @@ def test_percent(share: float | None, shown: str) -> None:
 
 @pytest.mark.parametrize(
     ("ms", "shown"),
+    [
+        (0, "0 s"),
+        (-5, "\N{MINUS SIGN}0.005 s"),
+        (1_763_900_000_250, "2025-11-23 12:13:20.250Z"),
+        (253_402_300_799_999, "9999-12-31 23:59:59.999Z"),
+        (253_402_300_800_000, "253,402,300,800 s"),
+        (2**62, "4,611,686,018,427,388 s"),
+    ],
+)
+def test_moments_are_dates_as_far_as_there_are_dates(ms: int, shown: str) -> None:
+    assert numbers.moment(ms) == shown
+    if "Z" not in shown:
+        assert numbers.interval(0, ms, Borders.CLOSED_OPEN).endswith(f"{shown.removesuffix(' s')}) s")
+
+
+@pytest.mark.parametrize(
+    ("ms", "shown"),
     [(0, "0 ms"), (3.14159, "3.1 ms"), (123.4, "123 ms"), (1234, "1.23 s"), (1_234_567, "1,234.57 s"), (-2, "−2 ms")],
 )
 def test_duration(ms: float, shown: str) -> None:

@@ -31,7 +31,9 @@ from streamgauge.wire.lines import encode_answer
 Encoder: TypeAlias = Callable[[Answer], bytes]
 """One answer as bytes, whole lines."""
 
-_EPOCH_LIKE = 10**11
+_EPOCH_LIKE = range(10**11, 253_402_300_800_000)
+"""Times (ms) that are shown as dates: 1973 to 9999."""
+
 _NUMBERS = frozenset(XSD + name for name in ("integer", "decimal", "double", "float"))
 _PLAIN = frozenset(XSD + name for name in ("integer", "decimal", "double", "float", "boolean", "string"))
 
@@ -197,7 +199,7 @@ def _headline(answer: Answer) -> str:
 
 def timed(ms: int) -> str:
     """Seconds, or date and time where the number looks like ms since 1970."""
-    if ms < _EPOCH_LIKE:
+    if ms not in _EPOCH_LIKE:
         return f"{ms / 1000:g} s"
     moment = datetime.fromtimestamp(ms / 1000, UTC)
     return moment.strftime("%Y-%m-%d %H:%M:%S") + (f".{ms % 1000:03d}" if ms % 1000 else "") + "Z"

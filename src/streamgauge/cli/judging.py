@@ -208,7 +208,7 @@ def _json(report: ExpectedReport, rows: bool) -> dict[str, object]:
 
 
 def _table(found: Sequence[ExpectedReport]) -> Table:
-    plain = all(report.due.instant < EPOCH_LIKE for report in found)
+    plain = all(report.due.instant not in EPOCH_LIKE for report in found)
     unit = " (ms)" if plain else ""
     shown = table("report", f"instant{unit}", f"scope{unit}", "expected rows", "triples in the window")
     for number, report in enumerate(found, 1):
