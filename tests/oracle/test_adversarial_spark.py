@@ -55,6 +55,7 @@ def judged(name: str, session: SparkSession, folder: Path) -> dict[str, str]:
     return told
 
 
+@pytest.mark.heavy("the first answers of a session warm it up")
 @pytest.mark.parametrize("name", SAMPLE)
 def test_spark_judges_a_sample_as_by_hand(tiny: SparkSession, tmp_path: Path, name: str) -> None:
     assert judged(name, tiny, tmp_path) == {}

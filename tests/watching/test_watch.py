@@ -331,6 +331,7 @@ def clocked(chosen: Semantics) -> bool:
     return closes and chosen.borders is Borders.CLOSED_OPEN
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_the_answers_are_those_of_the_engine_from_its_own_t0_without_the_ones_before_anything(data):
     chosen, over = data.draw(semantics()), data.draw(windows())

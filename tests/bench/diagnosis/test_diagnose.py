@@ -129,6 +129,7 @@ def test_what_comes_out_is_proved_and_worked():
     assert Counter(window.expected) == Counter(run.answers[0].added)
 
 
+@pytest.mark.slow
 def test_nothing_fits_answers_from_elsewhere():
     run = right_run(CLOSE)
     wrong = (("<urn:never>",), ("<urn:nor this>",))

@@ -128,6 +128,7 @@ def test_what_a_change_writes_ahead_is_no_damage(tmp_path: Path) -> None:
     again.close()
 
 
+@pytest.mark.slow
 def test_a_change_for_which_there_is_no_room_leaves_all_as_it_was(tmp_path: Path) -> None:
     """The folder is full while terms are written ahead, or when the change is made; small changes go on."""
     there = DiskStore(tmp_path / "a", limit=2**20)
