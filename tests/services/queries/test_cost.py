@@ -10,7 +10,7 @@ from tests.services.queries.asks import IN, element, select, service
 
 WINDOW = f"FROM NAMED WINDOW <urn:w> ON <{IN}> [RANGE PT2S STEP PT2S]"
 
-LIST = f"?a ?b ?c . ?a <urn:p>/<urn:q> ?d FILTER(?c IN ({', '.join(map(str, range(1200)))}))"
+LIST = f"?a ?b ?c . ?a <urn:p>/<urn:q> ?d FILTER(?c IN ({', '.join(map(str, range(500)))}))"
 
 
 MANY = "makes more than 20000000 rows at once"
