@@ -4,7 +4,6 @@ import csv
 import io
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
 from typing import TypeAlias
@@ -17,6 +16,7 @@ from rich.text import Text
 
 from streamgauge.model import algebra as al
 from streamgauge.model.answer import Answer
+from streamgauge.model.dates import date_text
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import R2S, Semantics
 from streamgauge.model.terms import XSD, Row, Term, datatype, is_iri, is_literal
@@ -30,9 +30,6 @@ from streamgauge.wire.lines import encode_answer
 
 Encoder: TypeAlias = Callable[[Answer], bytes]
 """One answer as bytes, whole lines."""
-
-_EPOCH_LIKE = range(10**11, 253_402_300_800_000)
-"""Times (ms) that are shown as dates: 1973 to 9999."""
 
 _NUMBERS = frozenset(XSD + name for name in ("integer", "decimal", "double", "float"))
 _PLAIN = frozenset(XSD + name for name in ("integer", "decimal", "double", "float", "boolean", "string"))
@@ -198,8 +195,5 @@ def _headline(answer: Answer) -> str:
 
 
 def timed(ms: int) -> str:
-    """Seconds, or date and time where the number looks like ms since 1970."""
-    if ms not in _EPOCH_LIKE:
-        return f"{ms / 1000:g} s"
-    moment = datetime.fromtimestamp(ms / 1000, UTC)
-    return moment.strftime("%Y-%m-%d %H:%M:%S") + (f".{ms % 1000:03d}" if ms % 1000 else "") + "Z"
+    """Seconds, or date and time where the number counts ms since 1970."""
+    return date_text(ms) or f"{ms / 1000:g} s"

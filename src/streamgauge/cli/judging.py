@@ -24,11 +24,12 @@ from streamgauge.cli.own_data import CsvMapping, Parts, TimeIn, TimeProperty, Ti
 from streamgauge.cli.progress import telling
 from streamgauge.cli.spark import spark, tell_unused
 from streamgauge.cli.terminal import printing, table
+from streamgauge.model.dates import DATED
 from streamgauge.model.report import ExpectedReport
 from streamgauge.model.run import Run
 from streamgauge.model.verdict import Diagnosis, Evaluator, Verdict
 from streamgauge.query import detect, fill, parse
-from streamgauge.report.numbers import EPOCH_LIKE, moment
+from streamgauge.report.numbers import moment
 from streamgauge.report.text import verdict_json, verdict_lines
 from streamgauge.semantics.beginning import near
 from streamgauge.semantics.profiles import profile
@@ -208,7 +209,7 @@ def _json(report: ExpectedReport, rows: bool) -> dict[str, object]:
 
 
 def _table(found: Sequence[ExpectedReport]) -> Table:
-    plain = all(report.due.instant not in EPOCH_LIKE for report in found)
+    plain = all(report.due.instant not in DATED for report in found)
     unit = " (ms)" if plain else ""
     shown = table("report", f"instant{unit}", f"scope{unit}", "expected rows", "triples in the window")
     for number, report in enumerate(found, 1):

@@ -1,7 +1,6 @@
 """Numbers, times and sizes as people read them."""
 
-from datetime import UTC, datetime
-
+from streamgauge.model.dates import DATED, date_text
 from streamgauge.model.semantics import Borders
 
 NOTHING = "–"
@@ -48,16 +47,9 @@ def seconds(ms: float) -> str:
     return _plain(ms / 1000, 3)
 
 
-EPOCH_LIKE = range(10**11, 253_402_300_800_000)
-"""Stream times (ms) that are taken to count from 1970: 1973 to 9999."""
-
-
 def moment(ms: float) -> str:
     """A point of stream time given in ms: in s, or the date and time in UTC where it counts from 1970."""
-    if int(ms) not in EPOCH_LIKE:
-        return f"{seconds(ms)} s"
-    at = datetime.fromtimestamp(int(ms) // 1000, UTC)
-    return f"{at:%Y-%m-%d %H:%M:%S}{f'.{int(ms) % 1000:03d}' if int(ms) % 1000 else ''}Z"
+    return date_text(ms) or f"{seconds(ms)} s"
 
 
 def mebibytes(size: float) -> str:
@@ -70,6 +62,6 @@ def interval(start: int | None, end: int | None, borders: Borders) -> str:
     if start is None or end is None:
         return NOTHING
     opening, closing = borders.value[0], borders.value[-1]
-    if end in EPOCH_LIKE:
+    if end in DATED:
         return f"{opening}{moment(start)}, {moment(end)}{closing}"
     return f"{opening}{seconds(start)}, {seconds(end)}{closing} s"
