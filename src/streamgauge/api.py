@@ -1,4 +1,4 @@
-"""What ``import streamgauge`` gives beside ``watch``: expected answers, recorded runs, verdicts (docs/python.md)."""
+"""The public API beside ``watch``: expected answers, recorded runs, verdicts (docs/python.md)."""
 
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
@@ -24,10 +24,10 @@ from streamgauge.semantics.profiles import profile
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.sources.address import parse_address
 from streamgauge.sources.named import by_time, is_live
+from streamgauge.sources.reading import OwnDataOptions
 from streamgauge.watching.asked import Query, Static, Terms, WatchError, understand
 from streamgauge.watching.beginning import read_as
 from streamgauge.watching.streams import Feed, Stream, given_pairs, open_feeds
-from streamgauge.wire.formats import Reading
 from streamgauge.wire.lines import Advance
 from streamgauge.wire.run import read_run, stream_path
 from streamgauge.wire.stream import elements, write
@@ -67,8 +67,8 @@ class Expectations(tuple[ExpectedReport, ...]):
         return html_table(head, rows)
 
 
-class ExpectOptions(TypedDict, total=False):
-    """What ``expect`` takes by name."""
+class ExpectOptions(OwnDataOptions, total=False):
+    """The options of ``expect``."""
 
     semantics: Semantics | str | None
     """A Semantics value or a profile's name; the profile of the query's dialect unless given."""
@@ -84,18 +84,6 @@ class ExpectOptions(TypedDict, total=False):
     """How far time comes: ms, or text as ``30s``; the last element unless given."""
     evaluator: Evaluator | None
     """``definition`` or ``spark``; by size unless given."""
-    reading: Reading | None
-    """How files are read."""
-    time_property: str | None
-    """The property, or CSV column, that states the time of elements (docs/own-data.md)."""
-    time_in: str | None
-    """What times that are numbers count: ms, s, us or ns."""
-    time_zone: str | None
-    """The zone of times without one."""
-    parts: str | None
-    """Properties, parted by commas, whose objects belong to an element."""
-    csv_mapping: str | None
-    """The file that says what columns are."""
 
 
 def expect(query: Query, *streams: Stream, **options: Unpack[ExpectOptions]) -> Expectations:
@@ -158,7 +146,7 @@ class _Judging:
 
 
 class CheckOptions(TypedDict, total=False):
-    """What ``check`` takes by name."""
+    """The options of ``check``."""
 
     semantics: Semantics | str | None
     """Judge under another semantics than the run's own."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Final, Literal, TypedDict
 
 from streamgauge.sources.address import Address
 from streamgauge.sources.contract import SourceError
@@ -14,6 +14,23 @@ _REASONS = 10
 
 TIMING: Final = ("time_property", "time_in", "time_zone", "parts", "csv_mapping")
 """The fields of ``Reading`` that say how the times of one's own data are read."""
+
+
+class OwnDataOptions(TypedDict, total=False):
+    """The options of Python functions that read streams: how files are read, and where one's own data state time."""
+
+    reading: Reading | None
+    """How files are read."""
+    time_property: str | None
+    """The property, or CSV column, that states the time of elements (docs/own-data.md)."""
+    time_in: str | None
+    """The unit of times that are numbers: ms, s, us or ns."""
+    time_zone: str | None
+    """The zone of times without one."""
+    parts: str | None
+    """Properties, parted by commas, whose objects belong to an element."""
+    csv_mapping: str | None
+    """The file that says what columns are."""
 
 
 @dataclass(frozen=True, slots=True)

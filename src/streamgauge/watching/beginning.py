@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any, Literal, TypedDict, Unpack, cast, overload
+from typing import Any, Literal, Unpack, cast, overload
 
 from streamgauge.engines import load
 from streamgauge.model.answer import Answer
@@ -11,7 +11,7 @@ from streamgauge.model.engine import Emit
 from streamgauge.model.semantics import Semantics
 from streamgauge.services.queries.asking import Asked, Asking, as_declared, moved
 from streamgauge.sources.named import by_time
-from streamgauge.sources.reading import TIMING
+from streamgauge.sources.reading import TIMING, OwnDataOptions
 from streamgauge.watching.arrivals import Arrivals
 from streamgauge.watching.asked import Query, Static, Terms, Understood, WatchError, understand
 from streamgauge.watching.asynchronous import AsyncWatch
@@ -25,8 +25,8 @@ BEAT_S = 0.1
 """How often the wall clock is looked at while nothing comes."""
 
 
-class Options(TypedDict, total=False):
-    """What ``watch`` and ``awatch`` take by name."""
+class Options(OwnDataOptions, total=False):
+    """The options of ``watch`` and ``awatch``."""
 
     semantics: Semantics | str | None
     """A Semantics value or a profile's name; the profile of the query's dialect unless given."""
@@ -44,18 +44,6 @@ class Options(TypedDict, total=False):
     """What happens to time when the streams end."""
     merge: Literal["time", "arrival"] | None
     """How several streams are merged: by time, unless one of them is live."""
-    reading: Reading | None
-    """How files are read."""
-    time_property: str | None
-    """The property, or CSV column, that states the time of elements (docs/own-data.md)."""
-    time_in: str | None
-    """What times that are numbers count: ms, s, us or ns."""
-    time_zone: str | None
-    """The zone of times without one."""
-    parts: str | None
-    """Properties, parted by commas, whose objects belong to an element."""
-    csv_mapping: str | None
-    """The file that says what columns are."""
 
 
 @overload
