@@ -45,7 +45,7 @@ UNDER_WAY: Final = 8
 
 
 def websocket_head(path: str) -> bytes:
-    """What opens a WebSocket."""
+    """The request that opens a WebSocket (RFC 6455, 4.1)."""
     key = b64encode(bytes(16)).decode()
     return (
         f"GET {path} HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
@@ -75,7 +75,7 @@ def mqtt_connect(name: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Greeting:
-    """What a subscriber says first, and how the answer ends after which it is subscribed."""
+    """The bytes that a subscriber sends first, and the end of the answer after which it is subscribed."""
 
     says: tuple[tuple[bytes, bytes], ...]
 

@@ -33,7 +33,7 @@ SELF: Final = "-m streamgauge"
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """What is waited for: commands one after the other, the limit in s of wall time (or CPU time), a server or not."""
+    """Commands one after the other and the limit of their time in s (wall, or CPU); a server ends when it is ready."""
 
     name: str
     commands: tuple[str, ...]

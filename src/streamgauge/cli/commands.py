@@ -24,7 +24,7 @@ class Command(TyperCommand):
                 each.metavar = each.name.upper()
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """What the words say; UsageError for words that it does not take."""
+        """The parameters that the words give; UsageError for words that the command does not take."""
         try:
             return super().parse_args(ctx, list(renewed(_words(ctx), args)))
         except typer.BadParameter as error:
@@ -113,7 +113,7 @@ def load(name: str) -> Any:
 
 
 class _Registry(typer.Typer):
-    """What a module registers its commands with: they and their groups are of the classes above."""
+    """The application that a module registers its commands with; they and their groups are of the classes above."""
 
     def command(self, name: str | None = None, **settings: Any) -> Any:
         return super().command(name, **{"cls": Command, **settings})

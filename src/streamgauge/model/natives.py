@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 from streamgauge.model.terms import XSD, Term, datatype, is_iri, is_literal
 
 Native: TypeAlias = bool | int | float | Decimal | datetime | date | time | str
-"""What a term stands for in Python."""
+"""The Python value of a term."""
 
 _INTEGERS: Final = frozenset(
     XSD + name

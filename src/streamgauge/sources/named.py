@@ -82,7 +82,7 @@ def recorded(
 
 
 def items(source: NamedSource, reading: Reading) -> Iterator[Input]:
-    """What comes from a source; all its elements are of its stream, where that is said. SourceError.
+    """The input of a source; all its elements are of its stream, where one is named. SourceError.
 
     What was passed over as bad (``bad=skip``) is noted at the end.
     """

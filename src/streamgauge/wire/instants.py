@@ -12,7 +12,7 @@ from streamgauge.model.terms import XSD, Term, datatype, is_literal
 from streamgauge.wire.canonical import parse_term
 
 UNITS: Final = {"ns": Decimal("0.000001"), "us": Decimal("0.001"), "ms": Decimal(1), "s": Decimal(1000)}
-"""What a number may count, in ms."""
+"""The units of times that are numbers, in ms."""
 
 NUMBERS: Final = frozenset(
     XSD + name

@@ -1,4 +1,4 @@
-"""What is wrong with an experiment file, in sentences that name the file, the line and the key."""
+"""The errors of an experiment file, in sentences that name the file, the line and the key."""
 
 import re
 import tomllib

@@ -86,7 +86,7 @@ class Relay:
             self._held = None
 
     def words(self) -> str:
-        """What is held, as one line, without Java's stacks."""
+        """The lines that are held back, as one, without Java's stacks."""
         with self._lock:
             lines = [line.strip() for line in self._held or () if line.strip() and not _STACK.match(line)]
         return "; ".join(lines).removeprefix('Exception in thread "main" org.apache.spark.SparkException: ')

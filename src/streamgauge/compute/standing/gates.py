@@ -34,7 +34,7 @@ _LOOPED: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What an end of the fact (0: its subject, 1: its object) has to meet.
+    """A condition on an end of the fact (0: its subject, 1: its object).
 
     Of ``kind`` it is a member, or has a value: ``forward`` it is the subject of that. ``key`` is the number of the
     constant that is its value, or without a ``kind`` the end itself; ``None`` where any value does.
@@ -90,7 +90,7 @@ class Trigger:
         self.enter, self.leave = self._compiled(self._at, 1), self._compiled(self._at, -1)
 
     def compile_again(self) -> None:
-        """What was compiled is out of date."""
+        """The compiled function is out of date."""
         self.enter, self.leave = self._first_enter, self._first_leave
 
     def _term(self, constants: Sequence[Term]) -> Term | None:
@@ -126,7 +126,7 @@ def _conditions(
     ends: Mapping[int, str],
     own: Class | Property | None,
 ) -> list[Condition]:
-    """What another pattern says of the ends of a fact."""
+    """The condition that another pattern sets on the ends of a fact."""
     kind, found = kind_of(facts, other), list[Condition]()
     if kind is None:
         return found
@@ -191,7 +191,7 @@ class _End:
             yield from triggers
 
     def looks(self) -> "_Looks":
-        """What a fact is looked up in, laid out to be gone through."""
+        """The tables that a fact is looked up in, in the order of the look-ups."""
         there = [(_index(kind, forward), tuple(triggers)) for (kind, forward), triggers in self.there.items()]
         return self.terms, tuple(there), tuple((*each, table) for each, table in self.values.items())
 

@@ -1,4 +1,4 @@
-"""What CPython's collector of garbage costs a server: pauses by generation, told by ``gc.callbacks``."""
+"""The cost of CPython's garbage collector to a server: pauses by generation, told by ``gc.callbacks``."""
 
 import gc
 from collections.abc import Callable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""What many subscribers of one thing are sent: made once, written to all connections without waking a task for each.
+"""Messages to many subscribers: encoded once, written to all connections without waking a task for each.
 
 A subscriber that has taken all there was joins the ``Fanout`` of what it follows. From then on the fan-out takes what
 comes, encodes it once, and writes the same bytes to the connections of its members, some of them in each turn of the
@@ -54,7 +54,7 @@ class Paused(Protocol[Sent]):
         ...
 
     def take(self) -> Sequence[Sent]:
-        """What has come since the last take, in order."""
+        """The messages since the last take, in order."""
         ...
 
     def before(self, sent: Sent) -> int:
@@ -194,7 +194,7 @@ class Fanout(Generic[Sent]):
                 member.release()
 
     def _take(self) -> None:
-        """What has come, in pieces, for those who are members now."""
+        """The messages, in pieces, for the present members."""
         size = 0
         for each in self._place.take():
             if not size or size > PIECE:

@@ -1,4 +1,4 @@
-"""What the columns of a table are: a header's conventions, or a mapping in the words of CSV on the Web.
+"""The meaning of a table's columns: a header's conventions, or a mapping in the words of CSV on the Web.
 
 A mapping is a JSON file in W3C's Metadata Vocabulary for Tabular Data (https://www.w3.org/TR/tabular-metadata/), of
 which these parts are read: ``tables`` (by ``url``), ``dialect``, ``tableSchema`` with ``columns``, and of columns,

@@ -54,7 +54,7 @@ Node = tuple[Term, Term]
 
 @dataclass(frozen=True, slots=True)
 class TimeProperty:
-    """What states times: the ``path`` of properties, those whose objects belong to an element too, and the times."""
+    """The ``path`` of properties to a time, the properties whose objects belong to an element too, and the times."""
 
     path: tuple[Term, ...]
     parts: frozenset[Term]
@@ -75,7 +75,7 @@ def time_property(reading: Reading, *, strict: bool = True) -> TimeProperty | No
 
 
 def instants(reading: Reading, *, strict: bool = True) -> Instants:
-    """What reads the times of a source; FormatError for a unit or zone that is none."""
+    """The reader of a source's times; FormatError for a unit or zone that is none."""
     try:
         return Instants(reading.time_in, reading.time_zone, reading.note, strict)
     except InstantError as error:
@@ -103,7 +103,7 @@ def in_order(items: Sequence[Item], path: Path, reading: Reading) -> Sequence[It
 
 
 def untimed(path: Path, reading: Reading) -> str:
-    """What to say of a file whose times nobody has named: the properties in it that look like times."""
+    """The advice for a file whose time property is not named: the properties in it that look like times."""
     seen: dict[Term, None] = {}
     try:
         for file in files(path, tuple(SYNTAXES))[:1]:
@@ -154,7 +154,7 @@ class _Dataset:
         self._refuse_left(times, whole, used, refuse)
 
     def _times(self, refuse: Refuse) -> dict[Node, int]:
-        """Who has a time, and which; what has two, or one that is none, is refused."""
+        """The nodes that have a time, with it; a node with two times, or a malformed one, is refused."""
         found: dict[Node, int] = {}
         for node in self._nodes:
             place = self._place(node)
@@ -172,7 +172,7 @@ class _Dataset:
         return found
 
     def _values(self, node: Node) -> list[Term]:
-        """What the path of the time property leads to from a node."""
+        """The nodes that the path of the time property leads to from a node."""
         graph, at = node[0], [node[1]]
         for step in self._stated.path:
             at = [o for subject in at for _, p, o in self._nodes.get((graph, subject), ()) if p == step]

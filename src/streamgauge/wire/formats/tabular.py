@@ -30,7 +30,7 @@ from streamgauge.wire.vocabularies import property_iri
 
 ENDINGS: Final = (".csv", ".tsv", ".tab")
 BESIDE: Final = "-metadata.json"
-"""What is added to a file's name to find its mapping (Model for Tabular Data, 5.3)."""
+"""The ending of the mapping beside a file, added to the file's name (Model for Tabular Data, 5.3)."""
 
 _TIMES: Final = ("time", "timestamp", "datetime", "date", "resulttime")
 _DELIMITERS: Final = ",;\t|"
@@ -269,7 +269,7 @@ def _cell(column: TableColumn, text: str | None) -> str:
 
 
 def _delimiter(header: str, place: str) -> str:
-    """What parts the cells: a tab in a .tsv, else the sign that the header has most, a comma where it has none."""
+    """The delimiter: a tab in a .tsv, else the sign that the header has most, a comma where it has none."""
     if place.lower().removesuffix(".gz").endswith((".tsv", ".tab")):
         return "\t"
     return max(_DELIMITERS, key=lambda sign: (header.count(sign), sign == ","))

@@ -50,7 +50,7 @@ class Clone:
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What was collected: the clone's kind and commit (empty where git does not say one), and the jars' names."""
+    """A collection of jars: the clone's kind and commit (empty where git does not say one), and the jars' names."""
 
     clone: Clone
     commit: str
@@ -134,7 +134,7 @@ def _copy(kind: Clone, source: Path, place: Path) -> None:
 
 
 def _git(source: Path, *words: str) -> str:
-    """What git says of a clone, empty where the folder is none or there is no git."""
+    """The output of git about a clone, empty where the folder is none or there is no git."""
     try:
         done = subprocess.run(["git", "-C", source, *words], capture_output=True, text=True, check=False)
     except OSError:
