@@ -16,6 +16,7 @@ from streamgauge.bench.sepbm.contract import Configuration
 from streamgauge.bench.sepbm.states import Span, in_order, spans
 from streamgauge.compute.spark.entailment import entailed
 from streamgauge.compute.spark.intervals import TRIPLE
+from streamgauge.compute.spark.locations import location
 from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import Triple
 from streamgauge.wire.stream import elements
@@ -80,7 +81,7 @@ def _base(spark: SparkSession, configuration: Configuration) -> DataFrame:
     file = configuration.folder / BASE
     if not file.is_file():
         raise ConfigurationError(f"{file}: the base load is missing")
-    lines = spark.read.text(str(file.resolve()), lineSep="\n")
+    lines = spark.read.text(location(file), lineSep="\n")
     terms = fn.split("value", " ", 3)
     said = fn.concat(fn.lit(f"{file}: expected a canonical N-Triples line: s p o .: "), fn.col("value"))
     ends = fn.coalesce(terms.getItem(2).endswith(_END), fn.lit(False))

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
+from streamgauge.compute.spark.locations import location
 from streamgauge.wire.stream import SCHEMA
 
 ROWS = (
@@ -60,7 +61,7 @@ class Shown:
         if ends in self._read:
             self.spark.catalog.refreshTable(self._view(ends))
             return
-        self._read[ends] = self.spark.read.schema(f"{ROWS}, base long").parquet(str(self.folder / _name(ends)))
+        self._read[ends] = self.spark.read.schema(f"{ROWS}, base long").parquet(location(self.folder / _name(ends)))
         self._read[ends].createOrReplaceTempView(self._view(ends))
 
     def _link(self, held: Held, base: int) -> None:
