@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from streamgauge.compute.spark.locations import location
-from streamgauge.wire.stream import SCHEMA
+from streamgauge.formats.stream import SCHEMA
+from streamgauge.spark.locations import location
 
 ROWS = (
     "stream string, time long, sequence long, position int, subject string, predicate string, object string, until long"
