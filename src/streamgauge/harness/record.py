@@ -19,6 +19,7 @@ from streamgauge.formats.written import Written
 from streamgauge.harness.feed import Pace, PacedFeeder, StoppedError, Write, feed_fast
 from streamgauge.harness.observed import Clock, Limits, Observed, Program, how_it_ended, last_words, read, start
 from streamgauge.harness.sample import reaped, sample, spent
+from streamgauge.model.counts import counted
 from streamgauge.model.element import StreamElement
 from streamgauge.model.run import Fed, Run, RunHeader
 from streamgauge.query import print_query
@@ -95,7 +96,7 @@ def _observe(
     for thread in threads[2:]:
         thread.join()
     if process.returncode:
-        ended = f"the engine ended with {process.how()} after {len(seen.lines)} answers; {last_words(words)}"
+        ended = f"the engine ended with {process.how()} after {counted(len(seen.lines), 'answer')}; {last_words(words)}"
         seen.fail(seen.stopped or ended)
     answers, late = seen.answers()
     _fail(seen)
@@ -108,7 +109,8 @@ def _fail(seen: Observed) -> None:
     if seen.stopped:
         seen.fail(seen.stopped)
     if seen.early:
-        seen.fail(f"the engine closed its output before the end of its input, after {len(seen.lines)} answers")
+        answers = counted(len(seen.lines), "answer")
+        seen.fail(f"the engine closed its output before the end of its input, after {answers}")
     if seen.left:
         seen.fail(f"the engine left {seen.left} of its processes running when it ended; they were ended")
 
