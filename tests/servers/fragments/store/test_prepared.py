@@ -6,14 +6,14 @@ from random import Random
 
 import pytest
 
-from streamgauge.servers.fragments.quads import Lasting, Quad
-from streamgauge.servers.fragments.storing.disk import DiskStore
-from streamgauge.servers.fragments.storing.indexed import IndexedStore
-from streamgauge.servers.fragments.storing.memory import MemoryStore
-from streamgauge.servers.fragments.storing.shelf import FullError
+from streamgauge.servers.fragments.quads import ExpiringQuad, Quad
+from streamgauge.servers.fragments.store.disk import DiskStore
+from streamgauge.servers.fragments.store.indexed import IndexedStore
+from streamgauge.servers.fragments.store.key_value import FullError
+from streamgauge.servers.fragments.store.memory import MemoryStore
 
 ALL = (None, None, None, None)
-Change = tuple[list[Quad], list[Lasting]]
+Change = tuple[list[Quad], list[ExpiringQuad]]
 
 
 @pytest.fixture(params=["memory", "disk"])
@@ -154,5 +154,5 @@ def test_a_change_for_which_there_is_no_room_leaves_all_as_it_was(tmp_path: Path
     there.close()
 
 
-def drop(many: int) -> list[Lasting]:
+def drop(many: int) -> list[ExpiringQuad]:
     return [(quad(n), None) for n in range(1_000, 1_000 + many)]

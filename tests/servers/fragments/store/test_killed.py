@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.servers.fragments.storing import Keep
-from streamgauge.servers.fragments.storing.disk import DiskStore
-from tests.servers.fragments.storing.changing import step
-from tests.servers.fragments.storing.drawn import all_matches
-from tests.servers.fragments.storing.naive import Naive
+from streamgauge.servers.fragments.store import Keep
+from streamgauge.servers.fragments.store.disk import DiskStore
+from tests.servers.fragments.store.changing import step
+from tests.servers.fragments.store.drawn import all_matches
+from tests.servers.fragments.store.naive import Naive
 
 pytestmark = pytest.mark.server
 
@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[4]
 
 @contextmanager
 def changing(folder: Path, what: str) -> "Iterator[subprocess.Popen[str]]":
-    words = [sys.executable, "-m", "tests.servers.fragments.storing.changing", str(folder), what]
+    words = [sys.executable, "-m", "tests.servers.fragments.store.changing", str(folder), what]
     process = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     try:
         yield process

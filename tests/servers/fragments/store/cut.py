@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from streamgauge.servers.durability.lost_pages import end_with_sentence
-from streamgauge.servers.fragments.storing.disk import DiskStore
+from streamgauge.servers.fragments.store.disk import DiskStore
 
 ALL = (None, None, None, None)
 

@@ -47,7 +47,7 @@ class PageError(ValueError):
         self.page = page
 
 
-class Tree(NamedTuple):
+class LmdbTree(NamedTuple):
     """A tree as a meta page has it."""
 
     page_size: int
@@ -60,12 +60,12 @@ class Tree(NamedTuple):
     root: int
 
 
-class Meta(NamedTuple):
+class MetaPage(NamedTuple):
     """A meta page: its number, the trees of free pages and of records, the last page, the transaction."""
 
     page: int
-    free: Tree
-    main: Tree
+    free: LmdbTree
+    main: LmdbTree
     last: int
     transaction: int
 
@@ -83,10 +83,10 @@ Records: TypeAlias = list[tuple[bytes, Value]]
 
 
 @dataclass(slots=True)
-class _Walk:
+class _TreeWalk:
     """What was met on the way through a tree."""
 
-    tree: Tree
+    tree: LmdbTree
     branches: int = 0
     leaves: int = 0
     overflows: int = 0
@@ -109,7 +109,7 @@ class _Walk:
 
 
 @dataclass(slots=True)
-class MdbFile:
+class LmdbFile:
     """A file of LMDB's, opened for reading. PageError from whatever reads a page that is damaged."""
 
     path: Path
@@ -127,16 +127,16 @@ class MdbFile:
         """Read no more."""
         os.close(self._descriptor)
 
-    def meta(self) -> Meta:
+    def meta(self) -> MetaPage:
         """The meta page that counts; both are whole."""
         one, two = self.read_meta(0), self.read_meta(1)
         return one if one.transaction >= two.transaction else two
 
-    def read_meta(self, page: int) -> Meta:
+    def read_meta(self, page: int) -> MetaPage:
         """One of the two meta pages."""
         data = self._page(page, _METAS)
         magic, version, _, _ = _META.unpack_from(data, _HEAD)
-        trees = [Tree(*_TREE.unpack_from(data, _TREES_AT + each * _TREE.size)) for each in range(2)]
+        trees = [LmdbTree(*_TREE.unpack_from(data, _TREES_AT + each * _TREE.size)) for each in range(2)]
         last, transaction = _END.unpack_from(data, _TREES_AT + 2 * _TREE.size)
         if (magic, version, trees[0].page_size) != (_MAGIC, 1, self.page_size):
             raise PageError(page, "no meta page of LMDB 0.9 with pages of 4096 bytes")
@@ -147,9 +147,9 @@ class MdbFile:
                 raise PageError(page, "a tree has other flags or another depth than LMDB gives")
         if not 1 <= last < self.pages + _TAIL:
             raise PageError(page, f"the last page is said to be {last} and the file ends before page {self.pages}")
-        return Meta(page, trees[0], trees[1], last, transaction)
+        return MetaPage(page, trees[0], trees[1], last, transaction)
 
-    def leaves(self, meta: Meta) -> Iterator[Records]:
+    def leaves(self, meta: MetaPage) -> Iterator[Records]:
         """All records in order, leaf by leaf; PageError, at the latest at the end, where a page or count is damaged."""
         self._used = bytearray(max(self.pages, meta.last + 1))
         self._used[0] = self._used[1] = 1
@@ -162,7 +162,7 @@ class MdbFile:
             return value
         return os.pread(self._descriptor, value.size, value.page * self.page_size + _HEAD)
 
-    def free(self, meta: Meta) -> set[int]:
+    def free(self, meta: MetaPage) -> set[int]:
         """The pages in the list of free ones; that they are not in use is not looked at."""
         found: set[int] = set()
         self._used = bytearray(max(self.pages, meta.last + 1))
@@ -171,7 +171,7 @@ class MdbFile:
                 found.update(self._listed(meta, self.value(value)))
         return found
 
-    def live_leaves(self, meta: Meta) -> Iterator[tuple[int, Records | PageError]]:
+    def live_leaves(self, meta: MetaPage) -> Iterator[tuple[int, Records | PageError]]:
         """The leaves that are in use, whether or not a tree leads there, each with its records or what is wrong."""
         free = self.free(meta)
         free.update(page for page, used in enumerate(self._used) if used)
@@ -212,15 +212,15 @@ class MdbFile:
             raise PageError(number, "it is used twice")
         self._used[number] = 1
 
-    def _walked(self, meta: Meta, tree: Tree, page: int) -> Iterator[Records]:
-        walk = _Walk(tree)
+    def _walked(self, meta: MetaPage, tree: LmdbTree, page: int) -> Iterator[Records]:
+        walk = _TreeWalk(tree)
         if tree.root != _NONE:
             yield from self._descended(meta, walk, tree.root, 1)
         found = walk.branches, walk.leaves, walk.overflows, walk.entries
         if found != tree[3:7]:
             raise PageError(page, "a tree has other numbers of pages or records than the meta page says")
 
-    def _descended(self, meta: Meta, walk: _Walk, number: int, level: int) -> Iterator[Records]:
+    def _descended(self, meta: MetaPage, walk: _TreeWalk, number: int, level: int) -> Iterator[Records]:
         self._use(number, meta.last)
         if level == walk.tree.depth:
             yield self._leaf(meta, walk, number)
@@ -231,7 +231,7 @@ class MdbFile:
                 walk.follow(number, key)
             yield from self._descended(meta, walk, child, level + 1)
 
-    def _leaf(self, meta: Meta, walk: _Walk, number: int) -> Records:
+    def _leaf(self, meta: MetaPage, walk: _TreeWalk, number: int) -> Records:
         records = self._records(number, self._page(number, _LEAF))
         keys = [key for key, _ in records]
         if walk.tree.flags:
@@ -299,7 +299,7 @@ class MdbFile:
     def _spans(self, value: Overflow) -> int:
         return (_HEAD - 1 + value.size) // self.page_size + 1
 
-    def _overflow(self, meta: Meta, value: Overflow) -> int:
+    def _overflow(self, meta: MetaPage, value: Overflow) -> int:
         """How many pages a value has, which are marked as used."""
         head = os.pread(self._descriptor, _HEAD, value.page * self.page_size)
         own, _, flags, lower, upper = _HEADER.unpack(head)
@@ -310,7 +310,7 @@ class MdbFile:
             self._use(value.page + each, meta.last)
         return spans
 
-    def _check_free(self, meta: Meta) -> None:
+    def _check_free(self, meta: MetaPage) -> None:
         """The list of free pages is in order, and none of them is in use."""
         lists = list(self._walked(meta, meta.free, meta.page))
         for key, value in (record for leaf in lists for record in leaf):
@@ -319,7 +319,7 @@ class MdbFile:
             for page in self._listed(meta, self.value(value)):
                 self._use(page, meta.last)
 
-    def _listed(self, meta: Meta, data: bytes) -> list[int]:
+    def _listed(self, meta: MetaPage, data: bytes) -> list[int]:
         numbers = memoryview(data[: len(data) // 8 * 8]).cast("Q").tolist()
         pages = numbers[1:]
         whole = len(data) % 8 == 0 and numbers and numbers[0] == len(pages)

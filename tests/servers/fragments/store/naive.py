@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from streamgauge.servers.fragments.quads import Lasting, Match, Quad
+from streamgauge.servers.fragments.quads import ExpiringQuad, Match, Quad
 
 Run = tuple[Quad, int, int | None]
 
@@ -25,7 +25,7 @@ class Naive:
     def version(self) -> int:
         return len(self.states) - 1
 
-    def change(self, removed: Iterable[Quad], added: Iterable[Lasting], at: int) -> None:
+    def change(self, removed: Iterable[Quad], added: Iterable[ExpiringQuad], at: int) -> None:
         ends = {quad: end for quad, end in self.ends.items() if quad not in set(removed)} | dict(added)
         if ends == self.ends:
             return

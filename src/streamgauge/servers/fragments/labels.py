@@ -1,4 +1,4 @@
-"""Time labels as quads: written, read and asked for, whatever they are put on (Taelman et al., ESWC 2016, 5.1)."""
+"""Time labels as quads: written, read and matched, on whatever subject (Taelman et al., ESWC 2016, 5.1)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from streamgauge.formats.canonical import value_text
 from streamgauge.model.algebra import Node, Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import XSD, Term, datatype
-from streamgauge.servers.fragments.quads import DEFAULT, Lasting, Quad, QuadPattern
+from streamgauge.servers.fragments.quads import DEFAULT, ExpiringQuad, Quad, QuadPattern
 from streamgauge.servers.fragments.style import Border, Label, Style, Vocabulary
 
 Bounds: TypeAlias = tuple[int | None, int | None]
@@ -60,27 +60,27 @@ def _read(text: str, term: Term) -> datetime:
         return datetime.fromisoformat(value_text(term))
 
 
-def said(fact: Fact, label: Label) -> Fact:
+def as_labelled(fact: Fact, label: Label) -> Fact:
     """What a label says of a fact with a time: an expiration leaves out since when it holds."""
     return Fact(fact.triple, None, fact.final) if label is Label.EXPIRATION else fact
 
 
-def named(style: Style, name: str) -> Term:
+def label_subject(style: Style, name: str) -> Term:
     """The IRI of a graph, statement, reifier or group of that name."""
     return f"<{style.vocabulary.names}{name}>"
 
 
-def node(style: Style, name: str) -> Term:
+def interval_node(style: Style, name: str) -> Term:
     """The IRI of the interval of the label of that name."""
-    return named(style, f"{name}-interval")
+    return label_subject(style, f"{name}-interval")
 
 
-def groups(facts: Iterable[Fact], style: Style) -> tuple[list[Fact], list[list[Fact]]]:
+def by_label(facts: Iterable[Fact], style: Style) -> tuple[list[Fact], list[list[Fact]]]:
     """Facts that hold always, and the others by what their label says, each alone in a style that does not group.
 
     LabelError for a fact whose predicate is one of labels.
     """
-    own, still = reserved(style.vocabulary), []
+    own, still = label_predicates(style.vocabulary), []
     found: dict[object, list[Fact]] = {}
     for fact in dict.fromkeys(facts):
         if fact.triple[1] in own:
@@ -88,12 +88,12 @@ def groups(facts: Iterable[Fact], style: Style) -> tuple[list[Fact], list[list[F
         if fact.static:
             still.append(fact)
         else:
-            told = said(fact, style.label)
+            told = as_labelled(fact, style.label)
             found.setdefault((told.initial, told.final) if style.grouped else told, []).append(fact)
     return still, list(found.values())
 
 
-def lasting(quads: Iterable[Lasting]) -> list[Lasting]:
+def latest_ends(quads: Iterable[ExpiringQuad]) -> list[ExpiringQuad]:
     """Each quad once, with the last of its ends; ``None`` is later than any."""
     ends: dict[Quad, int | None] = {}
     for quad, end in quads:
@@ -102,14 +102,14 @@ def lasting(quads: Iterable[Lasting]) -> list[Lasting]:
     return list(ends.items())
 
 
-def labelled(subject: Term, fact: Fact, style: Style, node: Term) -> list[Quad]:
+def label_quads(subject: Term, fact: Fact, style: Style, node: Term) -> list[Quad]:
     """The quads of a fact's label on a subject; ``node`` is for the interval where the vocabulary has one.
 
     LabelError for an instant label on a fact that holds for longer than 1 ms.
     """
     vocabulary = style.vocabulary
     initial = literal(FIRST if fact.initial is None else fact.initial, vocabulary)
-    final = literal(_written(fact.final, style.border), vocabulary)
+    final = literal(_final_written(fact.final, style.border), vocabulary)
     match style.label:
         case Label.EXPIRATION:
             return [(subject, vocabulary.expiration, final, DEFAULT)]
@@ -123,14 +123,14 @@ def labelled(subject: Term, fact: Fact, style: Style, node: Term) -> list[Quad]:
             return borders if on is subject else [(subject, vocabulary.interval or "", node, DEFAULT), *borders]
 
 
-def _written(final: int | None, border: Border) -> int:
+def _final_written(final: int | None, border: Border) -> int:
     if final is None:
         return LAST
     return final - (border is Border.INCLUSIVE)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class LabelPatterns:
     """The patterns of a label, and its variables of time; an instant is both."""
 
     patterns: tuple[QuadPattern, ...]
@@ -138,37 +138,37 @@ class Asked:
     final: Var | None
 
 
-def asked(subject: Node, number: int, style: Style) -> Asked:
+def label_patterns(subject: Node, number: int, style: Style) -> LabelPatterns:
     """What to ask for to have the label on a subject; ``number`` keeps the variables apart."""
     vocabulary, initial, final = style.vocabulary, Var(f"_initial{number}"), Var(f"_final{number}")
     match style.label:
         case Label.EXPIRATION:
-            return Asked((QuadPattern(subject, vocabulary.expiration, final),), None, final)
+            return LabelPatterns((QuadPattern(subject, vocabulary.expiration, final),), None, final)
         case Label.INSTANT:
-            return Asked((QuadPattern(subject, vocabulary.instant, initial),), initial, initial)
+            return LabelPatterns((QuadPattern(subject, vocabulary.instant, initial),), initial, initial)
         case Label.INTERVAL:
             on = subject if vocabulary.interval is None else Var(f"_interval{number}")
             borders = QuadPattern(on, vocabulary.initial, initial), QuadPattern(on, vocabulary.final, final)
             if vocabulary.interval is None:
-                return Asked(borders, initial, final)
-            return Asked((QuadPattern(subject, vocabulary.interval, on), *borders), initial, final)
+                return LabelPatterns(borders, initial, final)
+            return LabelPatterns((QuadPattern(subject, vocabulary.interval, on), *borders), initial, final)
 
 
-def bounds(initial: Term | None, final: Term | None, style: Style) -> Bounds:
+def read_bounds(initial: Term | None, final: Term | None, style: Style) -> Bounds:
     """[initial, final) of the values of a form's variables of time; LabelError when one is no time."""
     if style.label is Label.INSTANT:
         at = instant(initial or final or "")
         return at, at + 1
     began = FIRST if initial is None else instant(initial)
     ends = LAST if final is None else instant(final)
-    return _none(began, FIRST), None if ends >= LAST else ends + (style.border is Border.INCLUSIVE)
+    return _none_at(began, FIRST), None if ends >= LAST else ends + (style.border is Border.INCLUSIVE)
 
 
-def _none(at: int, outside: int) -> int | None:
+def _none_at(at: int, outside: int) -> int | None:
     return None if at == outside else at
 
 
-def reserved(vocabulary: Vocabulary) -> frozenset[Term]:
+def label_predicates(vocabulary: Vocabulary) -> frozenset[Term]:
     """The predicates of labels, which facts can't have."""
     own = vocabulary.interval, vocabulary.initial, vocabulary.final, vocabulary.expiration, vocabulary.instant
     return frozenset(each for each in own if each is not None)
@@ -194,9 +194,9 @@ class Labels:
         vocabulary = self.style.vocabulary
         match self.style.label:
             case Label.EXPIRATION:
-                return [bounds(None, final, self.style) for final in self._at(subject, vocabulary.expiration)]
+                return [read_bounds(None, final, self.style) for final in self._at(subject, vocabulary.expiration)]
             case Label.INSTANT:
-                return [bounds(each, None, self.style) for each in self._at(subject, vocabulary.instant)]
+                return [read_bounds(each, None, self.style) for each in self._at(subject, vocabulary.instant)]
             case Label.INTERVAL:
                 named = vocabulary.interval is not None
                 nodes = self._at(subject, vocabulary.interval or "") if named else [subject]
@@ -205,14 +205,14 @@ class Labels:
     def _borders(self, node: Term) -> list[Bounds]:
         finals = self._at(node, self.style.vocabulary.final)
         initials = self._at(node, self.style.vocabulary.initial)
-        return [bounds(initial, final, self.style) for initial in initials for final in finals]
+        return [read_bounds(initial, final, self.style) for initial in initials for final in finals]
 
     def _at(self, subject: Term, predicate: Term) -> list[Term]:
         return self._values.get((subject, predicate), [])
 
     def put(self, quads: Iterable[Quad]) -> "Labels":
         """Read quads."""
-        own = reserved(self.style.vocabulary)
+        own = label_predicates(self.style.vocabulary)
         for quad in dict.fromkeys(quads):
             subject, predicate, object_, graph = quad
             if predicate in own and graph == DEFAULT:
@@ -222,6 +222,6 @@ class Labels:
         return self
 
 
-def labels(quads: Iterable[Quad], style: Style) -> Labels:
+def read_labels(quads: Iterable[Quad], style: Style) -> Labels:
     """The labels among quads."""
     return Labels(style).put(quads)

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from streamgauge.servers.fragments.storing import Keep
-from streamgauge.servers.fragments.storing.indexed import IndexedStore
-from streamgauge.servers.fragments.storing.shelf import DamagedStoreError, Writes
+from streamgauge.servers.fragments.store import Keep
+from streamgauge.servers.fragments.store.indexed import IndexedStore
+from streamgauge.servers.fragments.store.key_value import DamagedStoreError, Writes
 
 
-class MemoryShelf:
+class MemoryKeyValues:
     """A dictionary; nothing is kept when the process ends."""
 
     def __init__(self) -> None:
@@ -50,4 +50,4 @@ class MemoryStore(IndexedStore):
     """Quads in memory; with ``keep`` those that left too."""
 
     def __init__(self, keep: Keep | None = None) -> None:
-        super().__init__(MemoryShelf(), keep)
+        super().__init__(MemoryKeyValues(), keep)

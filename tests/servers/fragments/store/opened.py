@@ -1,6 +1,6 @@
 """A program that opens damaged stores: folders on standard input, for each a line of what became of it.
 
-python -m tests.servers.fragments.storing.opened
+python -m tests.servers.fragments.store.opened
 
 A store that reaches a damaged page through the memory map ends this program by a signal, which its caller sees.
 """
@@ -9,10 +9,10 @@ import json
 import sys
 from pathlib import Path
 
-from streamgauge.servers.fragments.storing import Keep, Store
-from streamgauge.servers.fragments.storing.disk import DiskStore, FolderError
-from streamgauge.servers.fragments.storing.shelf import DamagedStoreError
-from tests.servers.fragments.storing.changing import step
+from streamgauge.servers.fragments.store import Keep, Store
+from streamgauge.servers.fragments.store.disk import DiskStore, FolderError
+from streamgauge.servers.fragments.store.key_value import DamagedStoreError
+from tests.servers.fragments.store.changing import step
 
 ALL = (None, None, None, None)
 

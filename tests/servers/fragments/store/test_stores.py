@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.servers.fragments.quads import Match
-from streamgauge.servers.fragments.storing import Keep, Store, endings, log, order
-from streamgauge.servers.fragments.storing.disk import DiskStore, FolderError
-from streamgauge.servers.fragments.storing.indexed import KeepError
-from streamgauge.servers.fragments.storing.memory import MemoryStore
-from tests.servers.fragments.storing.drawn import SHAPES, Step, all_matches, quads, steps
-from tests.servers.fragments.storing.naive import Naive
+from streamgauge.servers.fragments.store import Keep, Store, history, sorted_index
+from streamgauge.servers.fragments.store.disk import DiskStore, FolderError
+from streamgauge.servers.fragments.store.indexed import KeepError
+from streamgauge.servers.fragments.store.memory import MemoryStore
+from tests.servers.fragments.store.drawn import SHAPES, Step, all_matches, quads, steps
+from tests.servers.fragments.store.naive import Naive
 
 EVERYTHING = (None, None, None, None)
 A, B = ("<urn:a>", "<urn:p>", '"1"', ""), ("<urn:b>", "<urn:p>", '"2"', "<urn:g>")
@@ -24,7 +24,7 @@ A, B = ("<urn:a>", "<urn:p>", '"1"', ""), ("<urn:b>", "<urn:p>", '"2"', "<urn:g>
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks so small that they split and join all the time."""
-    monkeypatch.setattr(order, "FULL", 200)
+    monkeypatch.setattr(sorted_index, "FULL", 200)
 
 
 @pytest.fixture(params=["memory", "disk"])
@@ -119,7 +119,7 @@ def test_every_shape_is_counted_once(store: Store) -> None:
 
 
 def test_nearest_of_many_is_early_at_worst(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(endings.Endings, "few", 10)
+    monkeypatch.setattr(history.EndTimes, "few", 10)
     some = [((f"<urn:{number}>", "<urn:p>", '"1"', ""), 1000 + number) for number in range(50)]
     others = [((f"<urn:{number}>", "<urn:q>", '"1"', ""), 1025 + number) for number in range(50)]
     store.load([*some, *others])
@@ -131,8 +131,8 @@ def test_nearest_of_many_is_early_at_worst(store: Store, monkeypatch: pytest.Mon
 
 
 def test_changes_are_forgotten_when_there_are_too_many(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log, "QUADS", 20)
-    monkeypatch.setattr(log, "VERSIONS", 5)
+    monkeypatch.setattr(history, "QUADS", 20)
+    monkeypatch.setattr(history, "VERSIONS", 5)
     for number in range(9):
         store.change((), [((f"<urn:{number}>", "<urn:p>", '"1"', ""), None)])
     known = [store.changed(EVERYTHING, since) is not None for since in range(10)]

@@ -15,13 +15,13 @@ from typer.testing import CliRunner
 
 from streamgauge.cli.main import app, main
 from streamgauge.servers.durability.witness import pack, unpack
-from streamgauge.servers.fragments.storing import Keep, recovery
-from streamgauge.servers.fragments.storing.disk import DiskStore, FolderError
-from streamgauge.servers.fragments.storing.mdbfile import MdbFile
-from streamgauge.servers.fragments.storing.shelf import DamagedStoreError, FullError
+from streamgauge.servers.fragments.store import Keep, recovery
+from streamgauge.servers.fragments.store.disk import DiskStore, FolderError
+from streamgauge.servers.fragments.store.key_value import DamagedStoreError, FullError
+from streamgauge.servers.fragments.store.lmdb_file import LmdbFile
 from tests.servers.durability.damages import KINDS, damage
-from tests.servers.fragments.storing.changing import step
-from tests.servers.fragments.storing.opened import ALL, answers, opened
+from tests.servers.fragments.store.changing import step
+from tests.servers.fragments.store.opened import ALL, answers, opened
 
 ROOT = Path(__file__).parents[4]
 FILES = ["data.mdb", "held", "lock.mdb"]
@@ -67,7 +67,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, di
 @pytest.fixture(scope="module")
 def asked() -> Iterator[Callable[[Path], dict[str, Any]]]:
     """What became of a damaged folder, opened by another program."""
-    words = [sys.executable, "-m", "tests.servers.fragments.storing.opened"]
+    words = [sys.executable, "-m", "tests.servers.fragments.store.opened"]
     with subprocess.Popen(words, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
 
         def ask(folder: Path) -> dict[str, Any]:
@@ -247,7 +247,7 @@ def place(folder: Path, page: int | str) -> int:
     """The number of the main tree's root, of a leaf with terms, of a block's own page."""
     if isinstance(page, int):
         return page
-    file = MdbFile(folder / "data.mdb")
+    file = LmdbFile(folder / "data.mdb")
     try:
         meta = file.meta()
         if page == "root":
@@ -314,7 +314,7 @@ def test_a_load_that_found_no_room_leaves_nothing(tmp_path: Path) -> None:
 def test_a_file_that_is_cut_short_while_it_is_mapped_ends_the_process_with_a_sentence(tmp_path):
     """The kernel tells a read of a page that is there no more by SIGBUS, which ended the server without a word."""
     ended = subprocess.run(
-        [sys.executable, "-m", "tests.servers.fragments.storing.cut", tmp_path / "a"], capture_output=True, text=True
+        [sys.executable, "-m", "tests.servers.fragments.store.cut", tmp_path / "a"], capture_output=True, text=True
     )
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr == (

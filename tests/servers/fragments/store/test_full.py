@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from streamgauge.servers.fragments.quads import Quad
-from streamgauge.servers.fragments.storing.disk import DiskStore
-from streamgauge.servers.fragments.storing.shelf import FullError
+from streamgauge.servers.fragments.store.disk import DiskStore
+from streamgauge.servers.fragments.store.key_value import FullError
 
 pytestmark = pytest.mark.server
 

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.servers.fragments.quads import Quad
-from streamgauge.servers.fragments.storing import Keep, log, order
-from streamgauge.servers.fragments.storing.disk import DiskStore
-from streamgauge.servers.fragments.storing.indexed import IndexedStore
-from streamgauge.servers.fragments.storing.memory import MemoryShelf
-from tests.servers.fragments.storing.drawn import Step, all_matches, quads, steps
-from tests.servers.fragments.storing.naive import Naive
+from streamgauge.servers.fragments.store import Keep, history, sorted_index
+from streamgauge.servers.fragments.store.disk import DiskStore
+from streamgauge.servers.fragments.store.indexed import IndexedStore
+from streamgauge.servers.fragments.store.memory import MemoryKeyValues
+from tests.servers.fragments.store.drawn import Step, all_matches, quads, steps
+from tests.servers.fragments.store.naive import Naive
 
 EVERYTHING = (None, None, None, None)
 
@@ -21,8 +21,8 @@ EVERYTHING = (None, None, None, None)
 @pytest.fixture
 def short_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small blocks, and two versions remembered."""
-    monkeypatch.setattr(order, "FULL", 200)
-    monkeypatch.setattr(log, "VERSIONS", 2)
+    monkeypatch.setattr(sorted_index, "FULL", 200)
+    monkeypatch.setattr(history, "VERSIONS", 2)
 
 
 @pytest.mark.slow
@@ -52,14 +52,14 @@ def test_what_is_forgotten_is_not_missed(changes: list[Step], probe: Quad, keep:
 @pytest.mark.parametrize("keep", [None, Keep(runs=20), Keep(span=5)])
 @pytest.mark.usefixtures("short_memory")
 def test_terms_of_graphs_that_come_and_go_are_dropped(keep: Keep | None) -> None:
-    shelf = MemoryShelf()
-    store = IndexedStore(shelf, keep)
+    records = MemoryKeyValues()
+    store = IndexedStore(records, keep)
     for number in range(300):
         gone = [(f"<urn:{each}>", "<urn:p>", '"0"', f"<urn:g{number - 1}>") for each in range(5)]
         come = [((f"<urn:{each}>", "<urn:p>", '"0"', f"<urn:g{number}>"), None) for each in range(5)]
         store.change(gone, come, number)
-    terms = sum(1 for _ in shelf.sizes(b"t"))
-    assert terms == sum(1 for _ in shelf.sizes(b"n"))
+    terms = sum(1 for _ in records.sizes(b"t"))
+    assert terms == sum(1 for _ in records.sizes(b"n"))
     assert 8 <= terms < 30
     assert {quad[3] for quad in store.page(EVERYTHING, 0, 99)} == {"<urn:g299>"}
     assert store.count((None, None, None, "<urn:g7>")) == 0

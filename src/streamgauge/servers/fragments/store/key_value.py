@@ -1,4 +1,4 @@
-"""What a store keeps its bytes on: keys with values, changed as one; ``memory`` and ``disk`` each have one."""
+"""Keys with values, changed as one: the contract of the bytes below a store; ``memory`` and ``disk`` implement it."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final, Protocol, TypeAlias
@@ -20,7 +20,7 @@ class DamagedStoreError(MistakeError, RuntimeError):
     """What is kept is damaged; the sentence says where, and how what is sound is saved."""
 
 
-class Shelf(Protocol):
+class KeyValueStore(Protocol):
     """Keys with values, in order; what was committed is read only once it is shown."""
 
     def get(self, key: bytes) -> bytes | None:

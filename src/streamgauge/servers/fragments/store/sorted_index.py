@@ -1,4 +1,4 @@
-"""Sorted keys in counted blocks: a range is counted, and read from anywhere in it, without walking through it."""
+"""Sorted keys in counted blocks: a range is counted, and read from any offset, without a walk through the range."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from streamgauge.servers.fragments.storing.shelf import Shelf, Writes
+from streamgauge.servers.fragments.store.key_value import KeyValueStore, Writes
 
 FULL: Final = 4000
 """Bytes of a full block: with what a page of 4096 bytes says of itself, one page."""
@@ -21,7 +21,7 @@ _SPLICED: Final = 16
 _SPARSE: Final = FULL // 4
 """Bytes of a block below which it is joined with the next."""
 
-Pieces: TypeAlias = list[tuple[bytes, bytes]]
+Blocks: TypeAlias = list[tuple[bytes, bytes]]
 """Blocks in order: the border from which on keys are in it, and its keys."""
 
 
@@ -42,24 +42,24 @@ class EditSketch:
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class IndexEdit:
     """What a change makes of an order: by the number of a block, the blocks that take its place."""
 
-    blocks: dict[int, Pieces]
+    blocks: dict[int, Blocks]
     writes: Writes
     growth: int
 
 
-class Order:
-    """A set of keys of ``width`` bytes, blocks of them on a shelf under ``name`` and the block's border.
+class SortedIndex:
+    """A set of keys of ``width`` bytes, blocks of them over a key-value store under ``name`` and the block's border.
 
     Borders and counts of blocks are in memory (about 60 bytes for 100 keys). One writer: edits are made of the state
     that is there, written, and then applied.
     """
 
-    def __init__(self, name: bytes, width: int, shelf: Shelf) -> None:
-        self.name, self.width, self._shelf = name, width, shelf
-        stored = [(key[len(name) :], size // width) for key, size in shelf.sizes(name)] or [(bytes(width), 0)]
+    def __init__(self, name: bytes, width: int, records: KeyValueStore) -> None:
+        self.name, self.width, self._records = name, width, records
+        stored = [(key[len(name) :], size // width) for key, size in records.sizes(name)] or [(bytes(width), 0)]
         self._borders = [border for border, _ in stored]
         self._counts = np.array([count for _, count in stored], dtype=np.int64)
         self._size = int(self._counts.sum())
@@ -85,9 +85,9 @@ class Order:
         lowest, highest = prefix.ljust(self.width, b"\0"), prefix + b"\xff" * (self.width - len(prefix) + 1)
         block = self._block(lowest)
         body = self._body(block)
-        at = _first(body, lowest, self.width) + offset
+        at = _smaller(body, lowest, self.width) + offset
         if block + 1 == len(self._borders) or self._borders[block + 1] > highest:
-            end = min(_first(body, highest, self.width), at + limit)
+            end = min(_smaller(body, highest, self.width), at + limit)
             return body[at * self.width : end * self.width]
         return self._take(block, at, min(limit, self.count(prefix) - offset))
 
@@ -113,11 +113,11 @@ class Order:
         """Keys from a key on."""
         block = self._block(key)
         body = self._body(block)
-        yield from self._cut(body, _first(body, key, self.width))
+        yield from self._cut(body, _smaller(body, key, self.width))
         for later in range(block + 1, len(self._borders)):
             yield from self._cut(self._body(later))
 
-    def edit(self, sketch: EditSketch) -> Edit:
+    def edit(self, sketch: EditSketch) -> IndexEdit:
         """What taking out keys that are there, and putting in others that are not, would make of it.
 
         Blocks that were ``sketched``, and that others left nearly as they were, are not worked out again.
@@ -131,14 +131,14 @@ class Order:
                 for block, (one, two, three, four) in self._spans(removed, added)
             }
             blocks = self._settled(changed)
-        return Edit(blocks, dict(self._writes(blocks)), len(added) - len(removed))
+        return IndexEdit(blocks, dict(self._writes(blocks)), len(added) - len(removed))
 
     def _reconciled(
         self, sketch: EditSketch, sketched: Mapping[bytes, tuple[bytes, Span, list[bytes]]]
-    ) -> dict[int, Pieces]:
+    ) -> dict[int, Blocks]:
         """Blocks as they were sketched, and anew those that others changed much meanwhile."""
         bodies: dict[int, bytes] = {}
-        ready: dict[int, Pieces] = {}
+        ready: dict[int, Blocks] = {}
         for block, span in self._spans(sketch.removed, sketch.added):
             body, worked = self._body(block), sketched.get(self._borders[block])
             pieces = None if worked is None or worked[1] != span else self._followed(body, worked[0], worked[2])
@@ -150,12 +150,12 @@ class Order:
                 ready[block] = self._bordered(block, pieces)
         return self._settled(bodies, ready)
 
-    def sketched(self, sketch: EditSketch, turn: AbstractContextManager[object]) -> None:
-        """Work out what blocks would become; each is read in a turn of its own, in which nothing changes."""
+    def sketched(self, sketch: EditSketch, lock: AbstractContextManager[object]) -> None:
+        """Work out what blocks would become; each is read under the lock, for as short as that takes."""
         at, came = 0, 0
         sketch.blocks = {}
         while at < len(sketch.removed) or came < len(sketch.added):
-            with turn:
+            with lock:
                 block, span = self._span(sketch.removed, sketch.added, at, came)
                 border, body = self._borders[block], self._body(block)
             _, at, _, came = span
@@ -194,7 +194,7 @@ class Order:
             followed[at] = self._changed(followed[at], [key] if key in gone else [], [key] if key in come else [])
         return followed if all(0 < len(piece) <= FULL for piece in followed) else None
 
-    def apply(self, edit: Edit) -> None:
+    def apply(self, edit: IndexEdit) -> None:
         """Hold what an edit made, once its writes are shown."""
         for block in sorted(edit.blocks, reverse=True):
             pieces = edit.blocks[block]
@@ -227,10 +227,10 @@ class Order:
         if not self._size:
             return b""
         key = self.name + self._borders[block]
-        body = self._shelf.get(key)
+        body = self._records.get(key)
         if body is None:
             if self._counts[block]:
-                raise self._shelf.lost(key)
+                raise self._records.lost(key)
             return b""
         return body
 
@@ -239,21 +239,21 @@ class Order:
 
     def _find(self, key: bytes) -> tuple[bytes, int]:
         body = self._body(self._block(key))
-        return body, _first(body, key, self.width) * self.width
+        return body, _smaller(body, key, self.width) * self.width
 
     def _place(self, key: bytes) -> tuple[int, int]:
         """The block of the first key that is not smaller, and how many of the block's keys are before it."""
         block = self._block(key)
-        return block, _first(self._body(block), key, self.width)
+        return block, _smaller(self._body(block), key, self.width)
 
     def _changed(self, body: bytes, removed: Sequence[bytes], added: Sequence[bytes]) -> bytes:
         if len(removed) + len(added) > _SPLICED:
             return b"".join(sorted({*self._cut(body)}.difference(removed).union(added)))
         for key in removed:
-            at = _first(body, key, self.width) * self.width
+            at = _smaller(body, key, self.width) * self.width
             body = body[:at] + body[at + self.width :]
         for key in added:
-            at = _first(body, key, self.width) * self.width
+            at = _smaller(body, key, self.width) * self.width
             body = body[:at] + key + body[at:]
         return body
 
@@ -262,8 +262,8 @@ class Order:
         return (body[at : at + self.width] for at in range(first * self.width, len(body), self.width))
 
     def _settled(
-        self, bodies: dict[int, bytes], ready: Mapping[int, Pieces] = MappingProxyType({})
-    ) -> dict[int, Pieces]:
+        self, bodies: dict[int, bytes], ready: Mapping[int, Blocks] = MappingProxyType({})
+    ) -> dict[int, Blocks]:
         """Blocks that are too large split, those that are nearly empty joined with the next where that is untouched.
 
         ``ready`` are blocks that are settled already.
@@ -280,7 +280,7 @@ class Order:
                 settled[block] = self._bordered(block, self._cut_up(body))
         return settled
 
-    def _bordered(self, block: int, pieces: list[bytes]) -> Pieces:
+    def _bordered(self, block: int, pieces: list[bytes]) -> Blocks:
         """The pieces of a block with their borders; the first block is there even when it is empty."""
         if not pieces:
             return [(self._borders[0], b"")] if block == 0 else []
@@ -293,14 +293,14 @@ class Order:
         size = FULL * 3 // 4 // self.width * self.width
         return [body[at : at + size] for at in range(0, len(body), size)]
 
-    def _writes(self, blocks: dict[int, Pieces]) -> Iterator[tuple[bytes, bytes | None]]:
+    def _writes(self, blocks: dict[int, Blocks]) -> Iterator[tuple[bytes, bytes | None]]:
         for block, pieces in blocks.items():
             if not pieces:
                 yield self.name + self._borders[block], None
             yield from ((self.name + border, body) for border, body in pieces)
 
 
-def _first(body: bytes, key: bytes, width: int) -> int:
+def _smaller(body: bytes, key: bytes, width: int) -> int:
     """How many keys of a block are smaller than a key."""
     low, high = 0, len(body) // width
     while low < high:

@@ -1,4 +1,4 @@
-"""Filling an empty store with millions of quads: their keys are sorted once for each order, and written as blocks."""
+"""The load of an empty store with millions of quads: keys are sorted once for each order, and written as blocks."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -7,11 +7,11 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgauge.servers.fragments.quads import Lasting
-from streamgauge.servers.fragments.storing.endings import TIME, stamped
-from streamgauge.servers.fragments.storing.order import FULL
-from streamgauge.servers.fragments.storing.shelf import Shelf
-from streamgauge.servers.fragments.storing.terms import WIDTH, Terms
+from streamgauge.servers.fragments.quads import ExpiringQuad
+from streamgauge.servers.fragments.store.history import TIME, stamped
+from streamgauge.servers.fragments.store.key_value import KeyValueStore
+from streamgauge.servers.fragments.store.quad_keys import WIDTH, TermDictionary
+from streamgauge.servers.fragments.store.sorted_index import FULL
 
 BATCH: Final = 100_000
 """Quads whose terms are written at once."""
@@ -26,14 +26,14 @@ Keys: TypeAlias = NDArray[np.uint8]
 """A key a row."""
 
 
-def numbered(quads: Iterable[Lasting], terms: Terms, shelf: Shelf) -> tuple[Keys, Keys]:
+def numbered(quads: Iterable[ExpiringQuad], terms: TermDictionary, records: KeyValueStore) -> tuple[Keys, Keys]:
     """Keys of quads as they come, and keys with their ends of those that have one; their terms are written."""
     keys, ends = bytearray(), bytearray()
     rest = iter(quads)
     while batch := list(islice(rest, BATCH)):
         numbers, writes = terms.give(term for quad, _ in batch for term in quad)
-        shelf.commit(writes)
-        shelf.show()
+        records.commit(writes)
+        records.show()
         for (s, p, o, g), end in batch:
             key = numbers[s] + numbers[p] + numbers[o] + numbers[g]
             keys += key
@@ -42,9 +42,9 @@ def numbered(quads: Iterable[Lasting], terms: Terms, shelf: Shelf) -> tuple[Keys
     return _rows(keys, 4 * WIDTH), _rows(ends, 4 * WIDTH + TIME)
 
 
-def sequence(keys: Keys, turn: Sequence[int]) -> Keys:
+def sequence(keys: Keys, order: Sequence[int]) -> Keys:
     """Keys with their numbers in another sequence, sorted, each once."""
-    places = keys.reshape(-1, len(turn), WIDTH)[:, list(turn), :].reshape(len(keys), len(turn) * WIDTH)
+    places = keys.reshape(-1, len(order), WIDTH)[:, list(order), :].reshape(len(keys), len(order) * WIDTH)
     return _once(np.ascontiguousarray(places), places.shape[1])
 
 
@@ -62,13 +62,13 @@ def by_end(ends: Keys) -> Keys:
     return _once(np.roll(ends, TIME, axis=1), ends.shape[1])
 
 
-def fill(name: bytes, keys: Keys, shelf: Shelf) -> None:
+def fill(name: bytes, keys: Keys, records: KeyValueStore) -> None:
     """Write sorted keys as the blocks of an order that has none."""
     width = keys.shape[1]
     blocks = _blocks(name, keys, (FULL - _SPARE) // width)
     while writes := dict(islice(blocks, _BLOCKS)):
-        shelf.commit(writes)
-        shelf.show()
+        records.commit(writes)
+        records.show()
 
 
 def _blocks(name: bytes, keys: Keys, size: int) -> Iterator[tuple[bytes, bytes]]:

@@ -7,9 +7,9 @@ from struct import pack_into, unpack_from
 
 import pytest
 
-from streamgauge.servers.fragments.storing.disk import DiskStore, FolderError
-from streamgauge.servers.fragments.storing.mdbfile import MdbFile, Meta, Overflow, PageError
-from tests.servers.fragments.storing.changing import step
+from streamgauge.servers.fragments.store.disk import DiskStore, FolderError
+from streamgauge.servers.fragments.store.lmdb_file import LmdbFile, MetaPage, Overflow, PageError
+from tests.servers.fragments.store.changing import step
 
 PAGE = 4096
 TREES = 40
@@ -32,8 +32,8 @@ class Pages:
 
     def __init__(self, folder: Path) -> None:
         self.data = bytearray((folder / "data.mdb").read_bytes())
-        with closing(MdbFile(folder / "data.mdb")) as file:
-            self.meta: Meta = file.meta()
+        with closing(LmdbFile(folder / "data.mdb")) as file:
+            self.meta: MetaPage = file.meta()
             leaves = [(number, records) for number, records in file.live_leaves(self.meta)]
             self.free = sorted(file.free(self.meta), reverse=True)
         self.leaves = [number for number, records in leaves if not isinstance(records, PageError)]
@@ -122,7 +122,7 @@ def test_a_broken_rule_is_named(whole: Path, tmp_path: Path, said: str) -> None:
 
 
 def test_a_whole_file_breaks_none(whole: Path) -> None:
-    with closing(MdbFile(whole / "data.mdb")) as file:
+    with closing(LmdbFile(whole / "data.mdb")) as file:
         meta = file.meta()
         keys = [key for records in file.leaves(meta) for key, _ in records]
     assert keys == sorted(set(keys))

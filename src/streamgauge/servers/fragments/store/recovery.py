@@ -1,4 +1,4 @@
-"""A store looked at without a server: whether it is whole, and the quads that are sound as a new store."""
+"""A store without a server: an inspection for damage, and the sound quads saved as a new store."""
 
 import fcntl
 from collections import Counter
@@ -11,19 +11,27 @@ from typing import Final
 from streamgauge.model.terms import Term
 from streamgauge.servers.durability.damage import Inspection, Saved
 from streamgauge.servers.durability.witness import Witness, unpack
-from streamgauge.servers.fragments.quads import Lasting
-from streamgauge.servers.fragments.storing import Keep
-from streamgauge.servers.fragments.storing.disk import DiskStore, FolderError
-from streamgauge.servers.fragments.storing.endings import TIME, time_of
-from streamgauge.servers.fragments.storing.mdbfile import MdbFile, Meta, PageError
-from streamgauge.servers.fragments.storing.records import FORMAT, PLAIN, described, whole
-from streamgauge.servers.fragments.storing.shelf import DamagedStoreError
-from streamgauge.servers.fragments.storing.soundness import checked, data_of, held_of, refuse_vanished
-from streamgauge.servers.fragments.storing.terms import WIDTH
-from streamgauge.servers.fragments.storing.turns import KEY, straight
+from streamgauge.servers.fragments.quads import ExpiringQuad
+from streamgauge.servers.fragments.store import Keep
+from streamgauge.servers.fragments.store.disk import (
+    FORMAT,
+    PLAIN,
+    DiskStore,
+    FolderError,
+    check_store,
+    checksum_holds,
+    data_file,
+    lock_file,
+    record_name,
+    refuse_vanished,
+)
+from streamgauge.servers.fragments.store.history import TIME, time_of
+from streamgauge.servers.fragments.store.key_value import DamagedStoreError
+from streamgauge.servers.fragments.store.lmdb_file import LmdbFile, MetaPage, PageError
+from streamgauge.servers.fragments.store.quad_keys import KEY, WIDTH, quad_key
 
 _ORDERS: Final = b"012345"
-_NAMES: Final = {
+_RECORD_KINDS: Final = {
     **dict.fromkeys(_ORDERS, "blocks of orders"),
     **dict.fromkeys(b"ABCDEFGH", "blocks of what left"),
     **dict.fromkeys(b"ek", "blocks of ends"),
@@ -39,19 +47,19 @@ def verify(folder: Path) -> Inspection:
     """All damages of a store; nothing of it is changed. FolderError when it is not there or in use."""
     _refuse_absent(folder)
     found, before = Inspection(), _before(folder)
-    begun = held_of(folder).exists() and held_of(folder).stat().st_size > 0
+    begun = lock_file(folder).exists() and lock_file(folder).stat().st_size > 0
     try:
         refuse_vanished(folder, before, begun=begun)
-        if data_of(folder).exists():
-            checked(folder, before)
+        if data_file(folder).exists():
+            check_store(folder, before)
     except DamagedStoreError as error:
-        found.note(str(data_of(folder)), str(error).partition("damaged: ")[2].rpartition("; `")[0] or str(error))
-    if data_of(folder).exists():
+        found.note(str(data_file(folder)), str(error).partition("damaged: ")[2].rpartition("; `")[0] or str(error))
+    if data_file(folder).exists():
         try:
             for key, _ in _sound(folder, found):
-                found.count(_NAMES.get(key[0], "others"))
+                found.count(_RECORD_KINDS.get(key[0], "others"))
         except FolderError as error:
-            found.note(data_of(folder).name, str(error).partition("damaged: ")[2])
+            found.note(data_file(folder).name, str(error).partition("damaged: ")[2])
     return found
 
 
@@ -61,9 +69,9 @@ def save(folder: Path, new: Path) -> Saved:
     if new.exists() and any(new.iterdir()):
         raise FolderError(f"{new}: it is there already: name a folder that is not")
     found = Inspection()
-    if not data_of(folder).exists():
-        raise FolderError(f"{data_of(folder)}: it is missing, and nothing of it can be saved")
-    rest = _Rest()
+    if not data_file(folder).exists():
+        raise FolderError(f"{data_file(folder)}: it is missing, and nothing of it can be saved")
+    rest = _Salvage()
     for key, value in _sound(folder, found):
         rest.take(key, value)
     store = DiskStore(new, Keep() if rest.keeps else None)
@@ -75,7 +83,7 @@ def save(folder: Path, new: Path) -> Saved:
 
 
 @dataclass(slots=True)
-class _Rest:
+class _Salvage:
     """What is found in the sound records of a store."""
 
     texts: dict[bytes, Term] = field(default_factory=dict)
@@ -91,7 +99,7 @@ class _Rest:
         kind = key[0]
         if kind in _ORDERS:
             number = kind - _ORDERS[0]
-            self.keys.update(straight(value[at : at + KEY], number) for at in range(0, len(value), KEY))
+            self.keys.update(quad_key(value[at : at + KEY], number) for at in range(0, len(value), KEY))
         elif kind == ord("k"):
             for at in range(0, len(value), KEY + TIME):
                 self.ends[value[at : at + KEY]] = time_of(value[at + KEY : at + KEY + TIME])
@@ -109,7 +117,7 @@ class _Rest:
         elif key == b"m:last":
             self.last = time_of(value)
 
-    def quads(self) -> Iterator[Lasting]:
+    def quads(self) -> Iterator[ExpiringQuad]:
         """The quads all of whose terms are known, with their ends."""
         for key in sorted(self.keys):
             terms = [self.texts.get(key[at : at + WIDTH]) for at in range(0, KEY, WIDTH)]
@@ -133,8 +141,8 @@ class _Rest:
 
 def _sound(folder: Path, found: Inspection) -> Iterator[tuple[bytes, bytes]]:
     """The records of a store's live pages that are as they were written; others are noted. FolderError without any."""
-    data = data_of(folder)
-    with closing(MdbFile(data)) as file:
+    data = data_file(folder)
+    with closing(LmdbFile(data)) as file:
         meta = _readable(file, data)
         summed = not _plain(file, meta)
         for page, records in file.live_leaves(meta):
@@ -143,19 +151,19 @@ def _sound(folder: Path, found: Inspection) -> Iterator[tuple[bytes, bytes]]:
                 continue
             for key, value in records:
                 content = file.value(value)
-                if not key or (summed and not whole(key, content)):
-                    found.note(f"{data.name}, page {page}", f"{described(key)}: its checksum does not hold")
+                if not key or (summed and not checksum_holds(key, content)):
+                    found.note(f"{data.name}, page {page}", f"{record_name(key)}: its checksum does not hold")
                 else:
                     yield key, content[:-4] if summed else content
 
 
-def _plain(file: MdbFile, meta: Meta) -> bool:
+def _plain(file: LmdbFile, meta: MetaPage) -> bool:
     """Whether a store is of the format without checksums."""
     leaves = (records for _, records in file.live_leaves(meta) if not isinstance(records, PageError))
     return any((FORMAT, PLAIN) in records for records in leaves)
 
 
-def _readable(file: MdbFile, data: Path) -> Meta:
+def _readable(file: LmdbFile, data: Path) -> MetaPage:
     """The newest meta page whose list of free pages can be read."""
     metas = []
     for page in range(2):
@@ -175,8 +183,8 @@ def _readable(file: MdbFile, data: Path) -> Meta:
 
 
 def _refuse_absent(folder: Path) -> None:
-    held = held_of(folder)
-    if not any(each.exists() for each in (held, data_of(folder), folder / "lock.mdb")):
+    held = lock_file(folder)
+    if not any(each.exists() for each in (held, data_file(folder), folder / "lock.mdb")):
         raise FolderError(f"{folder}: no store is there")
     if not held.exists():
         return
@@ -188,6 +196,6 @@ def _refuse_absent(folder: Path) -> None:
 
 
 def _before(folder: Path) -> Witness | None:
-    if not held_of(folder).exists():
+    if not lock_file(folder).exists():
         return None
-    return unpack(held_of(folder).read_bytes())
+    return unpack(lock_file(folder).read_bytes())

@@ -1,23 +1,23 @@
 """A program that changes a store on disk, step after step, each known from its number, and says which are done.
 
-python -m tests.servers.fragments.storing.changing FOLDER (change|load)
+python -m tests.servers.fragments.store.changing FOLDER (change|load)
 """
 
 import random
 import sys
 from pathlib import Path
 
-from streamgauge.servers.fragments.quads import Lasting, Quad
-from streamgauge.servers.fragments.storing import Keep
-from streamgauge.servers.fragments.storing.disk import DiskStore
+from streamgauge.servers.fragments.quads import ExpiringQuad, Quad
+from streamgauge.servers.fragments.store import Keep
+from streamgauge.servers.fragments.store.disk import DiskStore
 
 
-def step(number: int) -> tuple[list[Quad], list[Lasting]]:
+def step(number: int) -> tuple[list[Quad], list[ExpiringQuad]]:
     """What the change of that number, from 1, takes out and puts in; it always changes something."""
     return [quad for quad, _ in _added(number - 3)], _added(number)
 
 
-def _added(number: int) -> list[Lasting]:
+def _added(number: int) -> list[ExpiringQuad]:
     draws = random.Random(number)
     many = draws.choice((1, 5, 60))
     drawn = [(f"<urn:s{draws.randrange(500)}>", "<urn:p>", f'"{draws.randrange(50)}"', "") for _ in range(many)]

@@ -5,7 +5,7 @@ from itertools import product
 
 from hypothesis import strategies as st
 
-from streamgauge.servers.fragments.quads import Lasting, Match, Quad
+from streamgauge.servers.fragments.quads import ExpiringQuad, Match, Quad
 
 SUBJECTS = [f"<urn:s{number}>" for number in range(6)]
 PREDICATES = ["<urn:p>", "<urn:q>"]
@@ -22,7 +22,7 @@ class Step:
     """A change, how long after the last it is made (ms), and whether a restart follows."""
 
     removed: list[Quad]
-    added: list[Lasting]
+    added: list[ExpiringQuad]
     later: int
     restart: bool
 

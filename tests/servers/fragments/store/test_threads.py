@@ -7,9 +7,9 @@ from threading import Event
 import pytest
 
 from streamgauge.servers.fragments.quads import Quad
-from streamgauge.servers.fragments.storing import Store
-from streamgauge.servers.fragments.storing.disk import DiskStore
-from streamgauge.servers.fragments.storing.memory import MemoryStore
+from streamgauge.servers.fragments.store import Store
+from streamgauge.servers.fragments.store.disk import DiskStore
+from streamgauge.servers.fragments.store.memory import MemoryStore
 
 SIZE, CHANGES = 150, 20
 

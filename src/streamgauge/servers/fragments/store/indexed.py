@@ -1,4 +1,4 @@
-"""A store over a shelf: quads in six orders, so that what any match selects is one range of one of them."""
+"""A store over keys with values: quads in six orders, so that the quads of any match are one range of one of them."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -9,27 +9,33 @@ from weakref import WeakSet
 
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.terms import Term
-from streamgauge.servers.fragments.quads import Lasting, Match, Quad
-from streamgauge.servers.fragments.storing import Changes, Keep
-from streamgauge.servers.fragments.storing.endings import BY_END, BY_KEY, Endings
-from streamgauge.servers.fragments.storing.keyed_change import KeyedChange
-from streamgauge.servers.fragments.storing.loading import by_end, fill, latest, numbered, sequence
-from streamgauge.servers.fragments.storing.log import Log
-from streamgauge.servers.fragments.storing.order import Edit, EditSketch, Order
-from streamgauge.servers.fragments.storing.past import Past
-from streamgauge.servers.fragments.storing.shelf import DamagedStoreError, Shelf, Writes
-from streamgauge.servers.fragments.storing.terms import WIDTH, Terms
-from streamgauge.servers.fragments.storing.turns import KEY, PLACES, TURNS, rows, straight, turned, way
+from streamgauge.servers.fragments.quads import ExpiringQuad, Match, Quad
+from streamgauge.servers.fragments.store import Keep, KeyedChange, QuadChanges
+from streamgauge.servers.fragments.store.bulk_load import by_end, fill, latest, numbered, sequence
+from streamgauge.servers.fragments.store.history import BY_END, BY_KEY, ChangeLog, EndTimes, PastRuns
+from streamgauge.servers.fragments.store.key_value import DamagedStoreError, KeyValueStore, Writes
+from streamgauge.servers.fragments.store.quad_keys import (
+    INDEX_ORDERS,
+    KEY,
+    PLACES,
+    WIDTH,
+    TermDictionary,
+    in_order,
+    order_for,
+    quad_key,
+    rows,
+)
+from streamgauge.servers.fragments.store.sorted_index import EditSketch, IndexEdit, SortedIndex
 
 _VERSION, _KEEPS = b"m:version", b"m:keeps"
 _REMEMBERED: Final = 10_000
 _LOOKED_AT: Final = 64
 """Terms that left a quad, and that a change of nothing else sees whether they are still in one."""
 _PART: Final = 200
-"""Quads that are looked up for a change beside others in one turn: about a millisecond."""
+"""Quads that are looked up for a change beside others under the lock at once: about a millisecond."""
 _TERMS: Final = 1_000
 """Terms that are written ahead of such a change at a time, and terms that are seen to be in no quad."""
-_NAMES: Final = tuple(str(number).encode() for number in range(len(TURNS)))
+_NAMES: Final = tuple(str(number).encode() for number in range(len(INDEX_ORDERS)))
 
 Ends: TypeAlias = Mapping[bytes, int | None]
 """When keys end, ms."""
@@ -40,12 +46,12 @@ class KeepError(MistakeError, ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class StoreDraft:
     """A change that is worked out and not yet made."""
 
     version: int
     writes: dict[bytes, bytes | None]
-    edits: list[tuple[Order, Edit]]
+    edits: list[tuple[SortedIndex, IndexEdit]]
     logged: tuple[bytes, bytes]
     touched: list[bytes]
     """Keys of quads that come, go or get another end."""
@@ -62,37 +68,37 @@ class Draft:
 class IndexedStore:
     """The contract's store; one thread changes it at a time, any number read it, each call one state of it."""
 
-    def __init__(self, shelf: Shelf, keep: Keep | None = None) -> None:
-        self._shelf, self._keep = shelf, keep
-        self._terms = Terms(shelf)
+    def __init__(self, records: KeyValueStore, keep: Keep | None = None) -> None:
+        self._records, self._keep = records, keep
+        self._terms = TermDictionary(records)
         self._lock, self._changing = Lock(), Lock()
         self._beside = WeakSet[KeyedChange]()
         try:
             self._open()
         except (KeepError, DamagedStoreError):
-            shelf.close()
+            records.close()
             raise
 
     def _open(self) -> None:
         self._stray = False
-        self._version = int.from_bytes(self._shelf.get(_VERSION) or b"")
+        self._version = int.from_bytes(self._records.get(_VERSION) or b"")
         if self._version == 0:
             self._drop_blocks()
-        self._orders = [Order(name, KEY, self._shelf) for name in _NAMES]
-        self._endings = Endings(KEY, self._shelf)
-        self._log = Log(KEY, self._shelf)
-        self._past = None if self._keep is None else Past(self._keep, self._shelf)
-        if self._version and (self._shelf.get(_KEEPS) is None) != (self._keep is None):
+        self._orders = [SortedIndex(name, KEY, self._records) for name in _NAMES]
+        self._endings = EndTimes(KEY, self._records)
+        self._log = ChangeLog(KEY, self._records)
+        self._past = None if self._keep is None else PastRuns(self._keep, self._records)
+        if self._version and (self._records.get(_KEEPS) is None) != (self._keep is None):
             raise KeepError("what left is kept from a store's beginning on or never: load its quads into another store")
         self._nearest: dict[Match, tuple[int, int | None]] = {}
         self._leaving: dict[bytes, int] = {}
 
     def _drop_blocks(self) -> None:
-        """Forget what a load that did not end wrote: until then its blocks are on the shelf, and in no order."""
-        stray = [key for name in (*_NAMES, BY_KEY, BY_END) for key, _ in self._shelf.sizes(name)]
+        """Forget what a load that did not end wrote: until then its blocks are on the records, and in no order."""
+        stray = [key for name in (*_NAMES, BY_KEY, BY_END) for key, _ in self._records.sizes(name)]
         if stray:
-            self._shelf.commit(dict.fromkeys(stray))
-            self._shelf.show()
+            self._records.commit(dict.fromkeys(stray))
+            self._records.show()
         self._stray = False
 
     @property
@@ -100,7 +106,7 @@ class IndexedStore:
         """The number of the last change; kept over restarts."""
         return self._version
 
-    def change(self, removed: Iterable[Quad], added: Iterable[Lasting], at: int | None = None) -> Changes:
+    def change(self, removed: Iterable[Quad], added: Iterable[ExpiringQuad], at: int | None = None) -> QuadChanges:
         """Remove, then add, as one: all or nothing, durable when it returns; what really changed.
 
         Adding a quad that is there changes when it ends. FullError when there is no room, KeepError without a time.
@@ -111,7 +117,7 @@ class IndexedStore:
                 self._drop_blocks()
             return self._made(self._keyed(gone, come), at)
 
-    def prepare(self, removed: Iterable[Quad], added: Iterable[Lasting]) -> KeyedChange:
+    def prepare(self, removed: Iterable[Quad], added: Iterable[ExpiringQuad]) -> KeyedChange:
         """Work out a change for ``make``, from any thread, while others are made: each of them waits a few ms at most.
 
         The change's terms are written already; ``abandon`` it when it is not made. FullError.
@@ -138,7 +144,7 @@ class IndexedStore:
             raise
         return change
 
-    def make(self, change: KeyedChange, at: int | None = None) -> Changes | None:
+    def make(self, change: KeyedChange, at: int | None = None) -> QuadChanges | None:
         """Make a change that was prepared, as ``change`` does; ``None`` when others changed the same quads since."""
         with self._changing:
             return None if change.stale else self._made(change, at)
@@ -156,9 +162,9 @@ class IndexedStore:
             looked_at = list(islice(self._leaving, _TERMS // 2))
             unused = self._unused(looked_at, set())
             if unused:
-                self._shelf.commit(self._terms.drop(unused))
+                self._records.commit(self._terms.drop(unused))
             with self._lock:
-                self._shelf.show()
+                self._records.show()
                 self._let_go(looked_at, unused)
                 return bool(self._leaving)
 
@@ -172,9 +178,9 @@ class IndexedStore:
                 change.numbers.update(given.values())
                 if writes:
                     change.fresh += self._terms.given(writes)
-                    self._shelf.commit(writes)
+                    self._records.commit(writes)
                     with self._lock:
-                        self._shelf.show()
+                        self._records.show()
             numbers |= given
         return numbers
 
@@ -208,28 +214,28 @@ class IndexedStore:
                 change.removed[key] = quad
                 change.ended[key] = self._endings.end(key)
 
-    def _edits(self, change: KeyedChange) -> list[tuple[Order, EditSketch]]:
+    def _edits(self, change: KeyedChange) -> list[tuple[SortedIndex, EditSketch]]:
         """The orders that change, by which keys."""
         edits = self._endings.edits(change.ended, change.ends)
         gone, come = list(change.removed), list(change.added)
         if not (gone or come):
             return edits
         for number, order in enumerate(self._orders):
-            left = sorted([turned(key, number) for key in gone]) if gone else gone
-            edits.append((order, EditSketch(left, sorted([turned(key, number) for key in come]) if come else come)))
+            left = sorted([in_order(key, number) for key in gone]) if gone else gone
+            edits.append((order, EditSketch(left, sorted([in_order(key, number) for key in come]) if come else come)))
         return edits
 
-    def _made(self, change: KeyedChange, at: int | None) -> Changes:
+    def _made(self, change: KeyedChange, at: int | None) -> QuadChanges:
         draft = self._draft(change, at)
         if draft is None:
-            return Changes(self._version, (), ())
-        self._shelf.commit(draft.writes)
+            return QuadChanges(self._version, (), ())
+        self._records.commit(draft.writes)
         with self._lock:
             self._beside.discard(change)
             self._apply(draft)
-        return Changes(draft.version, draft.added, draft.removed)
+        return QuadChanges(draft.version, draft.added, draft.removed)
 
-    def load(self, quads: Iterable[Lasting], at: int | None = None) -> int:
+    def load(self, quads: Iterable[ExpiringQuad], at: int | None = None) -> int:
         """Fill an empty store, as one change that ``changed`` does not tell; how many quads there are.
 
         Of a quad that comes twice the last end counts. ValueError when something is there, or was.
@@ -239,15 +245,15 @@ class IndexedStore:
                 raise ValueError("only a store that was never changed can be loaded: use change, or another folder")
             self._drop_blocks()
             self._stray = True
-            keys, ends = numbered(quads, self._terms, self._shelf)
+            keys, ends = numbered(quads, self._terms, self._records)
             if not len(keys):
                 return 0
-            for name, turn in zip(_NAMES, TURNS, strict=True):
-                fill(name, sequence(keys, turn), self._shelf)
-            fill(BY_KEY, ended := latest(ends), self._shelf)
-            fill(BY_END, by_end(ended), self._shelf)
-            self._shelf.commit({_VERSION: (1).to_bytes(8), **self._kept_from(at)})
-            self._shelf.show()
+            for name, sequenced in zip(_NAMES, INDEX_ORDERS, strict=True):
+                fill(name, sequence(keys, sequenced), self._records)
+            fill(BY_KEY, ended := latest(ends), self._records)
+            fill(BY_END, by_end(ended), self._records)
+            self._records.commit({_VERSION: (1).to_bytes(8), **self._kept_from(at)})
+            self._records.show()
             self._stray = False
             self._open()
             return len(self._orders[0])
@@ -256,7 +262,7 @@ class IndexedStore:
         """How many quads match, exactly, without looking at them one by one."""
         with self._lock:
             prefix = self._prefix(match)
-            return 0 if prefix is None else self._orders[way(match)].count(prefix)
+            return 0 if prefix is None else self._orders[order_for(match)].count(prefix)
 
     def page(self, match: Match, offset: int, limit: int) -> list[Quad]:
         """Matching quads in an order that is fixed for a version: that of the numbers of their terms."""
@@ -264,7 +270,7 @@ class IndexedStore:
             prefix = self._prefix(match)
             if prefix is None:
                 return []
-            number = way(match)
+            number = order_for(match)
             found = rows(self._orders[number].read(prefix, offset, limit))
             s, p, o, g = PLACES[number]
             term = self._terms.texts
@@ -289,7 +295,7 @@ class IndexedStore:
         with self._lock:
             return self._quads(self._endings.until(now, limit))
 
-    def changed(self, match: Match, since: int) -> Changes | None:
+    def changed(self, match: Match, since: int) -> QuadChanges | None:
         """What changed among the matching quads since a version; ``None`` when that is no longer known."""
         with self._lock:
             changes = self._log.since(since, self._version)
@@ -297,7 +303,7 @@ class IndexedStore:
                 return None
             places = self._places(match)
             if places is None:
-                return Changes(self._version, (), ())
+                return QuadChanges(self._version, (), ())
             there: dict[bytes, bool] = {}
             for removed, added in changes:
                 for keys, state in ((removed, False), (added, True)):
@@ -306,7 +312,7 @@ class IndexedStore:
                             del there[key]
             added_keys = [key for key, state in there.items() if state]
             removed_keys = [key for key, state in there.items() if not state]
-            return Changes(self._version, tuple(self._quads(added_keys)), tuple(self._quads(removed_keys)))
+            return QuadChanges(self._version, tuple(self._quads(added_keys)), tuple(self._quads(removed_keys)))
 
     def at(self, match: Match, instant: int, offset: int, limit: int) -> list[Quad] | None:
         """Matching quads that were there at an instant (ms) and had not ended; ``None`` when that is not known.
@@ -319,8 +325,8 @@ class IndexedStore:
             prefix, places = self._prefix(match), self._places(match)
             if prefix is None or places is None:
                 return []
-            number = way(match)
-            there = (straight(key, number) for key in self._orders[number].within(prefix))
+            number = order_for(match)
+            there = (quad_key(key, number) for key in self._orders[number].within(prefix))
             held = (key for key in there if self._holds(self._past, key, instant))
             left = self._past.at(number, prefix, lambda key: _matches(key, places), instant)
             return self._quads(islice(chain(held, left), offset, offset + limit))
@@ -330,7 +336,7 @@ class IndexedStore:
         """How many runs of quads that left are kept."""
         return 0 if self._past is None else len(self._past)
 
-    def _holds(self, past: Past, key: bytes, instant: int) -> bool:
+    def _holds(self, past: PastRuns, key: bytes, instant: int) -> bool:
         began, end = past.began(key), self._endings.end(key)
         return (began is None or began <= instant) and (end is None or instant < end)
 
@@ -340,9 +346,9 @@ class IndexedStore:
     def close(self) -> None:
         """Nothing is read or changed any more."""
         with self._changing, self._lock:
-            self._shelf.close()
+            self._records.close()
 
-    def _draft(self, change: KeyedChange, at: int | None) -> Draft | None:
+    def _draft(self, change: KeyedChange, at: int | None) -> StoreDraft | None:
         """What a change would make; ``None`` when nothing."""
         added, removed, there, ended = change.added, change.removed, change.there, change.ended
         if not (removed or added or change.edits):
@@ -362,7 +368,7 @@ class IndexedStore:
         writes[_VERSION] = version.to_bytes(8)
         told = tuple(added.values()), tuple(removed.values())
         touched = [*added, *removed, *(key for key in there if ended[key] != change.ends[key])]
-        return Draft(
+        return StoreDraft(
             version,
             writes,
             edits + recorded,
@@ -377,7 +383,7 @@ class IndexedStore:
 
     def _recorded(
         self, at: int | None, left: Ends, renewed: Ends, come: Ends
-    ) -> tuple[list[tuple[Order, Edit]], dict[bytes, bytes | None], bytes]:
+    ) -> tuple[list[tuple[SortedIndex, IndexEdit]], dict[bytes, bytes | None], bytes]:
         """What a change makes of the past, when that is kept: edits, writes, the keys of runs that are dropped."""
         if self._past is None:
             return [], {}, b""
@@ -403,8 +409,8 @@ class IndexedStore:
             raise KeepError("this store keeps what left: say when a change is made (at, ms)")
         return at
 
-    def _apply(self, draft: Draft) -> None:
-        self._shelf.show()
+    def _apply(self, draft: StoreDraft) -> None:
+        self._records.show()
         for order, edit in draft.edits:
             order.apply(edit)
         self._log.apply(draft.version, draft.logged, draft.forgotten)
@@ -426,16 +432,18 @@ class IndexedStore:
         prefix, places = self._prefix(match), self._places(match)
         if prefix is None or places is None:
             return None
-        number = way(match)
+        number = order_for(match)
         order = self._orders[number]
         if order.count(prefix) > self._endings.few:
             return self._endings.nearest(lambda key: _matches(key, places), now)
-        ends = (self._endings.end(straight(key, number)) for key in order.within(prefix))
+        ends = (self._endings.end(quad_key(key, number)) for key in order.within(prefix))
         return min((end for end in ends if end is not None and end > now), default=None)
 
     def _prefix(self, match: Match) -> bytes | None:
         """What the keys of matching quads begin with in their order; ``None`` when a term is not in any quad."""
-        numbers = [self._terms.number(term) for place in TURNS[way(match)] if (term := match[place]) is not None]
+        numbers = [
+            self._terms.number(term) for place in INDEX_ORDERS[order_for(match)] if (term := match[place]) is not None
+        ]
         return None if None in numbers else b"".join(number for number in numbers if number is not None)
 
     def _places(self, match: Match) -> list[tuple[int, bytes]] | None:
