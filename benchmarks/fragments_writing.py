@@ -24,7 +24,7 @@ from streamgauge.servers.fragments.annotations import method, methods
 from streamgauge.servers.fragments.serving.dataset import DataSet
 from streamgauge.servers.fragments.serving.face import Face, application
 from streamgauge.servers.fragments.serving.writing import Draft, Written, add
-from streamgauge.servers.fragments.storing.memory import MemoryStore
+from streamgauge.servers.fragments.store.memory import MemoryStore
 from streamgauge.servers.fragments.style import Label, Style
 
 TRAIN = "http://example.org/train#"

@@ -81,7 +81,7 @@ def fragments() -> tuple[object, Callable[[], None]]:
     from streamgauge.servers.fragments.serving.addresses import of_host
     from streamgauge.servers.fragments.serving.dataset import DataSet
     from streamgauge.servers.fragments.serving.face import application
-    from streamgauge.servers.fragments.storing.memory import MemoryStore
+    from streamgauge.servers.fragments.store.memory import MemoryStore
     from streamgauge.servers.fragments.style import Style
 
     data = DataSet("data", MemoryStore(), Style("graphs"), lambda: int(time() * 1000), 20)

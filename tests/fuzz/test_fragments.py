@@ -16,7 +16,7 @@ from streamgauge.servers.fragments.serving.face import Face, application
 from streamgauge.servers.fragments.serving.limits import Limits
 from streamgauge.servers.fragments.serving.locating import located
 from streamgauge.servers.fragments.serving.writing import add
-from streamgauge.servers.fragments.storing.memory import MemoryStore
+from streamgauge.servers.fragments.store.memory import MemoryStore
 from streamgauge.servers.fragments.style import Label, Style
 from tests.examples import examples
 

@@ -25,9 +25,9 @@ from streamgauge.servers.fragments.serving.face import application
 from streamgauge.servers.fragments.serving.limits import Limits
 from streamgauge.servers.fragments.serving.loading import load, name_of
 from streamgauge.servers.fragments.serving.passing import Passing
-from streamgauge.servers.fragments.storing import Keep, Store
-from streamgauge.servers.fragments.storing.disk import DiskStore
-from streamgauge.servers.fragments.storing.memory import MemoryStore
+from streamgauge.servers.fragments.store import Keep, Store
+from streamgauge.servers.fragments.store.disk import DiskStore
+from streamgauge.servers.fragments.store.memory import MemoryStore
 from streamgauge.servers.fragments.style import VOCABULARIES, Border, Label, Style
 from streamgauge.servers.http.origins import CrossOrigin, read_origins
 from streamgauge.servers.http.serving import Serving
@@ -129,7 +129,7 @@ def verify(
     save_to: Target = None,
 ) -> None:
     """Check every page and record of a store, of which nothing is changed; 0 when all are sound, 1 when not."""
-    from streamgauge.servers.fragments.storing import recovery
+    from streamgauge.servers.fragments.store import recovery
 
     reported(folder, recovery.verify, recovery.save, save_to)
 

@@ -19,11 +19,11 @@ from streamgauge.query import QueryError
 from streamgauge.semantics.profiles import FRAGMENTS
 from streamgauge.semantics.refusal import OutOfOrderError, StreamNameError, meaningless
 from streamgauge.servers.fragments.fetching.web import Use, Web
-from streamgauge.servers.fragments.labelling import LAST
+from streamgauge.servers.fragments.labels import LAST
 from streamgauge.servers.fragments.serving import writing
 from streamgauge.servers.fragments.serving.dataset import DataSet
 from streamgauge.servers.fragments.serving.face import application
-from streamgauge.servers.fragments.storing.memory import MemoryStore
+from streamgauge.servers.fragments.store.memory import MemoryStore
 from streamgauge.servers.fragments.streaming.asked import RefusedQueryError, asked
 from streamgauge.servers.fragments.streaming.watching import Terms, prepared
 from streamgauge.servers.fragments.style import Label, Style

@@ -15,8 +15,8 @@ from streamgauge.servers.fragments.quads import QuadPattern
 from streamgauge.servers.fragments.serving.dataset import DataSet
 from streamgauge.servers.fragments.serving.face import application
 from streamgauge.servers.fragments.serving.loading import load
-from streamgauge.servers.fragments.storing.disk import DiskStore
-from streamgauge.servers.fragments.storing.memory import MemoryStore
+from streamgauge.servers.fragments.store.disk import DiskStore
+from streamgauge.servers.fragments.store.memory import MemoryStore
 from streamgauge.servers.fragments.style import Style
 from tests.lexical import FORMS, N_TRIPLES, TRIPLES, P, S, typed
 from tests.servers.fragments.fetching.fakes import Clock

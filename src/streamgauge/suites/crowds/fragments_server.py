@@ -19,9 +19,9 @@ from streamgauge.formats.stream import elements
 from streamgauge.servers.fragments.serving.dataset import DataSet
 from streamgauge.servers.fragments.serving.face import application
 from streamgauge.servers.fragments.serving.loading import load
-from streamgauge.servers.fragments.storing.disk import DiskStore
-from streamgauge.servers.fragments.storing.indexed import IndexedStore
-from streamgauge.servers.fragments.storing.memory import MemoryStore
+from streamgauge.servers.fragments.store.disk import DiskStore
+from streamgauge.servers.fragments.store.indexed import IndexedStore
+from streamgauge.servers.fragments.store.memory import MemoryStore
 from streamgauge.servers.fragments.style import Label, Style
 from streamgauge.servers.http.serving import Serving
 from streamgauge.suites.crowds.programs import say, task

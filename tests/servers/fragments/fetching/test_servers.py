@@ -20,10 +20,10 @@ from streamgauge.servers.fragments.fetching.limits import Limits
 from streamgauge.servers.fragments.fetching.sources import open_source
 from streamgauge.servers.fragments.fetching.sources.fragments import Fragments
 from streamgauge.servers.fragments.fetching.web import Use, Web
-from streamgauge.servers.fragments.quads import ANYWHERE, Lasting, Quad, QuadPattern
+from streamgauge.servers.fragments.quads import ANYWHERE, ExpiringQuad, Quad, QuadPattern
 from streamgauge.servers.fragments.serving.dataset import DataSet
 from streamgauge.servers.fragments.serving.face import application
-from streamgauge.servers.fragments.storing.memory import MemoryStore
+from streamgauge.servers.fragments.store.memory import MemoryStore
 from streamgauge.servers.fragments.style import Style
 from tests.servers.fragments.fetching.answering import answer, rows
 from tests.servers.fragments.fetching.fakes import Clock, trains
@@ -47,7 +47,7 @@ class Served:
         self.change((), [(quad, ends) for quad in quads])
         self.app = application([self.dataset])
 
-    def change(self, removed: Sequence[Quad], added: Sequence[Lasting]) -> None:
+    def change(self, removed: Sequence[Quad], added: Sequence[ExpiringQuad]) -> None:
         self.dataset.change(removed, added)
 
     def web(self, **options: object) -> Web:

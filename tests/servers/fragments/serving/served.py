@@ -7,10 +7,10 @@ from urllib.parse import quote, urlsplit
 import httpx
 import pyoxigraph as ox
 
-from streamgauge.servers.fragments.quads import Lasting, Quad
+from streamgauge.servers.fragments.quads import ExpiringQuad, Quad
 from streamgauge.servers.fragments.serving.dataset import DataSet
 from streamgauge.servers.fragments.serving.face import application
-from streamgauge.servers.fragments.storing.memory import MemoryStore
+from streamgauge.servers.fragments.store.memory import MemoryStore
 from streamgauge.servers.fragments.style import Style
 
 BASE = "http://data.test"
@@ -36,7 +36,7 @@ class Server:
     now: int = 1_000_000
     datasets: list[DataSet] = field(default_factory=list)
 
-    def dataset(self, name: str, quads: list[Lasting], **more: object) -> DataSet:
+    def dataset(self, name: str, quads: list[ExpiringQuad], **more: object) -> DataSet:
         store = MemoryStore()
         made = DataSet(name, store, Style(), lambda: self.now, **more)  # type: ignore[arg-type]
         made.change((), quads)

@@ -13,7 +13,7 @@ from streamgauge.servers.fragments.serving.addresses import of_host
 from streamgauge.servers.fragments.serving.dataset import DataSet
 from streamgauge.servers.fragments.serving.face import Face, application
 from streamgauge.servers.fragments.serving.writing import add
-from streamgauge.servers.fragments.storing.memory import MemoryStore
+from streamgauge.servers.fragments.store.memory import MemoryStore
 from streamgauge.servers.fragments.style import Label, Style
 from tests.servers.fragments.serving.reached import client, streamed
 

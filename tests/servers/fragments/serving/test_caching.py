@@ -12,7 +12,7 @@ from streamgauge.servers.fragments.serving import writing
 from streamgauge.servers.fragments.serving.dataset import SWEEP, DataSet
 from streamgauge.servers.fragments.serving.face import application
 from streamgauge.servers.fragments.serving.selection import selection
-from streamgauge.servers.fragments.storing.memory import MemoryStore
+from streamgauge.servers.fragments.store.memory import MemoryStore
 from streamgauge.servers.fragments.style import Label, Style
 from tests.servers.fragments.serving.served import BASE, E, Server, address, iri, read
 

@@ -13,7 +13,7 @@ from streamgauge.servers.fragments.serving import changing
 from streamgauge.servers.fragments.serving.dataset import DataSet
 from streamgauge.servers.fragments.serving.face import application
 from streamgauge.servers.fragments.serving.limits import Limits
-from streamgauge.servers.fragments.storing.memory import MemoryStore
+from streamgauge.servers.fragments.store.memory import MemoryStore
 from streamgauge.servers.fragments.style import Style
 from streamgauge.servers.http import events
 from tests.servers.fragments.serving.reached import client, streamed

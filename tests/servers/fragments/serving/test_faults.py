@@ -14,7 +14,7 @@ from streamgauge.servers.fragments.serving.accepting import Accepting
 from streamgauge.servers.fragments.serving.addresses import of_host
 from streamgauge.servers.fragments.serving.dataset import DataSet
 from streamgauge.servers.fragments.serving.face import Face, application
-from streamgauge.servers.fragments.storing.memory import MemoryStore
+from streamgauge.servers.fragments.store.memory import MemoryStore
 from streamgauge.servers.fragments.style import Style
 from streamgauge.servers.http import bodies, connections
 from tests.servers.fragments.serving.sockets import PLAIN, ask, connect, listening, process, rest, serving, tokens

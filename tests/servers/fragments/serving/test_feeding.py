@@ -16,8 +16,8 @@ from streamgauge.servers.fragments.serving.dataset import DataSet
 from streamgauge.servers.fragments.serving.feeding import Feed, Feeding, Pace
 from streamgauge.servers.fragments.serving.passing import passing
 from streamgauge.servers.fragments.serving.writing import add
-from streamgauge.servers.fragments.storing.memory import MemoryStore
-from streamgauge.servers.fragments.storing.shelf import FullError
+from streamgauge.servers.fragments.store.key_value import FullError
+from streamgauge.servers.fragments.store.memory import MemoryStore
 from streamgauge.servers.fragments.style import Label, Style
 from streamgauge.sources import SourceError, open_source
 

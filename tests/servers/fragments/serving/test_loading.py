@@ -8,7 +8,7 @@ from streamgauge.formats.streams import FormatError
 from streamgauge.model.fact import Fact
 from streamgauge.servers.fragments.annotations import method, methods
 from streamgauge.servers.fragments.serving.loading import ending_quads, load, name_of, read_quads
-from streamgauge.servers.fragments.storing.memory import MemoryStore
+from streamgauge.servers.fragments.store.memory import MemoryStore
 from streamgauge.servers.fragments.style import VOCABULARIES, Label, Style
 
 S, P = "<http://example.org/s>", "<http://example.org/p>"

@@ -11,8 +11,8 @@ from streamgauge.model.fact import Fact
 from streamgauge.servers.fragments.serving.dataset import DataSet
 from streamgauge.servers.fragments.serving.face import application
 from streamgauge.servers.fragments.serving.writing import add, remove, replace, sweep
-from streamgauge.servers.fragments.storing import Keep
-from streamgauge.servers.fragments.storing.memory import MemoryStore
+from streamgauge.servers.fragments.store import Keep
+from streamgauge.servers.fragments.store.memory import MemoryStore
 from streamgauge.servers.fragments.style import Style
 from tests.servers.fragments.serving.reached import client
 

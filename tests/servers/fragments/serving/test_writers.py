@@ -14,7 +14,7 @@ from streamgauge.servers.fragments.serving.operations import Add, Expire, Modify
 from streamgauge.servers.fragments.serving.selection import selection
 from streamgauge.servers.fragments.serving.writers import BusyError, Writers
 from streamgauge.servers.fragments.serving.writing import add
-from streamgauge.servers.fragments.storing.memory import MemoryStore
+from streamgauge.servers.fragments.store.memory import MemoryStore
 from streamgauge.servers.fragments.style import Style
 from streamgauge.servers.http.deadlines import DeadlineError
 from tests.servers.fragments.serving.test_accepting import NOW, TOKEN, UPDATE, client, served

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from streamgauge.model.fact import Fact
 from streamgauge.servers.fragments.annotations import method, methods
-from streamgauge.servers.fragments.labelling import said
+from streamgauge.servers.fragments.labels import as_labelled
 from streamgauge.servers.fragments.quads import Quad
 from streamgauge.servers.fragments.serving.dataset import DataSet, TooManyError
 from streamgauge.servers.fragments.serving.locating import Wanted, located
 from streamgauge.servers.fragments.serving.writing import Draft, add, expire, remove, replace, sweep
-from streamgauge.servers.fragments.storing.memory import MemoryStore
+from streamgauge.servers.fragments.store.memory import MemoryStore
 from streamgauge.servers.fragments.style import VOCABULARIES, Label, Style
 
 STYLES = [
@@ -71,7 +71,7 @@ class Model:
             same = {each for each in self.facts if each.triple == fact.triple}
             self.facts -= same
             if self.label is Label.EXPIRATION:
-                self.facts |= {said(fact, self.label)} if fact.final is None or fact.final > self.now else set()
+                self.facts |= {as_labelled(fact, self.label)} if fact.final is None or fact.final > self.now else set()
             elif self.label is Label.INSTANT:
                 self.facts |= same | {fact}
             else:

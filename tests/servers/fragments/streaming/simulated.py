@@ -16,7 +16,7 @@ from streamgauge.servers.fragments.quads import VERSION
 from streamgauge.servers.fragments.serving import writing
 from streamgauge.servers.fragments.serving.dataset import DataSet
 from streamgauge.servers.fragments.serving.face import application
-from streamgauge.servers.fragments.storing.memory import MemoryStore
+from streamgauge.servers.fragments.store.memory import MemoryStore
 from streamgauge.servers.fragments.style import Label, Style
 
 START = 1_700_000_000_000

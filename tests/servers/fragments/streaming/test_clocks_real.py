@@ -13,7 +13,7 @@ from streamgauge.servers.fragments.fetching.web import Web
 from streamgauge.servers.fragments.serving import writing
 from streamgauge.servers.fragments.serving.dataset import DataSet
 from streamgauge.servers.fragments.serving.face import application
-from streamgauge.servers.fragments.storing.memory import MemoryStore
+from streamgauge.servers.fragments.store.memory import MemoryStore
 from streamgauge.servers.fragments.streaming.watching import steady_clock, watch
 from streamgauge.servers.fragments.style import Style
 from streamgauge.servers.http.serving import Serving

@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from streamgauge.query.errors import QueryError
 from streamgauge.servers.fragments.annotations import UnknownMethodError
-from streamgauge.servers.fragments.labelling import LabelError
+from streamgauge.servers.fragments.labels import LabelError
 from streamgauge.servers.fragments.quads import VERSION
 from streamgauge.servers.fragments.serving import demands
 from streamgauge.servers.fragments.serving.addresses import Addressing, HostError
@@ -27,7 +27,7 @@ from streamgauge.servers.fragments.serving.terms import TermError
 from streamgauge.servers.fragments.serving.validity import ValidityError
 from streamgauge.servers.fragments.serving.writers import SECONDS, BusyError, Writers
 from streamgauge.servers.fragments.serving.writing import Written
-from streamgauge.servers.fragments.storing.shelf import DamagedStoreError, FullError
+from streamgauge.servers.fragments.store.key_value import DamagedStoreError, FullError
 from streamgauge.servers.http.bodies import STATUS, read_body
 from streamgauge.servers.http.conditions import ConditionError, PreconditionError
 from streamgauge.servers.http.deadlines import DEADLINES, DeadlineError

@@ -18,7 +18,7 @@ from streamgauge.servers.fragments.serving.negotiation import coding
 from streamgauge.servers.fragments.serving.replying import Reply, reply_with, told
 from streamgauge.servers.fragments.serving.selection import Selection
 from streamgauge.servers.fragments.serving.skolem import named
-from streamgauge.servers.fragments.storing import Changes
+from streamgauge.servers.fragments.store import QuadChanges
 
 Headers = Mapping[bytes, bytes]
 
@@ -67,7 +67,7 @@ def number(dataset: DataSet, version: str) -> int | None:
     return int(digits) if began == known and digits.isascii() and digits.isdigit() and len(digits) < 19 else None
 
 
-def changed(dataset: DataSet, selection: Selection, since: int | None) -> Changes | None:
+def changed(dataset: DataSet, selection: Selection, since: int | None) -> QuadChanges | None:
     """What changed in a fragment; ``None`` when that is not known, or more than there is."""
     found = [None if since is None else dataset.store.changed(match, since) for match in selection.matches]
     known = [each for each in found if each is not None]
@@ -78,14 +78,14 @@ def changed(dataset: DataSet, selection: Selection, since: int | None) -> Change
     many = len(added) + len(removed)
     if many > LARGE and many > sum(map(dataset.store.count, selection.matches)):
         return None
-    return Changes(dataset.store.version, added, removed)
+    return QuadChanges(dataset.store.version, added, removed)
 
 
 def _taken(selection: Selection, quads: Iterable[Sequence[Quad]]) -> tuple[Quad, ...]:
     return tuple(dict.fromkeys(quad for part in quads for quad in part if selection.takes(quad)))
 
 
-def lines(changes: Changes, base: str) -> Iterator[str]:
+def lines(changes: QuadChanges, base: str) -> Iterator[str]:
     """The lines of a patch: what goes, what comes."""
     for letter, quads in (("D", changes.removed), ("A", changes.added)):
         for quad in quads:

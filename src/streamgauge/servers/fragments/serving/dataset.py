@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
-from streamgauge.servers.fragments.quads import Lasting, Match, Quad
+from streamgauge.servers.fragments.quads import ExpiringQuad, Match, Quad
 from streamgauge.servers.fragments.serving.selection import Selection, matches_of
-from streamgauge.servers.fragments.storing import Changes, Store
+from streamgauge.servers.fragments.store import QuadChanges, Store
 from streamgauge.servers.fragments.style import Style
 
 Clock: TypeAlias = Callable[[], int]
 """The time, ms since 1970."""
 
-Listener: TypeAlias = Callable[[Changes], None]
+Listener: TypeAlias = Callable[[QuadChanges], None]
 """Is told what each change made."""
 
 Key: TypeAlias = tuple[Selection, int, int]
@@ -93,14 +93,14 @@ class DataSet:
         self.writers = asyncio.Lock()
         """The right to change it, where several write beside each other."""
 
-    def change(self, removed: Iterable[Quad], added: Iterable[Lasting]) -> Changes:
+    def change(self, removed: Iterable[Quad], added: Iterable[ExpiringQuad]) -> QuadChanges:
         """Remove, then add, as one; what really changed, which listeners are told too."""
         gone, come = list(removed), list(added)
         changes = self.store.change(gone, come, self.clock())
         self.adopt(changes, gone, come)
         return changes
 
-    def adopt(self, changes: Changes, gone: Sequence[Quad], come: Sequence[Lasting]) -> None:
+    def adopt(self, changes: QuadChanges, gone: Sequence[Quad], come: Sequence[ExpiringQuad]) -> None:
         """What the store was changed by, elsewhere: pages and listeners know of it."""
         if changes.version != self._version:
             self._version, self._changed = changes.version, self.clock()

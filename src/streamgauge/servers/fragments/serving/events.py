@@ -18,7 +18,7 @@ from streamgauge.servers.fragments.serving.dataset import SWEEP, DataSet
 from streamgauge.servers.fragments.serving.freshness import clock_headers
 from streamgauge.servers.fragments.serving.replying import ANYONE, reply_with, told
 from streamgauge.servers.fragments.serving.selection import matches_of
-from streamgauge.servers.fragments.storing import Changes
+from streamgauge.servers.fragments.store import QuadChanges
 from streamgauge.servers.http import events
 
 WHAT: Final = ("changes", "version")
@@ -52,7 +52,7 @@ class Heard:
             if not self.by_match[match]:
                 del self.by_match[match]
 
-    def wake(self, changes: Changes) -> None:
+    def wake(self, changes: QuadChanges) -> None:
         """Tell those whose fragments may have changed."""
         quads = (*changes.added, *changes.removed)
         touched = {match for quad in quads for match in matches_of(quad)} if len(quads) <= SWEEP else self.by_match

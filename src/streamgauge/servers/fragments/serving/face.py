@@ -24,7 +24,7 @@ from streamgauge.servers.fragments.serving.past import Past
 from streamgauge.servers.fragments.serving.reading import Reading, UnacceptableError
 from streamgauge.servers.fragments.serving.replying import Header, Reply, reply_with, told
 from streamgauge.servers.fragments.serving.selection import Selection
-from streamgauge.servers.fragments.storing.shelf import DamagedStoreError
+from streamgauge.servers.fragments.store.key_value import DamagedStoreError
 from streamgauge.servers.http import metrics
 from streamgauge.servers.http.gates import CrowdedError, Gate
 from streamgauge.servers.http.origins import ASKED

@@ -11,7 +11,7 @@ from streamgauge.formats.lines import Input
 from streamgauge.model.element import StreamElement
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term, Triple
-from streamgauge.servers.fragments.labelling import LabelError
+from streamgauge.servers.fragments.labels import LabelError
 from streamgauge.servers.fragments.serving.dataset import DataSet
 from streamgauge.servers.fragments.serving.writing import Draft
 from streamgauge.servers.fragments.style import Label

@@ -11,9 +11,9 @@ from streamgauge.formats.streams.format import FormatError, Relabel, ending, ope
 from streamgauge.model.terms import Term
 from streamgauge.servers.fragments.annotations import method
 from streamgauge.servers.fragments.annotations.implicit import SAME_AS
-from streamgauge.servers.fragments.labelling import labels, lasting, reserved
-from streamgauge.servers.fragments.quads import DEFAULT, Lasting, Quad
-from streamgauge.servers.fragments.storing.indexed import IndexedStore
+from streamgauge.servers.fragments.labels import label_predicates, latest_ends, read_labels
+from streamgauge.servers.fragments.quads import DEFAULT, ExpiringQuad, Quad
+from streamgauge.servers.fragments.store.indexed import IndexedStore
 from streamgauge.servers.fragments.style import Style
 
 BLOCK: Final = 2**20
@@ -50,7 +50,7 @@ def load(path: Path, store: IndexedStore, style: Style, at: int | None = None) -
     A file in which no label is mentioned is read as it comes, else it is held in memory once, to tell which quads end
     with which label.
     """
-    if _mentions(path, reserved(style.vocabulary)):
+    if _mentions(path, label_predicates(style.vocabulary)):
         return store.load(ending_quads(list(read_quads(path)), style), at)
     return store.load(((quad, None) for quad in read_quads(path)), at)
 
@@ -67,11 +67,11 @@ def _mentions(path: Path, own: Collection[Term]) -> bool:
     return False
 
 
-def ending_quads(quads: Sequence[Quad], style: Style) -> list[Lasting]:
+def ending_quads(quads: Sequence[Quad], style: Style) -> list[ExpiringQuad]:
     """Each quad once, with when it ends: with the label of its graph, subject or predicate, else with its fact."""
     ends = _labelled(quads, style)
     facts = method(style.method).facts(quads, style)
-    said = dict(lasting(((*fact.triple, DEFAULT), fact.final) for fact in facts))
+    said = dict(latest_ends(((*fact.triple, DEFAULT), fact.final) for fact in facts))
     return [(quad, _end(quad, ends, said)) for quad in dict.fromkeys(quads)]
 
 
@@ -82,8 +82,8 @@ def _end(quad: Quad, ends: dict[Term, int | None], said: dict[Quad, int | None])
 
 def _labelled(quads: Sequence[Quad], style: Style) -> dict[Term, int | None]:
     """What has a label, an interval's node included, or is owl:sameAs what has one; and when its last label ends."""
-    read, vocabulary = labels(quads, style), style.vocabulary
-    subjects = dict.fromkeys(quad[0] for quad in quads if quad[1] in reserved(vocabulary))
+    read, vocabulary = read_labels(quads, style), style.vocabulary
+    subjects = dict.fromkeys(quad[0] for quad in quads if quad[1] in label_predicates(vocabulary))
     ends = {subject: _latest([final for _, final in read.of(subject)]) for subject in subjects if read.of(subject)}
     nodes = {o: ends[s] for s, p, o, _ in quads if p == vocabulary.interval and s in ends}
     same = {s: ends[o] for s, p, o, _ in quads if p == SAME_AS and o in ends}

@@ -8,10 +8,10 @@ from streamgauge.model.algebra import Node, TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term, Triple
 from streamgauge.servers.fragments.annotations import Form, Link, method
-from streamgauge.servers.fragments.labelling import bounds, reserved
+from streamgauge.servers.fragments.labels import label_predicates, read_bounds
 from streamgauge.servers.fragments.quads import DEFAULT, Match, Quad, QuadPattern
 from streamgauge.servers.fragments.serving.selection import fits
-from streamgauge.servers.fragments.storing import Store
+from streamgauge.servers.fragments.store import Store
 from streamgauge.servers.fragments.style import Style
 
 Row: TypeAlias = dict[Var, Term]
@@ -66,7 +66,7 @@ def _located(row: Row, pattern: TriplePattern, form: Form, style: Style) -> Loca
     own, label = made(form.own + form.also), made(form.label)
     member = None if form.member is None else _bound(form.member, row).match
     return Located(
-        Fact(triple, *bounds(initial, final, style)), own, label, member, _name((*own, *label), triple, style)
+        Fact(triple, *read_bounds(initial, final, style)), own, label, member, _name((*own, *label), triple, style)
     )
 
 
@@ -77,7 +77,7 @@ def _predicate(pattern: TriplePattern) -> Node:
 
 def _name(quads: Sequence[Quad], triple: Triple, style: Style) -> str | None:
     """The name in the subject of a label."""
-    times = reserved(style.vocabulary)
+    times = label_predicates(style.vocabulary)
     for start in (f"<{style.vocabulary.names}", f"{triple[1][:-1]}-"):
         for subject, predicate, _, _ in quads:
             if predicate in times and subject.startswith(start):
@@ -137,7 +137,7 @@ def _quads(store: Store, match: Match) -> Iterator[Quad]:
 
 def _says_times(quad: Quad, store: Store, style: Style) -> bool:
     """Whether a quad of the default graph is part of an annotation: a label, or on what has one."""
-    times = reserved(style.vocabulary)
+    times = label_predicates(style.vocabulary)
     if quad[1] in times:
         return True
     form = method(style.method).form(_ANY, 0, style)

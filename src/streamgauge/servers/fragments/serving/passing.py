@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from streamgauge.servers.fragments.serving.dataset import DataSet
 from streamgauge.servers.fragments.serving.feeding import Feeding
 from streamgauge.servers.fragments.serving.writers import sweep_beside
-from streamgauge.servers.fragments.storing.shelf import DamagedStoreError, FullError
+from streamgauge.servers.fragments.store.key_value import DamagedStoreError, FullError
 from streamgauge.servers.fragments.style import Label
 
 _LOG = logging.getLogger(__name__)

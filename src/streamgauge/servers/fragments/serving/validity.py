@@ -7,7 +7,7 @@ from typing import Final
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import XSD, Triple
 from streamgauge.query.windows import duration
-from streamgauge.servers.fragments.labelling import LabelError, instant
+from streamgauge.servers.fragments.labels import LabelError, instant
 from streamgauge.servers.fragments.style import Label
 
 NAMES: Final[tuple[str, ...]] = ("from", "until", "for")

@@ -18,9 +18,8 @@ from typing import Final
 from streamgauge.servers.fragments.serving.dataset import DataSet
 from streamgauge.servers.fragments.serving.operations import Operation
 from streamgauge.servers.fragments.serving.writing import SWEPT, Draft, Planned, Written
-from streamgauge.servers.fragments.storing import Changes
-from streamgauge.servers.fragments.storing.keyed_change import KeyedChange
-from streamgauge.servers.fragments.storing.shelf import FullError
+from streamgauge.servers.fragments.store import KeyedChange, QuadChanges
+from streamgauge.servers.fragments.store.key_value import FullError
 from streamgauge.servers.http.deadlines import DEADLINES
 from streamgauge.servers.http.gates import Gate
 
@@ -174,7 +173,7 @@ def _prepared(dataset: DataSet, planned: Planned) -> KeyedChange:
     return dataset.store.prepare(planned.removed, planned.added)
 
 
-async def _changed(dataset: DataSet, planned: Planned, change: KeyedChange) -> Changes | None:
+async def _changed(dataset: DataSet, planned: Planned, change: KeyedChange) -> QuadChanges | None:
     """As ``DataSet.change``, beside the loop; for who has the right to change it."""
     changes = await asyncio.to_thread(dataset.store.make, change, dataset.clock())
     if changes is not None:

@@ -15,12 +15,12 @@ from typing import Final
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Triple
 from streamgauge.servers.fragments.annotations import method
-from streamgauge.servers.fragments.labelling import FIRST, LAST, named, said
-from streamgauge.servers.fragments.quads import DEFAULT, Lasting, Match, Quad
+from streamgauge.servers.fragments.labels import FIRST, LAST, as_labelled, label_subject
+from streamgauge.servers.fragments.quads import DEFAULT, ExpiringQuad, Match, Quad
 from streamgauge.servers.fragments.serving.dataset import DataSet, TooManyError
 from streamgauge.servers.fragments.serving.locating import Located, Wanted, located
 from streamgauge.servers.fragments.serving.selection import fits
-from streamgauge.servers.fragments.storing import Changes
+from streamgauge.servers.fragments.store import QuadChanges
 from streamgauge.servers.fragments.style import Label
 
 MOST: Final = 100_000
@@ -36,7 +36,7 @@ class Written:
 
     added: int
     removed: int
-    quads: Changes
+    quads: QuadChanges
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Planned:
     come: int
     gone: int
     removed: list[Quad]
-    added: list[Lasting]
+    added: list[ExpiringQuad]
 
 
 def add(dataset: DataSet, facts: Iterable[Fact]) -> Written:
@@ -78,7 +78,7 @@ def expire(dataset: DataSet, wanted: Wanted, at: int) -> Written:
     return draft.commit()
 
 
-def sweep(dataset: DataSet, before: int) -> Changes:
+def sweep(dataset: DataSet, before: int) -> QuadChanges:
     """Forget what had ended by an instant (ms)."""
     return dataset.change(dataset.store.expired(before, SWEPT), ())
 
@@ -97,7 +97,7 @@ class Draft:
         """As the function of that name."""
         label = self._style.label
         for fact in facts:
-            known = joined(self._of(fact.triple), said(fact, label), label)
+            known = joined(self._of(fact.triple), as_labelled(fact, label), label)
             over = label is Label.EXPIRATION and fact.final is not None and fact.final <= self._now
             self._after[fact.triple] = [] if over else known
 
@@ -163,7 +163,7 @@ class Draft:
 
     def nothing(self) -> Written:
         """What a change makes that changes nothing."""
-        return Written(0, 0, Changes(self._store.version, (), ()))
+        return Written(0, 0, QuadChanges(self._store.version, (), ()))
 
     def planned(self, serial: str = "") -> Planned | None:
         """The quads that the change takes and brings; ``None`` when there are none.
@@ -258,7 +258,7 @@ class _Names:
     def _unused(self, facts: Sequence[Fact]) -> Iterator[str]:
         starts = {f"{fact.triple[1][:-1]}-" for fact in facts}
         for name in self._fresh:
-            subjects = [named(self._style, name), *(f"{start}{name}>" for start in starts)]
+            subjects = [label_subject(self._style, name), *(f"{start}{name}>" for start in starts)]
             if not any(self._store.count((subject, None, None, DEFAULT)) for subject in subjects):
                 yield name
 

@@ -15,7 +15,7 @@ from streamgauge.incremental.bags import difference
 from streamgauge.model.answer import Answer
 from streamgauge.model.terms import Row
 from streamgauge.servers.fragments.fetching.contract import SourceError
-from streamgauge.servers.fragments.labelling import LabelError
+from streamgauge.servers.fragments.labels import LabelError
 from streamgauge.servers.fragments.streaming.asked import Asked
 from streamgauge.servers.fragments.streaming.events import Failed, Fresh, Tell
 from streamgauge.servers.fragments.streaming.patience import PATIENCE, Patience

@@ -13,7 +13,7 @@ from streamgauge.model.algebra import Node, TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term
 from streamgauge.servers.fragments.annotations import Form, method, places
-from streamgauge.servers.fragments.labelling import labels
+from streamgauge.servers.fragments.labels import read_labels
 from streamgauge.servers.fragments.quads import ANYWHERE, DEFAULT, Quad, QuadPattern
 from streamgauge.servers.fragments.streaming.demand import Wanted
 from streamgauge.servers.fragments.style import Style
@@ -113,7 +113,7 @@ def named_of(quads: Iterable[Quad], style: Style | Where) -> list[Quad]:
     """The quads of the data's own named graphs: where graphs may be annotations, of those that have no label."""
     if isinstance(style, Where) or where(style) is Where.DEFAULT:
         return [quad for quad in quads if quad[3] != DEFAULT]
-    read = labels(quads, style)
+    read = read_labels(quads, style)
     return [quad for quad in read.others if quad[3] != DEFAULT and not read.of(quad[3])]
 
 

@@ -12,7 +12,7 @@ from streamgauge.servers.fragments.fetching.contract import (
     UnknownHostError,
 )
 from streamgauge.servers.fragments.fetching.reach import RefusedError
-from streamgauge.servers.fragments.labelling import LabelError
+from streamgauge.servers.fragments.labels import LabelError
 from streamgauge.servers.http.failures import permanent_status
 from streamgauge.sources.backoff import Backoff
 
