@@ -33,6 +33,7 @@ from streamgauge.semantics.order import origins
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.suites.experiments.estimate import RunEstimate
 from streamgauge.suites.experiments.experiment import Experiment, ExperimentError
+from streamgauge.suites.experiments.fed import FedSoFar, told
 from streamgauge.suites.experiments.plan import PlannedQuery, PlannedRun, plan_query, plan_runs, refuse_window
 from streamgauge.suites.experiments.recorded import ADVANCED, identity, refuse_streams, write_recorded
 from streamgauge.suites.experiments.static import as_taken, gives_static, static_data
@@ -94,8 +95,13 @@ def run_experiment(experiment: Experiment, doing: Doing) -> Iterator[tuple[Path,
             foretold = True
         given = _beside_static(experiment, planned, plan, stream, doing)
         begun = replace(plan, semantics=near(planned.query.windows, plan.semantics, facts.first))
-        yield folder, *_do(experiment, given, begun, stream, facts, doing)
+        yield folder, *_do(experiment, given, begun, stream, facts, _one(doing, number, len(runs)))
     doing.tell("done", 1.0)
+
+
+def _one(doing: Doing, number: int, of: int) -> Doing:
+    """The doing of one run, whose shares are of that run."""
+    return replace(doing, tell=lambda what, share: doing.tell(what, (number + share) / of))
 
 
 def finished(folder: Path) -> tuple[Run, Verdict] | None:
@@ -228,8 +234,10 @@ def _do(
     if header.factor is not None:
         seconds = (header.advanced_to - header.begin) / 1000 / header.factor
         doing.tell(f"{plan.key}: the stream is fed for {seconds:,.0f} s", 0.0)
-    with ahead(read_written(stream), header.factor) as fed:
-        run = record(header, program(plan.engine), fed, limits, task=task)
+    with ahead(read_written(stream), header.factor) as elements:
+        so_far = FedSoFar(elements, header.begin, header.advanced_to)
+        with told(so_far, lambda what, share: doing.tell(f"{plan.key}: {what}", share)) as fed:
+            run = record(header, program(plan.engine), fed, limits, task=task)
     with making(doing.out / plan.key) as place:
         write_run(place, run)
         link(stream, place / STREAM)
