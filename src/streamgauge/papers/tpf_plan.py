@@ -7,7 +7,7 @@ from typing import Final
 
 from streamgauge.suites.crowds.asking import BROKER, SERVICES
 from streamgauge.suites.crowds.scenario import PAPER, Scenario
-from streamgauge.workloads.trains.model import PROPERTIES
+from streamgauge.workloads.trains.stream import PROPERTIES
 
 CACHES: Final = {
     "streamer": "with cache",
