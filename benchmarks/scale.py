@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from benchmarks.live import RUNS, asked, from_memory, observations, run, thresholded, together
 from benchmarks.soak import task
-from streamgauge.harness.record import Limits, program, record
+from streamgauge.harness.systems.pipe import Limits, program, record
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import Window
 from streamgauge.model.run import Run, RunHeader

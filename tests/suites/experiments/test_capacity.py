@@ -48,7 +48,7 @@ def engines(monkeypatch):
     monkeypatch.setattr("streamgauge.suites.experiments.capacity.load_engine", known.__getitem__)
     monkeypatch.setattr("streamgauge.suites.experiments.plan.load_engine", known.__getitem__)
     monkeypatch.setattr("streamgauge.suites.experiments.running.load_engine", known.__getitem__)
-    monkeypatch.setattr("streamgauge.harness.record.load", known.__getitem__)
+    monkeypatch.setattr("streamgauge.harness.systems.pipe.load", known.__getitem__)
 
 
 @pytest.fixture

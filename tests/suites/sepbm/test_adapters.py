@@ -188,7 +188,7 @@ def test_a_journal_in_process(tmp_path):
 def test_a_broker_that_dies_is_a_failure(tmp_path, monkeypatch):
     services = []
 
-    class Watched(broker_http.Service):
+    class Watched(broker_http.ServerProcess):
         def __init__(self, *words):
             super().__init__(*words)
             services.append(self.pid)
@@ -197,7 +197,7 @@ def test_a_broker_that_dies_is_a_failure(tmp_path, monkeypatch):
         if doing == "sequence" and done:
             os.kill(services[0], signal.SIGKILL)
 
-    monkeypatch.setattr(broker_http, "Service", Watched)
+    monkeypatch.setattr(broker_http, "ServerProcess", Watched)
     small = on_disk(tmp_path, Small())
     recording = run(small, "broker_http", {}, Plan(rate=5.0, seconds=1500), progress=progress)
     assert recording.failure.startswith("sequence: http://127.0.0.1:")

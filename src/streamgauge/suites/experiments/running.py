@@ -21,8 +21,8 @@ from streamgauge.formats.stream import files
 from streamgauge.formats.streams.format import Note, logged
 from streamgauge.formats.verdict import read_verdict, write_verdict
 from streamgauge.formats.written import read_written
-from streamgauge.harness.record import Limits, program, record, task_of
-from streamgauge.harness.surroundings import machine, versions
+from streamgauge.harness.resources import machine, versions
+from streamgauge.harness.systems.pipe import Limits, program, record, task_of
 from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.verdict import Verdict
 from streamgauge.oracle.judging.judge import Means, judge_run, other_stream

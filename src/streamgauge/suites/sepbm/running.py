@@ -14,7 +14,7 @@ from itertools import islice
 from operator import attrgetter
 from typing import Final
 
-from streamgauge.harness.sample import sample
+from streamgauge.harness.resources import ResourceSampler
 from streamgauge.incremental.lasting import lasting
 from streamgauge.model.run import Sample
 from streamgauge.model.terms import Triple
@@ -120,7 +120,7 @@ def run(
         tuple(width),
         kept.published(),
         tuple(sorted(kept.heard, key=lambda each: (each.received, order[each.channel]))),
-        tuple(kept.samples),
+        kept.samples,
         kept.started,
         ((kept.started or times.clock()) - kept.began) / 1e9,
         plan.publishers,
@@ -151,13 +151,12 @@ class Kept:
         self.known_as: list[int | None] = [None] * len(sequence)
         self.heard: list[Heard] = []
         self.beside: list[Beside] = []
-        self.samples: list[Sample] = []
+        self.sampler: ResourceSampler | None = None
         self.began = clock()
         self.started = 0
         self.failures: list[str] = []
         self.doing = "load"
-        self.over, self.ended = threading.Event(), threading.Event()
-        self.samplers: list[threading.Thread] = []
+        self.over = threading.Event()
 
     @property
     def done(self) -> int:
@@ -171,10 +170,14 @@ class Kept:
 
     def watch(self, processes: Sequence[int]) -> None:
         """Sample what the trees of these processes use, until it has ended."""
-        for pid in processes:
-            args = pid, self.samples, self.ended, self.clock
-            self.samplers.append(threading.Thread(target=sample, args=args, name="sepbm-sample", daemon=True))
-            self.samplers[-1].start()
+        if processes:
+            self.sampler = ResourceSampler({"system": processes}, clock=self.clock)
+            self.sampler.start()
+
+    @property
+    def samples(self) -> tuple[Sample, ...]:
+        """The samples of the system's processes."""
+        return () if self.sampler is None else tuple(self.sampler.samples["system"])
 
     def hear(self, subscriber: int) -> Hear:
         """How a channel's subscriber is told, numbered from 0."""
@@ -216,9 +219,8 @@ def _measured(system: System, script: _Script, kept: Kept, times: Times, progres
         _await(script, kept, progress)
     finally:
         kept.over.set()
-        kept.ended.set()
-        for each in kept.samplers:
-            each.join()
+        if kept.sampler is not None:
+            kept.sampler.stop()
         _end(system, kept, script.plan.closing)
 
 

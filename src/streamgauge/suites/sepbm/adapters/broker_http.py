@@ -13,7 +13,7 @@ import httpx
 from websockets.asyncio.client import connect
 
 from streamgauge.broker import AsyncClient, BrokerError, Client, Told
-from streamgauge.harness.served import Service, ServiceError
+from streamgauge.harness.process import ServerProcess, ServiceError
 from streamgauge.model.obstacles import obstacle
 from streamgauge.model.terms import Triple
 from streamgauge.servers.broker.calls import bearing, read_told
@@ -62,7 +62,7 @@ class OverHttp:
     def __init__(self, options: Mapping[str, str], transport: str, clock: Callable[[], int]) -> None:
         self._options, self._clock = options, clock
         self._hearing = self._by_events if transport == "events" else self._by_websocket
-        self._service: Service | None = None
+        self._service: ServerProcess | None = None
         self._url, self._token = options.get("url", "").rstrip("/"), options.get("token")
         self._http = httpx.Client(timeout=_PATIENCE_S, limits=_UNBOUND, trust_env=False)
         self._streams = httpx.AsyncClient(timeout=_PATIENCE_S, limits=_UNBOUND, trust_env=False)
@@ -98,7 +98,7 @@ class OverHttp:
         for name, most in limits.items():
             words += [f"--max-{name}", str(most)]
         try:
-            self._service = Service(*words)
+            self._service = ServerProcess(*words)
             self._url = self._service.wait()
         except ServiceError as error:
             raise UnusableSystemError(str(error)) from error
