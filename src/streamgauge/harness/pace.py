@@ -2,9 +2,11 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from queue import SimpleQueue
+from typing import Generic, TypeVar
 
 from streamgauge.formats.lines import encode_advance
 from streamgauge.formats.written import Written, written
@@ -58,6 +60,65 @@ class Schedule:
         while not stopped() and (left := (due - (now := self.clock())) / 1e9) > 0:
             yield (now - self.start) / self.every
             self.sleep(min(most, left - spin) if left > spin else 0)
+
+
+Element = TypeVar("Element")
+
+
+class HandoverLog(Generic[Element]):
+    """Hand-overs of a sequence of elements, in places made beforehand: while they go on, only the clock is read.
+
+    Of each element by its place: when it was ``planned``, ``handed`` over and ``acknowledged`` (ns, 0: not yet), and
+    the system's number for it (``known_as``), if it has one.
+    """
+
+    def __init__(self, elements: Sequence[Element], clock: Clock) -> None:
+        self.elements, self._clock = elements, clock
+        self.planned, self.handed, self.acknowledged = (array("q", [0]) * len(elements) for _ in range(3))
+        self.known_as: list[int | None] = [None] * len(elements)
+
+    @property
+    def done(self) -> int:
+        """How many elements are acknowledged."""
+        return len(self.elements) - self.acknowledged.count(0)
+
+    def feed_settled(
+        self,
+        feed: Callable[[Element], int | None],
+        settle: Callable[[], None],
+        places: Iterable[int],
+        stopped: Callable[[], bool],
+    ) -> None:
+        """Hand over the elements of these places, each once the one before has been settled (a closed loop)."""
+        clock, elements, known_as = self._clock, self.elements, self.known_as
+        planned, handed, acknowledged = self.planned, self.handed, self.acknowledged
+        for place in places:
+            if stopped():
+                return
+            planned[place] = handed[place] = clock()
+            known_as[place] = feed(elements[place])
+            acknowledged[place] = clock()
+            settle()
+
+    def feed_planned(
+        self,
+        feed: Callable[[Element], int | None],
+        times: Iterable[tuple[int, float]],
+        schedule: Schedule,
+        stopped: Callable[[], bool],
+    ) -> None:
+        """Hand over the elements of (place, position in the schedule) at their times (an open loop).
+
+        An element that is late is handed over at once; its planned time stands.
+        """
+        clock = self._clock
+        for place, position in times:
+            planned = schedule.wait(position, stopped)
+            if stopped():
+                return
+            self.planned[place], self.handed[place] = planned, clock()
+            self.known_as[place] = feed(self.elements[place])
+            self.acknowledged[place] = clock()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,11 @@
 """The contract of every system under test, and the bounds on a run of one.
 
-| system | task | element | answer |
-|---|---|---|---|
-| ``systems.pipe.PipeProgram`` | a query with semantics | lines of the pipe | a line, when it came |
-| ``systems.engine.EngineSystem`` | queries by name, with semantics | a stream element | an answer |
-| ``suites.sepbm.adapters`` | a configuration with its channels | a publication or deletion | a notification |
-| ``suites.crowds.systems`` | data and how many clients | an update | a line of a client |
+| system | task | query | element | answer |
+|---|---|---|---|---|
+| ``systems.pipe.PipeProgram`` | a task of the pipe | its text | lines of the pipe | a line, when it came |
+| ``systems.engine.EngineSystem`` | semantics | a continuous query | a stream element | an answer |
+| ``suites.sepbm.adapters`` | a configuration | a channel | a publication or deletion | a notification |
+| ``suites.crowds.systems`` | a workload's data | a scenario's | an update | a line of a client |
 
 A suite makes trials, the harness starts the system, subscribes, feeds, lets time advance, settles and closes; whatever
 the system is.
@@ -19,6 +19,7 @@ Clock = Callable[[], int]
 """Monotonic time, ns."""
 
 Task = TypeVar("Task", contravariant=True)
+Query = TypeVar("Query", contravariant=True)
 Element = TypeVar("Element", contravariant=True)
 Received = TypeVar("Received", covariant=True)
 
@@ -31,7 +32,7 @@ class Limits:
     output: int = 1 << 30
 
 
-class SystemUnderTest(Protocol[Task, Element, Received]):
+class SystemUnderTest(Protocol[Task, Query, Element, Received]):
     """A system that is started with a task, fed with elements and heard by subscribers; called from any thread.
 
     An operation that fails raises an error whose sentence says how. ``evaluator`` names what of this package computes
@@ -52,8 +53,12 @@ class SystemUnderTest(Protocol[Task, Element, Received]):
         """Begin the task; returns when the system is ready for its first element."""
         ...
 
-    def subscribe(self, query: str, receive: Callable[[Received], object]) -> None:
-        """Call ``receive`` for each answer to a query of the task, from any thread, in the query's order."""
+    def subscribe(self, query: Query, receive: Callable[[Received], object]) -> None:
+        """Call ``receive`` for each answer to a query, from any thread, in order; a query begins with its first."""
+        ...
+
+    def unsubscribe(self, query: Query) -> None:
+        """End all subscriptions of a query, and the query."""
         ...
 
     def feed(self, element: Element) -> int | None:

@@ -10,6 +10,7 @@ from functools import cache
 import pytest
 
 from streamgauge.servers.broker.broker import Broker
+from streamgauge.servers.broker.contract import Publication
 from streamgauge.servers.broker.strategies import begin
 from streamgauge.suites.sepbm.adapters import adapters, broker_http, start
 from streamgauge.suites.sepbm.adapters.sepa import read_notification
@@ -126,18 +127,18 @@ def test_who_leaves_and_what_ends_is_told_no_more(case):
     with options() as given:
         system = start(name, given)
         try:
-            system.load(Small())
+            system.start(Small())
             for channel in channels:
-                system.create_channel(channel)
-                system.subscribe(channel.name, heard.append)
+                system.subscribe(channel, heard.append)
             system.settle()
             told = []
-            for then in (lambda: system.unsubscribe("named"), lambda: system.delete_channel("students"), lambda: None):
-                system.publish(student(len(told)))
+            for leaving in (channels[:1], channels[1:], ()):
+                system.feed(Publication(len(told) + 1, student(len(told)), ()))
                 system.settle()
                 told.append({each.channel for each in heard})
                 heard.clear()
-                then()
+                for channel in leaving:
+                    system.unsubscribe(channel)
         finally:
             system.close()
     assert told == [{"named", "students"}, {"students"}, set()]

@@ -204,6 +204,10 @@ class PipeProgram:
         """Call ``receive`` for each line of the task's query, as it comes."""
         self._seen.receive = receive
 
+    def unsubscribe(self, query: str) -> None:  # noqa: ARG002
+        """Take in the lines of the task's query no more."""
+        self._seen.receive = lambda _line: None
+
     def feed(self, element: bytes) -> None:
         """Write lines; OSError when the program reads no more."""
         write_all(self._stdin, element)

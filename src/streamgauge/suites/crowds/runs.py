@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 import httpx
 
 from streamgauge import workloads
-from streamgauge.formats.making import keep_first, making, put
 from streamgauge.harness.process import ProgramError
 from streamgauge.harness.resources import ResourceSampler
+from streamgauge.harness.trial import RunStore, made_once
 from streamgauge.suites.crowds.scenario import Outcome, ReceivedAnswer, Scenario, from_json, to_json
 from streamgauge.suites.crowds.systems import CrowdData, Findings, Line, system_of
 from streamgauge.suites.crowds.updates import wall_ms
@@ -36,31 +36,28 @@ class ScenarioRunner:
 
     def outcome(self, scenario: Scenario) -> Outcome:
         """The outcome of a scenario, run now unless it is kept; ProgramError when it could not be run."""
-        file = self._file(scenario)
-        if file.exists():
-            return from_json(json.loads(file.read_text(encoding="utf-8")))
+        if (kept := self.store.finished(scenario.name)) is not None:
+            return kept
         found = run(scenario, self.data(scenario), self.folder)
-        with making(file) as place:
+        with self.store.stage(scenario.name) as place:
             place.write_text(json.dumps(to_json(found)), encoding="utf-8")
-            put(place, file)
-        return found
+            return self.store.keep(place, scenario.name) or found
 
     def kept(self, scenario: Scenario) -> bool:
         """Whether the outcome is kept."""
-        return self._file(scenario).exists()
+        return self.store.place(scenario.name).exists()
 
-    def _file(self, scenario: Scenario) -> Path:
-        return self.folder / f"{scenario.name}.json"
+    @property
+    def store(self) -> RunStore[Outcome]:
+        """The outcomes, a file each."""
+        return RunStore(self.folder, _read, ".json")
 
     def data(self, scenario: Scenario) -> CrowdData:
         """The scenario's data, made when they are not there."""
         parameters: dict[str, Any] = scenario.parameters
         made = "-".join(f"{name}={value}" for name, value in sorted(parameters.items())).replace("/", "_")
         folder = self.folder / "data" / f"{made}-beside={scenario.beside}-{scenario.seed}"
-        if not folder.exists():
-            with making(folder) as place:
-                self._make(scenario, CrowdData(place / "stream", place / "static.nt"))
-                keep_first(place, folder)
+        made_once(folder, lambda place: self._make(scenario, CrowdData(place / "stream", place / "static.nt")))
         return CrowdData(folder / "stream", folder / "static.nt")
 
     def _make(self, scenario: Scenario, data: CrowdData) -> None:
@@ -70,6 +67,10 @@ class ScenarioRunner:
         tables.write_stream(trains, scenario.seed, parameters, data.stream)
         stations = int(parameters.get("stations", 1)) + scenario.beside
         tables.write_static(trains, scenario.seed, {**parameters, "stations": stations}, data.static)
+
+
+def _read(file: Path) -> Outcome | None:
+    return from_json(json.loads(file.read_text(encoding="utf-8"))) if file.exists() else None
 
 
 def run(scenario: Scenario, data: CrowdData, folder: Path) -> Outcome:
@@ -88,8 +89,7 @@ def run(scenario: Scenario, data: CrowdData, folder: Path) -> Outcome:
                 time.sleep(scenario.seconds)
                 after, lasted = system.counts(), time.monotonic() - start
             publisher.end()
-            for program in system.crowd:
-                program.end()
+            system.unsubscribe(scenario.query)
             publisher.check(scenario.name)
             findings = system.judged(publisher, lines)
     except (httpx.HTTPError, OSError, subprocess.SubprocessError) as error:

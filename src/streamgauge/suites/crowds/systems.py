@@ -115,6 +115,11 @@ class CrowdSystem:
             given = {**self.task(), "queries": queries[first : first + EACH], "first": first}
             self.crowd.append(self._stack.enter_context(JsonProgram(f"{CLIENTS}.{self.program}", given, receive)))
 
+    def unsubscribe(self, query: str) -> None:  # noqa: ARG002
+        """End the programs of all clients; ProgramError when one failed."""
+        for program in self.crowd:
+            program.end()
+
     def query(self, client: int) -> Any:
         """The query of a client, as its program takes it."""
         return continuous(self.scenario, client)[0].sparql

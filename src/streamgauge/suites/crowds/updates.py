@@ -6,16 +6,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby
+from typing import Final, NamedTuple
 
 import httpx
 
 from streamgauge.formats.lines import encode_advance, encode_element
-from streamgauge.harness.pace import Schedule
+from streamgauge.harness.pace import HandoverLog, Schedule
 from streamgauge.harness.process import ProgramError
 from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import Triple
 
-PATIENCE_S = 60.0
+PATIENCE_S: Final = 60.0
+NS: Final = 1_000_000
+"""Nanoseconds of a millisecond."""
 
 
 class Renewal(StrEnum):
@@ -88,11 +91,10 @@ def _data(verb: str, triples: Iterable[Triple]) -> str:
     return f"{verb} DATA {{\n{lines}}} ;\n" if lines else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Handover:
-    """An element that a system acknowledged: when it was due (ms of the stream), handed over, acknowledged, its number.
+class Handover(NamedTuple):
+    """An update that a server acknowledged: when it was due (ms of the stream), sent and acknowledged, its number.
 
-    ``sent`` and ``acknowledged`` are ms since 1970; ``known_as`` is the system's number for it, if it has one.
+    ``sent`` and ``acknowledged`` are ms since 1970; ``known_as`` is the server's number for it, if it has one.
     """
 
     time: int
@@ -108,26 +110,27 @@ class Publisher(threading.Thread):
         self, feed: Callable[[UpdateRequest], int | None], requests: Iterable[UpdateRequest], begins: int
     ) -> None:
         super().__init__(name="streamgauge-publisher", daemon=True)
-        self._feed, self._requests, self.begins = feed, tuple(requests), begins
+        self._feed, self.begins, self.log = feed, begins, HandoverLog(tuple(requests), time.time_ns)
         self._over = threading.Event()
-        self._schedule = Schedule(begins * 1_000_000, 1e6, time.time_ns, self._over.wait)
-        self.taken: list[Handover] = []
+        self._schedule = Schedule(begins * NS, NS, time.time_ns, self._over.wait)
         self.failure = ""
 
     def run(self) -> None:
         """Until all are sent, or ``end``; ``failure`` says how it failed."""
+        times = ((place, each.time) for place, each in enumerate(self.log.elements))
         try:
-            for each in self._requests:
-                self._schedule.wait(each.time, self._over.is_set)
-                if self._over.is_set():
-                    return
-                sent = wall_ms()
-                known_as = self._feed(each)
-                self.taken.append(Handover(each.time, sent, wall_ms(), known_as))
+            self.log.feed_planned(self._feed, times, self._schedule, self._over.is_set)
         except (httpx.HTTPError, OSError) as error:
             self.failure = f"{type(error).__name__}: {error}"
         except ProgramError as error:
             self.failure = str(error)
+
+    @property
+    def taken(self) -> list[Handover]:
+        """The requests that were acknowledged, in order."""
+        log = self.log
+        columns = zip(log.elements, log.handed, log.acknowledged, log.known_as, strict=True)
+        return [Handover(each.time, at // NS, back // NS, known) for each, at, back, known in columns if back]
 
     def end(self) -> None:
         """Send no more."""
