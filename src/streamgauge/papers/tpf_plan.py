@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Final
 
-from streamgauge.suites.crowds.asking import BROKER, SERVICES
-from streamgauge.suites.crowds.scenario import PAPER, Scenario
+from streamgauge.suites.crowds.scenario import BROKER, PAPER, SERVICES, Scenario
 from streamgauge.workloads.trains.stream import PROPERTIES
 
 CACHES: Final = {

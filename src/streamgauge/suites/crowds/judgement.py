@@ -1,4 +1,4 @@
-"""Whether what clients were told is right: by the definition, over the facts that the server held when it was asked."""
+"""Judgement of clients' answers: by the definition, over the facts that the server held when it was asked."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -17,10 +17,9 @@ from streamgauge.oracle.expected.valid import Valid
 from streamgauge.oracle.judging.oracle import Rules, check
 from streamgauge.semantics.profiles import FRAGMENTS, profile
 from streamgauge.servers.fragments.style import Label
-from streamgauge.suites.crowds.asking import SERVICES, continuous, lasting
-from streamgauge.suites.crowds.renewing import Renewal, Update, updates
-from streamgauge.suites.crowds.rows import digest
-from streamgauge.suites.crowds.scenario import Scenario
+from streamgauge.suites.crowds.clients import digest
+from streamgauge.suites.crowds.scenario import SERVICES, Scenario, continuous, over_all
+from streamgauge.suites.crowds.updates import Renewal, Update, updates
 
 WITNESSES: Final = 10
 """The most clients with queries of their own whose answers are judged."""
@@ -29,7 +28,7 @@ Right: TypeAlias = Callable[[Mapping[str, Any]], bool | None]
 """Whether an answer (a client's line) is right, ``None`` where that cannot be said."""
 
 
-class Held:
+class ServerHistory:
     """Answers over what a server held: right when they are those of some instant between its time and reception.
 
     A fragments server's Date has whole seconds, so an answer may be of any instant of that second or later, until it
@@ -57,7 +56,7 @@ class Held:
         """Whether an answer is right."""
         query, text = continuous(self._scenario, line["client"])
         if text not in self._valid:
-            self._valid[text] = Valid(lasting(query, self._static), FRAGMENTS, self._history)
+            self._valid[text] = Valid(over_all(query, self._static), FRAGMENTS, self._history)
         found = self._valid[text].within(line["instant"], line["received"])
         return any(self._digest(rows) == line["rows"] for rows in found)
 
@@ -69,7 +68,7 @@ class Held:
 
 
 def history(applied: Sequence[tuple[int, Update]], stream: str) -> list[StreamElement]:
-    """What a server held, from when (ms) it had applied an update until it had applied the next, or it ended."""
+    """The facts of a server, from when (ms) it had applied an update until it had applied the next, or it ended."""
     ends = [at for at, _ in applied[1:]]
     last = applied[-1][0] + applied[-1][1].until - applied[-1][1].time
     return [
@@ -79,7 +78,7 @@ def history(applied: Sequence[tuple[int, Update]], stream: str) -> list[StreamEl
 
 
 def added(applied: Sequence[tuple[int, Update]], stream: str) -> list[StreamElement]:
-    """What a server held that only adds facts, each until it ends: what the next update says begins before that."""
+    """The facts of a server that only adds facts, each until it ends: those of the next update overlap."""
     return [
         StreamElement(stream, at, number, update.triples, (), at + update.until - update.time)
         for number, (at, update) in enumerate(applied)
@@ -96,7 +95,7 @@ def services(
 ) -> tuple[str, Right]:
     """The common judge's word on the witnesses' answers, and whether others had the same at each instant.
 
-    What is said is said of the first witness that is not right, or else of the first that was told something. Where
+    The verdict is that of the first witness that is not right, or else of the first that was told something. Where
     queries are distinct, or answers name no instant, other clients' answers are not judged.
     """
     told = [line for line in lines if "answer" in line]

@@ -1,22 +1,19 @@
-"""Program: many clients of a query service in one process; each registers its query and takes its answers as events.
+"""Program: clients of a query service, each of which registers its query and takes its answers as events.
 
-Told ``address``, ``wishes`` (the JSON that registers a query, for each client), ``first``, ``witnesses`` (clients whose
-rows are said). Says ``ready`` when all are registered; for each answer ``client``, ``instant`` (ms of the stream),
-``received`` (ms since 1970), ``rows`` (a digest), ``size`` and ``bytes`` so far; for a witness also ``answer``.
+Given ``address``, ``queries`` (the JSON that registers a query, for each client), ``first`` and ``witnesses`` (clients
+whose rows are said). A line for each answer: ``instant`` is in ms of the stream; a witness's line has ``answer`` too.
 """
 
-import asyncio
 import json
-import sys
-import threading
 import time
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
 
-from streamgauge.suites.crowds.programs import say, task
-from streamgauge.suites.crowds.rows import digest
+from streamgauge.suites.crowds.clients import digest, run_clients, say
 
 REGISTER_S = 300.0
 """An engine that is a process of its own takes its time to start."""
@@ -66,30 +63,18 @@ class Subscriber:
         say(**said, size=len(rows), bytes=self.heard, **({"answer": answer} if self.witness else {}))
 
 
-async def _subscribe_all(told: dict[str, Any]) -> None:
-    loop, over = asyncio.get_running_loop(), asyncio.Event()
-
-    def wait() -> None:
-        sys.stdin.read()
-        loop.call_soon_threadsafe(over.set)
-
-    threading.Thread(target=wait, daemon=True).start()
-    address, taking = told["address"].rstrip("/"), []
+async def begin(given: dict[str, Any], stack: AsyncExitStack) -> AsyncIterator[Coroutine[Any, Any, None]]:
+    """Each client with its query registered."""
+    address = given["address"].rstrip("/")
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
-    async with httpx.AsyncClient(limits=limits, timeout=REGISTER_S) as client:
-        for number, wish in enumerate(told["wishes"], told["first"]):
-            response = await client.post(f"{address}/queries", json=wish)
-            if response.status_code != 201:
-                raise RuntimeError(f"client {number}: {response.status_code} {response.text[:500]}")
-            at = address + response.headers["location"]
-            taking.append(asyncio.create_task(Subscriber(client, at, number, number in told["witnesses"]).take()))
-        await asyncio.sleep(0.5)
-        say(ready=len(taking))
-        await over.wait()
-        for each in taking:
-            each.cancel()
-        await asyncio.gather(*taking, return_exceptions=True)
+    client = await stack.enter_async_context(httpx.AsyncClient(limits=limits, timeout=REGISTER_S))
+    for number, query in enumerate(given["queries"], given["first"]):
+        response = await client.post(f"{address}/queries", json=query)
+        if response.status_code != httpx.codes.CREATED:
+            raise RuntimeError(f"client {number}: {response.status_code} {response.text[:500]}")
+        at = address + response.headers["location"]
+        yield Subscriber(client, at, number, number in given["witnesses"]).take()
 
 
 if __name__ == "__main__":
-    asyncio.run(_subscribe_all(task()))
+    run_clients(begin, settle=0.5)

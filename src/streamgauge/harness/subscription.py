@@ -1,66 +1,65 @@
-"""Many subscriptions in one thread: an event loop that hears whatever comes, and how far each has come."""
+"""Many subscriptions in one thread: an event loop that receives what comes, and wakes whoever waits for it."""
 
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
-from streamgauge.suites.sepbm.contract import UnusableSystemError
-
 _END_S: Final = 10.0
 
 
-class Ears:
-    """A thread with an event loop; ``listen`` begins to hear, ``heard`` is woken by what is heard.
+class SubscriberLoop:
+    """A thread with an event loop for subscriptions by name; ``received`` is notified by ``wake``.
 
-    A subscription that fails makes ``check`` and ``wait`` raise UnusableSystemError.
+    A subscription that fails makes ``check`` and ``wait`` raise ``error``, a kind of exception, with a sentence.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, error: Callable[[str], Exception]) -> None:
+        self._error = error
         self._loop = asyncio.new_event_loop()
         self._tasks: dict[str, list[asyncio.Task[None]]] = {}
-        self._thread = threading.Thread(target=self._loop.run_forever, name="sepbm-ears", daemon=True)
+        self._thread = threading.Thread(target=self._loop.run_forever, name="subscriptions", daemon=True)
         self._thread.start()
         self._failure: str | None = None
-        self.heard = threading.Condition()
+        self.received = threading.Condition()
 
-    def listen(self, name: str, hearing: Coroutine[Any, Any, None]) -> None:
-        """Hear for a channel, until it is left."""
+    def listen(self, name: str, subscription: Coroutine[Any, Any, None]) -> None:
+        """Run a subscription of a channel, until the channel is left."""
 
         async def begin() -> None:
-            task = asyncio.ensure_future(hearing)
+            task = asyncio.ensure_future(subscription)
             task.add_done_callback(lambda done: self._ended(name, done))
             self._tasks.setdefault(name, []).append(task)
 
         asyncio.run_coroutine_threadsafe(begin(), self._loop).result()
 
     def leave(self, name: str) -> None:
-        """Hear no more of a channel."""
+        """End the subscriptions of a channel."""
         self.do(self._left(self._tasks.pop(name, [])))
 
     def do(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Do something in the loop, and wait for it."""
+        """Run a coroutine in the loop, and wait for its result."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def wake(self) -> None:
-        """Something was heard."""
-        with self.heard:
-            self.heard.notify_all()
+        """A message was received."""
+        with self.received:
+            self.received.notify_all()
 
     def check(self) -> None:
-        """UnusableSystemError when a subscription has failed."""
+        """Raise the error of a subscription that has failed."""
         if self._failure is not None:
-            raise UnusableSystemError(self._failure)
+            raise self._error(self._failure)
 
     def wait(self, until: Callable[[], bool], seconds: float, what: Callable[[], str]) -> None:
-        """Wait for what is heard; UnusableSystemError says ``what`` has not come within so long."""
-        with self.heard:
-            if not self.heard.wait_for(lambda: self._failure is not None or until(), seconds):
-                raise UnusableSystemError(f"{what()} within {seconds:g} s")
+        """Wait for messages until ``until`` holds; an error says ``what`` has not come within so many seconds."""
+        with self.received:
+            if not self.received.wait_for(lambda: self._failure is not None or until(), seconds):
+                raise self._error(f"{what()} within {seconds:g} s")
         self.check()
 
     def close(self) -> None:
-        """Hear no more."""
+        """End all subscriptions and the thread."""
         tasks = [task for found in self._tasks.values() for task in found]
         self._tasks.clear()
         if self._thread.is_alive():

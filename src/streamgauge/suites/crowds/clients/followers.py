@@ -1,17 +1,13 @@
-"""Program: many subscribers of a broker's channels in one process, each with its answer kept by notifications.
+"""Program: subscribers of a broker's channels, each of which keeps its answer by notifications.
 
-Told ``address``, ``queries`` (a SPARQL text for each client) and ``first``. Says ``ready`` when all have their channel
-and its answer as it is; for each notification ``client``, ``instant`` (the broker's time of it) and ``received`` (ms
-since 1970), ``rows`` (a digest of the answer that the client has now), ``size``, ``bytes`` so far, and the
-``publications`` that caused it.
+Given ``address``, ``queries`` (a SPARQL text for each client) and ``first``. A line for each notification: ``instant``
+is the broker's time of it, ``rows`` the answer that the client has now, ``publications`` are its causes.
 """
 
-import asyncio
 import json
-import sys
-import threading
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from hashlib import sha1
 from typing import Any
@@ -20,8 +16,7 @@ import httpx
 
 from streamgauge.broker import AsyncClient, BrokerError
 from streamgauge.model.terms import Row
-from streamgauge.suites.crowds.programs import say, task
-from streamgauge.suites.crowds.rows import digest
+from streamgauge.suites.crowds.clients import digest, run_clients, say
 
 TIMEOUT_S = 300.0
 
@@ -65,28 +60,16 @@ class Follower:
         say(client=self.number, **said, rows=digest(self.rows), size=len(self.rows), bytes=self.heard)
 
 
-async def _follow_all(told: dict[str, Any]) -> None:
-    loop, over = asyncio.get_running_loop(), asyncio.Event()
-
-    def wait() -> None:
-        sys.stdin.read()
-        loop.call_soon_threadsafe(over.set)
-
-    threading.Thread(target=wait, daemon=True).start()
+async def begin(given: dict[str, Any], stack: AsyncExitStack) -> AsyncIterator[Coroutine[Any, Any, None]]:
+    """Each client with its channel and its answer as it is."""
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
-    async with httpx.AsyncClient(limits=limits, timeout=TIMEOUT_S) as http:
-        client = AsyncClient(told["address"], http=http)
-        all_of_them = [Follower(client, number, query) for number, query in enumerate(told["queries"], told["first"])]
-        for each in all_of_them:
-            await each.begin()
-        following = [asyncio.create_task(each.follow()) for each in all_of_them]
-        await asyncio.sleep(0.5)
-        say(ready=len(following))
-        await over.wait()
-        for task_ in following:
-            task_.cancel()
-        await asyncio.gather(*following, return_exceptions=True)
+    http = await stack.enter_async_context(httpx.AsyncClient(limits=limits, timeout=TIMEOUT_S))
+    client = AsyncClient(given["address"], http=http)
+    for number, query in enumerate(given["queries"], given["first"]):
+        follower = Follower(client, number, query)
+        await follower.begin()
+        yield follower.follow()
 
 
 if __name__ == "__main__":
-    asyncio.run(_follow_all(task()))
+    run_clients(begin, settle=0.5)

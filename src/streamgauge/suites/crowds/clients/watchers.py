@@ -1,15 +1,14 @@
-"""Program: many query streamers in one process, each with connections and a cache of its own.
+"""Program: query streamers of fragments, each with connections and a cache of its own.
 
-Told ``address``, ``queries`` (a SPARQL text for each client), ``first`` (the number of the first one), ``plan``,
+Given ``address``, ``queries`` (a SPARQL text for each client), ``first`` (the number of the first one), ``plan``,
 ``cache``, ``method``, ``label``, ``template``, ``spread`` (s, over which they start), ``period`` (ms, or null) and
-``jitter`` (share of the time between two polls). Says for each answer ``client``, ``instant`` and ``received`` (ms
-since 1970), ``rows`` (a digest), ``size``, ``took`` (ms, of the poll), ``requests`` and ``bytes`` so far; for a failure
-what ``failed``.
+``jitter`` (share of the time between two polls). A line for each answer, with ``took`` (ms, of the poll) and
+``requests`` so far; for a failure one with ``failed``.
 """
 
 import asyncio
-import sys
-import threading
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,8 +20,7 @@ from streamgauge.servers.fragments.streaming.streamer import Caching
 from streamgauge.servers.fragments.streaming.timing import Timing
 from streamgauge.servers.fragments.streaming.watching import Terms, follow, wall_clock
 from streamgauge.servers.fragments.style import Label, Style
-from streamgauge.suites.crowds.programs import say, task
-from streamgauge.suites.crowds.rows import digest
+from streamgauge.suites.crowds.clients import digest, run_clients, say
 
 
 @dataclass(slots=True)
@@ -30,7 +28,7 @@ class Watcher:
     """One client: says each of its answers."""
 
     number: int
-    told: dict[str, Any]
+    given: dict[str, Any]
     begun: int = field(default_factory=wall_clock)
     took: int = 0
 
@@ -38,12 +36,12 @@ class Watcher:
         """Watch a query until the process ends."""
         await asyncio.sleep(after)
         web = Web(guarded_client(), wall_clock, asyncio.sleep)
-        timing = Timing(period=self.told["period"], share=self.told["jitter"])
-        style = Style(self.told["method"], Label(self.told["label"]), template=self.told["template"])
+        timing = Timing(period=self.given["period"], share=self.given["jitter"])
+        style = Style(self.given["method"], Label(self.given["label"]), template=self.given["template"])
         self.begun = wall_clock()
-        how = {"plan": self.told["plan"], "style": style, "timing": timing, "sends": Sends.WHOLE}
-        terms = Terms(caching=Caching(self.told["cache"]), tell=self.tell, **how)
-        async for answer in follow(query, [self.told["address"]], terms, web):
+        how = {"plan": self.given["plan"], "style": style, "timing": timing, "sends": Sends.WHOLE}
+        terms = Terms(caching=Caching(self.given["cache"]), tell=self.tell, **how)
+        async for answer in follow(query, [self.given["address"]], terms, web):
             counters = web.counters
             say(
                 client=self.number,
@@ -67,25 +65,12 @@ class Watcher:
                 self.begun = max(event.next, wall_clock())
 
 
-async def _watch_all(told: dict[str, Any]) -> None:
-    loop, over = asyncio.get_running_loop(), asyncio.Event()
-
-    def wait() -> None:
-        sys.stdin.read()
-        loop.call_soon_threadsafe(over.set)
-
-    threading.Thread(target=wait, daemon=True).start()
-    step = told["spread"] / max(1, len(told["queries"]))
-    watching = [
-        asyncio.create_task(Watcher(told["first"] + number, told).watch(query, number * step))
-        for number, query in enumerate(told["queries"])
-    ]
-    say(ready=len(watching))
-    await over.wait()
-    for each in watching:
-        each.cancel()
-    await asyncio.gather(*watching, return_exceptions=True)
+async def begin(given: dict[str, Any], _stack: AsyncExitStack) -> AsyncIterator[Coroutine[Any, Any, None]]:
+    """Each client, which starts at its place in the time over which they spread."""
+    step = given["spread"] / max(1, len(given["queries"]))
+    for number, query in enumerate(given["queries"]):
+        yield Watcher(given["first"] + number, given).watch(query, number * step)
 
 
 if __name__ == "__main__":
-    asyncio.run(_watch_all(task()))
+    run_clients(begin)
