@@ -25,7 +25,7 @@ from streamgauge.model.answer import Answer
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.terms import Row
 from streamgauge.servers.fragments.annotations import named
-from streamgauge.servers.fragments.fetching.contract import SourceError
+from streamgauge.servers.fragments.client.contract import SourceError
 from streamgauge.servers.fragments.streaming.asked import Asked, RefusedQueryError, asked
 from streamgauge.servers.fragments.streaming.events import Event, Failed, Fresh, Listening, Polling
 from streamgauge.servers.fragments.streaming.following import Sends

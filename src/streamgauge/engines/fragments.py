@@ -18,7 +18,7 @@ from streamgauge.model.semantics import R2S, Semantics
 from streamgauge.query import QueryError
 from streamgauge.semantics.profiles import FRAGMENTS
 from streamgauge.semantics.refusal import OutOfOrderError, StreamNameError, meaningless
-from streamgauge.servers.fragments.fetching.web import Use, Web
+from streamgauge.servers.fragments.client.caching_client import CacheUse, CachingHttpClient
 from streamgauge.servers.fragments.labels import LAST
 from streamgauge.servers.fragments.serving import writing
 from streamgauge.servers.fragments.serving.dataset import DataSet
@@ -87,7 +87,7 @@ class Streamer:
         self._dataset = DataSet(_NAME, MemoryStore(), STYLE, self._clock)
         writing.add(self._dataset, [Fact(triple) for triple in query.static])
         client = httpx.AsyncClient(transport=httpx.ASGITransport(application([self._dataset])))
-        self._web = Web(client, self._clock, _at_once, same_clock=True)
+        self._web = CachingHttpClient(client, self._clock, _at_once, same_clock=True)
         self._loop = asyncio.new_event_loop()
         self._plan = self._loop.run_until_complete(
             prepared(self._asked, [_ADDRESS], Terms(style=STYLE, settled=0), self._web)
@@ -133,7 +133,7 @@ class Streamer:
 
     async def _poll(self) -> int:
         """Answer now; when to answer next. What is cached is asked for again, as it may have changed before its end."""
-        with self._web.round(Use.ASKED):
+        with self._web.round(CacheUse.REVALIDATE):
             polled = await self._plan.poll()
         before, self._shown = self._shown, polled.bag
         rows = self._sends(polled.bag, before)

@@ -13,8 +13,8 @@ import threading
 from dataclasses import dataclass, field
 from typing import Any
 
-from streamgauge.servers.fragments.fetching.guarded import guarded_client
-from streamgauge.servers.fragments.fetching.web import Web
+from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
+from streamgauge.servers.fragments.client.transport import guarded_client
 from streamgauge.servers.fragments.streaming.events import Event, Failed, Fresh
 from streamgauge.servers.fragments.streaming.following import Sends
 from streamgauge.servers.fragments.streaming.streamer import Caching
@@ -37,7 +37,7 @@ class Watcher:
     async def watch(self, query: str, after: float) -> None:
         """Watch a query until the process ends."""
         await asyncio.sleep(after)
-        web = Web(guarded_client(), wall_clock, asyncio.sleep)
+        web = CachingHttpClient(guarded_client(), wall_clock, asyncio.sleep)
         timing = Timing(period=self.told["period"], share=self.told["jitter"])
         style = Style(self.told["method"], Label(self.told["label"]), template=self.told["template"])
         self.begun = wall_clock()

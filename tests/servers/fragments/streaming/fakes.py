@@ -4,9 +4,9 @@ from contextlib import contextmanager
 from itertools import count
 
 from streamgauge.servers.fragments.annotations import method
-from streamgauge.servers.fragments.fetching.contract import Fetched, SourceError
-from streamgauge.servers.fragments.fetching.matching import matching, substituted
-from streamgauge.servers.fragments.fetching.web import Use
+from streamgauge.servers.fragments.client.caching_client import CacheUse
+from streamgauge.servers.fragments.client.contract import FetchedQuads, SourceError
+from streamgauge.servers.fragments.client.joins import matching_quads, with_terms
 
 
 class FakeWeb:
@@ -22,7 +22,7 @@ class FakeWeb:
         self.now += int(seconds * 1000)
 
     @contextmanager
-    def round(self, use=Use.KEPT):
+    def round(self, use=CacheUse.CACHED):
         yield
 
     def time(self, address):
@@ -52,15 +52,15 @@ class FakeSource:
         self.version += 1
 
     async def count(self, pattern):
-        return len(matching(pattern, self.quads))
+        return len(matching_quads(pattern, self.quads))
 
     async def fetch(self, pattern, seeds=()):
         if self.failing:
             raise SourceError(self.address, self.failing)
         self.requests.append((pattern, len(seeds)))
-        found = matching(pattern, self.quads)
+        found = matching_quads(pattern, self.quads)
         if seeds:
-            asked = [substituted(pattern, seed) for seed in seeds]
-            found = [quad for quad in found if any(matching(each, [quad]) for each in asked)]
+            asked = [with_terms(pattern, seed) for seed in seeds]
+            found = [quad for quad in found if any(matching_quads(each, [quad]) for each in asked)]
         at = self.web.now // 1000 * 1000
-        return Fetched(tuple(found), at, at, str(hash(tuple(found))), str(self.version))
+        return FetchedQuads(tuple(found), at, at, str(hash(tuple(found))), str(self.version))

@@ -9,9 +9,9 @@ from random import Random
 import httpx
 
 from streamgauge.model.fact import Fact
-from streamgauge.servers.fragments.fetching.cache import Cache
-from streamgauge.servers.fragments.fetching.limits import Limits
-from streamgauge.servers.fragments.fetching.web import Web
+from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
+from streamgauge.servers.fragments.client.http_cache import ResponseCache
+from streamgauge.servers.fragments.client.transport import ClientLimits
 from streamgauge.servers.fragments.quads import VERSION
 from streamgauge.servers.fragments.serving import writing
 from streamgauge.servers.fragments.serving.dataset import DataSet
@@ -182,12 +182,12 @@ class Hosts(httpx.AsyncBaseTransport):
 def web(wire, skew=0, cache=None, limits=None):
     """A client's web, its clock ahead by ``skew`` ms."""
     client = httpx.AsyncClient(transport=wire)
-    return Web(
+    return CachingHttpClient(
         client,
         lambda: clock() + skew,
         asyncio.sleep,
-        limits=limits or Limits(),
-        cache=Cache() if cache is None else cache,
+        limits=limits or ClientLimits(),
+        cache=ResponseCache() if cache is None else cache,
         allowed=("data.test", "one.test", "two.test"),
         random=wire.random,
     )

@@ -8,8 +8,8 @@ import httpx
 import pytest
 
 from streamgauge.model.fact import Fact
-from streamgauge.servers.fragments.fetching.server_clock import ServerClock, ShownTime
-from streamgauge.servers.fragments.fetching.web import Web
+from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
+from streamgauge.servers.fragments.client.http_cache import ServerClock, ShownTime
 from streamgauge.servers.fragments.quads import TIME
 from streamgauge.servers.fragments.streaming.watching import steady_clock, watch
 from streamgauge.servers.fragments.style import Label, Style
@@ -72,7 +72,7 @@ class Watched:
         if self.spoil is not None:
             self.line.handle_async_request = spoilt(self.line.handle_async_request, self.spoil)
         client = httpx.AsyncClient(transport=self.line)
-        self.web = Web(client, self.own, self.own.sleep, allowed=("data.test",), random=Random(2))
+        self.web = CachingHttpClient(client, self.own, self.own.sleep, allowed=("data.test",), random=Random(2))
 
     async def run(self, until):
         """Note all answers up to a true time."""

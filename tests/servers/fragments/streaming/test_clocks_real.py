@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from streamgauge.model.fact import Fact
-from streamgauge.servers.fragments.fetching.web import Web
+from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
 from streamgauge.servers.fragments.serving import writing
 from streamgauge.servers.fragments.serving.dataset import DataSet
 from streamgauge.servers.fragments.serving.face import application
@@ -48,7 +48,7 @@ def served():
 async def watched(dataset, address, skew):
     """When each value was shown first, when no more, and how far the answers' instants were from the true time."""
     own, begun, apart = steady_clock(), {}, []
-    web = Web(httpx.AsyncClient(), lambda: own() + skew, asyncio.sleep, allowed=("127.0.0.1",))
+    web = CachingHttpClient(httpx.AsyncClient(), lambda: own() + skew, asyncio.sleep, allowed=("127.0.0.1",))
     answers, shown, ended, truth = watch(QUERY, [address], whole=True, push=True, web=web), {}, {}, {}
 
     async def noted():

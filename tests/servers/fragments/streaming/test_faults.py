@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from streamgauge.model.fact import Fact
-from streamgauge.servers.fragments.fetching.limits import Limits
+from streamgauge.servers.fragments.client.transport import ClientLimits
 from streamgauge.servers.fragments.streaming.events import Failed, Fresh
 from streamgauge.servers.fragments.streaming.watching import watch
 from streamgauge.servers.fragments.style import Border, Label, Style
@@ -176,7 +176,7 @@ def test_a_plain_source_is_polled_by_its_lifetime_or_a_period():
 
 def test_a_slow_server_is_said_by_its_limit():
     async def watched():
-        on = Watched(limits=Limits(seconds=1.0))
+        on = Watched(limits=ClientLimits(seconds=1.0))
         on.served.add([fact("a", "1", 3_600_000)])
         on.wire.delay = (20.0, 20.0)
         asyncio.get_running_loop().call_later(300, lambda: setattr(on.wire, "delay", (0.0, 0.01)))

@@ -14,7 +14,7 @@ from streamgauge.query.printer import sparql
 from streamgauge.query.rebuild import every_pattern
 from streamgauge.semantics.restated import restated
 from streamgauge.servers.fragments.annotations import methods
-from streamgauge.servers.fragments.fetching.contract import SourceError
+from streamgauge.servers.fragments.client.contract import SourceError
 from streamgauge.servers.fragments.streaming import graphs
 from streamgauge.servers.fragments.streaming.asked import asked
 from streamgauge.servers.fragments.streaming.events import Failed

@@ -8,10 +8,9 @@ from itertools import pairwise
 import httpx
 import pytest
 
-from streamgauge.servers.fragments.fetching.contract import SourceError
-from streamgauge.servers.fragments.fetching.limits import Limits
-from streamgauge.servers.fragments.fetching.reach import RefusedError
-from streamgauge.servers.fragments.fetching.web import Web
+from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
+from streamgauge.servers.fragments.client.contract import SourceError
+from streamgauge.servers.fragments.client.transport import ClientLimits, RefusedAddressError
 from streamgauge.servers.fragments.streaming.patience import GaveUpError
 from streamgauge.servers.fragments.streaming.watching import watch
 from tests.servers.fragments.streaming import simulated
@@ -58,7 +57,7 @@ def test_a_refusal_ends_a_watch(status, worked):
 )
 def test_a_redirect_to_where_nobody_may_go_ends_a_watch(target, worked):
     error, seconds, failures = spoiled(lambda _: simulated.told(302, location=target), worked)
-    assert isinstance(error, RefusedError)
+    assert isinstance(error, RefusedAddressError)
     assert (seconds < 20, failures) == (True, [])
 
 
@@ -134,14 +133,14 @@ def test_retry_after_is_kept_to():
         times.append(clock())
         return simulated.told(503, retry_after="100")
 
-    error, _, failures = spoiled(spoil, worked=False, patience=350_000, limits=Limits(put_off=True))
+    error, _, failures = spoiled(spoil, worked=False, patience=350_000, limits=ClientLimits(put_off=True))
     assert "asks to come again in 100 s" in str(error)
     assert len(failures) == len(times) - 1 == 3
     assert all(later - sooner >= 100_000 for sooner, later in pairwise(times))
 
 
 def test_a_server_that_asks_for_more_than_there_is_patience_for_ends_a_watch_at_once():
-    far = {"worked": False, "limits": Limits(put_off=True)}
+    far = {"worked": False, "limits": ClientLimits(put_off=True)}
     error, seconds, failures = spoiled(lambda _: simulated.told(503, retry_after="86400"), **far)
     assert (isinstance(error, GaveUpError), seconds < 5, failures) == (True, True, [])
 
@@ -151,8 +150,10 @@ def test_a_server_that_asks_for_more_than_there_is_patience_for_ends_a_watch_at_
 )
 def test_an_address_that_is_none_ends_a_watch(address):
     async def watched():
-        web = Web(httpx.AsyncClient(transport=httpx.MockTransport(None)), clock, asyncio.sleep, Limits())
-        with pytest.raises(RefusedError):
+        web = CachingHttpClient(
+            httpx.AsyncClient(transport=httpx.MockTransport(None)), clock, asyncio.sleep, ClientLimits()
+        )
+        with pytest.raises(RefusedAddressError):
             await anext(watch(QUERY, [address], web=web))
 
     run(watched())

@@ -9,7 +9,7 @@ from streamgauge.model.fact import Fact
 from streamgauge.query import parse_sparql
 from streamgauge.query.printer import sparql
 from streamgauge.semantics.restated import restated
-from streamgauge.servers.fragments.fetching.limits import Limits
+from streamgauge.servers.fragments.client.transport import ClientLimits
 from streamgauge.servers.fragments.streaming.events import Failed, Listening, Polling
 from streamgauge.servers.fragments.streaming.pushing import Heard
 from streamgauge.servers.fragments.streaming.watching import UnpushedPlanError, watch
@@ -158,7 +158,7 @@ def test_a_stream_that_is_silent_counts_as_cut():
         return took, on.reasons
 
     took, reasons = run(watched())
-    assert took <= Limits().silence + 1
+    assert took <= ClientLimits().silence + 1
     assert "was silent for 45 s" in reasons[0]
 
 
@@ -191,7 +191,7 @@ def test_what_is_no_event_is_not_taken(said, why):
 
 def test_an_event_that_is_too_long_is_asked_for():
     async def watched():
-        on = Listener(limits=Limits(event=1_000))
+        on = Listener(limits=ClientLimits(event=1_000))
         on.served.add([fact("a", "1")])
         assert await on.next() == {'"1"'}
         await asyncio.sleep(1)

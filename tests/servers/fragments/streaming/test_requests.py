@@ -9,7 +9,7 @@ from benchmarks.streamer import QUERY, measured
 
 from streamgauge.model.fact import Fact
 from streamgauge.servers.fragments.annotations import methods
-from streamgauge.servers.fragments.fetching.cache import Cache
+from streamgauge.servers.fragments.client.http_cache import ResponseCache
 from streamgauge.servers.fragments.streaming.asked import asked
 from streamgauge.servers.fragments.streaming.incremental import Incremental
 from streamgauge.servers.fragments.streaming.streamer import Caching, Streamer
@@ -47,7 +47,7 @@ async def crowd(clients, ends):
     query = f"SELECT * {{ ?s <{T}delay> ?o }}"
 
     async def client():
-        web = simulated.web(wire, cache=Cache(2**20))
+        web = simulated.web(wire, cache=ResponseCache(2**20))
         answers = watch(query, [f"{BASE}/trains"], web=web, random=random)
         await anext(answers)
         await anext(answers)

@@ -10,7 +10,7 @@ import pytest
 from streamgauge.query import parse_sparql
 from streamgauge.query.printer import sparql
 from streamgauge.semantics.restated import restated
-from streamgauge.servers.fragments.fetching.lifetimes import cache_control
+from streamgauge.servers.fragments.client.http_cache import cache_control
 from streamgauge.servers.fragments.streaming.watching import watch
 from streamgauge.servers.fragments.style import Style
 from tests.servers.fragments.streaming import simulated

@@ -14,7 +14,7 @@ from streamgauge.incremental import Bag
 from streamgauge.incremental.bags import difference
 from streamgauge.model.answer import Answer
 from streamgauge.model.terms import Row
-from streamgauge.servers.fragments.fetching.contract import SourceError
+from streamgauge.servers.fragments.client.contract import SourceError
 from streamgauge.servers.fragments.labels import LabelError
 from streamgauge.servers.fragments.streaming.asked import Asked
 from streamgauge.servers.fragments.streaming.events import Failed, Fresh, Tell

@@ -9,7 +9,7 @@ from streamgauge.model import algebra as al
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term, Triple
 from streamgauge.query.rebuild import every_pattern
-from streamgauge.servers.fragments.fetching.contract import SourceError
+from streamgauge.servers.fragments.client.contract import SourceError
 from streamgauge.servers.fragments.quads import Quad
 from streamgauge.servers.fragments.streaming.evaluating import Named
 from streamgauge.servers.fragments.streaming.parts import Read

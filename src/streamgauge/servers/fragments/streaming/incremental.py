@@ -6,7 +6,7 @@ from streamgauge.incremental.drivers.fetched import Holding
 from streamgauge.incremental.evaluator import Kept
 from streamgauge.incremental.pool import Pool
 from streamgauge.model.terms import Term
-from streamgauge.servers.fragments.fetching.contract import Source
+from streamgauge.servers.fragments.client.contract import LinkedDataSource
 from streamgauge.servers.fragments.streaming.asked import Asked, Ordered
 from streamgauge.servers.fragments.streaming.demand import demand
 from streamgauge.servers.fragments.streaming.graphs import Graphs, named
@@ -32,7 +32,7 @@ class Incremental:
     def __init__(
         self,
         asked: Asked,
-        sources: Sequence[Source],
+        sources: Sequence[LinkedDataSource],
         style: Style,
         web: Rounds,
         settled: int,

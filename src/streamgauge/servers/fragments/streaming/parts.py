@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 from streamgauge.model.algebra import Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term
-from streamgauge.servers.fragments.fetching.contract import Changed, Fetched, Source
+from streamgauge.servers.fragments.client.contract import FetchedChange, FetchedQuads, LinkedDataSource
 from streamgauge.servers.fragments.quads import ANYWHERE, Quad, QuadPattern
 from streamgauge.servers.fragments.streaming.forms import Asking, Place, Values, bound, taken
 
@@ -42,7 +42,7 @@ class Fragment:
     key: Key
     terms: frozenset[Term]
     quads: frozenset[Quad]
-    parts: tuple[Fetched, ...]
+    parts: tuple[FetchedQuads, ...]
     _by: dict[Term, list[Quad]] = field(default_factory=dict, compare=False, repr=False)
     """The quads by their predicate, once that was asked for."""
 
@@ -55,10 +55,10 @@ class Fragment:
                 self._by.setdefault(quad[1], []).append(quad)
         return taken(pattern, self._by.get(pattern.predicate, ()))
 
-    def moved(self, changed: Changed) -> "Fragment":
+    def moved(self, changed: FetchedChange) -> "Fragment":
         """The fragment after what changed."""
         added, removed = (frozenset(self.having(quads)) for quads in (changed.added, changed.removed))
-        part = Fetched((), changed.at, changed.until, None, changed.version)
+        part = FetchedQuads((), changed.at, changed.until, None, changed.version)
         if not added and not removed:
             return replace(self, parts=(part,))
         return replace(self, quads=self.quads - removed | added, parts=(part,), _by={})
@@ -80,9 +80,9 @@ class Part:
     ``lost``: its server does not know how it came from what was known to what there is.
     """
 
-    source: Source
+    source: LinkedDataSource
     fragments: dict[Key, Fragment] = field(default_factory=dict)
-    came: list[Fetched] = field(default_factory=list)
+    came: list[FetchedQuads] = field(default_factory=list)
     lost: bool = False
 
     async def cover(self, asking: Asking, values: Values) -> dict[Key, Fragment]:
@@ -156,12 +156,12 @@ def quads_of(fragments: Iterable[Fragment]) -> dict[Quad, None]:
     return {quad: None for each in fragments for quad in each.quads}
 
 
-def parts_of(fragments: Iterable[Fragment]) -> Iterator[Fetched]:
+def parts_of(fragments: Iterable[Fragment]) -> Iterator[FetchedQuads]:
     """What fragments came by."""
     return (part for each in fragments for part in each.parts)
 
 
-def versions(parts: Iterable[Fetched]) -> frozenset[str]:
+def versions(parts: Iterable[FetchedQuads]) -> frozenset[str]:
     """The versions of the data set that parts are of, as far as they say."""
     return frozenset(each.version for each in parts if each.version is not None)
 

@@ -4,14 +4,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from streamgauge.servers.fragments.fetching.contract import (
+from streamgauge.servers.fragments.client.contract import (
     HopelessError,
     SourceError,
     StatusError,
     UnavailableError,
     UnknownHostError,
 )
-from streamgauge.servers.fragments.fetching.reach import RefusedError
+from streamgauge.servers.fragments.client.transport import RefusedAddressError
 from streamgauge.servers.fragments.labels import LabelError
 from streamgauge.servers.http.failures import permanent_status
 from streamgauge.sources.backoff import Backoff
@@ -61,6 +61,6 @@ class Patience:
     def _permanent(self, error: SourceError) -> bool:
         if isinstance(error, StatusError):
             return permanent_status(error.status)
-        if isinstance(error, RefusedError | HopelessError):
+        if isinstance(error, RefusedAddressError | HopelessError):
             return True
         return not self.worked and (isinstance(error, UnknownHostError) or not isinstance(error, UnavailableError))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from streamgauge.incremental import Bag
-from streamgauge.servers.fragments.fetching.contract import Source
+from streamgauge.servers.fragments.client.contract import LinkedDataSource
 from streamgauge.servers.fragments.streaming.reading import Rounds
 
 
@@ -32,7 +32,7 @@ class Plan(Protocol):
         ...
 
 
-def first_of(sources: Sequence[Source], times: Sequence[int | None], web: Rounds) -> int | None:
+def first_of(sources: Sequence[LinkedDataSource], times: Sequence[int | None], web: Rounds) -> int | None:
     """The first of the sources' times (ms, each of its own clock) by the own clock: see ``Rounds.due``."""
     found = [
         web.due(source.address, time, getattr(source, "told", False))

@@ -10,16 +10,16 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final, Protocol, TypeGuard
 
-from streamgauge.servers.fragments.fetching.contract import (
+from streamgauge.servers.fragments.client.caching_client import CacheUse, CachingHttpClient
+from streamgauge.servers.fragments.client.contract import (
     Binding,
-    Changed,
-    Fetched,
-    Source,
+    FetchedChange,
+    FetchedQuads,
+    LinkedDataSource,
     SourceError,
     UnavailableError,
 )
-from streamgauge.servers.fragments.fetching.patches import read_lines
-from streamgauge.servers.fragments.fetching.web import Use, Web
+from streamgauge.servers.fragments.client.documents import read_patch_lines
 from streamgauge.servers.fragments.quads import Quad, QuadPattern
 from streamgauge.servers.fragments.streaming.events import Listening, Polling, Tell
 from streamgauge.servers.fragments.streaming.reading import Changing
@@ -101,7 +101,7 @@ class Listened:
     """A source with what its events have told; while there are none it is the source itself."""
 
     source: Offering
-    web: Web
+    web: CachingHttpClient
     tell: Tell
     news: asyncio.Event
     backoff: Backoff
@@ -122,17 +122,17 @@ class Listened:
         """As the source."""
         return await self.source.count(pattern)
 
-    async def fetch(self, pattern: QuadPattern, seeds: Sequence[Binding] = ()) -> Fetched:
+    async def fetch(self, pattern: QuadPattern, seeds: Sequence[Binding] = ()) -> FetchedQuads:
         """As the source."""
         return await self.source.fetch(pattern, seeds)
 
-    async def changed(self, since: str) -> Changed | None:
+    async def changed(self, since: str) -> FetchedChange | None:
         """What changed since a version, by what was heard; asked where that does not tell, or a round is to ask."""
         known = None if self._heard is None or self.web.asks() else self._heard.since(since)
         if known is None:
             return await self.source.changed(since)
         added, removed, version = known
-        return Changed(tuple(added), tuple(removed), self.web.time(self.address), None, version)
+        return FetchedChange(tuple(added), tuple(removed), self.web.time(self.address), None, version)
 
     @property
     def told(self) -> bool:
@@ -170,7 +170,7 @@ class Listened:
         clock = self.web.server_clock(self.address)
         if self._last is None or self._heard is None or clock.uncertainty(self.web.clock()) <= enough:
             return
-        with suppress(SourceError), self.web.round(Use.ASKED):
+        with suppress(SourceError), self.web.round(CacheUse.REVALIDATE):
             await self.source.changed(self._last)
         self.news.set()
 
@@ -188,7 +188,7 @@ class Listened:
             raise UnavailableError(self.address, "sends an event without a new version")
         if event.name == "change" and event.data is not None:
             try:
-                heard.add(event.id, *read_lines(self.address, event.data, self.web.limits.quads))
+                heard.add(event.id, *read_patch_lines(self.address, event.data, self.web.limits.quads))
             except SourceError as error:
                 self._last = None
                 raise UnavailableError(self.address, f"sends an event that is none: {error}") from error
@@ -201,18 +201,18 @@ class Listened:
 class Push:
     """Listens to sources; ``tell`` hears of it."""
 
-    web: Web
+    web: CachingHttpClient
     tell: Tell
     random: Random
     _news: asyncio.Event = field(default_factory=asyncio.Event)
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
-    _over: list[Source] = field(default_factory=list)
+    _over: list[LinkedDataSource] = field(default_factory=list)
 
     def hears(self) -> bool:
         """Whether events of all sources tell what changes just now, so that polls cost no requests."""
         return bool(self._over) and all(getattr(source, "told", False) for source in self._over)
 
-    def over(self, sources: Sequence[Source]) -> list[Source]:
+    def over(self, sources: Sequence[LinkedDataSource]) -> list[LinkedDataSource]:
         """The sources, those listened to that offer it; whoever was listened to before no longer is."""
         self._leave()
         self._over = [self._listened(source) if _offers(source) else self._polled(source) for source in sources]
@@ -241,7 +241,7 @@ class Push:
         self._tasks += [asyncio.create_task(each) for each in (listened.run(), listened.keep_time())]
         return listened
 
-    def _polled(self, source: Source) -> Source:
+    def _polled(self, source: LinkedDataSource) -> LinkedDataSource:
         self.tell(Polling(f"{source.address}: offers no events", None))
         return source
 
@@ -252,5 +252,5 @@ class Push:
         return left
 
 
-def _offers(source: Source) -> TypeGuard[Offering]:
+def _offers(source: LinkedDataSource) -> TypeGuard[Offering]:
     return getattr(source, "changes", None) is not None and hasattr(source, "listen")

@@ -10,10 +10,14 @@ from streamgauge.incremental.drivers.fetched import border
 from streamgauge.model.algebra import Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term
-from streamgauge.servers.fragments.fetching.contract import Changed, Fetched, Source, UnavailableError
-from streamgauge.servers.fragments.fetching.order import ordered
-from streamgauge.servers.fragments.fetching.together import together
-from streamgauge.servers.fragments.fetching.web import Use
+from streamgauge.servers.fragments.client.caching_client import CacheUse
+from streamgauge.servers.fragments.client.contract import (
+    FetchedChange,
+    FetchedQuads,
+    LinkedDataSource,
+    UnavailableError,
+)
+from streamgauge.servers.fragments.client.joins import gather_all, read_order
 from streamgauge.servers.fragments.quads import Quad
 from streamgauge.servers.fragments.streaming.demand import OUTER, Wanted
 from streamgauge.servers.fragments.streaming.forms import Asking, Values, Where, asking, facts_of, named_of, terms_at
@@ -55,14 +59,14 @@ class Renewal(StrEnum):
 
 
 class Rounds(Protocol):
-    """Where sources send their requests (``fetching.web.Web``)."""
+    """Where sources send their requests (``client.caching_client.CachingHttpClient``)."""
 
     @property
     def clock(self) -> Callable[[], int]:
         """The own clock, ms."""
         ...
 
-    def round(self, use: Use = Use.KEPT) -> AbstractContextManager[None]:
+    def round(self, use: CacheUse = CacheUse.CACHED) -> AbstractContextManager[None]:
         """What comes in a round is used again in it; ASKED: nothing else is."""
         ...
 
@@ -79,10 +83,10 @@ class Rounds(Protocol):
         ...
 
 
-class Changing(Source, Protocol):
+class Changing(LinkedDataSource, Protocol):
     """A source that says what changed."""
 
-    async def changed(self, since: str) -> Changed | None:
+    async def changed(self, since: str) -> FetchedChange | None:
         """What changed since a version; ``None`` where that is not known."""
         ...
 
@@ -115,7 +119,7 @@ class Reader:
 
     def __init__(
         self,
-        sources: Sequence[Source],
+        sources: Sequence[LinkedDataSource],
         style: Style | Where,
         wanted: Sequence[Wanted],
         web: Rounds,
@@ -140,23 +144,23 @@ class Reader:
 
         SourceError when a source cannot be read, or changes faster than it can be.
         """
-        use, settled = Use.KEPT, dict(self._settled)
+        use, settled = CacheUse.CACHED, dict(self._settled)
         for _ in range(READINGS):
             with self._web.round(use):
-                parts = await together(self._begun(at, use) for at in range(len(self._sources)))
-                if use is Use.KEPT and any(part.lost for part in parts):
-                    use = Use.ASKED
+                parts = await gather_all(self._begun(at, use) for at in range(len(self._sources)))
+                if use is CacheUse.CACHED and any(part.lost for part in parts):
+                    use = CacheUse.REVALIDATE
                     continue
                 reads = await self._read(parts, given or {})
             torn = [part.source.address for at, part in enumerate(parts) if self._torn(at, part)]
-            old = use is Use.KEPT and any(self._ended(at, read) for at, read in enumerate(reads))
+            old = use is CacheUse.CACHED and any(self._ended(at, read) for at, read in enumerate(reads))
             self._seen = [frozenset(map(_stamp, parts_of(each.values()))) for each in self._followed]
             if not torn and not old:
                 return reads
-            use, self._settled = Use.ASKED, dict(settled)
+            use, self._settled = CacheUse.REVALIDATE, dict(settled)
         raise UnavailableError(torn[0], f"changes faster than it can be read {READINGS} times")
 
-    async def _begun(self, number: int, use: Use) -> Part:
+    async def _begun(self, number: int, use: CacheUse) -> Part:
         """A source with what is known of it, brought to one version; with nothing where that can't be."""
         source, held = self._sources[number], self._followed[number]
         if not self._follows(source):
@@ -168,14 +172,14 @@ class Reader:
                 self._left.add(source.address)
             return Part(source, {key: each.moved(changed) for key, each in held.items()})
         part = Part(source, lost=len(known) == 1)
-        if part.lost and use is Use.KEPT:
+        if part.lost and use is CacheUse.CACHED:
             return part
         by_subject = any(isinstance(each.pattern.subject, str) for each in self._wanted)
         if not by_subject and await source.count(ALL) <= SMALL * len(self._asking):
             await part.take_all(predicates_of(self._asking))
         return part
 
-    def _follows(self, source: Source) -> TypeGuard[Changing]:
+    def _follows(self, source: LinkedDataSource) -> TypeGuard[Changing]:
         """Whether a source is read by what changed, of which not too much has nothing to do with the query."""
         offers = self._renewal is Renewal.CHANGES and getattr(source, "changes", None) is not None
         return offers and source.address not in self._left
@@ -197,7 +201,7 @@ class Reader:
         used: list[dict[Key, Fragment]] = [{} for _ in parts]
         for number in await self._sequence(parts):
             values = self._values(number, given, found)
-            known = await together(self._known(number, at, part, values) for at, part in enumerate(parts))
+            known = await gather_all(self._known(number, at, part, values) for at, part in enumerate(parts))
             found[number] = Rows().union(*(each.rows for each in known))
             for own, each in zip(used, known, strict=True):
                 own.update(each.fragments)
@@ -216,9 +220,9 @@ class Reader:
         if not self._order:
             several = any(each.suppliers for each in self._wanted)
             asks = several and any(not part.fragments for part in parts)
-            counts = await together(_count(parts, each) for each in self._asking) if asks else [0] * len(self._wanted)
+            counts = await gather_all(_count(parts, each) for each in self._asking) if asks else [0] * len(self._wanted)
             takes = [frozenset[int]().union(*each.suppliers.values()) for each in self._wanted]
-            self._order = ordered(counts, takes, [(number,) for number in range(len(takes))], (OUTER,))
+            self._order = read_order(counts, takes, [(number,) for number in range(len(takes))], (OUTER,))
         settled = {number for number, _ in self._settled}
         return sorted(self._order, key=settled.__contains__)
 
@@ -292,10 +296,10 @@ def _quads(fragments: Mapping[Key, Fragment]) -> frozenset[frozenset[Quad]]:
 
 
 async def _count(parts: Sequence[Part], asked: Asking) -> int:
-    return sum(await together(part.source.count(asked.entry) for part in parts))
+    return sum(await gather_all(part.source.count(asked.entry) for part in parts))
 
 
-def _busy_elsewhere(changed: Changed, held: Iterable[Fragment]) -> bool:
+def _busy_elsewhere(changed: FetchedChange, held: Iterable[Fragment]) -> bool:
     """Whether much changed of which few quads are of what is held."""
     quads = [*changed.added, *changed.removed]
     if len(quads) <= MUCH:
@@ -304,6 +308,6 @@ def _busy_elsewhere(changed: Changed, held: Iterable[Fragment]) -> bool:
     return sum(quad in own for quad in quads) * 10 < len(quads)
 
 
-def _stamp(fetched: Fetched) -> object:
+def _stamp(fetched: FetchedQuads) -> object:
     """What tells an answer from one before it."""
     return fetched.at, fetched.until, fetched.validator, fetched.version

@@ -17,8 +17,8 @@ from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Row, Term, Triple
 from streamgauge.query.rebuild import with_pattern
 from streamgauge.servers.fragments.annotations import places
-from streamgauge.servers.fragments.fetching.contract import Source
-from streamgauge.servers.fragments.fetching.together import together
+from streamgauge.servers.fragments.client.contract import LinkedDataSource
+from streamgauge.servers.fragments.client.joins import gather_all
 from streamgauge.servers.fragments.streaming.asked import Asked, Ordered
 from streamgauge.servers.fragments.streaming.demand import demand
 from streamgauge.servers.fragments.streaming.evaluating import Local, Named, joined, rows_of
@@ -57,7 +57,7 @@ class Streamer:
     """A query, its sources, and what is known of its parts; they are told apart again after ``settled`` ms."""
 
     asked: Asked
-    sources: Sequence[Source]
+    sources: Sequence[LinkedDataSource]
     style: Style
     web: Rounds
     settled: int
@@ -105,7 +105,7 @@ class Streamer:
         by_key: dict[Row, Bag] = {}
         for row, count in rows.items():
             by_key.setdefault(tuple(row[place] for place in at), {})[row] = count
-        found = await together(self._static(parts, key) for key in by_key)
+        found = await gather_all(self._static(parts, key) for key in by_key)
         others = tuple(map(_name, al.pattern_variables(parts.split.static)))
         result: Bag = {}
         for own, static in zip(by_key.values(), found, strict=True):

@@ -12,12 +12,11 @@ from typing import Final, TypeAlias
 from streamgauge.model.algebra import QueryForm
 from streamgauge.model.answer import Answer
 from streamgauge.model.spelling import offered
-from streamgauge.servers.fragments.fetching.contract import Source
-from streamgauge.servers.fragments.fetching.guarded import guarded_client
-from streamgauge.servers.fragments.fetching.limits import Limits
-from streamgauge.servers.fragments.fetching.sources import open_source
-from streamgauge.servers.fragments.fetching.together import together
-from streamgauge.servers.fragments.fetching.web import Web
+from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
+from streamgauge.servers.fragments.client.contract import LinkedDataSource
+from streamgauge.servers.fragments.client.joins import gather_all
+from streamgauge.servers.fragments.client.sources import open_source
+from streamgauge.servers.fragments.client.transport import ClientLimits, guarded_client
 from streamgauge.servers.fragments.streaming.asked import Asked, asked
 from streamgauge.servers.fragments.streaming.events import Event, Tell
 from streamgauge.servers.fragments.streaming.following import Following, Sends, never
@@ -75,15 +74,15 @@ class Terms:
     patience: int | None = PATIENCE
 
 
-Planner: TypeAlias = Callable[[Asked, Sequence[Source], Terms, Web], Plan]
+Planner: TypeAlias = Callable[[Asked, Sequence[LinkedDataSource], Terms, CachingHttpClient], Plan]
 
 
-def _incremental(asked: Asked, sources: Sequence[Source], terms: Terms, web: Web) -> Plan:
+def _incremental(asked: Asked, sources: Sequence[LinkedDataSource], terms: Terms, web: CachingHttpClient) -> Plan:
     renewal = Renewal.CHANGES if terms.caching is Caching.ON else Renewal.PAGES
     return Incremental(asked, sources, terms.style, web, terms.settled, renewal)
 
 
-def _streamer(asked: Asked, sources: Sequence[Source], terms: Terms, web: Web) -> Plan:
+def _streamer(asked: Asked, sources: Sequence[LinkedDataSource], terms: Terms, web: CachingHttpClient) -> Plan:
     return Streamer(asked, sources, terms.style, web, terms.settled, terms.caching)
 
 
@@ -104,7 +103,7 @@ class Forgetful:
     """A plan without caches: what a poll fetched is forgotten before the next."""
 
     plan: Plan
-    web: Web
+    web: CachingHttpClient
 
     async def poll(self) -> Polled:
         """The answer now, all of it fetched anew."""
@@ -113,7 +112,7 @@ class Forgetful:
 
 
 def follow(
-    query: str | QueryForm, addresses: Sequence[str], terms: Terms, web: Web | None = None
+    query: str | QueryForm, addresses: Sequence[str], terms: Terms, web: CachingHttpClient | None = None
 ) -> AsyncGenerator[Answer, None]:
     """The answers of a query under these terms; ``watch`` says the rest."""
     understood = asked(query)
@@ -125,9 +124,9 @@ def follow(
 
 
 async def _answers(
-    asked: Asked, addresses: Sequence[str], terms: Terms, web: Web | None
+    asked: Asked, addresses: Sequence[str], terms: Terms, web: CachingHttpClient | None
 ) -> AsyncGenerator[Answer, None]:
-    own = web or Web(guarded_client(), steady_clock(), asyncio.sleep, Limits(put_off=True))
+    own = web or CachingHttpClient(guarded_client(), steady_clock(), asyncio.sleep, ClientLimits(put_off=True))
     push = Push(own, terms.tell, terms.random) if terms.hears is Hears.PUSH else None
     prepare = partial(prepared, asked, addresses, terms, own, push)
     rest, told = (own.sleep, never) if push is None else (push.rest, push.hears)
@@ -145,9 +144,11 @@ async def _answers(
             await own.aclose()
 
 
-async def prepared(asked: Asked, addresses: Sequence[str], terms: Terms, web: Web, push: Push | None = None) -> Plan:
+async def prepared(
+    asked: Asked, addresses: Sequence[str], terms: Terms, web: CachingHttpClient, push: Push | None = None
+) -> Plan:
     """The plan of a query, its sources opened, and listened to with ``push``; SourceError when one cannot be."""
-    sources = await together(open_source(address, web) for address in addresses)
+    sources = await gather_all(open_source(address, web) for address in addresses)
     if push is not None:
         sources = push.over(sources)
     if terms.caching is Caching.ON:
@@ -169,7 +170,7 @@ def watch(
     settled: int = SETTLED,
     tell: Tell = _quiet,
     random: Random | None = None,
-    web: Web | None = None,
+    web: CachingHttpClient | None = None,
     patience: int | None = PATIENCE,
 ) -> AsyncGenerator[Answer, None]:
     """The answers of a SPARQL query over the union of sources at these addresses, without an end; times in ms.
