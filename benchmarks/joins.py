@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 from rich.console import Console
 from rich.table import Table
-from tests.servers.fragments.fetching.fakes import trains
-from tests.servers.fragments.fetching.test_servers import HOST, Served
+from tests.servers.fragments.client.fakes import trains
+from tests.servers.fragments.client.test_servers import HOST, Served
 
 from streamgauge.model.algebra import Var
 from streamgauge.servers.fragments.client.caching_client import CachingHttpClient

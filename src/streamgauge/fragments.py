@@ -9,11 +9,10 @@ from streamgauge.servers.fragments.client.contract import SourceError
 from streamgauge.servers.fragments.client.joins import solve
 from streamgauge.servers.fragments.client.sources import open_source
 from streamgauge.servers.fragments.client.transport import ClientLimits, guarded_client
+from streamgauge.servers.fragments.live_queries.poll_loop import Event, Failed, Fresh, GaveUpError, Listening, Polling
+from streamgauge.servers.fragments.live_queries.query import RefusedQueryError
+from streamgauge.servers.fragments.live_queries.watch import UnknownPlanError, UnpushedPlanError, watch
 from streamgauge.servers.fragments.quads import QuadPattern
-from streamgauge.servers.fragments.streaming.asked import RefusedQueryError
-from streamgauge.servers.fragments.streaming.events import Event, Failed, Fresh, Listening, Polling
-from streamgauge.servers.fragments.streaming.patience import GaveUpError
-from streamgauge.servers.fragments.streaming.watching import UnknownPlanError, UnpushedPlanError, watch
 from streamgauge.servers.fragments.style import VOCABULARIES, Border, Label, Style
 
 Limits = ClientLimits

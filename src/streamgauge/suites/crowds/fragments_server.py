@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.formats.stream import elements
-from streamgauge.servers.fragments.serving.dataset import DataSet
-from streamgauge.servers.fragments.serving.face import application
-from streamgauge.servers.fragments.serving.loading import load
+from streamgauge.servers.fragments.pages.dataset import DataSet
+from streamgauge.servers.fragments.pages.http import application
 from streamgauge.servers.fragments.store.disk import DiskStore
 from streamgauge.servers.fragments.store.indexed import IndexedStore
 from streamgauge.servers.fragments.store.memory import MemoryStore
 from streamgauge.servers.fragments.style import Label, Style
+from streamgauge.servers.fragments.writes.files import load
 from streamgauge.servers.http.serving import Serving
 from streamgauge.suites.crowds.programs import say, task
 from streamgauge.suites.crowds.renewing import Renewal, Renewing, Update, updates

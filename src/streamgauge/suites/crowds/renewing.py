@@ -9,10 +9,10 @@ from streamgauge.model.element import StreamElement
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Triple
 from streamgauge.servers.fragments.annotations import method
+from streamgauge.servers.fragments.pages.dataset import DataSet
 from streamgauge.servers.fragments.quads import Quad
-from streamgauge.servers.fragments.serving import writing
-from streamgauge.servers.fragments.serving.dataset import DataSet
 from streamgauge.servers.fragments.style import Label
+from streamgauge.servers.fragments.writes.draft import FactDraft
 
 
 class Renewal(StrEnum):
@@ -69,7 +69,7 @@ class Renewing:
                 self._change([(*triple, "") for triple in update.triples])
 
     def _keep(self, facts: Sequence[Fact]) -> None:
-        draft = writing.Draft(self.dataset)
+        draft = FactDraft(self.dataset)
         for predicate in sorted({fact.triple[1] for fact in facts}):
             draft.replace((None, predicate, None), [fact for fact in facts if fact.triple[1] == predicate])
         draft.commit()

@@ -15,11 +15,9 @@ from typing import Any
 
 from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
 from streamgauge.servers.fragments.client.transport import guarded_client
-from streamgauge.servers.fragments.streaming.events import Event, Failed, Fresh
-from streamgauge.servers.fragments.streaming.following import Sends
-from streamgauge.servers.fragments.streaming.streamer import Caching
-from streamgauge.servers.fragments.streaming.timing import Timing
-from streamgauge.servers.fragments.streaming.watching import Terms, follow, wall_clock
+from streamgauge.servers.fragments.live_queries.poll_loop import AnswerContent, Event, Failed, Fresh, PollTiming
+from streamgauge.servers.fragments.live_queries.streamer import Caching
+from streamgauge.servers.fragments.live_queries.watch import WatchTerms, follow, wall_clock
 from streamgauge.servers.fragments.style import Label, Style
 from streamgauge.suites.crowds.programs import say, task
 from streamgauge.suites.crowds.rows import digest
@@ -38,11 +36,11 @@ class Watcher:
         """Watch a query until the process ends."""
         await asyncio.sleep(after)
         web = CachingHttpClient(guarded_client(), wall_clock, asyncio.sleep)
-        timing = Timing(period=self.told["period"], share=self.told["jitter"])
+        timing = PollTiming(period=self.told["period"], share=self.told["jitter"])
         style = Style(self.told["method"], Label(self.told["label"]), template=self.told["template"])
         self.begun = wall_clock()
-        how = {"plan": self.told["plan"], "style": style, "timing": timing, "sends": Sends.WHOLE}
-        terms = Terms(caching=Caching(self.told["cache"]), tell=self.tell, **how)
+        how = {"plan": self.told["plan"], "style": style, "timing": timing, "sends": AnswerContent.WHOLE}
+        terms = WatchTerms(caching=Caching(self.told["cache"]), tell=self.tell, **how)
         async for answer in follow(query, [self.told["address"]], terms, web):
             counters = web.counters
             say(

@@ -19,18 +19,18 @@ from streamgauge.servers.fragments.client.joins import solve
 from streamgauge.servers.fragments.client.sources import open_source
 from streamgauge.servers.fragments.client.sources.fragments import FragmentsSource
 from streamgauge.servers.fragments.client.transport import ClientLimits, guarded_client
+from streamgauge.servers.fragments.pages.dataset import DataSet
+from streamgauge.servers.fragments.pages.http import application
 from streamgauge.servers.fragments.quads import ANYWHERE, ExpiringQuad, Quad, QuadPattern
-from streamgauge.servers.fragments.serving.dataset import DataSet
-from streamgauge.servers.fragments.serving.face import application
 from streamgauge.servers.fragments.store.memory import MemoryStore
 from streamgauge.servers.fragments.style import Style
 from tests.servers.fragments.client.answering import answer, rows
 from tests.servers.fragments.client.fakes import Clock, trains
 from tests.servers.fragments.client.test_fragments import DATA, PATTERNS, S, Y
 from tests.servers.fragments.client.test_joins import PATTERN, QUADS, TRAIN, bag, oracle
-from tests.servers.fragments.serving.clients.data import T, X
-from tests.servers.fragments.serving.clients.data import quads as odd
-from tests.servers.fragments.serving.clients.test_clients import QUERIES, ours, theirs  # noqa: F401
+from tests.servers.fragments.pages.clients.data import T, X
+from tests.servers.fragments.pages.clients.data import quads as odd
+from tests.servers.fragments.pages.clients.test_clients import QUERIES, ours, theirs  # noqa: F401
 
 pytestmark = pytest.mark.server
 
