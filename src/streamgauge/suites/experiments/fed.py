@@ -12,6 +12,9 @@ Tell = Callable[[str, float], object]
 EVERY_S: Final = 1.0
 """Seconds between two words about a run."""
 
+FEEDING: Final = 0.9
+"""The share of a run that feeding has; its last answers and the verdict have the rest."""
+
 
 class FedSoFar:
     """A stream that is being fed, and where it is; ``begin`` and ``end`` of its time in ms.
@@ -31,19 +34,19 @@ class FedSoFar:
         self._over = True
 
     def place(self) -> tuple[str, float]:
-        """Where it is in words, and as a share from 0 to 1.
+        """Where it is in words, and as a share of the run from 0 to 1.
 
-        Example: ``("fed to 12 s of 60 s, element 1,200", 0.2)``.
+        Example: ``("fed to 12 s of 60 s, element 1,200", 0.18)``.
         """
         last, span = self._last, self._end - self._begin
         if self._over:
-            return "all is fed, the engine is at its last answers", 1.0
+            return "all is fed, the engine is at its last answers", FEEDING
         if last is None:
             return "the engine gets ready", 0.0
         if span <= 0:
             return f"fed to element {last.sequence + 1:,}", 0.0
         come = min(max(0, last.time - self._begin), span)
-        return f"fed to {_seconds(come)} of {_seconds(span)}, element {last.sequence + 1:,}", come / span
+        return f"fed to {_seconds(come)} of {_seconds(span)}, element {last.sequence + 1:,}", FEEDING * come / span
 
 
 def _seconds(ms: int) -> str:
