@@ -18,6 +18,7 @@ from streamgauge.cli.tokens import TOKEN
 from streamgauge.formats.texts import read_text
 from streamgauge.incremental.lasting import lasting
 from streamgauge.model.counts import counted
+from streamgauge.model.mistake import MistakeError
 from streamgauge.reasoning import Rules
 from streamgauge.servers.broker.access import Access, read_grants
 from streamgauge.servers.broker.broker import Broker
@@ -185,7 +186,10 @@ def _open_violations(broker: Broker, rules: Rules) -> None:
 def _access(file: Path | None) -> Access:
     lines = read_text(file).splitlines() if file is not None else []
     try:
-        return Access(read_grants([*lines, os.environ.get(TOKEN, "")]))
+        grants = read_grants(lines)
+        if file is not None and not grants:
+            raise MistakeError(f"{file}: there is no token in it: write one on a line")
+        return Access([*grants, *read_grants([os.environ.get(TOKEN, "")])])
     except TokenError as error:
         raise TokenError(f"{file or TOKEN}, {error}") from error
 
