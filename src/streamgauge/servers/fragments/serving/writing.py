@@ -13,7 +13,7 @@ from itertools import count
 from typing import Final
 
 from streamgauge.model.fact import Fact
-from streamgauge.model.terms import Triple
+from streamgauge.model.terms import Term, Triple
 from streamgauge.servers.fragments.annotations import method
 from streamgauge.servers.fragments.labelling import FIRST, LAST, named, said
 from streamgauge.servers.fragments.quads import DEFAULT, Lasting, Match, Quad
@@ -92,6 +92,7 @@ class Draft:
         self._asked: dict[Wanted, list[Triple]] = {}
         self._before: dict[Triple, list[Located]] = {}
         self._after: dict[Triple, list[Fact]] = {}
+        self._places: dict[tuple[int, Term], dict[Triple, None]] = {}
 
     def add(self, facts: Iterable[Fact]) -> None:
         """As the function of that name."""
@@ -195,6 +196,8 @@ class Draft:
 
     def _know(self, triple: Triple, found: list[Located]) -> None:
         self._before[triple], self._after[triple] = found, [each.fact for each in found]
+        for place in enumerate(triple):
+            self._places.setdefault(place, {})[triple] = None
 
     def _matching(self, wanted: Wanted) -> list[Triple]:
         """The wanted triples that have facts now, or had when this began."""
@@ -207,7 +210,16 @@ class Draft:
         for triple, facts in found.items():
             if triple not in self._after:
                 self._know(triple, facts)
-        return [triple for triple in self._after if fits((*triple, DEFAULT), (*wanted, None))]
+        return self._known(wanted)
+
+    def _known(self, wanted: Wanted) -> list[Triple]:
+        """The wanted triples that this knows, in the order in which they came to be known."""
+        places = [(place, term) for place, term in enumerate(wanted) if term is not None]
+        among = min((self._places.get(each, {}) for each in places), key=len, default=self._after)
+        if len(places) == len(wanted):
+            triple = (str(wanted[0]), str(wanted[1]), str(wanted[2]))
+            return [triple] if triple in among else []
+        return [triple for triple in among if fits((*triple, DEFAULT), (*wanted, None))]
 
     def _ended(self, triple: Triple, at: int) -> list[Fact]:
         """Its facts, none of which holds at ``at`` or later; what no label says is left out."""
