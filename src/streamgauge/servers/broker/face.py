@@ -50,6 +50,7 @@ from streamgauge.servers.http.following import as_events, converse
 from streamgauge.servers.http.gates import CrowdedError, Gate
 from streamgauge.servers.http.metrics import MEDIA_TYPE, exposition
 from streamgauge.servers.http.origins import CrossOrigin, Origins
+from streamgauge.servers.http.patterns import load_parsers
 from streamgauge.servers.http.problems import problem
 from streamgauge.servers.http.representations import json_tag, tagged_json
 from streamgauge.servers.http.retries import BadKeyError, KeyReuseError, RetryKey, read_key
@@ -151,7 +152,11 @@ class Face:
 
     @asynccontextmanager
     async def lifespan(self, _app: Starlette) -> AsyncIterator[None]:
-        """Publications are taken in while the service is up; in the end what waits is, and the broker closes."""
+        """Publications are taken in while the service is up; in the end what waits is, and the broker closes.
+
+        Parsers are imported before: beside requests that would hold all of them up.
+        """
+        await run_in_threadpool(load_parsers)
         await run_in_threadpool(self._asked.clear)
         if self.access.tokens:
             await run_in_threadpool(self._broker.release, {*self.access.identities, OPERATOR})
