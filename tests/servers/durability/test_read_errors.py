@@ -7,11 +7,11 @@ from contextlib import closing
 import pytest
 
 from streamgauge.servers.broker.sqlite import SqliteJournal
-from streamgauge.servers.fragments.storing.disk import DiskStore
+from streamgauge.servers.fragments.store.disk import DiskStore
 from tests.servers.broker.world import BASE, broker, fact
 from tests.servers.durability.failing_reads import compiler, library, surroundings
-from tests.servers.fragments.storing.changing import step
-from tests.servers.fragments.storing.opened import ALL
+from tests.servers.fragments.store.changing import step
+from tests.servers.fragments.store.opened import ALL
 
 pytestmark = [pytest.mark.server, pytest.mark.skipif(compiler() is None, reason="no C compiler: cc is not there")]
 
