@@ -11,12 +11,9 @@ from streamgauge.engines import EngineUnavailableError, folder, names, profiles
 from streamgauge.engines import load as load_engine
 from streamgauge.model.semantics import Clock
 from streamgauge.semantics.profiles import PROFILES
-from streamgauge.suites.conformance.asking import Scale, asked
-from streamgauge.suites.conformance.cases import load
-from streamgauge.suites.conformance.certificate import BAD, Certificate, Standing, certificate
-from streamgauge.suites.conformance.deviations import read
-from streamgauge.suites.conformance.finding import findings
-from streamgauge.suites.conformance.running import Subject, certify, engine
+from streamgauge.suites.conformance.cases import Scale, asked, load
+from streamgauge.suites.conformance.certificate import BAD, Certificate, Standing, certificate, read
+from streamgauge.suites.conformance.runner import Subject, certify, engine, findings
 
 pytestmark = pytest.mark.server
 

@@ -2,9 +2,8 @@
 
 import pytest
 
-from streamgauge.suites.conformance.asking import asked
-from streamgauge.suites.conformance.cases import load
-from streamgauge.suites.conformance.running import Kind, certify, engine
+from streamgauge.suites.conformance.cases import asked, load
+from streamgauge.suites.conformance.runner import Kind, certify, engine
 
 PART = 160
 """Every so manieth task that is not refused before it runs; a first one costs seconds, further ones about one."""

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from streamgauge.papers import sepbm_plan as plan
 from streamgauge.papers.sepbm_measured import Measured
-from streamgauge.suites.sepbm.analysing import analyse
+from streamgauge.suites.sepbm.analysis import analyse
 from streamgauge.suites.sepbm.contract import Due, Heard, Published, Recording
-from streamgauge.suites.sepbm.verdicts import Outcome
+from streamgauge.suites.sepbm.recordings import Outcome
 
 MS = 1_000_000
 

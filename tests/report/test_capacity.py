@@ -10,10 +10,8 @@ import pytest
 from rich.console import Console
 
 from streamgauge.report.capacity import Carried, bound_of, figure_of, json_of, page, shown
-from streamgauge.suites.experiments.capacity import Capacity
-from streamgauge.suites.experiments.capacity_axes import Axis
-from streamgauge.suites.experiments.capacity_probe import Bound, Limit, Probe
-from streamgauge.suites.experiments.capacity_search import Harder
+from streamgauge.suites.experiments.capacity import Axis, Capacity
+from streamgauge.suites.experiments.capacity_search import Bound, Harder, Limit, Probe
 
 
 def axis(harder: Harder) -> Axis:

@@ -17,11 +17,9 @@ from streamgauge.cli.terminal import printing
 from streamgauge.formats.run import read_run
 from streamgauge.formats.verdict import read_verdict
 from streamgauge.query import parse
-from streamgauge.suites.experiments.capacity import Asked, Capacity, capacities, with_engines
-from streamgauge.suites.experiments.capacity_axes import AXES, PACE, axis
-from streamgauge.suites.experiments.capacity_axes import Axis as Varied
-from streamgauge.suites.experiments.capacity_probe import Limit
-from streamgauge.suites.experiments.capacity_search import Harder, Reach
+from streamgauge.suites.experiments.capacity import AXES, PACE, Asked, Capacity, axis, capacities, with_engines
+from streamgauge.suites.experiments.capacity import Axis as Varied
+from streamgauge.suites.experiments.capacity_search import Harder, Limit, Reach
 from streamgauge.suites.experiments.experiment import Experiment, ExperimentError, read
 from streamgauge.suites.experiments.plan import RUN_S
 from streamgauge.suites.experiments.runner import ExperimentContext

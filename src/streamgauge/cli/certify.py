@@ -18,12 +18,25 @@ from streamgauge.cli.spark import spark
 from streamgauge.model.mistake import MistakeError
 from streamgauge.report.certified import certified_json, certified_lines, outcome_line
 from streamgauge.semantics.profiles import profile as profile_of
-from streamgauge.suites.conformance import deviations
-from streamgauge.suites.conformance.asking import Asked, asked
-from streamgauge.suites.conformance.cases import OWN, Case, load
-from streamgauge.suites.conformance.certificate import certificate
-from streamgauge.suites.conformance.finding import contradicted, findings
-from streamgauge.suites.conformance.running import Kind, Outcome, SetUpError, Subject, certify, engine
+from streamgauge.suites.conformance.cases import OWN, Asked, Case, asked, load
+from streamgauge.suites.conformance.certificate import (
+    Deviation,
+    certificate,
+    read_deviations,
+    shown,
+    updated_deviations,
+    write_deviations,
+)
+from streamgauge.suites.conformance.runner import (
+    Kind,
+    Outcome,
+    SetUpError,
+    Subject,
+    certify,
+    contradicted,
+    engine,
+    findings,
+)
 
 _NO_LIST: Final = "--update needs a list to write: --deviations FILE"
 
@@ -64,14 +77,14 @@ def certify_command(
     console = Console(stderr=True)
     tasks = _asked(subject, case, profile)
     try:
-        known = deviations.read(subject.deviations)
+        known = read_deviations(subject.deviations)
         outcomes = _outcomes(subject, tasks, jobs, known, console, quiet=as_json)
     except SetUpError as error:
         typer.echo(f"streamgauge: {error}", err=True)
         raise typer.Exit(Exit.ENGINE_FAILURE) from error
     if update and subject.deviations is not None:
         known = _updated(known, outcomes, case is None and profile is None, console)
-        deviations.write(subject.deviations, known)
+        write_deviations(subject.deviations, known)
     with telling(console, "certify") as tell:
 
         def explained(outcome: Outcome) -> tuple[str, ...]:
@@ -127,7 +140,7 @@ def _outcomes(
     subject: Subject,
     tasks: Sequence[Asked],
     jobs: int,
-    listed: Sequence[deviations.Deviation],
+    listed: Sequence[Deviation],
     console: Console,
     *,
     quiet: bool,
@@ -145,8 +158,8 @@ def _outcomes(
 
 
 def _updated(
-    listed: Sequence[deviations.Deviation], outcomes: Sequence[Outcome], every: bool, console: Console
-) -> tuple[deviations.Deviation, ...]:
+    listed: Sequence[Deviation], outcomes: Sequence[Outcome], every: bool, console: Console
+) -> tuple[Deviation, ...]:
     """The list as it is now, every deviating task diagnosed; without ``every`` other tasks stay as listed."""
     wrong = [outcome for outcome in outcomes if outcome.kind is Kind.WRONG]
     explained = {}
@@ -154,9 +167,9 @@ def _updated(
         for number, outcome in enumerate(wrong, 1):
             tell(f"diagnosing {number:,} of {len(wrong):,} deviating tasks")
             explained[outcome.name] = findings(outcome)
-        new = {name: found for name, found in explained.items() if not deviations.shown(listed, found)}
+        new = {name: found for name, found in explained.items() if not shown(listed, found)}
         possible = frozenset(finding for found in new.values() for finding in found)
         tell("looking for tasks that speak against new findings")
         denied = contradicted(outcomes, possible)
     names = {case for each in listed for case in each.cases} if every else set()
-    return deviations.updated(listed, explained, names | {outcome.name for outcome in outcomes}, denied)
+    return updated_deviations(listed, explained, names | {outcome.name for outcome in outcomes}, denied)

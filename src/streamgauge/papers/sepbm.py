@@ -14,8 +14,8 @@ from streamgauge.report.plots import Figure
 from streamgauge.report.sepbm import COLUMNS, NOTE, as_json, fine, line, overall, plotted, score_json
 from streamgauge.report.sepbm import mean_times as times_of
 from streamgauge.report.svg import Drawing
-from streamgauge.suites.sepbm.analysing import score
-from streamgauge.suites.sepbm.verdicts import Outcome
+from streamgauge.suites.sepbm.analysis import score
+from streamgauge.suites.sepbm.recordings import Outcome
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,7 +9,7 @@ from streamgauge.papers.result import Line
 from streamgauge.papers.sepbm_measured import CLOSED, Measured, mean_rate, mean_times
 from streamgauge.report.numbers import NOTHING, number
 from streamgauge.report.sepbm import fine
-from streamgauge.suites.sepbm.analysing import SLOW, Score, score
+from streamgauge.suites.sepbm.analysis import SLOW, Score, score
 
 NAIVE: Final = "reevaluate"
 DIFFERS: Final = 2.0

@@ -11,13 +11,13 @@ from streamgauge.formats.run import read_json, write_json
 from streamgauge.formats.streams import read_triples
 from streamgauge.papers import sepbm_plan as plan
 from streamgauge.reasoning import read_rules
-from streamgauge.suites.sepbm import series
-from streamgauge.suites.sepbm.analysing import Score, score
-from streamgauge.suites.sepbm.choosing import Rule
+from streamgauge.suites.sepbm import runner
+from streamgauge.suites.sepbm.analysis import Score, score
 from streamgauge.suites.sepbm.configuration import ABOUT, Stored, read
-from streamgauge.suites.sepbm.generating import Asked, generate, small
-from streamgauge.suites.sepbm.generating import university as world
-from streamgauge.suites.sepbm.verdicts import Judging, Outcome, judge, outcome
+from streamgauge.suites.sepbm.generator import Asked, generate, small
+from streamgauge.suites.sepbm.generator import university as world
+from streamgauge.suites.sepbm.recordings import Judging, Outcome, judge, outcome
+from streamgauge.suites.sepbm.selection import Rule
 from streamgauge.workloads import university
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def measure(
     wanted = [each for runs in plan.runs(extent, folder).values() for each in runs]
     for made in dict.fromkeys(each.configuration for each in wanted):
         _configured(made, extent, axioms, spark, tell)
-    lacking = series.done(wanted, home, tell)
+    lacking = runner.done(wanted, home, tell)
     judging = Judging(spark, lambda what, at, of: tell(what, at / of))
     outcomes = {}
     for each in wanted:

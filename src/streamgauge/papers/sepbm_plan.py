@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from streamgauge.suites.sepbm.running import Plan
-from streamgauge.suites.sepbm.series import Wanted
+from streamgauge.suites.sepbm.runner import Plan, Wanted
 
 PARTS: Final = ("counts", "together", "alone", "publishers", "channels", "systems")
 STRATEGIES: Final = ("reevaluate", "stringrs", "graphss", "incremental")

@@ -8,9 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from streamgauge.report.numbers import counted
-from streamgauge.suites.conformance.certificate import BAD, Certificate, Standing, Stood
-from streamgauge.suites.conformance.features import DIMENSIONS
-from streamgauge.suites.conformance.running import Outcome
+from streamgauge.suites.conformance.certificate import BAD, DIMENSIONS, Certificate, Standing, Stood
+from streamgauge.suites.conformance.runner import Outcome
 
 _COLUMNS = (Standing.PASSED, Standing.REFUSED, Standing.DEVIATING, Standing.FLAKY, *sorted(BAD))
 

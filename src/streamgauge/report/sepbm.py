@@ -17,10 +17,10 @@ from streamgauge.report.plots import FULL, PHONE, Figure, draw
 from streamgauge.report.sections import Line, Look, Section, Table, render, rich_table
 from streamgauge.report.svg import Drawing
 from streamgauge.report.thin import Point
-from streamgauge.suites.sepbm.analysing import SLOW, Kind, Score, Times, by_channel, score
-from streamgauge.suites.sepbm.characterise import MEANING, Character, Ranked
+from streamgauge.suites.sepbm.analysis import SLOW, Kind, Score, Times, by_channel, score
+from streamgauge.suites.sepbm.characteristics import MEANING, Character, Ranked
 from streamgauge.suites.sepbm.contract import Recording
-from streamgauge.suites.sepbm.verdicts import Outcome
+from streamgauge.suites.sepbm.recordings import Outcome
 
 WORDS: Final = {True: "right", False: "not right", None: "not judged"}
 _WIDE: Final = (FULL._replace(height=230), PHONE)

@@ -4,11 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from streamgauge.suites.conformance.asking import Scale, asked
-from streamgauge.suites.conformance.cases import load
-from streamgauge.suites.conformance.certificate import Standing, certificate
-from streamgauge.suites.conformance.deviations import Deviation, DeviationError, read, updated, write
-from streamgauge.suites.conformance.running import Kind, Outcome
+from streamgauge.suites.conformance.cases import Scale, asked, load
+from streamgauge.suites.conformance.certificate import (
+    Deviation,
+    DeviationError,
+    Standing,
+    certificate,
+    read,
+    updated,
+    write,
+)
+from streamgauge.suites.conformance.runner import Kind, Outcome
 
 SLIDE = Deviation("slide", "it ignores it", "read", ("SLIDE ignored", "scope = range"), ("a @ p", "b @ p"))
 TAIL = Deviation("tail", "nothing comes after", 'its "code"', ("reports lost at the tail",), ("c @ p",), "clock é")

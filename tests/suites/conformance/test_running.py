@@ -9,10 +9,18 @@ import pytest
 
 from streamgauge.engines import EngineError
 from streamgauge.model.run import Fed, Run, RunHeader
-from streamgauge.suites.conformance.asking import Asked, Scale, asked
-from streamgauge.suites.conformance.cases import load
-from streamgauge.suites.conformance.finding import NONE_FITS, contradicted, findings
-from streamgauge.suites.conformance.running import TRIES, Kind, Subject, certify, engine, in_time
+from streamgauge.suites.conformance.cases import Asked, Scale, asked, load
+from streamgauge.suites.conformance.runner import (
+    NONE_FITS,
+    TRIES,
+    Kind,
+    Subject,
+    certify,
+    contradicted,
+    engine,
+    findings,
+    in_time,
+)
 
 MINIMAL = Path(__file__).resolve().parents[3] / "examples" / "engines" / "minimal.py"
 TASKS = {task.name: task for task in asked(load(), ("rspql",), Scale())}

@@ -7,10 +7,8 @@ import pytest
 import streamgauge.engines
 from streamgauge.model.query import Window
 from streamgauge.query import parse
-from streamgauge.suites.experiments.capacity import Asked, at, capacities, with_engines
-from streamgauge.suites.experiments.capacity_axes import axis, varied
-from streamgauge.suites.experiments.capacity_probe import Bound, Limit
-from streamgauge.suites.experiments.capacity_search import Reach
+from streamgauge.suites.experiments.capacity import Asked, at, axis, capacities, varied, with_engines
+from streamgauge.suites.experiments.capacity_search import Bound, Limit, Reach
 from streamgauge.suites.experiments.experiment import ExperimentError
 from streamgauge.suites.experiments.runner import ExperimentContext
 from tests.suites.experiments import dropping_engine

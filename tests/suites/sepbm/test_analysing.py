@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from streamgauge.suites.sepbm.analysing import Analysis, Kind, analyse, by_channel, in_effect, score, throughput
+from streamgauge.suites.sepbm.analysis import Analysis, Kind, analyse, by_channel, in_effect, score, throughput
 from streamgauge.suites.sepbm.contract import Due, Heard, Published, Recording
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.toml"))

@@ -8,8 +8,7 @@ from streamgauge import workloads
 from streamgauge.model.terms import RDF_TYPE
 from streamgauge.query import parse_sparql
 from streamgauge.reasoning import read_rules
-from streamgauge.suites.sepbm.alike import selected
-from streamgauge.suites.sepbm.characterise import (
+from streamgauge.suites.sepbm.characteristics import (
     MEANING,
     Asks,
     Brings,
@@ -19,11 +18,13 @@ from streamgauge.suites.sepbm.characterise import (
     Reads,
     asks,
     brings,
+    involved,
+    patterns_of,
     ranked,
     spearman,
 )
 from streamgauge.suites.sepbm.contract import Channel
-from streamgauge.suites.sepbm.patterns import involved, patterns_of
+from streamgauge.suites.sepbm.shapes import selected
 from tests.suites.sepbm.campus import ONTOLOGY
 
 UNIVERSITY = workloads.load("university")

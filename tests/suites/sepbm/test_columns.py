@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from streamgauge.query import parse_sparql
 from streamgauge.servers.broker.broker import Broker
-from streamgauge.suites.sepbm.columns import Columns, Tables, statement
+from streamgauge.suites.sepbm.adapters.columns import Columns, Tables, statement
 from tests.servers.broker.world import BASE, RULES, Clock, broker, listening, student
 
 graphs = st.builds(

@@ -6,12 +6,12 @@ from collections import Counter
 import pytest
 
 from streamgauge import workloads
-from streamgauge.suites.sepbm.alike import selected
-from streamgauge.suites.sepbm.choosing import Rule
 from streamgauge.suites.sepbm.configuration import ConfigurationError, read, triples_text
 from streamgauge.suites.sepbm.contract import Channel
-from streamgauge.suites.sepbm.generating import Asked, Reference, generate, on_spark, own_data, university
+from streamgauge.suites.sepbm.generator import Asked, Reference, generate, on_spark, own_data, university
+from streamgauge.suites.sepbm.selection import Rule
 from streamgauge.suites.sepbm.sequential import answers, asked, sequential
+from streamgauge.suites.sepbm.shapes import selected
 from tests.suites.sepbm import department
 from tests.suites.sepbm.test_reference import as_sets
 

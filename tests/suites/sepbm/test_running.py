@@ -8,10 +8,10 @@ from itertools import pairwise
 import pytest
 
 from streamgauge.servers.broker.contract import Publication
-from streamgauge.suites.sepbm import adapters, running
-from streamgauge.suites.sepbm.analysing import SLOW
+from streamgauge.suites.sepbm import adapters, runner
+from streamgauge.suites.sepbm.analysis import SLOW
 from streamgauge.suites.sepbm.contract import Channel, Heard, UnusableSystemError
-from streamgauge.suites.sepbm.running import Plan, Times, run
+from streamgauge.suites.sepbm.runner import Plan, Times, run
 from tests.suites.sepbm.small import NAMES, Small, net
 
 
@@ -194,7 +194,7 @@ def wrong():
 
 def odd(monkeypatch, **deeds):
     system = Odd(**deeds)
-    monkeypatch.setattr(running, "start", lambda *_: system)
+    monkeypatch.setattr(runner, "start", lambda *_: system)
     return system
 
 

@@ -1,7 +1,10 @@
-"""A configuration as a folder (the protocol ``Configuration`` says what is in it): written once, read many times."""
+"""Configurations as folders (the protocol ``Configuration`` says what is in one): written once, read many times.
+
+State 0 of a configuration is its base load, state k what holds after the k-th publication.
+"""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from json.encoder import encode_basestring_ascii
@@ -196,3 +199,30 @@ def _lines(file: Path) -> Iterator[str]:
 
 def _put(file: Path, text: str) -> None:
     file.write_text(text, encoding="utf-8", newline="\n")
+
+
+Span = tuple[int, int]
+"""The first and the last state of an interval."""
+
+
+def in_order(sequence: Iterable[Publication], order: Sequence[int]) -> list[Publication]:
+    """The publications in the order in which they took effect; ConfigurationError when it is not one of all of them."""
+    listed = list(sequence)
+    if order and sorted(order) != [each.number for each in listed]:
+        raise ConfigurationError(f"an order of {len(order)} publications: it must have each of {len(listed)} once")
+    return [listed[number - 1] for number in order] if order else listed
+
+
+def spans(publications: Sequence[Publication], there: Iterable[Triple]) -> Mapping[Triple, list[Span]]:
+    """In which states each fact stands that is in ``there`` or that a publication adds: first and last, inclusive."""
+    begun = dict.fromkeys(there, 0)
+    found: dict[Triple, list[Span]] = {}
+    for state, each in enumerate(publications, 1):
+        for triple in dict.fromkeys(each.removed):
+            if triple not in each.added and triple in begun:
+                found.setdefault(triple, []).append((begun.pop(triple), state - 1))
+        for triple in each.added:
+            begun.setdefault(triple, state)
+    for triple, first in begun.items():
+        found.setdefault(triple, []).append((first, len(publications)))
+    return found

@@ -21,11 +21,10 @@ from streamgauge.reasoning.lifetimes import Masks, standing_closure
 from streamgauge.semantics.pyoxigraph_gaps import volatile
 from streamgauge.sparql.algebra import answer
 from streamgauge.sparql.dataset import Dataset, IndexedGraph
-from streamgauge.suites.sepbm.alike import Shape, shapes
-from streamgauge.suites.sepbm.choosing import Rule
-from streamgauge.suites.sepbm.configuration import Stored, triples_text
+from streamgauge.suites.sepbm.configuration import Stored, in_order, spans, triples_text
 from streamgauge.suites.sepbm.contract import Due
-from streamgauge.suites.sepbm.states import in_order, spans
+from streamgauge.suites.sepbm.selection import Rule
+from streamgauge.suites.sepbm.shapes import Shape, shapes
 from streamgauge.workloads.draws import text_bits
 
 LOCAL_STATEMENTS: Final = 300_000

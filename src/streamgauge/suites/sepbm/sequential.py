@@ -17,8 +17,8 @@ from streamgauge.query.printer import group
 from streamgauge.reasoning import Rule, Rules
 from streamgauge.reasoning.rules import SAME, instance, is_unnamed, passes, predicate_of
 from streamgauge.semantics.evaluate import Snapshot
+from streamgauge.suites.sepbm.configuration import in_order
 from streamgauge.suites.sepbm.contract import Channel, Configuration, Due
-from streamgauge.suites.sepbm.states import in_order
 
 Answers = Mapping[str, frozenset[Row]]
 Tell = Callable[[int, int], None]

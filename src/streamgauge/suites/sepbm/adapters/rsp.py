@@ -29,7 +29,7 @@ from streamgauge.suites.sepbm.contract import (
     SepbmSystem,
     UnusableSystemError,
 )
-from streamgauge.suites.sepbm.recorded import continuous
+from streamgauge.suites.sepbm.recordings import continuous
 
 ABOUT: Final = "an RSP engine in the runner's process, over a landmark window"
 OPTIONS: Final = {

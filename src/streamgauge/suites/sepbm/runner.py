@@ -2,25 +2,33 @@
 
 The paper's way is one publisher who waits for completion after each publication. Beyond it there are several at once,
 and a given rate: times are planned then, whether they can be kept or not, and are what notifications are measured from.
+A series of runs is done in a process each; finished runs are not done again.
 """
 
 import gc
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
 from itertools import islice
+from multiprocessing import get_context
 from operator import attrgetter
+from pathlib import Path
 from typing import Final
 
 from streamgauge.harness.pace import HandoverLog, Schedule
 from streamgauge.harness.resources import ResourceSampler
 from streamgauge.harness.system import Clock
+from streamgauge.harness.trial import RunStore
 from streamgauge.incremental.lasting import lasting
 from streamgauge.model.run import Sample
 from streamgauge.servers.broker.contract import Publication
+from streamgauge.suites.sepbm import recordings
 from streamgauge.suites.sepbm.adapters import start
-from streamgauge.suites.sepbm.analysing import SLOW
+from streamgauge.suites.sepbm.analysis import SLOW
+from streamgauge.suites.sepbm.configuration import read
 from streamgauge.suites.sepbm.contract import (
     Beside,
     Channel,
@@ -308,3 +316,52 @@ def words_of(error: BaseException) -> str:
     """What an exception says, with its kind where that is not for people."""
     text = str(error)
     return text if isinstance(error, UnusableSystemError) and text else f"{type(error).__name__}: {text}"
+
+
+Tell = Callable[[str, float], None]
+"""Told what is done next, and the share that is done."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A run: its folder's name, the configuration's folder, the system with its options, and how it is published to."""
+
+    name: str
+    configuration: Path
+    system: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    plan: Plan = field(default_factory=Plan)
+
+
+def done(wanted: Iterable[Wanted], folder: Path, tell: Tell) -> dict[str, str]:
+    """Do what is not kept yet; by its name why a run could not be done at all."""
+    todo = list(wanted)
+    lacking: dict[str, str] = {}
+    for place, each in enumerate(todo):
+        if kept(each, folder):
+            continue
+        tell(f"{each.name} ({place + 1} of {len(todo)} runs)", place / len(todo))
+        try:
+            with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+                pool.submit(_do, each, folder).result()
+        except (UnusableSystemError, BrokenProcessPool) as error:
+            lacking[each.name] = str(error)
+    return lacking
+
+
+def kept(wanted: Wanted, folder: Path) -> bool:
+    """Whether a run was done before."""
+    return _store(folder).finished(wanted.name) is not None
+
+
+def _store(folder: Path) -> RunStore[Path]:
+    """The recordings' folders: one with its description is whole."""
+    return RunStore(folder, lambda place: place if (place / recordings.ABOUT).exists() else None)
+
+
+def _do(wanted: Wanted, folder: Path) -> None:
+    configuration = read(wanted.configuration)
+    store = _store(folder)
+    with store.stage(wanted.name) as place:
+        recordings.write(place, run(configuration, wanted.system, wanted.options, wanted.plan), configuration)
+        store.keep(place, wanted.name)

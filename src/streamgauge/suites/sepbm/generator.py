@@ -15,14 +15,13 @@ from streamgauge.harness.trial import made_once
 from streamgauge.model.algebra import Select
 from streamgauge.model.terms import Term, Triple
 from streamgauge.reasoning import OntologyError, Rules, read_rules
-from streamgauge.suites.sepbm import choosing
-from streamgauge.suites.sepbm.alike import Varied, as_set, selected, varied
-from streamgauge.suites.sepbm.choosing import Rule
+from streamgauge.suites.sepbm import selection
 from streamgauge.suites.sepbm.configuration import BASE, About, ConfigurationError, Stored, read, write, write_due
 from streamgauge.suites.sepbm.contract import Channel, Due
-from streamgauge.suites.sepbm.data import Data, Rows
 from streamgauge.suites.sepbm.local import LOCAL_STATEMENTS, LocalData, due_in_memory
+from streamgauge.suites.sepbm.selection import Data, Rows, Rule
 from streamgauge.suites.sepbm.sequential import sequential
+from streamgauge.suites.sepbm.shapes import Varied, as_set, selected, varied
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -61,8 +60,8 @@ class Asked:
         """Refuse what no sequence has."""
         if self.publications < 1:
             raise ConfigurationError(f"publications is {self.publications}: at least 1")
-        if not 0 <= self.deletes <= choosing.MOST_DELETED:
-            raise ConfigurationError(f"deletes is {self.deletes}: a share from 0 to {choosing.MOST_DELETED}")
+        if not 0 <= self.deletes <= selection.MOST_DELETED:
+            raise ConfigurationError(f"deletes is {self.deletes}: a share from 0 to {selection.MOST_DELETED}")
 
 
 @dataclass(frozen=True)
@@ -159,7 +158,7 @@ def _due(world: World, stored: Stored, reference: Reference, tell: Tell) -> Iter
     tell("what is due")
     if isinstance(world.facts, tuple):
         return due_in_memory(stored)
-    from streamgauge.suites.sepbm.reference import due
+    from streamgauge.suites.sepbm.distributed import due
 
     return due(world.facts.sparkSession, stored, (), tell)
 
@@ -173,7 +172,7 @@ def _write(data: Data, world: World, asked: Asked, place: Path, tell: Tell) -> N
     alike = full.alike()
     resources = [term for terms in chosen.values() for term in terms]
     described = data.descriptions(resources)
-    turns = choosing.arranged(resources, asked.publications, asked.deletes, asked.seed)
+    turns = selection.arranged(resources, asked.publications, asked.deletes, asked.seed)
     moved = sum(map(len, described.values()))
     made = {
         "of": dict(world.origin),
@@ -186,7 +185,7 @@ def _write(data: Data, world: World, asked: Asked, place: Path, tell: Tell) -> N
     }
     channels = (*world.queries, *(channel for channel, _, _ in alike))
     about = About(made, {channel.name: (of, value) for channel, of, value in alike})
-    write(place, about, world.ontology, channels, choosing.publications(turns, described))
+    write(place, about, world.ontology, channels, selection.publications(turns, described))
     tell("base load")
     data.write_base(resources, place / BASE)
 
@@ -210,14 +209,14 @@ class _Full:
 
     def chosen(self) -> tuple[dict[str, int], dict[str, list[Term]]]:
         """How many rows each query has, and which resources are published for it."""
-        wanted = choosing.distinct_resources(self.asked.publications, self.asked.deletes)
+        wanted = selection.distinct_resources(self.asked.publications, self.asked.deletes)
         answers, offered = dict[str, int](), dict[str, list[Term]]()
         for channel in self.world.queries:
             self.tell(f"resources of {channel.name}")
             rows = self._rows(channel, as_set(selected(channel)))
             answers[channel.name] = rows.count()
             offered[channel.name] = rows.resources(self.asked.rule, self.asked.seed, channel.name, wanted)
-        found = choosing.dealt(offered, wanted)
+        found = selection.dealt(offered, wanted)
         there = sum(map(len, found.values()))
         if there < wanted:
             raise ConfigurationError(
@@ -236,7 +235,7 @@ class _Full:
             if channel.name in shapes:
                 self.tell(f"channels like {channel.name}")
                 offered[channel.name] = self._values(channel, shapes[channel.name], wanted)
-        found = choosing.dealt(offered, wanted)
+        found = selection.dealt(offered, wanted)
         there = sum(map(len, found.values()))
         if there < wanted:
             most = there + len(self.world.queries)

@@ -1,11 +1,10 @@
-"""Channels by what may make them slow or hard to guess: the query, its data and rules, and the paper's P1 to P10.
+"""Characteristics of channels that may make them slow or hard to guess: the query, its data and rules, P1 to P10.
 
-Section 5 names such a characterisation as future work; P1 to P10 are section 4's, each as a number (``MEANING``).
-Selectivity and input size follow LUBM's idea (Guo, Pan, Heflin 2005), counted in facts instead of class instances.
+Triple patterns of queries match facts, which may follow from rules.
 """
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import reduce
 from itertools import pairwise
@@ -17,13 +16,75 @@ from pyspark.sql import functions as fn
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import RDF_TYPE, Row, Triple
 from streamgauge.query.rebuild import every_pattern
+from streamgauge.reasoning import Rule, Rules
 from streamgauge.servers.broker.strategies.graphss import main_subject
 from streamgauge.servers.broker.strategies.stringrs import blocks, written
 from streamgauge.spark.intervals import TRIPLE
-from streamgauge.suites.sepbm.alike import selected
 from streamgauge.suites.sepbm.configuration import ABOUT, ConfigurationError, Stored
-from streamgauge.suites.sepbm.histories import standing
-from streamgauge.suites.sepbm.patterns import involved, matches, patterns_of
+from streamgauge.suites.sepbm.distributed import standing
+from streamgauge.suites.sepbm.shapes import selected
+
+
+def patterns_of(form: al.QueryForm) -> list[al.TriplePattern]:
+    """The triple patterns of a query, those in EXISTS too; a path is one for each property that it names."""
+    groups = (part for part in every_pattern(form.pattern) if isinstance(part, al.BGP))
+    return [each for group in groups for triple in group.patterns for each in _plain(triple)]
+
+
+def matches(triple: al.TriplePattern) -> Column:
+    """Whether a fact (subject, predicate, object) matches a triple pattern without a path."""
+    nodes = _nodes(triple)
+    tests = [fn.col(name) == node for name, node in zip(TRIPLE, nodes, strict=True) if isinstance(node, str)]
+    for var in al.triple_variables(triple):
+        places = [name for name, node in zip(TRIPLE, nodes, strict=True) if node == var]
+        tests += [fn.col(one) == fn.col(two) for one, two in pairwise(places)]
+    return reduce(Column.__and__, tests, fn.lit(True))
+
+
+def involved(rules: Rules, wanted: Iterable[al.TriplePattern]) -> list[Rule]:
+    """The rules from which facts that match may follow, in any number of steps."""
+    found: dict[Rule, None] = {}
+    new = list(wanted)
+    while new:
+        pattern = new.pop()
+        for rule in rules.rules:
+            if rule not in found and _meet(rule.head, pattern):
+                found[rule] = None
+                new += rule.body
+    return list(found)
+
+
+def _plain(triple: al.TriplePattern) -> Iterator[al.TriplePattern]:
+    if isinstance(triple.predicate, al.Var | str):
+        yield triple
+        return
+    for name in dict.fromkeys(_named(triple.predicate)):
+        yield al.TriplePattern(al.Var("subject"), name, al.Var("object"))
+
+
+def _named(path: al.Path) -> Iterator[al.Node]:
+    """The properties of a path; a variable where it says which ones it is not."""
+    match path:
+        case str():
+            yield path
+        case al.Inverse(path=inner) | al.Repeat(path=inner):
+            yield from _named(inner)
+        case al.Sequence(steps=several) | al.Alternative(choices=several):
+            for each in several:
+                yield from _named(each)
+        case al.NegatedSet():
+            yield al.Var("predicate")
+
+
+def _meet(one: al.TriplePattern, two: al.TriplePattern) -> bool:
+    """Whether some fact matches both."""
+    pairs = zip(_nodes(one), _nodes(two), strict=True)
+    return all(isinstance(a, al.Var) or isinstance(b, al.Var) or a == b for a, b in pairs)
+
+
+def _nodes(triple: al.TriplePattern) -> tuple[object, object, object]:
+    return triple.subject, triple.predicate, triple.object
+
 
 MEANING: Final = {
     "variables": "P2: variables of the query",
