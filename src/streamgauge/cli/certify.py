@@ -18,7 +18,7 @@ from streamgauge.cli.spark import spark
 from streamgauge.model.mistake import MistakeError
 from streamgauge.report.certified import certified_json, certified_lines, outcome_line
 from streamgauge.semantics.profiles import profile as profile_of
-from streamgauge.suites.conformance.cases import OWN, Asked, Case, asked, load
+from streamgauge.suites.conformance.cases import OWN, ConformanceCase, ConformanceTask, asked, load
 from streamgauge.suites.conformance.certificate import (
     Deviation,
     certificate,
@@ -28,10 +28,10 @@ from streamgauge.suites.conformance.certificate import (
     write_deviations,
 )
 from streamgauge.suites.conformance.runner import (
-    Kind,
-    Outcome,
+    ConformanceOutcome,
     SetUpError,
     Subject,
+    TaskResult,
     certify,
     contradicted,
     engine,
@@ -87,7 +87,7 @@ def certify_command(
         write_deviations(subject.deviations, known)
     with telling(console, "certify") as tell:
 
-        def explained(outcome: Outcome) -> tuple[str, ...]:
+        def explained(outcome: ConformanceOutcome) -> tuple[str, ...]:
             tell(f"diagnosing {outcome.name}")
             return findings(outcome)
 
@@ -120,7 +120,7 @@ def _of_program(program: str) -> Subject:
     return Subject(program, words)
 
 
-def _asked(subject: Subject, case: str | None, profile: str | None) -> tuple[Asked, ...]:
+def _asked(subject: Subject, case: str | None, profile: str | None) -> tuple[ConformanceTask, ...]:
     """The tasks that are wanted; BadParameter when there is none."""
     if profile not in (None, OWN):
         profile_of(profile)
@@ -132,19 +132,19 @@ def _asked(subject: Subject, case: str | None, profile: str | None) -> tuple[Ask
     return wanted
 
 
-def _named(case: Case, text: str) -> bool:
+def _named(case: ConformanceCase, text: str) -> bool:
     return text.lower() in case.name.lower() or text == case.theme
 
 
 def _outcomes(
     subject: Subject,
-    tasks: Sequence[Asked],
+    tasks: Sequence[ConformanceTask],
     jobs: int,
     listed: Sequence[Deviation],
     console: Console,
     *,
     quiet: bool,
-) -> tuple[Outcome, ...]:
+) -> tuple[ConformanceOutcome, ...]:
     """The outcome of every task; each is printed as it comes, unless ``quiet``."""
     by_task = {case: deviation.name for deviation in listed for case in deviation.cases}
     found = []
@@ -158,10 +158,10 @@ def _outcomes(
 
 
 def _updated(
-    listed: Sequence[Deviation], outcomes: Sequence[Outcome], every: bool, console: Console
+    listed: Sequence[Deviation], outcomes: Sequence[ConformanceOutcome], every: bool, console: Console
 ) -> tuple[Deviation, ...]:
     """The list as it is now, every deviating task diagnosed; without ``every`` other tasks stay as listed."""
-    wrong = [outcome for outcome in outcomes if outcome.kind is Kind.WRONG]
+    wrong = [outcome for outcome in outcomes if outcome.kind is TaskResult.WRONG]
     explained = {}
     with telling(console, "certify") as tell:
         for number, outcome in enumerate(wrong, 1):

@@ -69,14 +69,14 @@ def generate(
     """Make a configuration: base load, ontology, channels, publications, and what is due."""
     from streamgauge.suites.sepbm import generator
     from streamgauge.suites.sepbm.local import LOCAL_STATEMENTS
-    from streamgauge.suites.sepbm.selection import Rule
+    from streamgauge.suites.sepbm.selection import SelectionRule
     from streamgauge.workloads import university
 
     if (data is None) != (queries is None):
         raise typer.BadParameter("other data has queries of its own: give --data and --queries")
     axioms = tuple(read_triples(ontology or university.ONTOLOGY))
     way = generator.Reference.AT_ONCE if reference is Way.AT_ONCE else generator.Reference.SEQUENTIAL
-    asked = generator.Asked(publications, seed, Rule(rule.value), deletes, channels, way)
+    asked = generator.ConfigurationRequest(publications, seed, SelectionRule(rule.value), deletes, channels, way)
     with _telling() as tell:
         if data is not None and queries is not None:
             world = generator.own_data(data, axioms, queries)
@@ -135,13 +135,13 @@ def run(
     """Run a configuration on a system and keep what was observed."""
     from streamgauge.suites.sepbm import recordings
     from streamgauge.suites.sepbm.configuration import read
-    from streamgauge.suites.sepbm.runner import Plan
+    from streamgauge.suites.sepbm.runner import RunPlan
     from streamgauge.suites.sepbm.runner import run as measured
 
     stored = read(configuration)
     names = None if channel is None else tuple(channel)
     try:
-        plan = Plan(names, publishers, rate, first, subscribers, seconds)
+        plan = RunPlan(names, publishers, rate, first, subscribers, seconds)
         plan.chosen(stored)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
@@ -168,13 +168,13 @@ def analyse(
     """Notification time, throughput, what was missed, and the oracle's verdicts; exit code 1 when not all is right."""
     from streamgauge.report.sepbm import Compared, data, named, shown, write
     from streamgauge.suites.sepbm.configuration import read
-    from streamgauge.suites.sepbm.recordings import Judging, Outcome, outcome
+    from streamgauge.suites.sepbm.recordings import JudgedRecording, JudgingMeans, outcome
     from streamgauge.suites.sepbm.recordings import judge as judged
 
     stored = read(of)
-    found: dict[str, Outcome] = {}
+    found: dict[str, JudgedRecording] = {}
     with _telling() as tell:
-        judging = Judging(lambda: spark(master), lambda what, done, count: tell(f"{what} ({done} of {count})"))
+        judging = JudgingMeans(lambda: spark(master), lambda what, done, count: tell(f"{what} ({done} of {count})"))
         for folder in runs:
             tell(f"reading {folder}")
             if judge:
@@ -209,13 +209,13 @@ def characterise(
     from streamgauge.suites.sepbm.characteristics import characterise as described
     from streamgauge.suites.sepbm.characteristics import ranked
     from streamgauge.suites.sepbm.configuration import read
-    from streamgauge.suites.sepbm.recordings import Judging, outcome
+    from streamgauge.suites.sepbm.recordings import JudgingMeans, outcome
 
     stored = read(configuration)
     with _telling() as tell:
         tell("counting")
         found = described(spark(master), stored)
-        judging = Judging(lambda: spark(master))
+        judging = JudgingMeans(lambda: spark(master))
         ran = [outcome(folder, stored, judging) for folder in run_folders or ()]
         times: Mapping[str, Mapping[str, float]] = {named(each.recording): mean_times(each) for each in ran}
     order = ranked(found, times)

@@ -122,7 +122,7 @@ class HandoverLog(Generic[Element]):
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class RunPace:
     """``factor`` is event time over wall time, ``None`` as fast as possible; ``begin`` and ``advance_to`` in ms.
 
     Where only the last of several due windows counts (``due``), advancing between elements would change which one
@@ -149,7 +149,7 @@ class StoppedError(Exception):
         self.fed = fed
 
 
-def feed_fast(stream: Iterable[StreamElement | Written], pace: Pace, write: Write, clock: Clock) -> list[Fed]:
+def feed_fast(stream: Iterable[StreamElement | Written], pace: RunPace, write: Write, clock: Clock) -> list[Fed]:
     """Hand over everything as fast as the engine takes it (writing blocks), then advance; one record each.
 
     What is written in one go was handed over when all of it was.
@@ -186,7 +186,7 @@ def _chunks(stream: Iterable[Written]) -> Iterator[list[Written]]:
 class PacedFeeder:
     """Hands over each element when its time has come, whatever the engine does: writing has a thread of its own."""
 
-    def __init__(self, pace: Pace, write: Write, clock: Clock, sleep: Sleep = time.sleep) -> None:
+    def __init__(self, pace: RunPace, write: Write, clock: Clock, sleep: Sleep = time.sleep) -> None:
         self._pace, self._write, self._clock = pace, write, clock
         self._schedule = Schedule(0, 1e6 / (pace.factor or 1.0), clock, sleep)
         self._queue: SimpleQueue[bytes | None] = SimpleQueue()

@@ -25,7 +25,7 @@ Received = TypeVar("Received", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RunLimits:
     """Bounds on a system: wall time of the whole run (s) and what it may write (bytes)."""
 
     seconds: float = 600.0

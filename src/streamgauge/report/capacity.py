@@ -19,8 +19,8 @@ from streamgauge.report.sections import Line, Look, Section, Table, render, rich
 from streamgauge.report.series import Judged
 from streamgauge.report.svg import Drawing
 from streamgauge.report.thin import Bin
-from streamgauge.suites.experiments.capacity import Axis as Varied
 from streamgauge.suites.experiments.capacity import Capacity
+from streamgauge.suites.experiments.capacity import CapacityAxis as Varied
 from streamgauge.suites.experiments.capacity_search import Harder, Limit, Probe
 
 WORDS = {True: "carried", False: "not carried", None: ""}

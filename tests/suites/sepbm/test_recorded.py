@@ -16,9 +16,15 @@ from streamgauge.oracle.expected.reports import definition
 from streamgauge.oracle.judging.oracle import Rules, check
 from streamgauge.query import parse
 from streamgauge.suites.sepbm import recordings
-from streamgauge.suites.sepbm.contract import STREAM, Beside, Heard, Published, Recording
+from streamgauge.suites.sepbm.contract import (
+    STREAM,
+    CountedNotification,
+    PublicationRecord,
+    ReceivedNotification,
+    SepbmRecording,
+)
 from streamgauge.suites.sepbm.recordings import RecordingError
-from streamgauge.suites.sepbm.runner import Plan, run
+from streamgauge.suites.sepbm.runner import RunPlan, run
 from tests.reasoning.naive import closure
 from tests.servers.broker.world import BASE, RULES
 from tests.suites.sepbm.small import NAMES, Small
@@ -34,7 +40,9 @@ def heard(draw, channels):
     name = draw(st.sampled_from(channels))
     rows = st.lists(st.tuples(*[TERMS] * WIDTHS[name]), max_size=2).map(tuple)
     made = draw(st.one_of(st.none(), NUMBERS))
-    return Heard(name, tuple(draw(st.lists(NUMBERS, max_size=2))), draw(rows), draw(rows), draw(NUMBERS), made)
+    return ReceivedNotification(
+        name, tuple(draw(st.lists(NUMBERS, max_size=2))), draw(rows), draw(rows), draw(NUMBERS), made
+    )
 
 
 @st.composite
@@ -42,10 +50,12 @@ def drawn_recordings(draw):
     channels = tuple(sorted(draw(st.sets(st.sampled_from(NAMES), min_size=1))))
     known = draw(st.one_of(st.just(st.none()), st.just(NUMBERS)))
     count = draw(st.integers(0, len(SMALL.publications)))
-    published = tuple(Published(n, draw(NUMBERS), draw(NUMBERS), draw(known)) for n in range(1, count + 1))
+    published = tuple(PublicationRecord(n, draw(NUMBERS), draw(NUMBERS), draw(known)) for n in range(1, count + 1))
     said = draw(st.lists(heard(channels), max_size=4))
-    beside = st.builds(Beside, st.sampled_from(channels), st.integers(1, 9), st.tuples(NUMBERS), NUMBERS, NUMBERS)
-    return Recording(
+    beside = st.builds(
+        CountedNotification, st.sampled_from(channels), st.integers(1, 9), st.tuples(NUMBERS), NUMBERS, NUMBERS
+    )
+    return SepbmRecording(
         draw(st.text()),
         draw(st.dictionaries(st.text(), st.text(), max_size=2)),
         channels,
@@ -90,7 +100,7 @@ def facts():
 
 
 def recording():
-    return run(SMALL, "broker_inprocess", {}, Plan())
+    return run(SMALL, "broker_inprocess", {}, RunPlan())
 
 
 def verdicts(folder):
@@ -119,11 +129,12 @@ def test_what_a_channel_was_not_told_is_missed(tmp_path):
 
 
 def test_an_answer_speaks_of_the_place_of_its_cause(tmp_path):
-    odd = Recording(
+    odd = SepbmRecording(
         "odd", {}, ("one",),
-        (Published(1, 10, 30, 8), Published(2, 11, 20, 5)),
-        (Heard("one", (8,), (("<urn:t:a>",),), (), 31), Heard("one", (5, 99), (), (("<urn:t:a>",),), 32),
-         Heard("one", (99,), (), (), 33), Heard("one", (), (), (), 34)),
+        (PublicationRecord(1, 10, 30, 8), PublicationRecord(2, 11, 20, 5)),
+        (ReceivedNotification("one", (8,), (("<urn:t:a>",),), (), 31),
+         ReceivedNotification("one", (5, 99), (), (("<urn:t:a>",),), 32),
+         ReceivedNotification("one", (99,), (), (), 33), ReceivedNotification("one", (), (), (), 34)),
         (), 9, 0.0,
     )  # fmt: skip
     recordings.write(tmp_path, odd, SMALL)

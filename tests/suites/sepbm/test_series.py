@@ -3,16 +3,16 @@
 import pytest
 
 from streamgauge.suites.sepbm import recordings
-from streamgauge.suites.sepbm.runner import Plan, Wanted, done, kept
+from streamgauge.suites.sepbm.runner import RunPlan, SeriesRun, done, kept
 from tests.suites.sepbm.stored import SMALL, stored
 
 
 @pytest.mark.slow
 def test_runs_are_done_once_and_what_cannot_be_done_is_said(tmp_path):
     folder = stored(tmp_path / "conf").folder
-    plan = Plan(channels=("named",), first=3)
-    first = Wanted("together/incremental", folder, "broker_inprocess", {"strategy": "incremental"}, plan)
-    absent = Wanted("systems/none", folder, "none")
+    plan = RunPlan(channels=("named",), first=3)
+    first = SeriesRun("together/incremental", folder, "broker_inprocess", {"strategy": "incremental"}, plan)
+    absent = SeriesRun("systems/none", folder, "none")
     told: list[str] = []
     lacking = done([first, absent], tmp_path / "runs", lambda what, _share: told.append(what))
     assert kept(first, tmp_path / "runs")

@@ -11,19 +11,19 @@ from streamgauge.query import parse
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.suites.sepbm import recordings
 from streamgauge.suites.sepbm.analysis import score
-from streamgauge.suites.sepbm.contract import Published
-from streamgauge.suites.sepbm.recordings import Judging, another_order, judge, outcome
-from streamgauge.suites.sepbm.runner import Plan, run
+from streamgauge.suites.sepbm.contract import PublicationRecord
+from streamgauge.suites.sepbm.recordings import JudgingMeans, another_order, judge, outcome
+from streamgauge.suites.sepbm.runner import RunPlan, run
 from tests.suites.sepbm.small import NAMES, Small
 from tests.suites.sepbm.test_recorded import facts
 
 SMALL = Small()
-JUDGING = Judging(lambda: pytest.fail("nothing here is as large as to need Spark"))
+JUDGING = JudgingMeans(lambda: pytest.fail("nothing here is as large as to need Spark"))
 
 
 def kept(folder, strategy="incremental"):
     """A run of the small configuration in a folder, with the facts that stood."""
-    heard = run(SMALL, "broker_inprocess", {"strategy": strategy}, Plan())
+    heard = run(SMALL, "broker_inprocess", {"strategy": strategy}, RunPlan())
     recordings.write(folder, heard, SMALL)
     recordings.write_facts(folder, facts())
     return heard
@@ -69,10 +69,10 @@ def test_what_is_not_told_is_missed_by_both(tmp_path):
 
 
 def test_publications_that_took_effect_otherwise_are_known_by_number():
-    heard = run(SMALL, "broker_inprocess", {}, Plan())
+    heard = run(SMALL, "broker_inprocess", {}, RunPlan())
     assert another_order(SMALL, heard) == ()
     first, second, *others = heard.published
-    turned = (Published(*first[:3], known_as=2), Published(*second[:3], known_as=1), *others)
+    turned = (PublicationRecord(*first[:3], known_as=2), PublicationRecord(*second[:3], known_as=1), *others)
     order = another_order(SMALL, replace(heard, published=turned))
     assert order == (2, 1, *range(3, len(SMALL.publications) + 1))
     some = another_order(SMALL, replace(heard, published=turned[:2]))

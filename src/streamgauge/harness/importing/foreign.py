@@ -26,7 +26,7 @@ class ForeignError(MistakeError, ValueError):
     """A foreign file that cannot be imported; the sentence names the file, and the line or field."""
 
 
-class Times(StrEnum):
+class AnswerTimes(StrEnum):
     """What the time written beside an answer is."""
 
     COUNT = "count"  # the report's number times the slide: no clock at all
@@ -35,7 +35,7 @@ class Times(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ImportRequest:
     """What is said beside the sources: the query's text and parameters, the stream and its reading, the semantics, ...
 
     ``advance_to`` (ms) is how far time came, ``times`` what the answers' times are, ``test`` one test of a folder.
@@ -48,14 +48,14 @@ class Request:
     samples: Path | None = None
     static: Path | None = None
     advance_to: int | None = None
-    times: Times | None = None
+    times: AnswerTimes | None = None
     test: str | None = None
     values: Mapping[str, str] = field(default_factory=dict)
     reading: Reading = field(default_factory=lambda: Reading(checked=True))
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class ForeignAnswers:
     """What a foreign file of answers holds.
 
     ``started`` (ns) is when the feed began on the clock of the answers; ``factor`` the pace, ``None`` when unknown;
@@ -72,7 +72,7 @@ class Recorded:
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportedRun:
     """One run to be written: its name, its stream's file, and the run once the stream's last time is known.
 
     ``streams`` are those that the query reads, ``files`` texts to put beside the run, by name.
@@ -88,8 +88,12 @@ class Imported:
 
 
 def assemble(
-    answers: Path, form: str, recorded: Recorded, request: Request, advance: Callable[[ContinuousQuery, int], int]
-) -> Imported:
+    answers: Path,
+    form: str,
+    recorded: ForeignAnswers,
+    request: ImportRequest,
+    advance: Callable[[ContinuousQuery, int], int],
+) -> ImportedRun:
     """The run of recorded answers; ``advance`` gives how far time came from the query and the stream's last time.
 
     ForeignError says what has to be named on the command line.
@@ -112,11 +116,11 @@ def assemble(
         )
 
     notes = (*recorded.notes, *query.notes)
-    return Imported(_name(answers), source, query.streams, request.reading, run, notes=notes)
+    return ImportedRun(_name(answers), source, query.streams, request.reading, run, notes=notes)
 
 
 def _header(
-    source: Path, form: str, recorded: Recorded, request: Request, asked: tuple[str, ContinuousQuery, int]
+    source: Path, form: str, recorded: ForeignAnswers, request: ImportRequest, asked: tuple[str, ContinuousQuery, int]
 ) -> RunHeader:
     text, query, until = asked
     assert request.semantics is not None

@@ -22,16 +22,16 @@ from streamgauge.formats.endings import START_LIMIT, advice, start_limit
 from streamgauge.formats.lines import Late, LineError, decode_output, encode_advance
 from streamgauge.formats.task import CLOSE, GO, Task, TaskRefusedError, encode_task, word
 from streamgauge.formats.written import Written
-from streamgauge.harness.pace import Pace, PacedFeeder, StoppedError, Write, feed_fast
+from streamgauge.harness.pace import PacedFeeder, RunPace, StoppedError, Write, feed_fast
 from streamgauge.harness.process import ChildProcess, write_all
 from streamgauge.harness.resources import ResourceSampler, reaped, spent
-from streamgauge.harness.system import Clock, Limits
+from streamgauge.harness.system import Clock, RunLimits
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.run import Fed, Run, RunHeader
 from streamgauge.query import print_query
 
-__all__ = ["Limits", "PipeProgram", "feed", "program", "record", "task_of"]
+__all__ = ["PipeProgram", "RunLimits", "feed", "program", "record", "task_of"]
 
 START_LIMIT_S: Final = 60.0
 PRELOAD_LIMIT_S: Final = 600.0
@@ -65,7 +65,7 @@ def record(
     header: RunHeader,
     command: Sequence[str],
     stream: Stream,
-    limits: Limits,
+    limits: RunLimits,
     clock: Clock = time.monotonic_ns,
     task: Task | None = None,
 ) -> Run:
@@ -80,7 +80,7 @@ def record(
 def feed(header: RunHeader, stream: Stream, write: Write, clock: Clock, started: int) -> list[Fed]:
     """Hand the stream over at the run's pace, as fast as it is taken when it has none or the input is preloaded."""
     semantics = header.semantics
-    pace = Pace(header.factor, header.begin, header.advanced_to, semantics.due, semantics.lateness)
+    pace = RunPace(header.factor, header.begin, header.advanced_to, semantics.due, semantics.lateness)
     if header.factor is None or header.options.get("preload") is True:
         return feed_fast(stream, pace, write, clock)
     return PacedFeeder(pace, write, clock).feed(stream, started)
@@ -113,7 +113,7 @@ class Observation:
         """Keep the sentence if it is the first, as text that a file can hold."""
         self.failure = self.failure or sentence.encode(errors="backslashreplace").decode()
 
-    def take(self, received: int, line: bytes, limits: Limits) -> bool:
+    def take(self, received: int, line: bytes, limits: RunLimits) -> bool:
         """Take in one line; whether the program may go on, which a flood may not."""
         said = word(line)
         if said is None:
@@ -174,7 +174,7 @@ class PipeProgram:
 
     evaluator: str | None = None
 
-    def __init__(self, command: Sequence[str], limits: Limits, clock: Clock = time.monotonic_ns) -> None:
+    def __init__(self, command: Sequence[str], limits: RunLimits, clock: Clock = time.monotonic_ns) -> None:
         self._command, self._limits, self._clock = command, limits, clock
         self._child: ChildProcess | None = None
         self._reader: threading.Thread | None = None

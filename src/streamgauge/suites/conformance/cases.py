@@ -43,7 +43,7 @@ class CaseError(MistakeError, ValueError):
 
 
 @dataclass(frozen=True)
-class Case:
+class ConformanceCase:
     """One conformance case; times in ms as written, ``expected`` are (instant, rows) by hand, in order."""
 
     theme: str
@@ -56,7 +56,7 @@ class Case:
     advance: int
     expected: tuple[tuple[int, tuple[Row, ...]], ...]
 
-    def scaled(self, unit: int) -> "Case":
+    def scaled(self, unit: int) -> "ConformanceCase":
         """The same case with ``unit`` ms for each of its own; stated answers are left out, ``timestamp()`` moves."""
         chosen = self.semantics
         period, lateness, since = chosen.period, chosen.lateness, chosen.since
@@ -73,7 +73,7 @@ class Case:
         query = replace(self.query, windows=windows)
         return replace(self, query=query, semantics=semantics, stream=stream, advance=self.advance * unit, expected=())
 
-    def widened(self, by: int) -> "Case":
+    def widened(self, by: int) -> "ConformanceCase":
         """The same case with time-based windows whose size and slide are longer (ms); stated answers are left out."""
         windows = tuple(_widened(each, by) for each in self.query.windows)
         return replace(self, query=replace(self.query, windows=windows), expected=())
@@ -99,9 +99,9 @@ def _later(element: StreamElement, unit: int) -> StreamElement:
 
 
 @cache
-def load() -> tuple[Case, ...]:
+def load() -> tuple[ConformanceCase, ...]:
     """Every case, by theme and then as written; CaseError names what is wrong."""
-    found: list[Case] = []
+    found: list[ConformanceCase] = []
     for file in sorted(files(__package__).joinpath("cases").iterdir(), key=lambda each: each.name):
         if file.name.endswith(".toml"):
             found += read(file.read_text(encoding="utf-8"), file.name.removesuffix(".toml"))
@@ -111,7 +111,7 @@ def load() -> tuple[Case, ...]:
     return tuple(found)
 
 
-def read(text: str, theme: str) -> list[Case]:
+def read(text: str, theme: str) -> list[ConformanceCase]:
     """The cases of one file; CaseError names the file (its theme), the case and the field."""
     try:
         data = tomllib.loads(text)
@@ -122,7 +122,7 @@ def read(text: str, theme: str) -> list[Case]:
     return [_case(table, theme, number) for number, table in enumerate(data.get("case", ()), 1)]
 
 
-def _case(table: Mapping[str, Any], theme: str, number: int) -> Case:
+def _case(table: Mapping[str, Any], theme: str, number: int) -> ConformanceCase:
     where = f"{theme}.toml, case {number}"
     if isinstance(table.get("name"), str):
         where = f"{theme}.toml, case {table['name']!r}"
@@ -137,7 +137,7 @@ def _case(table: Mapping[str, Any], theme: str, number: int) -> Case:
     except (QueryError, FieldError, notation.NotationError, TypeError, ValueError) as error:
         raise CaseError(f"{where}: {error}") from error
     name, why, source, advance = (table[word] for word in ("name", "why", "source", "advance"))
-    return Case(theme, name, why, source, query, semantics, elements, advance, expected)
+    return ConformanceCase(theme, name, why, source, query, semantics, elements, advance, expected)
 
 
 def _only(table: Mapping[str, Any], known: Sequence[str], where: str) -> None:
@@ -182,14 +182,14 @@ class Scale:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ConformanceTask:
     """A case under one semantics, on a scale: ``name`` tells it from all others; ``factor`` is the run's pace.
 
     Elements that are handed over later than ``slack`` (ms) may come out on the other side of a border.
     """
 
     name: str
-    case: Case
+    case: ConformanceCase
     semantics: Semantics
     factor: float | None
     slack: int | None = None
@@ -200,7 +200,7 @@ class Asked:
         return self.semantics.name
 
 
-def asked(cases: Sequence[Case], profiles: Sequence[str] | None, scale: Scale) -> Iterator[Asked]:
+def asked(cases: Sequence[ConformanceCase], profiles: Sequence[str] | None, scale: Scale) -> Iterator[ConformanceTask]:
     """Every case under its own semantics and under the profiles (``None``: all) under which it has a meaning.
 
     Cases that differ in their semantics alone are one task under a profile: the first of them.
@@ -215,12 +215,12 @@ def asked(cases: Sequence[Case], profiles: Sequence[str] | None, scale: Scale) -
                 yield _task(case, chosen, scale)
 
 
-def _under(case: Case, profile: Semantics) -> Semantics:
+def _under(case: ConformanceCase, profile: Semantics) -> Semantics:
     """The profile with the case's lateness bound, which belongs to its stream."""
     return replace(profile, lateness=case.semantics.lateness)
 
 
-def _meaning(case: Case, semantics: Semantics) -> bool:
+def _meaning(case: ConformanceCase, semantics: Semantics) -> bool:
     """Whether the definition says what is right: not for an operator that the profile lacks, nor for disorder."""
     first = case.stream[0].time if case.stream else None
     windows = case.query.windows
@@ -232,7 +232,7 @@ def _meaning(case: Case, semantics: Semantics) -> bool:
     return True
 
 
-def _task(case: Case, semantics: Semantics, scale: Scale) -> Asked:
+def _task(case: ConformanceCase, semantics: Semantics, scale: Scale) -> ConformanceTask:
     """The case with as many ms for each of its units as engine and semantics need.
 
     No arrival can be had exactly on a border, so on arrival time windows are half a unit longer.
@@ -242,14 +242,14 @@ def _task(case: Case, semantics: Semantics, scale: Scale) -> Asked:
     name = f"{case.name} @ {semantics.name}"
     if semantics.name == OWN:
         own = case.scaled(base)
-        return Asked(name, own, own.semantics, 1.0 if arrival else None)
+        return ConformanceTask(name, own, own.semantics, 1.0 if arrival else None)
     unit = lcm(base, semantics.time_unit)
     lateness = None if semantics.lateness is None else semantics.lateness * unit
     declared, scaled, slack = replace(semantics, lateness=lateness), case.scaled(unit), None
     if semantics.clock is Clock.ARRIVAL:
         slack = unit // 2
         scaled = scaled.widened(slack)
-    return Asked(name, scaled, declared, 1.0 if arrival else None, slack)
+    return ConformanceTask(name, scaled, declared, 1.0 if arrival else None, slack)
 
 
 @cache

@@ -21,8 +21,8 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
 from streamgauge.query.rebuild import every_expression, every_pattern, expressions
 from streamgauge.query.stamps import uses_timestamp
-from streamgauge.suites.conformance.cases import Asked
-from streamgauge.suites.conformance.runner import Kind, Outcome
+from streamgauge.suites.conformance.cases import ConformanceTask
+from streamgauge.suites.conformance.runner import ConformanceOutcome, TaskResult
 
 HEAD = """# What this engine does differently from its declared semantics (docs/conformance.md). `findings` and `cases`
 # are written by `streamgauge certify --update`, which keeps the order of the entries and all else.
@@ -168,7 +168,7 @@ _OPERATORS = {
 _FORMS = {al.Select: "SELECT", al.Ask: "ASK", al.Construct: "CONSTRUCT"}
 
 
-def features(asked: Asked) -> Iterator[tuple[str, str]]:
+def features(asked: ConformanceTask) -> Iterator[tuple[str, str]]:
     """(dimension, value) of everything that the task asks for."""
     yield "semantics", asked.profile
     yield "theme", asked.case.theme
@@ -213,7 +213,7 @@ def _sparql(query: ContinuousQuery) -> set[str]:
     return found
 
 
-class Standing(StrEnum):
+class TaskStanding(StrEnum):
     """How a task stands against the list."""
 
     PASSED = "passed"
@@ -225,15 +225,15 @@ class Standing(StrEnum):
     STALE = "stale"
 
 
-BAD = frozenset({Standing.FAILING, Standing.OTHERWISE, Standing.STALE})
+BAD = frozenset({TaskStanding.FAILING, TaskStanding.OTHERWISE, TaskStanding.STALE})
 
 
 @dataclass(frozen=True)
-class Stood:
+class CertifiedTask:
     """One task: its outcome, how it stands, and the deviation that lists it; ``found`` explains it otherwise."""
 
-    outcome: Outcome
-    standing: Standing
+    outcome: ConformanceOutcome
+    standing: TaskStanding
     deviation: Deviation | None = None
     found: tuple[str, ...] = ()
 
@@ -246,7 +246,7 @@ class Certificate:
     """
 
     engine: str
-    stood: tuple[Stood, ...]
+    stood: tuple[CertifiedTask, ...]
     unknown: tuple[str, ...] = ()
     bare: tuple[str, ...] = ()
 
@@ -255,13 +255,13 @@ class Certificate:
         """Whether nothing fails and the list is true and complete."""
         return not self.unknown and not self.bare and not any(each.standing in BAD for each in self.stood)
 
-    def counts(self) -> Counter[Standing]:
+    def counts(self) -> Counter[TaskStanding]:
         """How many tasks stand how."""
         return Counter(each.standing for each in self.stood)
 
-    def tally(self) -> Mapping[tuple[str, str], Counter[Standing]]:
+    def tally(self) -> Mapping[tuple[str, str], Counter[TaskStanding]]:
         """By what the tasks ask for, (dimension, value), how many stand how."""
-        found: dict[tuple[str, str], Counter[Standing]] = defaultdict(Counter)
+        found: dict[tuple[str, str], Counter[TaskStanding]] = defaultdict(Counter)
         for each in self.stood:
             for feature in features(each.outcome.asked):
                 found[feature][each.standing] += 1
@@ -270,10 +270,10 @@ class Certificate:
 
 def certificate(
     engine: str,
-    outcomes: Iterable[Outcome],
+    outcomes: Iterable[ConformanceOutcome],
     listed: Sequence[Deviation],
     every: bool,
-    explain: Callable[[Outcome], Sequence[str]],
+    explain: Callable[[ConformanceOutcome], Sequence[str]],
 ) -> Certificate:
     """Hold the outcomes against the list; ``every`` says that all tasks were tried, so that no listed one is absent.
 
@@ -286,13 +286,27 @@ def certificate(
     return Certificate(engine, stood, unknown, tuple(each.name for each in listed if not each.why))
 
 
-def _stood(outcome: Outcome, deviation: Deviation | None, explain: Callable[[Outcome], Sequence[str]]) -> Stood:
+def _stood(
+    outcome: ConformanceOutcome, deviation: Deviation | None, explain: Callable[[ConformanceOutcome], Sequence[str]]
+) -> CertifiedTask:
     if deviation is None:
-        standing = {Kind.PASSED: Standing.PASSED, Kind.REFUSED: Standing.REFUSED, Kind.WRONG: Standing.FAILING}
+        standing = {
+            TaskResult.PASSED: TaskStanding.PASSED,
+            TaskResult.REFUSED: TaskStanding.REFUSED,
+            TaskResult.WRONG: TaskStanding.FAILING,
+        }
     elif deviation.flaky:
-        standing = {Kind.PASSED: Standing.FLAKY, Kind.REFUSED: Standing.STALE, Kind.WRONG: Standing.FLAKY}
-    elif outcome.kind is Kind.WRONG and not shown((deviation,), found := tuple(explain(outcome))):
-        return Stood(outcome, Standing.OTHERWISE, deviation, found)
+        standing = {
+            TaskResult.PASSED: TaskStanding.FLAKY,
+            TaskResult.REFUSED: TaskStanding.STALE,
+            TaskResult.WRONG: TaskStanding.FLAKY,
+        }
+    elif outcome.kind is TaskResult.WRONG and not shown((deviation,), found := tuple(explain(outcome))):
+        return CertifiedTask(outcome, TaskStanding.OTHERWISE, deviation, found)
     else:
-        standing = {Kind.PASSED: Standing.STALE, Kind.REFUSED: Standing.STALE, Kind.WRONG: Standing.DEVIATING}
-    return Stood(outcome, standing[outcome.kind], deviation)
+        standing = {
+            TaskResult.PASSED: TaskStanding.STALE,
+            TaskResult.REFUSED: TaskStanding.STALE,
+            TaskResult.WRONG: TaskStanding.DEVIATING,
+        }
+    return CertifiedTask(outcome, standing[outcome.kind], deviation)

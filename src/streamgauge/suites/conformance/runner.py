@@ -22,7 +22,7 @@ from streamgauge.formats.endings import set_up_wrongly
 from streamgauge.formats.stream import write
 from streamgauge.formats.task import TaskRefusedError
 from streamgauge.harness.process import ChildProcess
-from streamgauge.harness.system import Limits
+from streamgauge.harness.system import RunLimits
 from streamgauge.harness.systems.pipe import PipeProgram, last_words, program, task_of
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery
@@ -37,12 +37,12 @@ from streamgauge.oracle.judging.clock import feeder_lateness
 from streamgauge.oracle.judging.judge import Means, first_time, judge_run
 from streamgauge.oracle.judging.oracle import Rules, check
 from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
-from streamgauge.suites.conformance.cases import Asked, Scale, text
+from streamgauge.suites.conformance.cases import ConformanceTask, Scale, text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LIMITS = Limits(seconds=120.0, output=1 << 24)
+LIMITS = RunLimits(seconds=120.0, output=1 << 24)
 """What one task may take and write."""
 
 TRIES = 3
@@ -88,7 +88,7 @@ class SetUpError(RuntimeError):
     """An engine that cannot work here: a class, a library or memory is missing; the sentence says what to do."""
 
 
-class Kind(StrEnum):
+class TaskResult(StrEnum):
     """How one task went."""
 
     PASSED = "passed"
@@ -97,11 +97,11 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ConformanceOutcome:
     """How a task went: ``sentence`` says why it was refused or what is wrong, ``run`` is what was recorded."""
 
-    asked: Asked
-    kind: Kind
+    asked: ConformanceTask
+    kind: TaskResult
     sentence: str = ""
     run: Run | None = None
 
@@ -112,8 +112,8 @@ class Outcome:
 
 
 def certify(
-    subject: Subject, asked: Sequence[Asked], jobs: int, spark: "Callable[[], SparkSession]"
-) -> Iterator[Outcome]:
+    subject: Subject, asked: Sequence[ConformanceTask], jobs: int, spark: "Callable[[], SparkSession]"
+) -> Iterator[ConformanceOutcome]:
     """The outcome of every task, in order; ``jobs`` programs run at a time, each given task after task.
 
     SetUpError at the first task that fails for lack of a class, a library or memory, or because the program cannot
@@ -126,7 +126,7 @@ def certify(
         for _ in range(jobs):
             free.put(stack.enter_context(PipeProgram(subject.command, LIMITS)))
 
-        def one(each: Asked) -> Outcome:
+        def one(each: ConformanceTask) -> ConformanceOutcome:
             tasks = free.get()
             try:
                 if stopped.is_set():
@@ -151,7 +151,7 @@ def certify(
                 raise
 
 
-def _refuse_unstarted(subject: Subject, outcome: Outcome, took: float) -> None:
+def _refuse_unstarted(subject: Subject, outcome: ConformanceOutcome, took: float) -> None:
     """SetUpError when the first task failed before the program was ready, and the program ends when asked nothing too.
 
     Programs on the pipe wait for a task; one that ends by itself was never able to start. ``took`` (s) is how long the
@@ -176,7 +176,7 @@ class _Judge:
     folder: Path
     spark: "Callable[[], SparkSession]"
 
-    def verdict(self, run: Run, asked: Asked) -> Verdict:
+    def verdict(self, run: Run, asked: ConformanceTask) -> Verdict:
         """The verdict by the definition; by whatever may judge where that may not, or where arrival times count."""
         stream = asked.case.stream
         if run.header.evaluator != "definition" and asked.semantics.clock is Clock.APPLICATION:
@@ -186,14 +186,14 @@ class _Judge:
             return judge_run(run, Path(table), Means(self.spark))
 
 
-def _outcome(subject: Subject, asked: Asked, tasks: PipeProgram, judge: _Judge) -> Outcome:
+def _outcome(subject: Subject, asked: ConformanceTask, tasks: PipeProgram, judge: _Judge) -> ConformanceOutcome:
     case = asked.case
     if reason := subject.refuse(case.query, asked.semantics):
-        return Outcome(asked, Kind.REFUSED, reason)
+        return ConformanceOutcome(asked, TaskResult.REFUSED, reason)
     try:
         written, language = text(case.query, subject.dialect)
     except ValueError as error:
-        return Outcome(asked, Kind.REFUSED, str(error))
+        return ConformanceOutcome(asked, TaskResult.REFUSED, str(error))
     header = RunHeader(
         subject.name,
         case.query,
@@ -208,7 +208,7 @@ def _outcome(subject: Subject, asked: Asked, tasks: PipeProgram, judge: _Judge) 
     try:
         run = in_time(tasks, header, asked)
     except TaskRefusedError as error:
-        return Outcome(asked, Kind.REFUSED, str(error))
+        return ConformanceOutcome(asked, TaskResult.REFUSED, str(error))
     if run.header.failure and (reason := set_up_wrongly(run.header.failure)):
         raise SetUpError(
             f"{subject.name} is not set up rightly, so nothing is certified: {reason}. In the task {asked.name}: "
@@ -216,11 +216,11 @@ def _outcome(subject: Subject, asked: Asked, tasks: PipeProgram, judge: _Judge) 
         )
     verdict = judge.verdict(run, asked)
     if verdict.judgement is Judgement.RIGHT:
-        return Outcome(asked, Kind.PASSED, run=run)
-    return Outcome(asked, Kind.WRONG, _what(run, verdict), run)
+        return ConformanceOutcome(asked, TaskResult.PASSED, run=run)
+    return ConformanceOutcome(asked, TaskResult.WRONG, _what(run, verdict), run)
 
 
-def in_time(tasks: PipeProgram, header: RunHeader, asked: Asked) -> Run:
+def in_time(tasks: PipeProgram, header: RunHeader, asked: ConformanceTask) -> Run:
     """The run; the last of a few when the machine did not hand over in time what comes by the wall clock."""
     for _ in range(TRIES):
         run = tasks.record(header, asked.case.stream, task_of(header))
@@ -246,7 +246,7 @@ _NTH = re.compile(r"\b(?:first|last|\d+(?:st|nd|rd|th))(?= element lost)")
 _NUMBER = re.compile(r"-?\b\d[\d,.]*")
 
 
-def findings(outcome: Outcome) -> tuple[str, ...]:
+def findings(outcome: ConformanceOutcome) -> tuple[str, ...]:
     """Every explanation of a wrong outcome: how the engine failed, the models that fit, or that none does."""
     assert outcome.run is not None
     if outcome.run.header.failure:
@@ -261,14 +261,14 @@ def findings(outcome: Outcome) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(_words, diagnosis.models)))
 
 
-def contradicted(outcomes: Iterable[Outcome], candidates: Set[str]) -> frozenset[str]:
+def contradicted(outcomes: Iterable[ConformanceOutcome], candidates: Set[str]) -> frozenset[str]:
     """The findings that a task which came out right speaks against: under one of its parts its answers would differ.
 
     What happens only now and then (a report lost, a border that jitters) is never contradicted.
     """
     left = set(candidates)
     for outcome in outcomes:
-        if outcome.kind is Kind.PASSED:
+        if outcome.kind is TaskResult.PASSED:
             denied = _denied(*_diagnosed(outcome), left)
             left -= {finding for finding in left if any(_has(finding, part) for part in denied)}
     return frozenset(candidates) - left
@@ -292,7 +292,7 @@ def _denied(run: Run, stream: Sequence[StreamElement], findings: Set[str]) -> se
     return {part for part, is_so in denied.items() if is_so}
 
 
-def _diagnosed(outcome: Outcome) -> tuple[Run, tuple[StreamElement, ...]]:
+def _diagnosed(outcome: ConformanceOutcome) -> tuple[Run, tuple[StreamElement, ...]]:
     """The run and its stream as the diagnosis takes them: at arrival times where those count."""
     run, stream = outcome.run, outcome.asked.case.stream
     assert run is not None

@@ -12,7 +12,7 @@ from streamgauge.engines import load as load_engine
 from streamgauge.model.query import Window
 from streamgauge.query import print_query
 from streamgauge.semantics.profiles import profile
-from streamgauge.suites.experiments.capacity_search import Bound, Harder, Limit, Probe, Reach, probed, search
+from streamgauge.suites.experiments.capacity_search import Bound, Harder, Limit, Probe, SearchRange, probed, search
 from streamgauge.suites.experiments.experiment import EnginePart, Experiment, ExperimentError
 from streamgauge.suites.experiments.plan import plan_query, plan_runs
 from streamgauge.suites.experiments.runner import ExperimentContext, run_experiment
@@ -24,7 +24,7 @@ AXES = ("load", "window", "slide", "time-unit")
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class CapacityAxis:
     """One thing that is varied: its name and unit, where it starts, which way it gets harder, and how it is set."""
 
     name: str
@@ -49,24 +49,24 @@ class Axis:
         return f"{value:.0f}" if self.whole else f"{value:g}"
 
 
-def axis(name: str, experiment: Experiment, load: str = PACE) -> Axis:
+def axis(name: str, experiment: Experiment, load: str = PACE) -> CapacityAxis:
     """The axis of that name; ``load`` is the key that is the load. ExperimentError says what cannot be varied."""
     if name == "window":
-        return Axis("window", "ms", _window(experiment).size, Harder.SMALLER, True, _sized)
+        return CapacityAxis("window", "ms", _window(experiment).size, Harder.SMALLER, True, _sized)
     if name == "slide":
-        return Axis("slide", "ms", _window(experiment).slide, Harder.SMALLER, True, _slid)
+        return CapacityAxis("slide", "ms", _window(experiment).slide, Harder.SMALLER, True, _slid)
     if name == "time-unit":
         unit = max(profile(each).time_unit for part in experiment.engine for each in part.semantics)
-        return Axis("time unit", "ms", max(2, unit), Harder.SMALLER, True, _with_unit)
+        return CapacityAxis("time unit", "ms", max(2, unit), Harder.SMALLER, True, _with_unit)
     if name != "load":
         raise ExperimentError(f"--axis {name}: choose from {', '.join(AXES)}")
     if load == PACE:
         pace = experiment.feed.factor or 1.0
-        return Axis("pace", "times real time", pace, Harder.GREATER, False, _paced)
+        return CapacityAxis("pace", "times real time", pace, Harder.GREATER, False, _paced)
     return _parameter(experiment, load)
 
 
-def _parameter(experiment: Experiment, load: str) -> Axis:
+def _parameter(experiment: Experiment, load: str) -> CapacityAxis:
     """A whole-number parameter of the workload or the query as the load."""
     table, _, name = load.rpartition(".")
     if table not in {"workload", "query.parameters"} or not name:
@@ -83,7 +83,7 @@ def _parameter(experiment: Experiment, load: str) -> Axis:
     def set_to(at: Experiment, to: float) -> Experiment:
         return varied(at, {load: int(to)})
 
-    return Axis(name, "", value, Harder.GREATER, True, set_to)
+    return CapacityAxis(name, "", value, Harder.GREATER, True, set_to)
 
 
 def varied(experiment: Experiment, values: Mapping[str, object]) -> Experiment:
@@ -143,11 +143,11 @@ DRAIN_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CapacitySearch:
     """What is sought: the axis, where to look on it, the limits, and how often a probe that came late is tried."""
 
-    axis: Axis
-    reach: Reach
+    axis: CapacityAxis
+    reach: SearchRange
     limit: Limit
     tries: int = 2
 
@@ -181,7 +181,7 @@ class Capacity:
         return self.beyond is not None and self.beyond.bound is not None and self.beyond.bound.of_engine
 
 
-def capacities(experiment: Experiment, asked: Asked, doing: ExperimentContext) -> Iterator[Capacity]:
+def capacities(experiment: Experiment, asked: CapacitySearch, doing: ExperimentContext) -> Iterator[Capacity]:
     """The capacity of every engine under each of its semantics, as each is found.
 
     Every probe is a run folder below ``doing.out`` and not done again; an engine that is not there says so.
@@ -215,7 +215,7 @@ def _added(experiment: Experiment, name: str) -> EnginePart:
     return EnginePart(name=name, semantics=own[:1] if own else experiment.engine[0].semantics[:1])
 
 
-def _capacity(experiment: Experiment, part: EnginePart, asked: Asked, doing: ExperimentContext) -> Capacity:
+def _capacity(experiment: Experiment, part: EnginePart, asked: CapacitySearch, doing: ExperimentContext) -> Capacity:
     alone = experiment.model_copy(update={"engine": (part,)})
     first = at(alone, asked.reach.start, asked)
     query = plan_query(first)
@@ -242,7 +242,9 @@ def _told(doing: ExperimentContext, title: str, share: float) -> ExperimentConte
     return replace(doing, tell=lambda what, _share: doing.tell(f"{title}: {what}", share))
 
 
-def _probe(experiment: Experiment, value: float, asked: Asked, doing: ExperimentContext, *, first: bool) -> Probe:
+def _probe(
+    experiment: Experiment, value: float, asked: CapacitySearch, doing: ExperimentContext, *, first: bool
+) -> Probe:
     """One value tried; one that the harness refuses (a window beyond the memory limit) is not carried."""
     name = f"{asked.axis.folder}={asked.axis.written(value)}"
     try:
@@ -259,7 +261,7 @@ def _probe(experiment: Experiment, value: float, asked: Asked, doing: Experiment
     return probe
 
 
-def at(experiment: Experiment, value: float, asked: Asked) -> Experiment:
+def at(experiment: Experiment, value: float, asked: CapacitySearch) -> Experiment:
     """The experiment of a probe: paced, the axis at ``value``, its stream long enough, its time bounded."""
     paced = experiment if experiment.feed.factor is not None else varied(experiment, {PACE: 1.0})
     long = _long_enough(asked.axis.apply(paced, value), asked.limit.lasting)

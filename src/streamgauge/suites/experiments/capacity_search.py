@@ -27,7 +27,7 @@ class Harder(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class SearchRange:
     """Where to look: ``start`` first, never outside ``least`` to ``most``, until the bracket is narrow.
 
     That is a relative width of ``precision``; ``whole`` values are integers, and neighbours end the search.
@@ -82,14 +82,14 @@ class Reach:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Bracket:
     """The hardest value that passed and the easiest that did not, ``None`` where the reach had none."""
 
     passed: float | None
     failed: float | None
 
 
-def search(passes: Callable[[float], bool], reach: Reach) -> Found:
+def search(passes: Callable[[float], bool], reach: SearchRange) -> Bracket:
     """The bracket around the border between what passes and what does not, asked as few times as that takes."""
     found = _bracket(passes, reach)
     passed, failed = found.passed, found.failed
@@ -101,19 +101,19 @@ def search(passes: Callable[[float], bool], reach: Reach) -> Found:
             passed = middle
         else:
             failed = middle
-    return Found(passed, failed)
+    return Bracket(passed, failed)
 
 
-def _bracket(passes: Callable[[float], bool], reach: Reach) -> Found:
+def _bracket(passes: Callable[[float], bool], reach: SearchRange) -> Bracket:
     """Steps of a factor of two from the start, harder while it passes, easier while it does not."""
     value: float | None = reach.start
     first = passes(reach.start)
     last = reach.start
     while (value := reach.step(last, harder=first)) is not None:
         if passes(value) != first:
-            return Found(last, value) if first else Found(value, last)
+            return Bracket(last, value) if first else Bracket(value, last)
         last = value
-    return Found(last, None) if first else Found(None, last)
+    return Bracket(last, None) if first else Bracket(None, last)
 
 
 class Bound(StrEnum):

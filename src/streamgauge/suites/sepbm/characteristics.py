@@ -111,7 +111,7 @@ MEANING: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Asks:
+class QueryTraits:
     """What a query is made of."""
 
     variables: int
@@ -122,7 +122,7 @@ class Asks:
 
 
 @dataclass(frozen=True, slots=True)
-class Reads:
+class DataTraits:
     """What of the data and rules it needs; shares are from 0 to 1."""
 
     rules: int
@@ -133,7 +133,7 @@ class Reads:
 
 
 @dataclass(frozen=True, slots=True)
-class Brings:
+class ChangeTraits:
     """What publications bring; shares are from 0 to 1, ``None`` where nothing was brought."""
 
     recurring: int
@@ -148,13 +148,13 @@ class Brings:
 
 
 @dataclass(frozen=True, slots=True)
-class Character:
+class ChannelCharacter:
     """A channel's properties."""
 
     channel: str
-    asks: Asks
-    reads: Reads
-    brings: Brings
+    asks: QueryTraits
+    reads: DataTraits
+    brings: ChangeTraits
 
     @property
     def values(self) -> dict[str, float | None]:
@@ -162,7 +162,7 @@ class Character:
         return asdict(self.asks) | asdict(self.reads) | asdict(self.brings)
 
 
-class Ranked(NamedTuple):
+class RankedTrait(NamedTuple):
     """How the channels' order by a property agrees with that by notification time: Spearman's rho, -1 to 1."""
 
     strategy: str
@@ -171,29 +171,29 @@ class Ranked(NamedTuple):
     channels: int
 
 
-class Brought(NamedTuple):
+class DueChange(NamedTuple):
     """A publication that brought rows of a channel."""
 
     graph: tuple[Triple, ...]
     rows: tuple[Row, ...]
 
 
-def characterise(spark: SparkSession, configuration: Stored) -> list[Character]:
+def characterise(spark: SparkSession, configuration: Stored) -> list[ChannelCharacter]:
     """The channels of the queries themselves, in their order; those that are only alike are left out."""
     rules = configuration.rules()
     graphs = {each.number: each.added for each in configuration.sequence()}
-    brought: dict[str, list[Brought]] = {}
+    brought: dict[str, list[DueChange]] = {}
     for each in configuration.due():
         if each.added:
-            brought.setdefault(each.channel, []).append(Brought(graphs[each.publication], each.added))
+            brought.setdefault(each.channel, []).append(DueChange(graphs[each.publication], each.added))
     forms = {each.name: selected(each) for each in configuration.channels if each.name not in configuration.about.alike}
     total, inputs = _inputs(standing(spark, configuration).select(*TRIPLE).distinct(), forms)
     found = []
     for name, form in forms.items():
         size, result = inputs[name], _answers(configuration, name)
         needed = len(involved(rules, patterns_of(form)))
-        reads = Reads(needed, size, size / total if total else 0.0, result, result / size if size else None)
-        found.append(Character(name, asks(form), reads, brings(brought.get(name, ()))))
+        reads = DataTraits(needed, size, size / total if total else 0.0, result, result / size if size else None)
+        found.append(ChannelCharacter(name, asks(form), reads, brings(brought.get(name, ()))))
     return found
 
 
@@ -206,7 +206,7 @@ def _answers(configuration: Stored, name: str) -> int:
         raise ConfigurationError(f"{file}: how many rows {name} has is not said: generate it again") from error
 
 
-def ranked(characters: Sequence[Character], times: Mapping[str, Mapping[str, float]]) -> list[Ranked]:
+def ranked(characters: Sequence[ChannelCharacter], times: Mapping[str, Mapping[str, float]]) -> list[RankedTrait]:
     """Each property against each strategy's mean notification time by channel, the closest first.
 
     Left out are properties that are the same for all channels, and channels of which either is unknown.
@@ -218,7 +218,7 @@ def ranked(characters: Sequence[Character], times: Mapping[str, Mapping[str, flo
             known = [(value, time) for value, time in pairs if value is not None]
             rho = spearman([value for value, _ in known], [time for _, time in known])
             if rho is not None:
-                found.append(Ranked(strategy, name, rho, len(known)))
+                found.append(RankedTrait(strategy, name, rho, len(known)))
     return sorted(found, key=lambda one: (one.strategy, -abs(one.rho), one.property))
 
 
@@ -243,14 +243,14 @@ def _centred(ranks: Sequence[float]) -> list[float]:
     return [rank - mean for rank in ranks]
 
 
-def asks(form: al.Select) -> Asks:
+def asks(form: al.Select) -> QueryTraits:
     """What a query is made of."""
     parts = list(every_pattern(form.pattern))
     groups = [len(part.patterns) for part in parts if isinstance(part, al.BGP)]
     kinds = Counter(type(part) for part in parts)
     joined = sum(max(0, size - 1) for size in groups) + kinds[al.Join] + kinds[al.LeftJoin] + kinds[al.Minus]
     variables = {var for triple in patterns_of(form) for var in al.triple_variables(triple)}
-    return Asks(len(variables), sum(groups), joined, kinds[al.Filter], kinds[al.Union])
+    return QueryTraits(len(variables), sum(groups), joined, kinds[al.Filter], kinds[al.Union])
 
 
 def _inputs(closure: DataFrame, forms: Mapping[str, al.Select]) -> tuple[int, dict[str, int]]:
@@ -264,14 +264,14 @@ def _any(conditions: Iterable[Column]) -> Column:
     return reduce(Column.__or__, conditions, fn.lit(False))
 
 
-def brings(brought: Sequence[Brought]) -> Brings:
+def brings(brought: Sequence[DueChange]) -> ChangeTraits:
     """P1 and P3 to P10 of a channel, from the publications that brought rows of it, in their order."""
     graphs = [each.graph for each in brought]
     rows = [row for each in brought for row in each.rows]
     inside = [[_contains(each.graph, row) for row in each.rows] for each in brought]
     texts = [blocks(written(graph)) for graph in graphs]
     told = [blocks("\n".join(cell or "" for cell in row)) for row in rows]
-    return Brings(
+    return ChangeTraits(
         recurring=len(brought),
         contained=_mean([flag for flags in inside for flag in flags]),
         notifications=len(rows),

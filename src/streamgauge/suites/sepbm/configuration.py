@@ -26,7 +26,7 @@ from streamgauge.model.obstacles import obstacle
 from streamgauge.model.terms import Row, Term, Triple
 from streamgauge.reasoning import OntologyError, Rules, read_rules
 from streamgauge.servers.broker.contract import Publication
-from streamgauge.suites.sepbm.contract import Channel, Due
+from streamgauge.suites.sepbm.contract import DueRows, SepbmChannel
 
 ABOUT, BASE, ONTOLOGY, CHANNELS, SEQUENCE, DUE = (
     "configuration.json",
@@ -65,7 +65,7 @@ class Stored:
     """A configuration in its folder; only the channels and what it says of itself are held in memory."""
 
     folder: Path
-    channels: tuple[Channel, ...]
+    channels: tuple[SepbmChannel, ...]
     about: About
 
     def rules(self) -> Rules:
@@ -102,7 +102,7 @@ class Stored:
             except (ValueError, SyntaxError, KeyError, TypeError, AttributeError) as error:
                 raise ConfigurationError(f"{file}:{number}: no publication with n, add, remove: {error}") from error
 
-    def due(self) -> Iterator[Due]:
+    def due(self) -> Iterator[DueRows]:
         """What the channels are due, by publication and channel; ConfigurationError when it is not there."""
         try:
             table = tables.read(self.folder / DUE, _DUE)
@@ -111,7 +111,9 @@ class Stored:
         rows = zip(*(table.column(name).to_pylist() for name in ("n", "channel", "sign", "row")), strict=True)
         for (number, channel), found in groupby(rows, lambda row: row[:2]):
             signed = [(sign, tuple(row)) for _, _, sign, row in found]
-            yield Due(channel, number, *(tuple(row for sign, row in signed if sign == wanted) for wanted in (1, -1)))
+            yield DueRows(
+                channel, number, *(tuple(row for sign, row in signed if sign == wanted) for wanted in (1, -1))
+            )
 
 
 def read(folder: Path) -> Stored:
@@ -127,14 +129,20 @@ def read(folder: Path) -> Stored:
         raise ConfigurationError(f"{file}: not what `streamgauge sepbm generate` writes: make it again") from error
     if version != VERSION:
         raise ConfigurationError(f"{file}: version {version}: this is read as {VERSION}, generate it again")
-    channels = tuple(Channel(each.stem, "".join(_lines(each))) for each in sorted((folder / CHANNELS).glob("*.rq")))
+    channels = tuple(
+        SepbmChannel(each.stem, "".join(_lines(each))) for each in sorted((folder / CHANNELS).glob("*.rq"))
+    )
     if not channels:
         raise ConfigurationError(f"{folder / CHANNELS}: there is no channel: queries are expected here, as NAME.rq")
     return Stored(folder, channels, About(made, alike))
 
 
 def write(
-    folder: Path, about: About, ontology: Iterable[Triple], channels: Iterable[Channel], sequence: Iterable[Publication]
+    folder: Path,
+    about: About,
+    ontology: Iterable[Triple],
+    channels: Iterable[SepbmChannel],
+    sequence: Iterable[Publication],
 ) -> None:
     """All but the base load and what is due; the same values give the same bytes. OSError as the disk has it."""
     made_folder(folder / CHANNELS)
@@ -147,7 +155,7 @@ def write(
         file.writelines(map(_line, sequence))
 
 
-def write_due(folder: Path, due: Iterable[Due]) -> None:
+def write_due(folder: Path, due: Iterable[DueRows]) -> None:
     """What is due, by publication, channel, sign and row."""
     rows = sorted(
         (each.publication, each.channel, -sign, tuple(cell or "" for cell in row), sign, row)
@@ -171,7 +179,7 @@ def triples_text(triples: Iterable[Triple]) -> str:
     return "".join([f"{s} {p} {o} .\n" for s, p, o in triples])
 
 
-def changes(due: Iterable[Due]) -> dict[tuple[int, str], tuple[frozenset[Row], frozenset[Row]]]:
+def changes(due: Iterable[DueRows]) -> dict[tuple[int, str], tuple[frozenset[Row], frozenset[Row]]]:
     """What is due by publication and channel, as sets: what two ways of finding it must agree on."""
     return {(each.publication, each.channel): (frozenset(each.added), frozenset(each.removed)) for each in due}
 

@@ -19,7 +19,7 @@ STREAM: Final = "http://ex.org/streams/publications"
 
 
 @dataclass(frozen=True, slots=True)
-class Channel:
+class SepbmChannel:
     """A channel: its name and its SELECT query."""
 
     name: str
@@ -34,7 +34,7 @@ class Channel:
         return form.variables
 
 
-class Due(NamedTuple):
+class DueRows(NamedTuple):
     """The rows of a channel's answer that a publication, by its number, lets come and go: sets, in no order."""
 
     channel: str
@@ -52,7 +52,7 @@ class Configuration(Protocol):
     """
 
     folder: Path
-    channels: tuple[Channel, ...]
+    channels: tuple[SepbmChannel, ...]
 
     def rules(self) -> Rules:
         """The ontology's rules."""
@@ -66,12 +66,12 @@ class Configuration(Protocol):
         """The publications in order."""
         ...
 
-    def due(self) -> Iterator[Due]:
+    def due(self) -> Iterator[DueRows]:
         """What the channels are due when the sequence is published one by one, by publication."""
         ...
 
 
-class Heard(NamedTuple):
+class ReceivedNotification(NamedTuple):
     """What a subscriber was told. ``received`` and ``made`` are monotonic ns, ``made`` ``None`` when it is not said.
 
     ``causes`` are the publications that caused it by the numbers that the system gave them, empty when it is silent.
@@ -85,10 +85,10 @@ class Heard(NamedTuple):
     made: int | None = None
 
 
-Hear = Callable[[Heard], object]
+Receive = Callable[[ReceivedNotification], object]
 
 
-class SepbmSystem(SystemUnderTest[Configuration, Channel, Publication, Heard], Protocol):
+class SepbmSystem(SystemUnderTest[Configuration, SepbmChannel, Publication, ReceivedNotification], Protocol):
     """A system under test; operations come from any thread, UnusableSystemError says what failed.
 
     ``start`` loads the rules and the base load, ``subscribe`` creates a channel with its first subscriber, ``feed``
@@ -99,7 +99,7 @@ class SepbmSystem(SystemUnderTest[Configuration, Channel, Publication, Heard], P
     """
 
 
-class Published(NamedTuple):
+class PublicationRecord(NamedTuple):
     """A publication of the sequence: called and acknowledged (monotonic ns), the system's number for it if any."""
 
     number: int
@@ -108,7 +108,7 @@ class Published(NamedTuple):
     known_as: int | None = None
 
 
-class Beside(NamedTuple):
+class CountedNotification(NamedTuple):
     """What subscribers of a channel beside the first were told, without the rows: how many, and when (monotonic ns)."""
 
     channel: str
@@ -119,7 +119,7 @@ class Beside(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Recording:
+class SepbmRecording:
     """A configuration run on a system: everything observed. ``started`` (monotonic ns) is when the sequence began.
 
     ``publishers`` is how many published at once, ``rate`` publications a second (``None``: each waits for completion;
@@ -131,8 +131,8 @@ class Recording:
     system: str
     options: dict[str, str]
     channels: tuple[str, ...]
-    published: tuple[Published, ...]
-    heard: tuple[Heard, ...]
+    published: tuple[PublicationRecord, ...]
+    heard: tuple[ReceivedNotification, ...]
     samples: tuple[Sample, ...]
     started: int
     loading_s: float
@@ -140,7 +140,7 @@ class Recording:
     rate: float | None = None
     failure: str | None = None
     subscribers: int = 1
-    beside: tuple[Beside, ...] = ()
+    beside: tuple[CountedNotification, ...] = ()
     evaluator: str | None = None
 
 

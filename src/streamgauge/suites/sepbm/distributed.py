@@ -29,9 +29,9 @@ from streamgauge.spark.intervals import TRIPLE
 from streamgauge.spark.lines import LINE, write_lines
 from streamgauge.spark.profile import Profile, profiled
 from streamgauge.suites.sepbm.configuration import BASE, ConfigurationError, Span, Stored, in_order, spans
-from streamgauge.suites.sepbm.contract import Configuration, Due
-from streamgauge.suites.sepbm.selection import Rule
-from streamgauge.suites.sepbm.shapes import Shape, shapes
+from streamgauge.suites.sepbm.contract import Configuration, DueRows
+from streamgauge.suites.sepbm.selection import SelectionRule
+from streamgauge.suites.sepbm.shapes import ChannelShape, shapes
 
 STREAM = "http://ex.org/streams/publications"
 
@@ -117,7 +117,7 @@ Tell = Callable[[str], None]
 
 def due(
     spark: SparkSession, configuration: Stored, order: Sequence[int] = (), tell: Tell = lambda _what: None
-) -> list[Due]:
+) -> list[DueRows]:
     """What the channels are due, in the order in which publications took effect, that of the sequence unless given.
 
     Every fact gets the states in which it stands, the closure and the answers follow over intervals, and only rows
@@ -136,7 +136,7 @@ def due(
     finally:
         facts.unpersist()
     return [
-        Due(channel, numbers[state], tuple(added), tuple(removed))
+        DueRows(channel, numbers[state], tuple(added), tuple(removed))
         for (state, channel), (added, removed) in sorted(found.items())
     ]
 
@@ -159,7 +159,7 @@ def look(facts: DataFrame) -> Profile:
 
 
 def _moved(
-    spark: SparkSession, facts: DataFrame, profile: Profile, shape: Shape, count: int
+    spark: SparkSession, facts: DataFrame, profile: Profile, shape: ChannelShape, count: int
 ) -> Iterator[tuple[str, int, int, Row]]:
     """Channel, state, sign and row of all that comes or goes after state 0, for the channels of a shape."""
     moved = changes(
@@ -243,9 +243,9 @@ class DistributedRows:
         found: int = self.rows.count()
         return found
 
-    def resources(self, rule: Rule, seed: int, name: str, most: int) -> list[Term]:
+    def resources(self, rule: SelectionRule, seed: int, name: str, most: int) -> list[Term]:
         """The first ``most`` IRIs in an order drawn for the query, of those that have statements."""
-        columns = self.rows.columns if rule is Rule.ANY else self.rows.columns[:1]
+        columns = self.rows.columns if rule is SelectionRule.ANY else self.rows.columns[:1]
         named = reduce(DataFrame.unionByName, [self.rows.select(fn.col(each).alias("subject")) for each in columns])
         found = named.filter(_is_iri(fn.col("subject"))).distinct().join(self.described, "subject", "left_semi")
         return _drawn(found, seed, name, most)

@@ -17,11 +17,11 @@ from streamgauge.model.terms import Term, Triple
 from streamgauge.reasoning import OntologyError, Rules, read_rules
 from streamgauge.suites.sepbm import selection
 from streamgauge.suites.sepbm.configuration import BASE, About, ConfigurationError, Stored, read, write, write_due
-from streamgauge.suites.sepbm.contract import Channel, Due
+from streamgauge.suites.sepbm.contract import DueRows, SepbmChannel
 from streamgauge.suites.sepbm.local import LOCAL_STATEMENTS, LocalData, due_in_memory
-from streamgauge.suites.sepbm.selection import Data, Rows, Rule
+from streamgauge.suites.sepbm.selection import QueryRows, SelectionRule, SourceData
 from streamgauge.suites.sepbm.sequential import sequential
-from streamgauge.suites.sepbm.shapes import Varied, as_set, selected, varied
+from streamgauge.suites.sepbm.shapes import VariedQuery, as_set, selected, varied
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,7 +42,7 @@ class Reference(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ConfigurationRequest:
     """What is asked of a configuration; ``channels`` beyond the queries are like them, with other constants.
 
     ``deletes`` is the share of the publications that delete what was published before; every other one of these is
@@ -51,7 +51,7 @@ class Asked:
 
     publications: int = 300
     seed: int = 0
-    rule: Rule = Rule.FIRST
+    rule: SelectionRule = SelectionRule.FIRST
     deletes: float = 0.0
     channels: int = 0
     reference: Reference = Reference.AT_ONCE
@@ -73,7 +73,7 @@ class World:
 
     facts: "tuple[Triple, ...] | DataFrame"
     ontology: tuple[Triple, ...]
-    queries: tuple[Channel, ...]
+    queries: tuple[SepbmChannel, ...]
     origin: Mapping[str, object]
 
 
@@ -85,7 +85,7 @@ def university(
     In memory without a session; ``small`` says when that is a good choice.
     """
     module = workloads.load("university")
-    queries = tuple(Channel(name, workloads.query_text(module, name)) for name in workloads.queries(module))
+    queries = tuple(SepbmChannel(name, workloads.query_text(module, name)) for name in workloads.queries(module))
     origin = {"workload": "university", "universities": universities, "seed": seed, "extended": names}
     if spark is None:
         plan = module.plan(seed, universities=universities, extended=names)  # type: ignore[attr-defined]
@@ -102,7 +102,7 @@ def small(universities: int) -> bool:
 
 def own_data(data: Path, ontology: Iterable[Triple], queries: Path) -> World:
     """Data and queries of one's own: an RDF file, and a folder of SELECT queries ``*.rq``; errors name the file."""
-    channels = tuple(Channel(file.stem, file.read_text("utf-8")) for file in sorted(queries.glob("*.rq")))
+    channels = tuple(SepbmChannel(file.stem, file.read_text("utf-8")) for file in sorted(queries.glob("*.rq")))
     if not channels:
         raise ConfigurationError(f"{queries}: there is no query: files NAME.rq with a SELECT each are expected here")
     try:
@@ -125,7 +125,7 @@ def _triples(table: pa.Table) -> tuple[Triple, ...]:
     return tuple(dict.fromkeys(zip(*(table.column(name).to_pylist() for name in _COLUMNS), strict=True)))
 
 
-def generate(world: World, asked: Asked, folder: Path, tell: Tell = lambda _what: None) -> Stored:
+def generate(world: World, asked: ConfigurationRequest, folder: Path, tell: Tell = lambda _what: None) -> Stored:
     """Makes a configuration's folder, whole or not at all; the same world and wishes give the same bytes.
 
     On Spark where the world's facts are there. ConfigurationError says what cannot be done; ``tell`` is told what is
@@ -143,7 +143,7 @@ def generate(world: World, asked: Asked, folder: Path, tell: Tell = lambda _what
     return read(made_once(folder, make))
 
 
-def _data(world: World) -> Data:
+def _data(world: World) -> SourceData:
     rules = rules_of(world.ontology)
     if isinstance(world.facts, tuple):
         return LocalData(world.facts, rules)
@@ -152,7 +152,7 @@ def _data(world: World) -> Data:
     return DistributedData(world.facts.sparkSession, world.facts, rules)
 
 
-def _due(world: World, stored: Stored, reference: Reference, tell: Tell) -> Iterable[Due]:
+def _due(world: World, stored: Stored, reference: Reference, tell: Tell) -> Iterable[DueRows]:
     if reference is Reference.SEQUENTIAL:
         return sequential(stored, (), lambda done, of: tell(f"publication {done} of {of}"))
     tell("what is due")
@@ -163,7 +163,7 @@ def _due(world: World, stored: Stored, reference: Reference, tell: Tell) -> Iter
     return due(world.facts.sparkSession, stored, (), tell)
 
 
-def _write(data: Data, world: World, asked: Asked, place: Path, tell: Tell) -> None:
+def _write(data: SourceData, world: World, asked: ConfigurationRequest, place: Path, tell: Tell) -> None:
     """All but what is due."""
     full = _Full(data, world, asked, tell)
     if rules_of(world.ontology).rules and data.closure == data.explicit:
@@ -202,9 +202,9 @@ def rules_of(ontology: Iterable[Triple]) -> Rules:
 class _Full:
     """The full data's closure, in which the queries are answered to choose from."""
 
-    data: Data
+    data: SourceData
     world: World
-    asked: Asked
+    asked: ConfigurationRequest
     tell: Tell
 
     def chosen(self) -> tuple[dict[str, int], dict[str, list[Term]]]:
@@ -224,7 +224,7 @@ class _Full:
             )
         return answers, found
 
-    def alike(self) -> list[tuple[Channel, str, Term]]:
+    def alike(self) -> list[tuple[SepbmChannel, str, Term]]:
         """The channels that are asked for beyond the queries: of which query, with which value."""
         wanted = self.asked.channels - len(self.world.queries)
         if wanted <= 0:
@@ -246,12 +246,12 @@ class _Full:
             for number, (_, value) in enumerate(values, 1)
         ]
 
-    def _values(self, channel: Channel, shape: Varied, most: int) -> list[tuple[str, Term]]:
+    def _values(self, channel: SepbmChannel, shape: VariedQuery, most: int) -> list[tuple[str, Term]]:
         """What a channel may ask for in the place of the query's own value."""
         values = self._rows(channel, shape.general).values(shape.own, self.asked.seed, f"like {channel.name}", most)
         return [(channel.name, each) for each in values]
 
-    def _rows(self, channel: Channel, form: Select) -> Rows:
+    def _rows(self, channel: SepbmChannel, form: Select) -> QueryRows:
         try:
             return self.data.answer(form)
         except ValueError as error:

@@ -22,9 +22,9 @@ from streamgauge.semantics.pyoxigraph_gaps import volatile
 from streamgauge.sparql.algebra import answer
 from streamgauge.sparql.dataset import Dataset, IndexedGraph
 from streamgauge.suites.sepbm.configuration import Stored, in_order, spans, triples_text
-from streamgauge.suites.sepbm.contract import Due
-from streamgauge.suites.sepbm.selection import Rule
-from streamgauge.suites.sepbm.shapes import Shape, shapes
+from streamgauge.suites.sepbm.contract import DueRows
+from streamgauge.suites.sepbm.selection import SelectionRule
+from streamgauge.suites.sepbm.shapes import ChannelShape, shapes
 from streamgauge.workloads.draws import text_bits
 
 LOCAL_STATEMENTS: Final = 300_000
@@ -76,9 +76,9 @@ class LocalRows:
         """How many there are."""
         return len(self.rows)
 
-    def resources(self, rule: Rule, seed: int, name: str, most: int) -> list[Term]:
+    def resources(self, rule: SelectionRule, seed: int, name: str, most: int) -> list[Term]:
         """The first ``most`` IRIs in an order drawn for the query, of those that have statements."""
-        named = chain.from_iterable(row if rule is Rule.ANY else row[:1] for row in self.rows)
+        named = chain.from_iterable(row if rule is SelectionRule.ANY else row[:1] for row in self.rows)
         found = {term for term in named if term is not None and term.startswith("<") and not term.startswith("<<")}
         return _drawn(found & self.described, seed, name, most)
 
@@ -94,7 +94,7 @@ def _drawn(terms: set[Term], seed: int, name: str, most: int) -> list[Term]:
     return [term for _, term in sorted(drawn)[:most]]
 
 
-def due_in_memory(configuration: Stored, order: Sequence[int] = ()) -> list[Due]:
+def due_in_memory(configuration: Stored, order: Sequence[int] = ()) -> list[DueRows]:
     """What the channels are due, in the order in which publications took effect: as ``reference.due`` finds it."""
     publications = in_order(configuration.sequence(), order)
     numbers = [0, *(each.number for each in publications)]
@@ -111,7 +111,7 @@ def due_in_memory(configuration: Stored, order: Sequence[int] = ()) -> list[Due]
                 for state, gone in _flips(mask, last):
                     found[state, channel][gone].append(told)
     return [
-        Due(channel, numbers[state], tuple(added), tuple(removed))
+        DueRows(channel, numbers[state], tuple(added), tuple(removed))
         for (state, channel), (added, removed) in sorted(found.items())
     ]
 
@@ -130,7 +130,7 @@ def _flips(mask: int, last: int) -> Iterator[tuple[int, bool]]:
         changed &= changed - 1
 
 
-def _told(shape: Shape, row: Row) -> Iterator[tuple[str, Row]]:
+def _told(shape: ChannelShape, row: Row) -> Iterator[tuple[str, Row]]:
     """Which channels of a shape a row is for, and what they are told."""
     if shape.value is None:
         yield shape.channels[""][0], row

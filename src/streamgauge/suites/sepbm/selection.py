@@ -16,7 +16,7 @@ from streamgauge.servers.broker.contract import Publication
 Item = TypeVar("Item", bound=Hashable)
 
 
-class Rule(StrEnum):
+class SelectionRule(StrEnum):
     """Which of an answer's IRIs are resources that are published (the paper leaves it open)."""
 
     FIRST = "first"  # the first variable's: what the row is about
@@ -87,14 +87,14 @@ def publications(turns: Iterable[tuple[Term, int]], described: Mapping[Term, tup
     ]
 
 
-class Rows(Protocol):
+class QueryRows(Protocol):
     """The set of a query's rows in the closure of the data."""
 
     def count(self) -> int:
         """How many there are."""
         ...
 
-    def resources(self, rule: Rule, seed: int, name: str, most: int) -> list[Term]:
+    def resources(self, rule: SelectionRule, seed: int, name: str, most: int) -> list[Term]:
         """The first ``most`` IRIs in an order drawn for the query, of those that have statements.
 
         A resource whose statements have a blank node is left out: the node would be another when it is published.
@@ -106,13 +106,13 @@ class Rows(Protocol):
         ...
 
 
-class Data(Protocol):
+class SourceData(Protocol):
     """Facts and their closure; ``explicit`` and ``closure`` are how many there are."""
 
     explicit: int
     closure: int
 
-    def answer(self, form: Select) -> Rows:
+    def answer(self, form: Select) -> QueryRows:
         """The set of a query's rows; ValueError names what is not evaluated."""
         ...
 

@@ -18,7 +18,7 @@ from streamgauge.reasoning import Rule, Rules
 from streamgauge.reasoning.rules import SAME, instance, is_unnamed, passes, predicate_of
 from streamgauge.semantics.evaluate import Snapshot
 from streamgauge.suites.sepbm.configuration import in_order
-from streamgauge.suites.sepbm.contract import Channel, Configuration, Due
+from streamgauge.suites.sepbm.contract import Configuration, DueRows, SepbmChannel
 
 Answers = Mapping[str, frozenset[Row]]
 Tell = Callable[[int, int], None]
@@ -27,7 +27,7 @@ Tell = Callable[[int, int], None]
 
 def sequential(
     configuration: Configuration, order: Sequence[int] = (), tell: Tell = lambda _done, _of: None
-) -> Iterator[Due]:
+) -> Iterator[DueRows]:
     """What the channels are due, publication by publication, in the order in which they took effect.
 
     ``order`` are all publications by number, that of the sequence unless given.
@@ -46,7 +46,7 @@ def sequential(
         tell(done, len(publications))
 
 
-def asked(channels: Iterable[Channel]) -> dict[str, Snapshot]:
+def asked(channels: Iterable[SepbmChannel]) -> dict[str, Snapshot]:
     """The channels' queries, to be answered by the definition's evaluator."""
     return {each.name: Snapshot(ContinuousQuery(parse_sparql(each.query), ())) for each in channels}
 
@@ -102,7 +102,7 @@ def _named(text: str) -> str:
     return text.replace(HIDDEN, "<urn:streamgauge:hidden:")
 
 
-def _differences(number: int, before: Answers, now: Answers) -> Iterator[Due]:
+def _differences(number: int, before: Answers, now: Answers) -> Iterator[DueRows]:
     for channel, rows in now.items():
         if rows != before[channel]:
-            yield Due(channel, number, tuple(rows - before[channel]), tuple(before[channel] - rows))
+            yield DueRows(channel, number, tuple(rows - before[channel]), tuple(before[channel] - rows))

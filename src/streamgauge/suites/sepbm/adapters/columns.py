@@ -26,7 +26,7 @@ _ENDS: Final = ("s", "o")
 
 
 @dataclass
-class Dictionary:
+class TermNumbers:
     """Terms as numbers, in order of appearance."""
 
     numbers: dict[Term, int] = field(default_factory=dict)
@@ -48,11 +48,11 @@ class _Table(NamedTuple):
     columns: tuple[str, ...]
 
 
-class Tables:
+class FactTables:
     """Facts and terms in a database."""
 
     def __init__(self, database: "DuckDBPyConnection") -> None:
-        self.database, self.dictionary = database, Dictionary()
+        self.database, self.dictionary = database, TermNumbers()
         self._tables: dict[tuple[Term, Term | None], _Table] = {}
         self._said = 0
         database.execute("CREATE TABLE term (id BIGINT, text VARCHAR)")
@@ -114,7 +114,7 @@ def _text(term: Term) -> str | None:
     return term[1:-1] if term[-1] == '"' and "\\" not in term else str(getattr(parse_term(term), "value", ""))
 
 
-def statement(tables: Tables, form: al.QueryForm) -> str:
+def statement(tables: FactTables, form: al.QueryForm) -> str:
     """A SELECT as SQL with a column a variable, a set of rows; ValueError names what of it is not done."""
     if not isinstance(form, al.Select):
         raise ValueError("only a SELECT is evaluated by columns: write one")
@@ -131,7 +131,7 @@ def _columns(variables: Iterable[str]) -> str:
     return ", ".join(f'"{name}"' for name in variables)
 
 
-def _sql(tables: Tables, pattern: al.Pattern) -> tuple[str, tuple[str, ...]]:
+def _sql(tables: FactTables, pattern: al.Pattern) -> tuple[str, tuple[str, ...]]:
     """A pattern as SQL, and its columns."""
     match pattern:
         case al.BGP(patterns=patterns) if patterns:
@@ -151,7 +151,7 @@ def _sql(tables: Tables, pattern: al.Pattern) -> tuple[str, tuple[str, ...]]:
     raise ValueError(f"{type(pattern).__name__} is not evaluated by columns: only patterns, UNION and FILTER regex are")
 
 
-def _joined(tables: Tables, patterns: Sequence[al.TriplePattern]) -> tuple[str, tuple[str, ...]]:
+def _joined(tables: FactTables, patterns: Sequence[al.TriplePattern]) -> tuple[str, tuple[str, ...]]:
     bound: dict[str, str] = {}
     sources, conditions = [], []
     for place, pattern in enumerate(patterns):
@@ -168,7 +168,7 @@ def _joined(tables: Tables, patterns: Sequence[al.TriplePattern]) -> tuple[str, 
     return f"SELECT {chosen} FROM {', '.join(sources)}{where}", tuple(bound)
 
 
-def _table(tables: Tables, pattern: al.TriplePattern) -> _Table:
+def _table(tables: FactTables, pattern: al.TriplePattern) -> _Table:
     predicate, end = pattern.predicate, pattern.object
     if not isinstance(predicate, str):
         raise ValueError("a variable or a path for a property is not evaluated by columns: name the property")
@@ -190,14 +190,14 @@ class _Asked:
     variables: tuple[str, ...]
 
 
-class Columns(Evaluating):
+class ColumnStrategy(Evaluating):
     """A broker's strategy: after each step every query is asked again, and its answer compared with the last one."""
 
     complete = True
 
     def __init__(self, rules: Rules, database: "DuckDBPyConnection") -> None:
         super().__init__(rules)
-        self._closure, self._tables, self._database = self.stored.closure, Tables(database), database
+        self._closure, self._tables, self._database = self.stored.closure, FactTables(database), database
         self._asked: dict[str, _Asked] = {}
         self._loaded = False
 
@@ -281,6 +281,6 @@ def start(_options: Mapping[str, str], clock: Callable[[], int]) -> InProcessBro
         raise UnusableSystemError("system columns needs DuckDB: pip install 'streamgauge[columns]'") from error
 
     def make(rules: Rules) -> Strategy:
-        return Columns(rules, duckdb.connect(":memory:"))
+        return ColumnStrategy(rules, duckdb.connect(":memory:"))
 
     return InProcessBroker(make, None, None, clock)

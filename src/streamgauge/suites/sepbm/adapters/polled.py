@@ -24,7 +24,14 @@ from streamgauge.semantics.stored_query import StoredQuery
 from streamgauge.servers.broker.calls import bearing
 from streamgauge.servers.broker.contract import Publication
 from streamgauge.servers.broker.evaluating import StoredClosure
-from streamgauge.suites.sepbm.contract import Channel, Configuration, Hear, Heard, SepbmSystem, UnusableSystemError
+from streamgauge.suites.sepbm.contract import (
+    Configuration,
+    Receive,
+    ReceivedNotification,
+    SepbmChannel,
+    SepbmSystem,
+    UnusableSystemError,
+)
 
 _PATIENCE_S: Final = 600.0
 _PART: Final = 5000
@@ -42,7 +49,7 @@ class PolledStore(Protocol):
         """Facts go, then come."""
         ...
 
-    def rows(self, channel: Channel) -> set[Row]:
+    def rows(self, channel: SepbmChannel) -> set[Row]:
         """A channel's answer."""
         ...
 
@@ -68,7 +75,7 @@ class InProcessStore:
         with self._lock:
             self._stored.change(added, removed)
 
-    def rows(self, channel: Channel) -> set[Row]:
+    def rows(self, channel: SepbmChannel) -> set[Row]:
         """A channel's answer."""
         with self._lock:
             query = self._queries.get(channel.query)
@@ -80,7 +87,7 @@ class InProcessStore:
         """Nothing is open."""
 
 
-class Endpoint:
+class SparqlEndpoint:
     """A SPARQL 1.1 endpoint over HTTP, with Update; its closure is kept here, its differences are sent."""
 
     def __init__(self, query: str, update: str, token: str | None) -> None:
@@ -107,7 +114,7 @@ class Endpoint:
     def _send(self, update: str) -> None:
         self._post(self._update, update, "application/sparql-update")
 
-    def rows(self, channel: Channel) -> set[Row]:
+    def rows(self, channel: SepbmChannel) -> set[Row]:
         """A channel's answer; UnusableSystemError for what is no result."""
         found = self._post(self._query, channel.query, "application/sparql-query")
         try:
@@ -138,11 +145,11 @@ def _data(operation: str, facts: Iterable[Triple]) -> str:
 
 
 @lru_cache(maxsize=20_000)
-def _variables(channel: Channel) -> tuple[str, ...]:
+def _variables(channel: SepbmChannel) -> tuple[str, ...]:
     return channel.variables
 
 
-def _stored_query(channel: Channel) -> StoredQuery:
+def _stored_query(channel: SepbmChannel) -> StoredQuery:
     form = parse_sparql(channel.query)
     if not isinstance(form, al.Select):
         raise ValueError(f"channel {channel.name}: only a SELECT can be polled")
@@ -168,21 +175,21 @@ def start(options: Mapping[str, str], clock: Callable[[], int]) -> SepbmSystem:
         raise UnusableSystemError(f"system polled: period is {period!r}: expected ms, a whole number from 1")
     url = options.get("url")
     store: PolledStore = (
-        InProcessStore() if url is None else Endpoint(url, options.get("update", url), options.get("token"))
+        InProcessStore() if url is None else SparqlEndpoint(url, options.get("update", url), options.get("token"))
     )
     own = (os.getpid(),) if url is None else ()
-    return Polled(store, None if period is None else int(period) / 1000, own, clock)
+    return PolledSystem(store, None if period is None else int(period) / 1000, own, clock)
 
 
-class Polled:
+class PolledSystem:
     """One client that polls for all subscribers, in a thread of its own."""
 
     def __init__(self, store: PolledStore, period: float | None, own: Sequence[int], clock: Callable[[], int]) -> None:
         self.processes = own
         self.evaluator = "definition" if own else None
         self._store, self._period, self._clock = store, period, clock
-        self._polled: dict[str, tuple[Channel, set[Row]]] = {}
-        self._subscribers: dict[str, list[Hear]] = {}
+        self._polled: dict[str, tuple[SepbmChannel, set[Row]]] = {}
+        self._subscribers: dict[str, list[Receive]] = {}
         self._lock, self._turn = threading.Lock(), threading.Condition()
         self._wanted = self._done = 0
         self._failure: Exception | None = None
@@ -194,7 +201,7 @@ class Polled:
         self._store.load(configuration)
         self._thread.start()
 
-    def subscribe(self, channel: Channel, hear: Hear) -> None:
+    def subscribe(self, channel: SepbmChannel, hear: Receive) -> None:
         """Poll the channel's query from its first subscriber on."""
         if channel.name not in self._polled:
             answer = self._store.rows(channel)
@@ -202,7 +209,7 @@ class Polled:
                 self._polled[channel.name] = (channel, answer)
         self._subscribers.setdefault(channel.name, []).append(hear)
 
-    def unsubscribe(self, channel: Channel) -> None:
+    def unsubscribe(self, channel: SepbmChannel) -> None:
         """Poll the channel's query no more."""
         with self._lock:
             del self._polled[channel.name]
@@ -271,6 +278,6 @@ class Polled:
             self._polled[name] = (channel, now)
         if now == before:
             return
-        told = Heard(name, (), tuple(now - before), tuple(before - now), self._clock())
+        told = ReceivedNotification(name, (), tuple(now - before), tuple(before - now), self._clock())
         for hear in list(self._subscribers.get(name, ())):
             hear(told)
