@@ -17,18 +17,18 @@ from pathlib import Path
 from streamgauge.formats.stream import elements
 from streamgauge.model.fact import Fact
 from streamgauge.servers.fragments.annotations import method
+from streamgauge.servers.fragments.pages.dataset import DataSet
+from streamgauge.servers.fragments.pages.http import application
 from streamgauge.servers.fragments.quads import Quad
-from streamgauge.servers.fragments.serving import writing
-from streamgauge.servers.fragments.serving.dataset import DataSet
-from streamgauge.servers.fragments.serving.face import application
-from streamgauge.servers.fragments.serving.loading import load
-from streamgauge.servers.fragments.storing.disk import DiskStore
-from streamgauge.servers.fragments.storing.indexed import IndexedStore
-from streamgauge.servers.fragments.storing.memory import MemoryStore
+from streamgauge.servers.fragments.store.disk import DiskStore
+from streamgauge.servers.fragments.store.indexed import IndexedStore
+from streamgauge.servers.fragments.store.memory import MemoryStore
 from streamgauge.servers.fragments.style import Label, Style
+from streamgauge.servers.fragments.writes.draft import FactDraft
+from streamgauge.servers.fragments.writes.files import load
 from streamgauge.servers.http.serving import Serving
 from streamgauge.suites.crowds.clients import say, task
-from streamgauge.suites.crowds.updates import RenewalMode, Update, updates, wall_ms
+from streamgauge.suites.crowds.updates import FactRenewal, Update, updates, wall_ms
 
 NAME = "trains"
 PAGE = 100
@@ -39,7 +39,7 @@ class DataSetRenewal:
     """Applies updates to a data set; ``begins`` is the stream's time 0, ms since 1970."""
 
     dataset: DataSet
-    renewal: RenewalMode
+    renewal: FactRenewal
     begins: int
     _before: Sequence[Quad] = ()
     _names: Iterator[int] = field(default_factory=lambda: count(1))
@@ -49,15 +49,15 @@ class DataSetRenewal:
         initial, final = self.begins + update.time, self.begins + update.until
         facts = [Fact(triple, initial, final) for triple in update.triples]
         match self.renewal:
-            case RenewalMode.KEPT:
+            case FactRenewal.KEPT:
                 self._keep(facts)
-            case RenewalMode.PUBLISHED:
+            case FactRenewal.PUBLISHED:
                 self._publish(facts)
-            case RenewalMode.PLAIN:
+            case FactRenewal.PLAIN:
                 self._change([(*triple, "") for triple in update.triples])
 
     def _keep(self, facts: Sequence[Fact]) -> None:
-        draft = writing.Draft(self.dataset)
+        draft = FactDraft(self.dataset)
         for predicate in sorted({fact.triple[1] for fact in facts}):
             draft.replace((None, predicate, None), [fact for fact in facts if fact.triple[1] == predicate])
         draft.commit()
@@ -92,7 +92,7 @@ def main() -> None:
         lambda at: say(address=at + NAME, quads=dataset.size),
         settings={"date_header": False, "server_header": False},
     )
-    asyncio.run(_serve(server, DataSetRenewal(dataset, RenewalMode(told["renewal"]), 0), found))
+    asyncio.run(_serve(server, DataSetRenewal(dataset, FactRenewal(told["renewal"]), 0), found))
 
 
 async def _serve(server: Serving, renewal: DataSetRenewal, found: Mapping[int, Update]) -> None:

@@ -27,6 +27,7 @@ from streamgauge.spark.answers import Means, answers, changes
 from streamgauge.spark.entailment import entailed
 from streamgauge.spark.intervals import TRIPLE
 from streamgauge.spark.lines import LINE, write_lines
+from streamgauge.spark.locations import location
 from streamgauge.spark.profile import Profile, profiled
 from streamgauge.suites.sepbm.configuration import BASE, ConfigurationError, Span, Stored, in_order, spans
 from streamgauge.suites.sepbm.contract import Configuration, DueRows
@@ -93,7 +94,7 @@ def _base(spark: SparkSession, configuration: Configuration) -> DataFrame:
     file = configuration.folder / BASE
     if not file.is_file():
         raise ConfigurationError(f"{file}: the base load is missing")
-    lines = spark.read.text(str(file.resolve()), lineSep="\n")
+    lines = spark.read.text(location(file), lineSep="\n")
     terms = fn.split("value", " ", 3)
     said = fn.concat(fn.lit(f"{file}: expected a canonical N-Triples line: s p o .: "), fn.col("value"))
     ends = fn.coalesce(terms.getItem(2).endswith(_END), fn.lit(False))
