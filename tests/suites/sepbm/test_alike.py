@@ -8,7 +8,7 @@ from streamgauge.query import parse_sparql
 from streamgauge.query.printer import sparql
 from streamgauge.reasoning import read_rules
 from streamgauge.suites.sepbm.contract import SepbmChannel
-from streamgauge.suites.sepbm.sequential import closed
+from streamgauge.suites.sepbm.local import closed
 from streamgauge.suites.sepbm.shapes import selected, varied
 from tests.suites.sepbm.campus import CHANNELS, ONTOLOGY, pool
 

@@ -12,9 +12,9 @@ from streamgauge.suites.sepbm.characteristics import (
     MEANING,
     ChangeTraits,
     ChannelCharacter,
+    ChannelQueryTraits,
     DataTraits,
     DueChange,
-    QueryTraits,
     RankedTrait,
     asks,
     brings,
@@ -36,13 +36,13 @@ def test_the_queries_of_the_university():
         for name in ("q06", "q09", "q20")
     }
     assert found == {
-        "q06": QueryTraits(1, 1, 0, 0, 0),
-        "q09": QueryTraits(3, 6, 5, 0, 0),
-        "q20": QueryTraits(2, 4, 2, 0, 1),
+        "q06": ChannelQueryTraits(1, 1, 0, 0, 0),
+        "q09": ChannelQueryTraits(3, 6, 5, 0, 0),
+        "q20": ChannelQueryTraits(2, 4, 2, 0, 1),
     }
-    assert asks(parse_sparql("SELECT * { ?x <urn:p> ?y FILTER(?y > 1) OPTIONAL { ?y <urn:q> ?z } }")) == QueryTraits(
-        3, 2, 1, 1, 0
-    )
+    assert asks(
+        parse_sparql("SELECT * { ?x <urn:p> ?y FILTER(?y > 1) OPTIONAL { ?y <urn:q> ?z } }")
+    ) == ChannelQueryTraits(3, 2, 1, 1, 0)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_spearman_s_published_example():
 
 def character(name, patterns, contained):
     none = ChangeTraits(1, contained, 1, None, None, None, None, None, None)
-    return ChannelCharacter(name, QueryTraits(1, patterns, 0, 0, 0), DataTraits(0, 1, 0.1, 1, None), none)
+    return ChannelCharacter(name, ChannelQueryTraits(1, patterns, 0, 0, 0), DataTraits(0, 1, 0.1, 1, None), none)
 
 
 def test_properties_are_ranked_against_times():

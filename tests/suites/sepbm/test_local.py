@@ -5,8 +5,7 @@ import pytest
 from streamgauge.servers.broker.contract import Publication
 from streamgauge.suites.sepbm.configuration import About, read, triples_text, write
 from streamgauge.suites.sepbm.contract import SepbmChannel
-from streamgauge.suites.sepbm.local import due_in_memory
-from streamgauge.suites.sepbm.sequential import sequential
+from streamgauge.suites.sepbm.local import due_in_memory, sequential
 from tests.suites.sepbm.campus import ONTOLOGY, drawn
 from tests.suites.sepbm.test_reference import as_sets
 

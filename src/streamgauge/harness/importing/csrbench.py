@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from streamgauge.harness.importing.bindings import Fields
 from streamgauge.harness.importing.foreign import (
     NS,
     AnswerTimes,
+    Fields,
     ForeignAnswers,
     ForeignError,
     ImportedRun,

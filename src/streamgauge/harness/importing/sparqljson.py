@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from streamgauge.harness.importing.bindings import Fields
 from streamgauge.harness.importing.foreign import (
     NS,
     AnswerTimes,
+    Fields,
     ForeignAnswers,
     ForeignError,
     ImportedRun,

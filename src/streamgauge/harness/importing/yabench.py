@@ -20,9 +20,9 @@ from streamgauge.harness.importing.foreign import (
     ImportRequest,
     assemble,
     by_answers,
+    read_samples,
     read_text,
 )
-from streamgauge.harness.importing.samples import read_samples
 from streamgauge.model.answer import Answer
 from streamgauge.model.terms import Row
 

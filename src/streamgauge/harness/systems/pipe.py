@@ -25,7 +25,7 @@ from streamgauge.formats.written import Written
 from streamgauge.harness.pace import PacedFeeder, RunPace, StoppedError, Write, feed_fast
 from streamgauge.harness.process import ChildProcess, write_all
 from streamgauge.harness.resources import ResourceSampler, reaped, spent
-from streamgauge.harness.system import Clock, RunLimits
+from streamgauge.harness.system import Clock, RunLimits, SystemUnderTest
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.run import Fed, Run, RunHeader
@@ -97,7 +97,6 @@ class Observation:
     """
 
     lines: list[Line] = field(default_factory=list)
-    receive: Callable[[Line], object] = lambda _line: None
     ready: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     closed: threading.Event = field(default_factory=threading.Event)
     over: bool = False
@@ -117,7 +116,7 @@ class Observation:
         """Take in one line; whether the program may go on, which a flood may not."""
         said = word(line)
         if said is None:
-            self.receive((received, line))
+            self.lines.append((received, line))
         elif said.said == "closed":
             self.closed.set()
         else:
@@ -179,6 +178,7 @@ class PipeProgram:
         self._child: ChildProcess | None = None
         self._reader: threading.Thread | None = None
         self._seen = Observation()
+        self._receive: Callable[[Line], None] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -200,13 +200,13 @@ class PipeProgram:
         if self._seen.refused:
             raise TaskRefusedError(self._seen.refused)
 
-    def subscribe(self, query: str, receive: Callable[[Line], object]) -> None:  # noqa: ARG002 (a task has one query)
-        """Call ``receive`` for each line of the task's query, as it comes."""
-        self._seen.receive = receive
+    def subscribe(self, query: str, receive: Callable[[Line], None]) -> None:  # noqa: ARG002 (a task has one query)
+        """Call ``receive`` for each line of the task's query once the task is settled; it was stamped as it came."""
+        self._receive = receive
 
     def unsubscribe(self, query: str) -> None:  # noqa: ARG002
-        """Take in the lines of the task's query no more."""
-        self._seen.receive = lambda _line: None
+        """Drop the lines of the task's query."""
+        self._receive = None
 
     def feed(self, element: bytes) -> None:
         """Write lines; OSError when the program reads no more."""
@@ -220,6 +220,9 @@ class PipeProgram:
         """End the task and wait until all its answers are out, or the program has ended."""
         self.feed(CLOSE)
         self._seen.closed.wait(self._limits.seconds + 1)
+        if self._receive is not None:
+            for line in self._seen.lines:
+                self._receive(line)
 
     def close(self) -> None:
         """End the program with all that it started, and release its pipes."""
@@ -307,7 +310,6 @@ class PipeProgram:
     def _begin(self) -> ChildProcess:
         """A new observation of the program, which is started when it does not run."""
         self._seen = Observation()
-        self.subscribe("", self._seen.lines.append)
         if self._child is None:
             self._child = ChildProcess(self._command)
             self._reader = threading.Thread(target=self._read, args=(self._child,), name="engine-lines", daemon=True)
@@ -373,6 +375,9 @@ class PipeProgram:
             if child.wait(1) != 0:
                 seen.fail(seen.stopped or f"the engine ended with {child.how()}; {last_words(child)}")
         self.close()
+
+
+_CONTRACT: type[SystemUnderTest[Task, str, bytes, Line]] = PipeProgram
 
 
 def _stopped(child: ChildProcess) -> str:

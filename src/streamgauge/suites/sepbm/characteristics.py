@@ -111,7 +111,7 @@ MEANING: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class QueryTraits:
+class ChannelQueryTraits:
     """What a query is made of."""
 
     variables: int
@@ -152,7 +152,7 @@ class ChannelCharacter:
     """A channel's properties."""
 
     channel: str
-    asks: QueryTraits
+    asks: ChannelQueryTraits
     reads: DataTraits
     brings: ChangeTraits
 
@@ -243,14 +243,14 @@ def _centred(ranks: Sequence[float]) -> list[float]:
     return [rank - mean for rank in ranks]
 
 
-def asks(form: al.Select) -> QueryTraits:
+def asks(form: al.Select) -> ChannelQueryTraits:
     """What a query is made of."""
     parts = list(every_pattern(form.pattern))
     groups = [len(part.patterns) for part in parts if isinstance(part, al.BGP)]
     kinds = Counter(type(part) for part in parts)
     joined = sum(max(0, size - 1) for size in groups) + kinds[al.Join] + kinds[al.LeftJoin] + kinds[al.Minus]
     variables = {var for triple in patterns_of(form) for var in al.triple_variables(triple)}
-    return QueryTraits(len(variables), sum(groups), joined, kinds[al.Filter], kinds[al.Union])
+    return ChannelQueryTraits(len(variables), sum(groups), joined, kinds[al.Filter], kinds[al.Union])
 
 
 def _inputs(closure: DataFrame, forms: Mapping[str, al.Select]) -> tuple[int, dict[str, int]]:

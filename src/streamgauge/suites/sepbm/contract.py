@@ -85,7 +85,7 @@ class ReceivedNotification(NamedTuple):
     made: int | None = None
 
 
-Receive = Callable[[ReceivedNotification], object]
+Receive = Callable[[ReceivedNotification], None]
 
 
 class SepbmSystem(SystemUnderTest[Configuration, SepbmChannel, Publication, ReceivedNotification], Protocol):

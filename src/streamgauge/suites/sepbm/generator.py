@@ -18,9 +18,8 @@ from streamgauge.reasoning import OntologyError, Rules, read_rules
 from streamgauge.suites.sepbm import selection
 from streamgauge.suites.sepbm.configuration import BASE, About, ConfigurationError, Stored, read, write, write_due
 from streamgauge.suites.sepbm.contract import DueRows, SepbmChannel
-from streamgauge.suites.sepbm.local import LOCAL_STATEMENTS, LocalData, due_in_memory
+from streamgauge.suites.sepbm.local import LOCAL_STATEMENTS, LocalData, due_in_memory, sequential
 from streamgauge.suites.sepbm.selection import QueryRows, SelectionRule, SourceData
-from streamgauge.suites.sepbm.sequential import sequential
 from streamgauge.suites.sepbm.shapes import VariedQuery, as_set, selected, varied
 
 if TYPE_CHECKING:
