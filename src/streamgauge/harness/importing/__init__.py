@@ -24,7 +24,7 @@ __all__ = ["AnswerTimes", "ForeignError", "ImportRequest", "ImportedRun", "forma
 
 
 class Importer(Protocol):
-    """What a format's module has: its name, a line about it, whether a path is one, and the runs in it."""
+    """The members of a format's module: its name, a line about it, whether a path is one, and the runs in it."""
 
     NAME: str
     ABOUT: str

@@ -27,7 +27,7 @@ NAME = "csrbench"
 ABOUT = "CSRBench's answer JSON: a list of relations with timestamps"
 
 ENGINES = {"csparql": AnswerTimes.COUNT, "cqels": AnswerTimes.RECEIVED, "sparqlstream": AnswerTimes.RECEIVED}
-"""What the timestamps of CSRBench's three engines are, by the start of a semantics' or file's name."""
+"""The meaning of timestamps of CSRBench's three engines, by the start of a semantics' or file's name."""
 
 
 def recognises(path: Path) -> bool:

@@ -35,7 +35,7 @@ class ForeignError(MistakeError, ValueError):
 
 
 class AnswerTimes(StrEnum):
-    """What the time written beside an answer is."""
+    """The meaning of the time written beside an answer."""
 
     COUNT = "count"  # the report's number times the slide: no clock at all
     RECEIVED = "received"  # when it came, ms since the feed began
@@ -44,7 +44,7 @@ class AnswerTimes(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ImportRequest:
-    """What is said beside the sources: the query's text and parameters, the stream and its reading, the semantics, ...
+    """The options beside the sources: the query's text and parameters, the stream and its reading, the semantics, ...
 
     ``advance_to`` (ms) is how far time came, ``times`` what the answers' times are, ``test`` one test of a folder.
     """
@@ -64,7 +64,7 @@ class ImportRequest:
 
 @dataclass(frozen=True, slots=True)
 class ForeignAnswers:
-    """What a foreign file of answers holds.
+    """The content of a foreign file of answers.
 
     ``started`` (ns) is when the feed began on the clock of the answers; ``factor`` the pace, ``None`` when unknown;
     ``notes`` name what was odd in the file, ``workload`` is kept in the run's header.

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LIMITS = RunLimits(seconds=120.0, output=1 << 24)
-"""What one task may take and write."""
+"""Bounds on one task."""
 
 TRIES = 3
 """How often a task is done at most when its elements were handed over too late."""
@@ -53,7 +53,7 @@ Refuse = Callable[[ContinuousQuery, Semantics], str | None]
 
 @dataclass(frozen=True)
 class Subject:
-    """What is certified: a program on the pipe, what is known of it beforehand, and where its deviations are listed."""
+    """The engine that is certified: a program on the pipe, its known properties, and the file of its deviations."""
 
     name: str
     command: tuple[str, ...]
@@ -230,7 +230,7 @@ def in_time(tasks: PipeProgram, header: RunHeader, asked: ConformanceTask) -> Ru
 
 
 def _what(run: Run, verdict: Verdict) -> str:
-    """What is wrong in a sentence: a failure, or how many reports are not right and how."""
+    """The fault of a run in a sentence: a failure, or how many reports are not right and how."""
     if run.header.failure or verdict.reason:
         return run.header.failure or verdict.reason
     wrong = sum(not window.right for window in verdict.windows if window.due and window.report is not None)

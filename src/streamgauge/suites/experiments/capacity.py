@@ -136,7 +136,7 @@ def _with_window(experiment: Experiment, window: Window) -> Experiment:
 
 
 SPOILT = (Bound.FEEDER, Bound.DELAY)
-"""What other work on the machine can cause: such a probe is tried again."""
+"""Bounds that other work on the machine can cause: such a probe is tried again."""
 
 DRAIN_MS = 60_000
 """How long a probe may go on after its stream's end, beside ten times the bound on the delay."""
@@ -144,7 +144,7 @@ DRAIN_MS = 60_000
 
 @dataclass(frozen=True, slots=True)
 class CapacitySearch:
-    """What is sought: the axis, where to look on it, the limits, and how often a probe that came late is tried."""
+    """The search for a capacity: axis, range, limits, and how often a probe that came late is tried."""
 
     axis: CapacityAxis
     reach: SearchRange
@@ -154,7 +154,7 @@ class CapacitySearch:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What an engine carries under a semantics: every probe by its value; ``absent`` says why there is none:
+    """The load that an engine carries under a semantics: every probe by its value; ``absent`` says why there is none:
     the engine is not there, or refuses the query.
     """
 

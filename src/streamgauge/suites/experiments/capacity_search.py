@@ -117,7 +117,7 @@ def _bracket(passes: Callable[[float], bool], reach: SearchRange) -> Bracket:
 
 
 class Bound(StrEnum):
-    """What an engine failed by at a load that it does not carry."""
+    """The reason why an engine failed at a load that it does not carry."""
 
     WRONG = "wrong windows"
     DELAY = "delay"
@@ -135,7 +135,7 @@ class Bound(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What a run must keep to: the 99th percentile of the delays in every window, and of the feeder's lateness (ms).
+    """The limits of a run: the 99th percentile of the delays in every window, and of the feeder's lateness (ms).
 
     A paced run that is shorter than ``lasting`` (wall ms) tells nothing: any engine can buffer it.
     """
@@ -147,7 +147,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What one value gave: triples a second of wall time, windows and right ones, delays and lateness in ms.
+    """The score of one value: triples a second of wall time, windows and right ones, delays and lateness in ms.
 
     ``slowest`` is the greatest 99th percentile of the delays within a window; ``bound`` is ``None`` when the value is
     carried, and ``reason`` says in a sentence why it is not.
@@ -200,7 +200,7 @@ def probed(value: float, runs: Sequence[Judged], limit: Limit) -> Probe:
 
 
 def _failed(run: Run, verdict: Verdict, limit: Limit) -> tuple[Bound, str] | None:
-    """What the run fails by, the gravest first: its failure, no verdict, wrong windows, the feeder, the delay."""
+    """The bound that the run fails by, the gravest first: failure, no verdict, wrong windows, feeder, delay."""
     late, slow = feeder_p99(run), slowest(run.header.query, verdict.windows)
     wrong = sum(not window.right for window in verdict.windows)
     if run.header.failure is not None:

@@ -157,7 +157,7 @@ class WorkloadPart(_Part):
 
     @property
     def parameters(self) -> dict[str, object]:
-        """What else the table says; checked by the workload."""
+        """The other keys of the table; checked by the workload."""
         beside = {"stream": self.stream} if self.name is not None and self.stream is not None else {}
         return {**(self.model_extra or {}), **beside}
 

@@ -51,7 +51,7 @@ STREAM: Final = "stream"
 """The folder of the stream table inside a run folder."""
 
 Tell = Callable[[str, float], None]
-"""Told what is being done and how far it is, 0 to 1."""
+"""Called with the current step and the share that is done, 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ SLOW: Final = ("q02", "q06", "q09", "q14", "q15", "q16", "q17", "q18", "q19", "q
 
 
 class ChangeKind(StrEnum):
-    """What a notification tells."""
+    """The kind of change that a notification tells of."""
 
     NEW = "new"
     RETRACTED = "retracted"
@@ -139,7 +139,7 @@ _Part = TypeVar("_Part")
 
 
 def _wanted(due: Iterable[DueRows], place: dict[int, int]) -> dict[_Key, list[DueEvent]]:
-    """What is due of each row, in order of effect; what no publication of the recording allows is not due."""
+    """The due events of each row, in order of effect, without those that no publication of the recording allows."""
     wanted: dict[_Key, list[DueEvent]] = defaultdict(list)
     for each in sorted((one for one in due if one.publication in place), key=lambda one: place[one.publication]):
         for kind, rows in ((ChangeKind.NEW, each.added), (ChangeKind.RETRACTED, each.removed)):
@@ -190,7 +190,7 @@ class PublicationTimes:
             earliest = each.acknowledged if earliest is None else min(earliest, each.acknowledged)
 
     def first(self, events: Sequence[DueEvent], heard: ReceivedNotification) -> DueEvent | None:
-        """The first of a row's events that was allowed by then, of those that the causes name when they name one."""
+        """The earliest eligible due event of a row, of those that the causes name when they name one."""
         allowed = [each for each in events if self._called[each.publication or 0] <= heard.received]
         named = self._caused(heard)
         return next((each for each in allowed if each.publication in named), allowed[0] if allowed else None)

@@ -107,12 +107,12 @@ MEANING: Final = {
     "same_structure": "P9: share of such publications that have the commonest set of properties",
     "at_most_one": "P10: of publications that bring values which they do not contain, the share that bring one row",
 }
-"""What each number is; those that nothing is known about are ``None``."""
+"""The meaning of each number; those that nothing is known about are ``None``."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelQueryTraits:
-    """What a query is made of."""
+    """The parts of a query."""
 
     variables: int
     patterns: int
@@ -123,7 +123,7 @@ class ChannelQueryTraits:
 
 @dataclass(frozen=True, slots=True)
 class DataTraits:
-    """What of the data and rules it needs; shares are from 0 to 1."""
+    """The data and rules that a query reads; shares are from 0 to 1."""
 
     rules: int
     input: int
@@ -134,7 +134,7 @@ class DataTraits:
 
 @dataclass(frozen=True, slots=True)
 class ChangeTraits:
-    """What publications bring; shares are from 0 to 1, ``None`` where nothing was brought."""
+    """The changes that publications cause; shares are from 0 to 1, ``None`` where nothing was brought."""
 
     recurring: int
     contained: float | None
@@ -244,7 +244,7 @@ def _centred(ranks: Sequence[float]) -> list[float]:
 
 
 def asks(form: al.Select) -> ChannelQueryTraits:
-    """What a query is made of."""
+    """The parts of a query."""
     parts = list(every_pattern(form.pattern))
     groups = [len(part.patterns) for part in parts if isinstance(part, al.BGP)]
     kinds = Counter(type(part) for part in parts)

@@ -54,7 +54,7 @@ class ConfigurationError(MistakeError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What ``configuration.json`` says: how it was made, and of each channel made from another which, by what value."""
+    """The content of ``configuration.json``: how it was made; each channel made from another, with its value."""
 
     made: Mapping[str, Any]
     alike: Mapping[str, tuple[str, Term]] = field(default_factory=dict)
@@ -103,7 +103,7 @@ class Stored:
                 raise ConfigurationError(f"{file}:{number}: no publication with n, add, remove: {error}") from error
 
     def due(self) -> Iterator[DueRows]:
-        """What the channels are due, by publication and channel; ConfigurationError when it is not there."""
+        """The rows due, by publication and channel; ConfigurationError when it is not there."""
         try:
             table = tables.read(self.folder / DUE, _DUE)
         except tables.TableError as error:
@@ -156,7 +156,7 @@ def write(
 
 
 def write_due(folder: Path, due: Iterable[DueRows]) -> None:
-    """What is due, by publication, channel, sign and row."""
+    """Write the rows due, by publication, channel, sign and row."""
     rows = sorted(
         (each.publication, each.channel, -sign, tuple(cell or "" for cell in row), sign, row)
         for each in due
@@ -180,7 +180,7 @@ def triples_text(triples: Iterable[Triple]) -> str:
 
 
 def changes(due: Iterable[DueRows]) -> dict[tuple[int, str], tuple[frozenset[Row], frozenset[Row]]]:
-    """What is due by publication and channel, as sets: what two ways of finding it must agree on."""
+    """The rows due by publication and channel, as sets, on which two ways of finding them must agree."""
     return {(each.publication, each.channel): (frozenset(each.added), frozenset(each.removed)) for each in due}
 
 

@@ -27,7 +27,7 @@ class SepbmChannel:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """Those of its rows, in their order; ValueError says why its query cannot be a channel's."""
+        """The variables of its rows, in their order; ValueError says why its query cannot be a channel's."""
         form = parse_sparql(self.query)
         if not isinstance(form, Select):
             raise ValueError(f"channel {self.name}: its query is no SELECT: only rows can come and go")
@@ -67,12 +67,12 @@ class Configuration(Protocol):
         ...
 
     def due(self) -> Iterator[DueRows]:
-        """What the channels are due when the sequence is published one by one, by publication."""
+        """The rows that are due when the sequence is published one by one, by publication."""
         ...
 
 
 class ReceivedNotification(NamedTuple):
-    """What a subscriber was told. ``received`` and ``made`` are monotonic ns, ``made`` ``None`` when it is not said.
+    """A notification as a subscriber received it; ``received`` and ``made`` (``None``: not said) are monotonic ns.
 
     ``causes`` are the publications that caused it by the numbers that the system gave them, empty when it is silent.
     """
@@ -109,7 +109,7 @@ class PublicationRecord(NamedTuple):
 
 
 class CountedNotification(NamedTuple):
-    """What subscribers of a channel beside the first were told, without the rows: how many, and when (monotonic ns)."""
+    """A notification to a subscriber of a channel beside the first: how many rows, and when (monotonic ns)."""
 
     channel: str
     subscriber: int

@@ -113,13 +113,13 @@ def _frame(spark: SparkSession, triples: Iterable[Triple], found: Sequence[Span]
 
 
 Tell = Callable[[str], None]
-"""Told what is done next."""
+"""Called with the next step."""
 
 
 def due(
     spark: SparkSession, configuration: Stored, order: Sequence[int] = (), tell: Tell = lambda _what: None
 ) -> list[DueRows]:
-    """What the channels are due, in the order in which publications took effect, that of the sequence unless given.
+    """The rows due, in the order in which publications took effect, that of the sequence unless given.
 
     Every fact gets the states in which it stands, the closure and the answers follow over intervals, and only rows
     that come or go after state 0 are collected. ValueError names what of a query Spark does not evaluate.
@@ -155,7 +155,7 @@ def answered(spark: SparkSession, facts: DataFrame, known: Profile, form: Select
 
 
 def look(facts: DataFrame) -> Profile:
-    """What is known of facts whose intervals are disjoint: none is there twice in a state."""
+    """The profile of facts whose intervals are disjoint: none is there twice in a state."""
     return replace(profiled(facts), repeated=False)
 
 
@@ -276,7 +276,7 @@ def _is_iri(column: Column) -> Column:
 
 
 def _described(facts: DataFrame) -> DataFrame:
-    """What statements are about; not where one has a blank node, which would be another when it is published."""
+    """The subjects of statements; not where one has a blank node, which would be another when it is published."""
     blank = fn.max(fn.col("object").startswith("_:"))
     return facts.groupBy("subject").agg(blank.alias("blank")).filter("not blank").select("subject")
 

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Tell = Callable[[str], None]
-"""Told what is done next."""
+"""Called with the next step."""
 
 _COLUMNS: Final = ("subject", "predicate", "object")
 _STATEMENTS: Final = 140_000
-"""What a university has, about, with its people's statements of the Extended Data Set."""
+"""About how many statements a university has, with its people's statements of the Extended Data Set."""
 
 
 class Reference(StrEnum):
@@ -42,7 +42,7 @@ class Reference(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationRequest:
-    """What is asked of a configuration; ``channels`` beyond the queries are like them, with other constants.
+    """The request for a configuration; ``channels`` beyond the queries are like them, with other constants.
 
     ``deletes`` is the share of the publications that delete what was published before; every other one of these is
     published again (beyond the paper). ConfigurationError says what is out of range.
@@ -65,7 +65,7 @@ class ConfigurationRequest:
 
 @dataclass(frozen=True)
 class World:
-    """What a configuration is made of: facts (subject, predicate, object, each once), ontology, queries, its origin.
+    """The source of a configuration: facts (subject, predicate, object, each once), ontology, queries, its origin.
 
     Facts are triples in memory or a frame on Spark: there the configuration is made.
     """
@@ -246,7 +246,7 @@ class _Full:
         ]
 
     def _values(self, channel: SepbmChannel, shape: VariedQuery, most: int) -> list[tuple[str, Term]]:
-        """What a channel may ask for in the place of the query's own value."""
+        """The values that a channel may ask for in the place of the query's own value."""
         values = self._rows(channel, shape.general).values(shape.own, self.asked.seed, f"like {channel.name}", most)
         return [(channel.name, each) for each in values]
 

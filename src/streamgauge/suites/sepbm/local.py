@@ -106,7 +106,7 @@ def _drawn(terms: set[Term], seed: int, name: str, most: int) -> list[Term]:
 
 
 def due_in_memory(configuration: Stored, order: Sequence[int] = ()) -> list[DueRows]:
-    """What the channels are due, in the order in which publications took effect: as ``reference.due`` finds it."""
+    """The rows due, in the order in which publications took effect: as ``distributed.due`` finds them."""
     publications = in_order(configuration.sequence(), order)
     numbers = [0, *(each.number for each in publications)]
     base, last = dict.fromkeys(configuration.base()), len(publications)
@@ -260,13 +260,13 @@ def _filtered(pattern: al.Filter, inner: list[_Branch] | None) -> list[_Branch] 
 
 Answers = Mapping[str, frozenset[Row]]
 Tell = Callable[[int, int], None]
-"""Told after each publication: how many are done, and how many there are."""
+"""Called after each publication with how many are done, and how many there are."""
 
 
 def sequential(
     configuration: Configuration, order: Sequence[int] = (), tell: Tell = lambda _done, _of: None
 ) -> Iterator[DueRows]:
-    """What the channels are due, publication by publication, in the order in which they took effect.
+    """The rows due, publication by publication, in the order in which they took effect.
 
     ``order`` are all publications by number, that of the sequence unless given.
     """

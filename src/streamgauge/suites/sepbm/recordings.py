@@ -144,7 +144,7 @@ def read(folder: Path) -> SepbmRecording:
 
 _TABLES: Final = ("channels", "published", "heard", "samples", "beside")
 _PLAIN: Final = tuple(field.name for field in fields(SepbmRecording) if field.name not in _TABLES)
-"""What of a recording ``recording.json`` has as it is."""
+"""The fields of a recording that ``recording.json`` has as they are."""
 
 
 @contextmanager
@@ -245,12 +245,12 @@ def _header(
 
 
 Tell = Callable[[str, int, int], None]
-"""Told what is done next, and how many of how many steps are done."""
+"""Called with the next step, and how many of how many steps are done."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgingMeans:
-    """What is needed: ``spark`` makes the session when there is a first use of it."""
+    """The means of judging: ``spark`` makes the session when there is a first use of it."""
 
     spark: "Callable[[], SparkSession]"
     tell: Tell = lambda _what, _done, _of: None
@@ -281,7 +281,7 @@ def outcome(folder: Path, configuration: Stored, judging: JudgingMeans) -> Judge
 
 
 def due(configuration: Stored, recording: SepbmRecording, judging: JudgingMeans) -> Sequence[DueRows]:
-    """What the channels were due in the order in which the publications took effect."""
+    """The rows that were due in the order in which the publications took effect."""
     order = another_order(configuration, recording)
     if not order:
         return tuple(configuration.due())

@@ -42,7 +42,7 @@ from streamgauge.suites.sepbm.contract import (
 )
 
 Progress = Callable[[str, int, int], None]
-"""Told what is done now, and how many publications of how many are acknowledged."""
+"""Called with the current phase, and how many publications of how many are acknowledged."""
 
 _LOOK_S: Final = 0.1
 
@@ -89,7 +89,7 @@ class RunPlan:
 
 @dataclass(frozen=True, slots=True)
 class RunnerClock:
-    """What the runner knows of time: a monotonic clock in ns, and how to wait (s)."""
+    """The time of the runner: a monotonic clock in ns, and how to wait (s)."""
 
     clock: Clock = time.monotonic_ns
     sleep: Callable[[float], None] = time.sleep
@@ -140,7 +140,7 @@ def run(
 
 @dataclass(frozen=True, slots=True)
 class _Script:
-    """What is to be done."""
+    """A configuration with the channels, publications and plan of its run."""
 
     configuration: Configuration
     channels: tuple[SepbmChannel, ...]
@@ -313,13 +313,13 @@ def _publish(system: SepbmSystem, script: _Script, kept: RunObservation, times: 
 
 
 def words_of(error: BaseException) -> str:
-    """What an exception says, with its kind where that is not for people."""
+    """The message of an exception, with its kind where the message is not for people."""
     text = str(error)
     return text if isinstance(error, UnusableSystemError) and text else f"{type(error).__name__}: {text}"
 
 
 Tell = Callable[[str, float], None]
-"""Told what is done next, and the share that is done."""
+"""Called with the next step, and the share of steps that are done."""
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ def as_set(form: al.Select) -> al.Select:
 
 
 def varied(form: al.Select) -> VariedQuery | None:
-    """What of a query differs between channels alike; ``None`` when nothing can."""
+    """The part of a query that differs between channels alike; ``None`` when nothing can."""
     body = _body(form)
     if body is None:
         return None
@@ -103,7 +103,7 @@ def varied(form: al.Select) -> VariedQuery | None:
 
 
 def _body(form: al.Select) -> al.Pattern | None:
-    """What is projected, where a constant for one of its variables means the rows with that value."""
+    """The projected pattern, where a constant for one of its variables means the rows with that value."""
     pattern = form.pattern
     while isinstance(pattern, al.Distinct | al.Reduced):
         pattern = pattern.pattern

@@ -108,7 +108,7 @@ class FactTables:
 
 
 def _text(term: Term) -> str | None:
-    """What a condition sees of a literal; nothing of other terms."""
+    """The text of a literal that a condition tests; ``None`` for other terms."""
     if term[0] != '"':
         return None
     return term[1:-1] if term[-1] == '"' and "\\" not in term else str(getattr(parse_term(term), "value", ""))
@@ -217,7 +217,7 @@ class ColumnStrategy(Evaluating):
         return variables
 
     def drop(self, channel: str) -> None:
-        """It is asked no more."""
+        """Ask the channel's query no more."""
         self._database.execute(f"DROP TABLE {self._asked.pop(channel).answer}")
 
     def rows(self, channel: str) -> Iterable[Row]:
