@@ -10,7 +10,7 @@ from streamgauge.suites.sepbm import recordings
 from streamgauge.suites.sepbm.configuration import ConfigurationError
 from streamgauge.suites.sepbm.contract import UnusableSystemError
 from tests.suites.sepbm.stored import SMALL, stored
-from tests.suites.sepbm.test_recorded import facts
+from tests.suites.sepbm.test_recordings import facts
 
 
 def sepbm(*words):

@@ -7,7 +7,7 @@ from streamgauge.suites.sepbm.configuration import About, read, triples_text, wr
 from streamgauge.suites.sepbm.contract import SepbmChannel
 from streamgauge.suites.sepbm.local import due_in_memory, sequential
 from tests.suites.sepbm.campus import ONTOLOGY, drawn
-from tests.suites.sepbm.test_reference import as_sets
+from tests.suites.sepbm.test_distributed import as_sets
 
 FORMS = {
     "blank": "SELECT ?x { ?x :takes [ :name ?n ] }",

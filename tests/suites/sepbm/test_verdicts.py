@@ -15,7 +15,7 @@ from streamgauge.suites.sepbm.contract import PublicationRecord
 from streamgauge.suites.sepbm.recordings import JudgingMeans, another_order, judge, outcome
 from streamgauge.suites.sepbm.runner import RunPlan, run
 from tests.suites.sepbm.small import NAMES, Small
-from tests.suites.sepbm.test_recorded import facts
+from tests.suites.sepbm.test_recordings import facts
 
 SMALL = Small()
 JUDGING = JudgingMeans(lambda: pytest.fail("nothing here is as large as to need Spark"))

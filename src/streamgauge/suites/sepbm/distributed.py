@@ -193,7 +193,7 @@ def state_reports(count: int) -> tuple[DueReport, ...]:
 
 
 class DistributedData:
-    """Facts and their closure (``data.Data``); both are kept while it is open."""
+    """Facts and their closure; both are kept while it is open."""
 
     def __init__(self, spark: SparkSession, facts: DataFrame, rules: Rules) -> None:
         self._open, self._spark = ExitStack(), spark
@@ -234,7 +234,7 @@ class DistributedData:
 
 @dataclass(frozen=True)
 class DistributedRows:
-    """The rows of a query (``data.Rows``); ``described`` has a column ``subject``: what statements are about."""
+    """The set of a query's rows; ``described`` has a column ``subject``: what statements are about."""
 
     rows: DataFrame
     described: DataFrame

@@ -5,7 +5,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import pyarrow as pa
 
@@ -18,13 +18,17 @@ from streamgauge.reasoning import OntologyError, Rules, read_rules
 from streamgauge.suites.sepbm import selection
 from streamgauge.suites.sepbm.configuration import BASE, About, ConfigurationError, Stored, read, write, write_due
 from streamgauge.suites.sepbm.contract import DueRows, SepbmChannel
-from streamgauge.suites.sepbm.local import LOCAL_STATEMENTS, LocalData, due_in_memory, sequential
-from streamgauge.suites.sepbm.selection import QueryRows, SelectionRule, SourceData
+from streamgauge.suites.sepbm.local import LOCAL_STATEMENTS, LocalData, LocalRows, due_in_memory, sequential
+from streamgauge.suites.sepbm.selection import SelectionRule
 from streamgauge.suites.sepbm.shapes import VariedQuery, as_set, selected, varied
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from streamgauge.suites.sepbm.distributed import DistributedData, DistributedRows
+
+SourceData: TypeAlias = "LocalData | DistributedData"
+QueryRows: TypeAlias = "LocalRows | DistributedRows"
 Tell = Callable[[str], None]
 """Called with the next step."""
 

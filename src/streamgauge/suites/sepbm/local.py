@@ -43,7 +43,7 @@ LOCAL_STATEMENTS: Final = 300_000
 
 
 class LocalData:
-    """Facts and their closure (``data.Data``)."""
+    """Facts and their closure."""
 
     def __init__(self, facts: Sequence[Triple], rules: Rules) -> None:
         self._facts = tuple(dict.fromkeys(facts))
@@ -78,7 +78,7 @@ class LocalData:
 
 @dataclass(frozen=True, slots=True)
 class LocalRows:
-    """The rows of a query (``data.Rows``); ``described``: what statements without blank nodes are about."""
+    """The set of a query's rows; ``described``: what statements without blank nodes are about."""
 
     rows: tuple[Row, ...]
     described: set[Term]

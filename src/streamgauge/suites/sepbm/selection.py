@@ -1,15 +1,13 @@
-"""Selection of the resources that are published, in which order, and the data that they are selected from.
+"""Selection of the resources that are published, and their order.
 
 Each query has an equal number of resources, drawn by the seed alone.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from pathlib import Path
 from random import Random
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
-from streamgauge.model.algebra import Select
 from streamgauge.model.terms import Term, Triple
 from streamgauge.servers.broker.contract import Publication
 
@@ -85,45 +83,3 @@ def publications(turns: Iterable[tuple[Term, int]], described: Mapping[Term, tup
         Publication(number, *((described[term], ()) if sign > 0 else ((), described[term])))
         for number, (term, sign) in enumerate(turns, 1)
     ]
-
-
-class QueryRows(Protocol):
-    """The set of a query's rows in the closure of the data."""
-
-    def count(self) -> int:
-        """How many there are."""
-        ...
-
-    def resources(self, rule: SelectionRule, seed: int, name: str, most: int) -> list[Term]:
-        """The first ``most`` IRIs in an order drawn for the query, of those that have statements.
-
-        A resource whose statements have a blank node is left out: the node would be another when it is published.
-        """
-        ...
-
-    def values(self, other_than: Term | None, seed: int, name: str, most: int) -> list[Term]:
-        """The first ``most`` terms of the last column in an order drawn by seed and name."""
-        ...
-
-
-class SourceData(Protocol):
-    """Facts and their closure; ``explicit`` and ``closure`` are how many there are."""
-
-    explicit: int
-    closure: int
-
-    def answer(self, form: Select) -> QueryRows:
-        """The set of a query's rows; ValueError names what is not evaluated."""
-        ...
-
-    def descriptions(self, resources: Sequence[Term]) -> dict[Term, tuple[Triple, ...]]:
-        """The statements about each resource, sorted."""
-        ...
-
-    def write_base(self, without: Sequence[Term], file: Path) -> None:
-        """The facts that are about none of these resources as N-Triples, sorted by bytes."""
-        ...
-
-    def close(self) -> None:
-        """Nothing is kept any more."""
-        ...

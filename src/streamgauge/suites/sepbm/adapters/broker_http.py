@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from time import monotonic, sleep
@@ -20,7 +20,7 @@ from streamgauge.model.terms import Triple
 from streamgauge.servers.broker.calls import bearing, read_told
 from streamgauge.servers.broker.contract import Publication
 from streamgauge.servers.broker.working import IDLE_S
-from streamgauge.suites.sepbm.configuration import BASE, ONTOLOGY
+from streamgauge.suites.sepbm.configuration import BASE, ONTOLOGY, triples_text
 from streamgauge.suites.sepbm.contract import (
     Configuration,
     Receive,
@@ -169,11 +169,11 @@ class BrokerOverHttp:
     def feed(self, publication: Publication) -> int:
         """Publish or delete; acknowledged when it is durable, where there is a journal."""
         if publication.removed:
-            return int(self._ask(lambda client: client.delete(_text(publication.removed), _KIND)).number)
+            return int(self._ask(lambda client: client.delete(triples_text(publication.removed), _KIND)).number)
         return self._publish(publication.added)
 
     def _publish(self, graph: Sequence[Triple]) -> int:
-        return int(self._ask(lambda client: client.publish(_text(graph), _KIND)).number)
+        return int(self._ask(lambda client: client.publish(triples_text(graph), _KIND)).number)
 
     def settle(self) -> None:
         """Wait until subscribers have been told as many notifications as the broker says that there are."""
@@ -220,10 +220,6 @@ class BrokerOverHttp:
                 f"{self._url}/metrics answers {found.status_code} without {name}: is it our broker?"
             )
         return int(float(value[1]))
-
-
-def _text(graph: Iterable[Triple]) -> str:
-    return "".join([f"{subject} {predicate} {end} .\n" for subject, predicate, end in graph])
 
 
 def _new(file: Path) -> Path:

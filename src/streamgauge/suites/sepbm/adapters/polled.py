@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import islice
 from threading import Lock
 from time import monotonic
-from typing import Final, Protocol
+from typing import Final
 
 import httpx
 
@@ -24,6 +24,7 @@ from streamgauge.semantics.stored_query import StoredQuery
 from streamgauge.servers.broker.calls import bearing
 from streamgauge.servers.broker.contract import Publication
 from streamgauge.servers.broker.evaluating import StoredClosure
+from streamgauge.suites.sepbm.configuration import triples_text
 from streamgauge.suites.sepbm.contract import (
     Configuration,
     Receive,
@@ -36,26 +37,6 @@ from streamgauge.suites.sepbm.contract import (
 _PATIENCE_S: Final = 600.0
 _PART: Final = 5000
 """Triples of one update of the base load."""
-
-
-class PolledStore(Protocol):
-    """Facts with what follows from them, and their answers; from any thread."""
-
-    def load(self, configuration: Configuration) -> None:
-        """The base load and what follows."""
-        ...
-
-    def change(self, added: Iterable[Triple], removed: Iterable[Triple]) -> None:
-        """Facts go, then come."""
-        ...
-
-    def rows(self, channel: SepbmChannel) -> set[Row]:
-        """A channel's answer."""
-        ...
-
-    def close(self) -> None:
-        """Leave."""
-        ...
 
 
 class InProcessStore:
@@ -140,8 +121,7 @@ class SparqlEndpoint:
 
 
 def _data(operation: str, facts: Iterable[Triple]) -> str:
-    lines = "".join([f"{subject} {predicate} {end} .\n" for subject, predicate, end in facts])
-    return f"{operation} DATA {{\n{lines}}}"
+    return f"{operation} DATA {{\n{triples_text(facts)}}}"
 
 
 @lru_cache(maxsize=20_000)
@@ -174,7 +154,7 @@ def start(options: Mapping[str, str], clock: Callable[[], int]) -> SepbmSystem:
     if period is not None and not (period.isascii() and period.isdigit() and int(period)):
         raise UnusableSystemError(f"system polled: period is {period!r}: expected ms, a whole number from 1")
     url = options.get("url")
-    store: PolledStore = (
+    store: InProcessStore | SparqlEndpoint = (
         InProcessStore() if url is None else SparqlEndpoint(url, options.get("update", url), options.get("token"))
     )
     own = (os.getpid(),) if url is None else ()
@@ -184,7 +164,13 @@ def start(options: Mapping[str, str], clock: Callable[[], int]) -> SepbmSystem:
 class PolledSystem:
     """One client that polls for all subscribers, in a thread of its own."""
 
-    def __init__(self, store: PolledStore, period: float | None, own: Sequence[int], clock: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        store: InProcessStore | SparqlEndpoint,
+        period: float | None,
+        own: Sequence[int],
+        clock: Callable[[], int],
+    ) -> None:
         self.processes = own
         self.evaluator = "definition" if own else None
         self._store, self._period, self._clock = store, period, clock

@@ -20,6 +20,7 @@ from streamgauge.harness.subscription import SubscriberLoop
 from streamgauge.model.terms import Row, Triple
 from streamgauge.servers.broker.calls import bearing
 from streamgauge.servers.broker.contract import Publication
+from streamgauge.suites.sepbm.configuration import triples_text
 from streamgauge.suites.sepbm.contract import (
     Configuration,
     Receive,
@@ -128,10 +129,11 @@ class SepaSystem:
 
     def _send(self, operation: str, graph: Sequence[Triple]) -> None:
         self._subscriptions.check()
-        text = "".join([f"{subject} {predicate} {end} .\n" for subject, predicate, end in graph])
         headers = {**self._headers, "Content-Type": "application/sparql-update"}
         try:
-            found = self._http.post(self._update, content=f"{operation} DATA {{\n{text}}}".encode(), headers=headers)
+            found = self._http.post(
+                self._update, content=f"{operation} DATA {{\n{triples_text(graph)}}}".encode(), headers=headers
+            )
         except httpx.TransportError as error:
             raise UnusableSystemError(f"{self._update}: {error or type(error).__name__}; {_GET_ONE}") from error
         if not found.is_success:

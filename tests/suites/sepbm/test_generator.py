@@ -13,7 +13,7 @@ from streamgauge.suites.sepbm.local import answers, asked, sequential
 from streamgauge.suites.sepbm.selection import SelectionRule
 from streamgauge.suites.sepbm.shapes import selected
 from tests.suites.sepbm import department
-from tests.suites.sepbm.test_reference import as_sets
+from tests.suites.sepbm.test_distributed import as_sets
 
 UNIVERSITY = workloads.load("university")
 NAMES = ("q01", "q09", "q17", "q20")
@@ -107,7 +107,7 @@ def test_the_same_wishes_give_the_same_bytes(world, made, tmp_path):
 
 
 def test_spark_gives_the_same_bytes(spark, tmp_path):
-    """With hierarchies only; what is due on Spark is compared in test_reference, all together in proofs."""
+    """With hierarchies only; what is due on Spark is compared in test_distributed, all together in proofs."""
     hierarchies = [triple for triple in department.ONTOLOGY if triple[1].endswith("subClassOf>")]
     world = own_data(department.write(tmp_path), hierarchies, queries(tmp_path, ["q20"]))
     on = on_spark(spark, world)
