@@ -10,7 +10,7 @@ from streamgauge.suites.crowds import judgement
 from streamgauge.suites.crowds.clients import digest
 from streamgauge.suites.crowds.scenario import (
     SYSTEMS,
-    Outcome,
+    CrowdOutcome,
     ReceivedAnswer,
     Scenario,
     continuous,
@@ -99,7 +99,7 @@ def test_every_system_has_its_query_and_distinct_clients_ask_distinct_things():
 
 def test_an_outcome_is_kept_as_it_was():
     served = ReceivedAnswer(0, 5, 10, 3, 2, 1, 100, True)
-    outcome = Outcome(ASKED, ((1.0, 50.0),), ((1.0, 5.0),), 0.5, 0.05, 2.0, 7, (8, 9), (served,), ("once",), 1.5)
+    outcome = CrowdOutcome(ASKED, ((1.0, 50.0),), ((1.0, 5.0),), 0.5, 0.05, 2.0, 7, (8, 9), (served,), ("once",), 1.5)
     assert from_json(to_json(outcome)) == outcome
     assert (outcome.server_percent, outcome.client_percent) == (25.0, 1.25)
     assert replace(ASKED, proxy=True).name != ASKED.name != replace(ASKED, seed=2).name

@@ -8,22 +8,23 @@ from streamgauge import workloads
 from streamgauge.model.terms import RDF_TYPE
 from streamgauge.query import parse_sparql
 from streamgauge.reasoning import read_rules
-from streamgauge.suites.sepbm.alike import selected
-from streamgauge.suites.sepbm.characterise import (
+from streamgauge.suites.sepbm.characteristics import (
     MEANING,
-    Asks,
-    Brings,
-    Brought,
-    Character,
-    Ranked,
-    Reads,
+    ChangeTraits,
+    ChannelCharacter,
+    ChannelQueryTraits,
+    DataTraits,
+    DueChange,
+    RankedTrait,
     asks,
     brings,
+    involved,
+    patterns_of,
     ranked,
     spearman,
 )
-from streamgauge.suites.sepbm.contract import Channel
-from streamgauge.suites.sepbm.patterns import involved, patterns_of
+from streamgauge.suites.sepbm.contract import SepbmChannel
+from streamgauge.suites.sepbm.shapes import selected
 from tests.suites.sepbm.campus import ONTOLOGY
 
 UNIVERSITY = workloads.load("university")
@@ -31,12 +32,17 @@ UNIVERSITY = workloads.load("university")
 
 def test_the_queries_of_the_university():
     found = {
-        name: asks(selected(Channel(name, workloads.query_text(UNIVERSITY, name)))) for name in ("q06", "q09", "q20")
+        name: asks(selected(SepbmChannel(name, workloads.query_text(UNIVERSITY, name))))
+        for name in ("q06", "q09", "q20")
     }
-    assert found == {"q06": Asks(1, 1, 0, 0, 0), "q09": Asks(3, 6, 5, 0, 0), "q20": Asks(2, 4, 2, 0, 1)}
-    assert asks(parse_sparql("SELECT * { ?x <urn:p> ?y FILTER(?y > 1) OPTIONAL { ?y <urn:q> ?z } }")) == Asks(
-        3, 2, 1, 1, 0
-    )
+    assert found == {
+        "q06": ChannelQueryTraits(1, 1, 0, 0, 0),
+        "q09": ChannelQueryTraits(3, 6, 5, 0, 0),
+        "q20": ChannelQueryTraits(2, 4, 2, 0, 1),
+    }
+    assert asks(
+        parse_sparql("SELECT * { ?x <urn:p> ?y FILTER(?y > 1) OPTIONAL { ?y <urn:q> ?z } }")
+    ) == ChannelQueryTraits(3, 2, 1, 1, 0)
 
 
 @pytest.mark.parametrize(
@@ -69,9 +75,9 @@ def test_what_publications_bring():
     three = graph("c", "Course", ("name", '"C"'), ("mail", '"c@x"'))
     found = brings(
         [
-            Brought(one, (("<urn:a>", '"A"'),)),
-            Brought(two, (("<urn:b>", '"B"'), ("<urn:b>", "<urn:elsewhere>"))),
-            Brought(three, (("<urn:elsewhere>", '"C"'),)),
+            DueChange(one, (("<urn:a>", '"A"'),)),
+            DueChange(two, (("<urn:b>", '"B"'), ("<urn:b>", "<urn:elsewhere>"))),
+            DueChange(three, (("<urn:elsewhere>", '"C"'),)),
         ]
     )
     assert found.recurring == 3
@@ -84,11 +90,11 @@ def test_what_publications_bring():
 
 
 def test_nothing_is_known_where_nothing_was_brought():
-    assert brings([]) == Brings(0, None, 0, None, None, None, None, None, None)
+    assert brings([]) == ChangeTraits(0, None, 0, None, None, None, None, None, None)
 
 
 def test_equal_publications_are_as_equal_as_can_be():
-    same = Brought(graph("a", "Student"), (("<urn:a>",),))
+    same = DueChange(graph("a", "Student"), (("<urn:a>",),))
     found = brings([same, same])
     assert found.equal_graphs == found.equal_rows == found.equal_size == 1
 
@@ -110,12 +116,15 @@ def test_spearman_s_published_example():
 
 
 def character(name, patterns, contained):
-    none = Brings(1, contained, 1, None, None, None, None, None, None)
-    return Character(name, Asks(1, patterns, 0, 0, 0), Reads(0, 1, 0.1, 1, None), none)
+    none = ChangeTraits(1, contained, 1, None, None, None, None, None, None)
+    return ChannelCharacter(name, ChannelQueryTraits(1, patterns, 0, 0, 0), DataTraits(0, 1, 0.1, 1, None), none)
 
 
 def test_properties_are_ranked_against_times():
     known = [character("a", 1, 0.5), character("b", 2, None), character("c", 3, 0.1), character("d", 9, 0.2)]
     found = ranked(known, {"one": {"a": 1.0, "b": 2.0, "c": 3.0}})
-    assert found == [Ranked("one", "contained", pytest.approx(-1), 2), Ranked("one", "patterns", pytest.approx(1), 3)]
+    assert found == [
+        RankedTrait("one", "contained", pytest.approx(-1), 2),
+        RankedTrait("one", "patterns", pytest.approx(1), 3),
+    ]
     assert list(known[0].values) == list(MEANING)

@@ -1,11 +1,10 @@
-"""Channels by what may make them slow or hard to guess: the query, its data and rules, and the paper's P1 to P10.
+"""Characteristics of channels that may make them slow or hard to guess: the query, its data and rules, P1 to P10.
 
-Section 5 names such a characterisation as future work; P1 to P10 are section 4's, each as a number (``MEANING``).
-Selectivity and input size follow LUBM's idea (Guo, Pan, Heflin 2005), counted in facts instead of class instances.
+Triple patterns of queries match facts, which may follow from rules.
 """
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import reduce
 from itertools import pairwise
@@ -17,13 +16,75 @@ from pyspark.sql import functions as fn
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import RDF_TYPE, Row, Triple
 from streamgauge.query.rebuild import every_pattern
+from streamgauge.reasoning import Rule, Rules
 from streamgauge.servers.broker.strategies.graphss import main_subject
 from streamgauge.servers.broker.strategies.stringrs import blocks, written
 from streamgauge.spark.intervals import TRIPLE
-from streamgauge.suites.sepbm.alike import selected
 from streamgauge.suites.sepbm.configuration import ABOUT, ConfigurationError, Stored
-from streamgauge.suites.sepbm.histories import standing
-from streamgauge.suites.sepbm.patterns import involved, matches, patterns_of
+from streamgauge.suites.sepbm.distributed import standing
+from streamgauge.suites.sepbm.shapes import selected
+
+
+def patterns_of(form: al.QueryForm) -> list[al.TriplePattern]:
+    """The triple patterns of a query, those in EXISTS too; a path is one for each property that it names."""
+    groups = (part for part in every_pattern(form.pattern) if isinstance(part, al.BGP))
+    return [each for group in groups for triple in group.patterns for each in _plain(triple)]
+
+
+def matches(triple: al.TriplePattern) -> Column:
+    """Whether a fact (subject, predicate, object) matches a triple pattern without a path."""
+    nodes = _nodes(triple)
+    tests = [fn.col(name) == node for name, node in zip(TRIPLE, nodes, strict=True) if isinstance(node, str)]
+    for var in al.triple_variables(triple):
+        places = [name for name, node in zip(TRIPLE, nodes, strict=True) if node == var]
+        tests += [fn.col(one) == fn.col(two) for one, two in pairwise(places)]
+    return reduce(Column.__and__, tests, fn.lit(True))
+
+
+def involved(rules: Rules, wanted: Iterable[al.TriplePattern]) -> list[Rule]:
+    """The rules from which facts that match may follow, in any number of steps."""
+    found: dict[Rule, None] = {}
+    new = list(wanted)
+    while new:
+        pattern = new.pop()
+        for rule in rules.rules:
+            if rule not in found and _meet(rule.head, pattern):
+                found[rule] = None
+                new += rule.body
+    return list(found)
+
+
+def _plain(triple: al.TriplePattern) -> Iterator[al.TriplePattern]:
+    if isinstance(triple.predicate, al.Var | str):
+        yield triple
+        return
+    for name in dict.fromkeys(_named(triple.predicate)):
+        yield al.TriplePattern(al.Var("subject"), name, al.Var("object"))
+
+
+def _named(path: al.Path) -> Iterator[al.Node]:
+    """The properties of a path; a variable where it says which ones it is not."""
+    match path:
+        case str():
+            yield path
+        case al.Inverse(path=inner) | al.Repeat(path=inner):
+            yield from _named(inner)
+        case al.Sequence(steps=several) | al.Alternative(choices=several):
+            for each in several:
+                yield from _named(each)
+        case al.NegatedSet():
+            yield al.Var("predicate")
+
+
+def _meet(one: al.TriplePattern, two: al.TriplePattern) -> bool:
+    """Whether some fact matches both."""
+    pairs = zip(_nodes(one), _nodes(two), strict=True)
+    return all(isinstance(a, al.Var) or isinstance(b, al.Var) or a == b for a, b in pairs)
+
+
+def _nodes(triple: al.TriplePattern) -> tuple[object, object, object]:
+    return triple.subject, triple.predicate, triple.object
+
 
 MEANING: Final = {
     "variables": "P2: variables of the query",
@@ -46,12 +107,12 @@ MEANING: Final = {
     "same_structure": "P9: share of such publications that have the commonest set of properties",
     "at_most_one": "P10: of publications that bring values which they do not contain, the share that bring one row",
 }
-"""What each number is; those that nothing is known about are ``None``."""
+"""The meaning of each number; those that nothing is known about are ``None``."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asks:
-    """What a query is made of."""
+class ChannelQueryTraits:
+    """The parts of a query."""
 
     variables: int
     patterns: int
@@ -61,8 +122,8 @@ class Asks:
 
 
 @dataclass(frozen=True, slots=True)
-class Reads:
-    """What of the data and rules it needs; shares are from 0 to 1."""
+class DataTraits:
+    """The data and rules that a query reads; shares are from 0 to 1."""
 
     rules: int
     input: int
@@ -72,8 +133,8 @@ class Reads:
 
 
 @dataclass(frozen=True, slots=True)
-class Brings:
-    """What publications bring; shares are from 0 to 1, ``None`` where nothing was brought."""
+class ChangeTraits:
+    """The changes that publications cause; shares are from 0 to 1, ``None`` where nothing was brought."""
 
     recurring: int
     contained: float | None
@@ -87,13 +148,13 @@ class Brings:
 
 
 @dataclass(frozen=True, slots=True)
-class Character:
+class ChannelCharacter:
     """A channel's properties."""
 
     channel: str
-    asks: Asks
-    reads: Reads
-    brings: Brings
+    asks: ChannelQueryTraits
+    reads: DataTraits
+    brings: ChangeTraits
 
     @property
     def values(self) -> dict[str, float | None]:
@@ -101,7 +162,7 @@ class Character:
         return asdict(self.asks) | asdict(self.reads) | asdict(self.brings)
 
 
-class Ranked(NamedTuple):
+class RankedTrait(NamedTuple):
     """How the channels' order by a property agrees with that by notification time: Spearman's rho, -1 to 1."""
 
     strategy: str
@@ -110,29 +171,29 @@ class Ranked(NamedTuple):
     channels: int
 
 
-class Brought(NamedTuple):
+class DueChange(NamedTuple):
     """A publication that brought rows of a channel."""
 
     graph: tuple[Triple, ...]
     rows: tuple[Row, ...]
 
 
-def characterise(spark: SparkSession, configuration: Stored) -> list[Character]:
+def characterise(spark: SparkSession, configuration: Stored) -> list[ChannelCharacter]:
     """The channels of the queries themselves, in their order; those that are only alike are left out."""
     rules = configuration.rules()
     graphs = {each.number: each.added for each in configuration.sequence()}
-    brought: dict[str, list[Brought]] = {}
+    brought: dict[str, list[DueChange]] = {}
     for each in configuration.due():
         if each.added:
-            brought.setdefault(each.channel, []).append(Brought(graphs[each.publication], each.added))
+            brought.setdefault(each.channel, []).append(DueChange(graphs[each.publication], each.added))
     forms = {each.name: selected(each) for each in configuration.channels if each.name not in configuration.about.alike}
     total, inputs = _inputs(standing(spark, configuration).select(*TRIPLE).distinct(), forms)
     found = []
     for name, form in forms.items():
         size, result = inputs[name], _answers(configuration, name)
         needed = len(involved(rules, patterns_of(form)))
-        reads = Reads(needed, size, size / total if total else 0.0, result, result / size if size else None)
-        found.append(Character(name, asks(form), reads, brings(brought.get(name, ()))))
+        reads = DataTraits(needed, size, size / total if total else 0.0, result, result / size if size else None)
+        found.append(ChannelCharacter(name, asks(form), reads, brings(brought.get(name, ()))))
     return found
 
 
@@ -145,7 +206,7 @@ def _answers(configuration: Stored, name: str) -> int:
         raise ConfigurationError(f"{file}: how many rows {name} has is not said: generate it again") from error
 
 
-def ranked(characters: Sequence[Character], times: Mapping[str, Mapping[str, float]]) -> list[Ranked]:
+def ranked(characters: Sequence[ChannelCharacter], times: Mapping[str, Mapping[str, float]]) -> list[RankedTrait]:
     """Each property against each strategy's mean notification time by channel, the closest first.
 
     Left out are properties that are the same for all channels, and channels of which either is unknown.
@@ -157,7 +218,7 @@ def ranked(characters: Sequence[Character], times: Mapping[str, Mapping[str, flo
             known = [(value, time) for value, time in pairs if value is not None]
             rho = spearman([value for value, _ in known], [time for _, time in known])
             if rho is not None:
-                found.append(Ranked(strategy, name, rho, len(known)))
+                found.append(RankedTrait(strategy, name, rho, len(known)))
     return sorted(found, key=lambda one: (one.strategy, -abs(one.rho), one.property))
 
 
@@ -182,14 +243,14 @@ def _centred(ranks: Sequence[float]) -> list[float]:
     return [rank - mean for rank in ranks]
 
 
-def asks(form: al.Select) -> Asks:
-    """What a query is made of."""
+def asks(form: al.Select) -> ChannelQueryTraits:
+    """The parts of a query."""
     parts = list(every_pattern(form.pattern))
     groups = [len(part.patterns) for part in parts if isinstance(part, al.BGP)]
     kinds = Counter(type(part) for part in parts)
     joined = sum(max(0, size - 1) for size in groups) + kinds[al.Join] + kinds[al.LeftJoin] + kinds[al.Minus]
     variables = {var for triple in patterns_of(form) for var in al.triple_variables(triple)}
-    return Asks(len(variables), sum(groups), joined, kinds[al.Filter], kinds[al.Union])
+    return ChannelQueryTraits(len(variables), sum(groups), joined, kinds[al.Filter], kinds[al.Union])
 
 
 def _inputs(closure: DataFrame, forms: Mapping[str, al.Select]) -> tuple[int, dict[str, int]]:
@@ -203,14 +264,14 @@ def _any(conditions: Iterable[Column]) -> Column:
     return reduce(Column.__or__, conditions, fn.lit(False))
 
 
-def brings(brought: Sequence[Brought]) -> Brings:
+def brings(brought: Sequence[DueChange]) -> ChangeTraits:
     """P1 and P3 to P10 of a channel, from the publications that brought rows of it, in their order."""
     graphs = [each.graph for each in brought]
     rows = [row for each in brought for row in each.rows]
     inside = [[_contains(each.graph, row) for row in each.rows] for each in brought]
     texts = [blocks(written(graph)) for graph in graphs]
     told = [blocks("\n".join(cell or "" for cell in row)) for row in rows]
-    return Brings(
+    return ChangeTraits(
         recurring=len(brought),
         contained=_mean([flag for flags in inside for flag in flags]),
         notifications=len(rows),

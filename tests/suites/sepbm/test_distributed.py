@@ -6,12 +6,9 @@ import pytest
 
 from streamgauge.formats.stream import elements, to_table
 from streamgauge.servers.broker.contract import Publication
-from streamgauge.suites.sepbm.configuration import ConfigurationError
-from streamgauge.suites.sepbm.histories import history, states
-from streamgauge.suites.sepbm.local import due_in_memory
-from streamgauge.suites.sepbm.reference import due
-from streamgauge.suites.sepbm.sequential import closed, sequential
-from streamgauge.suites.sepbm.states import spans
+from streamgauge.suites.sepbm.configuration import ConfigurationError, spans
+from streamgauge.suites.sepbm.distributed import due, history, states
+from streamgauge.suites.sepbm.local import closed, due_in_memory, sequential
 from tests.suites.sepbm.campus import drawn
 
 

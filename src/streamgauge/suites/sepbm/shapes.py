@@ -15,11 +15,11 @@ from streamgauge.query import parse_sparql
 from streamgauge.query.printer import sparql
 from streamgauge.query.rebuild import every_expression, every_pattern, expressions, parts, with_names
 from streamgauge.suites.sepbm.configuration import Stored
-from streamgauge.suites.sepbm.contract import Channel
+from streamgauge.suites.sepbm.contract import SepbmChannel
 
 
 @dataclass(frozen=True, slots=True)
-class Varied:
+class VariedQuery:
     """A query's pattern with a variable for what differs; ``own`` is the query's constant, if it has one."""
 
     body: al.Pattern
@@ -32,15 +32,15 @@ class Varied:
         """The set of the rows for all values, the value as the last column."""
         return _select(self.body, (*self.names, self.value.name))
 
-    def channel(self, name: str, value: Term) -> Channel:
+    def channel(self, name: str, value: Term) -> SepbmChannel:
         """The channel that asks for one value."""
         body = with_names(self.body, {self.value: value})
         form = al.Select(al.Project(body, tuple(map(al.Var, self.names))), self.names)
-        return Channel(name, sparql(form) + "\n")
+        return SepbmChannel(name, sparql(form) + "\n")
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class ChannelShape:
     """Channels that one query answers: by the value of its last column, or all of its rows (``value`` is ``None``)."""
 
     name: str
@@ -49,7 +49,7 @@ class Shape:
     channels: Mapping[Term, tuple[str, ...]]
 
 
-def shapes(configuration: Stored) -> Iterator[Shape]:
+def shapes(configuration: Stored) -> Iterator[ChannelShape]:
     """The channels of a configuration by what they share; each is in one."""
     alike: dict[str, dict[Term, tuple[str, ...]]] = {}
     for name, (of, value) in configuration.about.alike.items():
@@ -60,18 +60,18 @@ def shapes(configuration: Stored) -> Iterator[Shape]:
             yield from _shapes(channel, alike.get(channel.name, {}))
 
 
-def _shapes(channel: Channel, alike: dict[Term, tuple[str, ...]]) -> Iterator[Shape]:
+def _shapes(channel: SepbmChannel, alike: dict[Term, tuple[str, ...]]) -> Iterator[ChannelShape]:
     form = selected(channel)
     found = varied(form) if alike else None
     if found is None or found.own is None:
-        yield Shape(channel.name, as_set(form), None, {"": (channel.name,)})
+        yield ChannelShape(channel.name, as_set(form), None, {"": (channel.name,)})
     else:
         alike = {**alike, found.own: (channel.name, *alike.get(found.own, ()))}
     if found is not None:
-        yield Shape(channel.name, found.general, found.value, alike)
+        yield ChannelShape(channel.name, found.general, found.value, alike)
 
 
-def selected(channel: Channel) -> al.Select:
+def selected(channel: SepbmChannel) -> al.Select:
     """The query of a channel; ValueError names one that is no SELECT."""
     form = parse_sparql(channel.query)
     if not isinstance(form, al.Select):
@@ -84,8 +84,8 @@ def as_set(form: al.Select) -> al.Select:
     return replace(form, pattern=al.Distinct(form.pattern))
 
 
-def varied(form: al.Select) -> Varied | None:
-    """What of a query differs between channels alike; ``None`` when nothing can."""
+def varied(form: al.Select) -> VariedQuery | None:
+    """The part of a query that differs between channels alike; ``None`` when nothing can."""
     body = _body(form)
     if body is None:
         return None
@@ -93,17 +93,17 @@ def varied(form: al.Select) -> Varied | None:
         fresh = next(var for n in count() if (var := al.Var(f"value{n}")) not in al.pattern_variables(body))
         general = _replaced(body, constant, fresh)
         if fresh in _certain(general):
-            return Varied(general, form.variables, fresh, constant)
+            return VariedQuery(general, form.variables, fresh, constant)
     others = [al.Var(name) for name in form.variables[1:]]
     others += [var for var in al.pattern_variables(body) if var.name not in form.variables and var.name[0] != "_"]
     for var in others:
         if var in _certain(body):
-            return Varied(body, tuple(name for name in form.variables if name != var.name), var, None)
+            return VariedQuery(body, tuple(name for name in form.variables if name != var.name), var, None)
     return None
 
 
 def _body(form: al.Select) -> al.Pattern | None:
-    """What is projected, where a constant for one of its variables means the rows with that value."""
+    """The projected pattern, where a constant for one of its variables means the rows with that value."""
     pattern = form.pattern
     while isinstance(pattern, al.Distinct | al.Reduced):
         pattern = pattern.pattern

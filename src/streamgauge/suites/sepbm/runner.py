@@ -2,45 +2,53 @@
 
 The paper's way is one publisher who waits for completion after each publication. Beyond it there are several at once,
 and a given rate: times are planned then, whether they can be kept or not, and are what notifications are measured from.
+A series of runs is done in a process each; finished runs are not done again.
 """
 
 import gc
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
 from itertools import islice
+from multiprocessing import get_context
 from operator import attrgetter
+from pathlib import Path
 from typing import Final
 
 from streamgauge.harness.pace import HandoverLog, Schedule
 from streamgauge.harness.resources import ResourceSampler
 from streamgauge.harness.system import Clock
+from streamgauge.harness.trial import RunStore
 from streamgauge.incremental.lasting import lasting
 from streamgauge.model.run import Sample
 from streamgauge.servers.broker.contract import Publication
+from streamgauge.suites.sepbm import recordings
 from streamgauge.suites.sepbm.adapters import start
-from streamgauge.suites.sepbm.analysing import SLOW
+from streamgauge.suites.sepbm.analysis import SLOW
+from streamgauge.suites.sepbm.configuration import read
 from streamgauge.suites.sepbm.contract import (
-    Beside,
-    Channel,
     Configuration,
-    Hear,
-    Heard,
-    Published,
-    Recording,
+    CountedNotification,
+    PublicationRecord,
+    Receive,
+    ReceivedNotification,
+    SepbmChannel,
+    SepbmRecording,
     SepbmSystem,
     UnusableSystemError,
 )
 
 Progress = Callable[[str, int, int], None]
-"""Told what is done now, and how many publications of how many are acknowledged."""
+"""Called with the current phase, and how many publications of how many are acknowledged."""
 
 _LOOK_S: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RunPlan:
     """How a configuration is run.
 
     ``channels`` are those that are there (``None``: all; ``slow``: the paper's ten slow ones), each with
@@ -68,7 +76,7 @@ class Plan:
         if not self.seconds > 0:
             raise ValueError(f"the time limit is {self.seconds:g} s: it is above 0")
 
-    def chosen(self, configuration: Configuration) -> tuple[Channel, ...]:
+    def chosen(self, configuration: Configuration) -> tuple[SepbmChannel, ...]:
         """The channels that are there, in the configuration's order; ValueError for one that is not."""
         if self.channels is None:
             return configuration.channels
@@ -80,8 +88,8 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
-    """What the runner knows of time: a monotonic clock in ns, and how to wait (s)."""
+class RunnerClock:
+    """The time of the runner: a monotonic clock in ns, and how to wait (s)."""
 
     clock: Clock = time.monotonic_ns
     sleep: Callable[[float], None] = time.sleep
@@ -91,16 +99,16 @@ def run(
     configuration: Configuration,
     name: str,
     options: Mapping[str, str],
-    plan: Plan,
-    times: Times | None = None,
+    plan: RunPlan,
+    times: RunnerClock | None = None,
     progress: Progress | None = None,
-) -> Recording:
-    """A configuration on a system by its adapter's name; ``Recording.failure`` says how the system failed, or hung.
+) -> SepbmRecording:
+    """A configuration on a system by its adapter's name; ``failure`` says how the system failed, or hung.
 
     UnusableSystemError when the system cannot be begun at all; ValueError for a channel that is not there, or a
     publication that both publishes and deletes.
     """
-    times = times or Times()
+    times = times or RunnerClock()
     chosen = plan.chosen(configuration)
     sequence = tuple(islice(configuration.sequence(), plan.first))
     for each in sequence:
@@ -112,7 +120,7 @@ def run(
     _measured(system, _Script(configuration, chosen, sequence, plan), kept, times, progress)
     kept.check(width)
     order = {channel: place for place, channel in enumerate(width)}
-    return Recording(
+    return SepbmRecording(
         name,
         dict(options),
         tuple(width),
@@ -132,12 +140,12 @@ def run(
 
 @dataclass(frozen=True, slots=True)
 class _Script:
-    """What is to be done."""
+    """A configuration with the channels, publications and plan of its run."""
 
     configuration: Configuration
-    channels: tuple[Channel, ...]
+    channels: tuple[SepbmChannel, ...]
     sequence: tuple[Publication, ...]
-    plan: Plan
+    plan: RunPlan
 
 
 class RunObservation:
@@ -145,8 +153,8 @@ class RunObservation:
 
     def __init__(self, sequence: Sequence[Publication], clock: Clock) -> None:
         self.log, self.clock = HandoverLog(sequence, clock), clock
-        self.heard: list[Heard] = []
-        self.beside: list[Beside] = []
+        self.heard: list[ReceivedNotification] = []
+        self.beside: list[CountedNotification] = []
         self.sampler: ResourceSampler | None = None
         self.began = clock()
         self.started = 0
@@ -170,23 +178,23 @@ class RunObservation:
         """The samples of the system's processes."""
         return () if self.sampler is None else tuple(self.sampler.samples["system"])
 
-    def hear(self, subscriber: int) -> Hear:
+    def hear(self, subscriber: int) -> Receive:
         """How a channel's subscriber is told, numbered from 0."""
         if subscriber == 0:
             return self.heard.append
         note = self.beside.append
 
-        def hear(heard: Heard) -> None:
+        def hear(heard: ReceivedNotification) -> None:
             rows = len(heard.added) + len(heard.removed)
-            note(Beside(heard.channel, subscriber, heard.causes, rows, heard.received))
+            note(CountedNotification(heard.channel, subscriber, heard.causes, rows, heard.received))
 
         return hear
 
-    def published(self) -> tuple[Published, ...]:
+    def published(self) -> tuple[PublicationRecord, ...]:
         """The publications that were acknowledged, in the order of the sequence."""
         log = self.log
         columns = zip(log.elements, log.planned, log.acknowledged, log.known_as, strict=True)
-        return tuple(Published(each.number, at, back, known) for each, at, back, known in columns if back)
+        return tuple(PublicationRecord(each.number, at, back, known) for each, at, back, known in columns if back)
 
     def check(self, width: Mapping[str, int]) -> None:
         """Leave out what is no notification of a channel that is there, by how wide its rows are; it is a failure."""
@@ -198,13 +206,13 @@ class RunObservation:
             self.fail(f"it told {len(wrong)} times what nobody asked, first of channel {name}, {said}")
 
 
-def _fits(heard: Heard, width: Mapping[str, int]) -> bool:
+def _fits(heard: ReceivedNotification, width: Mapping[str, int]) -> bool:
     wanted = width.get(heard.channel)
     return wanted is not None and all(len(row) == wanted for row in (*heard.added, *heard.removed))
 
 
 def _measured(
-    system: SepbmSystem, script: _Script, kept: RunObservation, times: Times, progress: Progress | None
+    system: SepbmSystem, script: _Script, kept: RunObservation, times: RunnerClock, progress: Progress | None
 ) -> None:
     """Run the script in a thread that may hang, until it is through or its time is over; then end the system."""
     thread = threading.Thread(target=_perform, args=(system, script, kept, times), name="sepbm", daemon=True)
@@ -247,7 +255,7 @@ def _end(system: SepbmSystem, kept: RunObservation, within: float) -> None:
         kept.fail(f"it was not closed within {within:g} s")
 
 
-def _perform(system: SepbmSystem, script: _Script, kept: RunObservation, times: Times) -> None:
+def _perform(system: SepbmSystem, script: _Script, kept: RunObservation, times: RunnerClock) -> None:
     """Everything that the system is asked to do, in order."""
     try:
         with lasting():
@@ -276,7 +284,7 @@ def _prepare(system: SepbmSystem, script: _Script, kept: RunObservation) -> None
     system.settle()
 
 
-def _publish(system: SepbmSystem, script: _Script, kept: RunObservation, times: Times) -> None:
+def _publish(system: SepbmSystem, script: _Script, kept: RunObservation, times: RunnerClock) -> None:
     """The sequence by all publishers, each its share in order; who publishes alone does so in this thread."""
     publishers, rate, over = script.plan.publishers, script.plan.rate, kept.over.is_set
     shares = [range(first, len(script.sequence), publishers) for first in range(publishers)]
@@ -305,6 +313,55 @@ def _publish(system: SepbmSystem, script: _Script, kept: RunObservation, times: 
 
 
 def words_of(error: BaseException) -> str:
-    """What an exception says, with its kind where that is not for people."""
+    """The message of an exception, with its kind where the message is not for people."""
     text = str(error)
     return text if isinstance(error, UnusableSystemError) and text else f"{type(error).__name__}: {text}"
+
+
+Tell = Callable[[str, float], None]
+"""Called with the next step, and the share of steps that are done."""
+
+
+@dataclass(frozen=True)
+class SeriesRun:
+    """A run: its folder's name, the configuration's folder, the system with its options, and how it is published to."""
+
+    name: str
+    configuration: Path
+    system: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    plan: RunPlan = field(default_factory=RunPlan)
+
+
+def done(wanted: Iterable[SeriesRun], folder: Path, tell: Tell) -> dict[str, str]:
+    """Do what is not kept yet; by its name why a run could not be done at all."""
+    todo = list(wanted)
+    lacking: dict[str, str] = {}
+    for place, each in enumerate(todo):
+        if kept(each, folder):
+            continue
+        tell(f"{each.name} ({place + 1} of {len(todo)} runs)", place / len(todo))
+        try:
+            with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+                pool.submit(_do, each, folder).result()
+        except (UnusableSystemError, BrokenProcessPool) as error:
+            lacking[each.name] = str(error)
+    return lacking
+
+
+def kept(wanted: SeriesRun, folder: Path) -> bool:
+    """Whether a run was done before."""
+    return _store(folder).finished(wanted.name) is not None
+
+
+def _store(folder: Path) -> RunStore[Path]:
+    """The recordings' folders: one with its description is whole."""
+    return RunStore(folder, lambda place: place if (place / recordings.ABOUT).exists() else None)
+
+
+def _do(wanted: SeriesRun, folder: Path) -> None:
+    configuration = read(wanted.configuration)
+    store = _store(folder)
+    with store.stage(wanted.name) as place:
+        recordings.write(place, run(configuration, wanted.system, wanted.options, wanted.plan), configuration)
+        store.keep(place, wanted.name)

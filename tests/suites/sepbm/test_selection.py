@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from streamgauge.suites.sepbm.choosing import arranged, dealt, deletions, distinct_resources, publications
+from streamgauge.suites.sepbm.selection import arranged, dealt, deletions, distinct_resources, publications
 
 OFFERS = st.dictionaries(st.sampled_from("abc"), st.lists(st.integers(0, 9), unique=True), min_size=1)
 

@@ -15,10 +15,16 @@ from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.expected.reports import definition
 from streamgauge.oracle.judging.oracle import Rules, check
 from streamgauge.query import parse
-from streamgauge.suites.sepbm import recorded
-from streamgauge.suites.sepbm.contract import STREAM, Beside, Heard, Published, Recording
-from streamgauge.suites.sepbm.recorded import RecordingError
-from streamgauge.suites.sepbm.running import Plan, run
+from streamgauge.suites.sepbm import recordings
+from streamgauge.suites.sepbm.contract import (
+    STREAM,
+    CountedNotification,
+    PublicationRecord,
+    ReceivedNotification,
+    SepbmRecording,
+)
+from streamgauge.suites.sepbm.recordings import RecordingError
+from streamgauge.suites.sepbm.runner import RunPlan, run
 from tests.reasoning.naive import closure
 from tests.servers.broker.world import BASE, RULES
 from tests.suites.sepbm.small import NAMES, Small
@@ -34,18 +40,22 @@ def heard(draw, channels):
     name = draw(st.sampled_from(channels))
     rows = st.lists(st.tuples(*[TERMS] * WIDTHS[name]), max_size=2).map(tuple)
     made = draw(st.one_of(st.none(), NUMBERS))
-    return Heard(name, tuple(draw(st.lists(NUMBERS, max_size=2))), draw(rows), draw(rows), draw(NUMBERS), made)
+    return ReceivedNotification(
+        name, tuple(draw(st.lists(NUMBERS, max_size=2))), draw(rows), draw(rows), draw(NUMBERS), made
+    )
 
 
 @st.composite
-def recordings(draw):
+def drawn_recordings(draw):
     channels = tuple(sorted(draw(st.sets(st.sampled_from(NAMES), min_size=1))))
     known = draw(st.one_of(st.just(st.none()), st.just(NUMBERS)))
     count = draw(st.integers(0, len(SMALL.publications)))
-    published = tuple(Published(n, draw(NUMBERS), draw(NUMBERS), draw(known)) for n in range(1, count + 1))
+    published = tuple(PublicationRecord(n, draw(NUMBERS), draw(NUMBERS), draw(known)) for n in range(1, count + 1))
     said = draw(st.lists(heard(channels), max_size=4))
-    beside = st.builds(Beside, st.sampled_from(channels), st.integers(1, 9), st.tuples(NUMBERS), NUMBERS, NUMBERS)
-    return Recording(
+    beside = st.builds(
+        CountedNotification, st.sampled_from(channels), st.integers(1, 9), st.tuples(NUMBERS), NUMBERS, NUMBERS
+    )
+    return SepbmRecording(
         draw(st.text()),
         draw(st.dictionaries(st.text(), st.text(), max_size=2)),
         channels,
@@ -67,11 +77,11 @@ def recordings(draw):
 
 @pytest.mark.slow
 @settings(max_examples=20)
-@given(recordings())
+@given(drawn_recordings())
 def test_a_recording_comes_back(tmp_path_factory, recording):
     folder = tmp_path_factory.mktemp("recording")
-    recorded.write(folder, recording, SMALL)
-    assert recorded.read(folder) == recording
+    recordings.write(folder, recording, SMALL)
+    assert recordings.read(folder) == recording
 
 
 def facts():
@@ -90,7 +100,7 @@ def facts():
 
 
 def recording():
-    return run(SMALL, "broker_inprocess", {}, Plan())
+    return run(SMALL, "broker_inprocess", {}, RunPlan())
 
 
 def verdicts(folder):
@@ -101,9 +111,9 @@ def verdicts(folder):
 
 def test_a_channel_is_judged_as_a_run_like_any_other(tmp_path):
     heard = recording()
-    recorded.write(tmp_path, heard, SMALL)
-    recorded.write_facts(tmp_path, facts())
-    assert recorded.read(tmp_path) == heard
+    recordings.write(tmp_path, heard, SMALL)
+    recordings.write_facts(tmp_path, facts())
+    assert recordings.read(tmp_path) == heard
     for name, verdict in verdicts(tmp_path):
         assert (verdict.judgement, verdict.precision, verdict.recall) == (Judgement.RIGHT, 1.0, 1.0), name
 
@@ -111,22 +121,23 @@ def test_a_channel_is_judged_as_a_run_like_any_other(tmp_path):
 def test_what_a_channel_was_not_told_is_missed(tmp_path):
     heard = recording()
     kept = tuple(each for each in heard.heard if each.channel != "named")
-    recorded.write(tmp_path, replace(heard, heard=kept), SMALL)
-    recorded.write_facts(tmp_path, facts())
+    recordings.write(tmp_path, replace(heard, heard=kept), SMALL)
+    recordings.write_facts(tmp_path, facts())
     found = dict(verdicts(tmp_path))
     assert found.pop("named").recall == 0.0
     assert {verdict.judgement for verdict in found.values()} == {Judgement.RIGHT}
 
 
 def test_an_answer_speaks_of_the_place_of_its_cause(tmp_path):
-    odd = Recording(
+    odd = SepbmRecording(
         "odd", {}, ("one",),
-        (Published(1, 10, 30, 8), Published(2, 11, 20, 5)),
-        (Heard("one", (8,), (("<urn:t:a>",),), (), 31), Heard("one", (5, 99), (), (("<urn:t:a>",),), 32),
-         Heard("one", (99,), (), (), 33), Heard("one", (), (), (), 34)),
+        (PublicationRecord(1, 10, 30, 8), PublicationRecord(2, 11, 20, 5)),
+        (ReceivedNotification("one", (8,), (("<urn:t:a>",),), (), 31),
+         ReceivedNotification("one", (5, 99), (), (("<urn:t:a>",),), 32),
+         ReceivedNotification("one", (99,), (), (), 33), ReceivedNotification("one", (), (), (), 34)),
         (), 9, 0.0,
     )  # fmt: skip
-    recorded.write(tmp_path, odd, SMALL)
+    recordings.write(tmp_path, odd, SMALL)
     found = read_run(tmp_path / "channels" / "one", parse)
     assert [each.instant for each in found.answers] == [2, 1, None, None]
     assert [(each.sequence, each.time, each.planned) for each in found.fed] == [
@@ -137,11 +148,11 @@ def test_an_answer_speaks_of_the_place_of_its_cause(tmp_path):
 
 def test_a_later_recording_replaces_an_earlier_one(tmp_path):
     heard = recording()
-    recorded.write(tmp_path, heard, SMALL)
-    recorded.write_facts(tmp_path, facts())
+    recordings.write(tmp_path, heard, SMALL)
+    recordings.write_facts(tmp_path, facts())
     fewer = replace(heard, channels=("one",), heard=tuple(each for each in heard.heard if each.channel == "one"))
-    recorded.write(tmp_path, fewer, SMALL)
-    assert recorded.read(tmp_path) == fewer
+    recordings.write(tmp_path, fewer, SMALL)
+    assert recordings.read(tmp_path) == fewer
     assert [each.name for each in (tmp_path / "channels").iterdir()] == ["one"]
     assert not (tmp_path / "stream.parquet").exists()
 
@@ -160,7 +171,7 @@ def test_a_later_recording_replaces_an_earlier_one(tmp_path):
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_named(tmp_path, spoil, words):
-    recorded.write(tmp_path, recording(), SMALL)
+    recordings.write(tmp_path, recording(), SMALL)
     spoil(Path(tmp_path))
     with pytest.raises(RecordingError, match=words):
-        recorded.read(tmp_path)
+        recordings.read(tmp_path)

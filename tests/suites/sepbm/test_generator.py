@@ -6,14 +6,14 @@ from collections import Counter
 import pytest
 
 from streamgauge import workloads
-from streamgauge.suites.sepbm.alike import selected
-from streamgauge.suites.sepbm.choosing import Rule
 from streamgauge.suites.sepbm.configuration import ConfigurationError, read, triples_text
-from streamgauge.suites.sepbm.contract import Channel
-from streamgauge.suites.sepbm.generating import Asked, Reference, generate, on_spark, own_data, university
-from streamgauge.suites.sepbm.sequential import answers, asked, sequential
+from streamgauge.suites.sepbm.contract import SepbmChannel
+from streamgauge.suites.sepbm.generator import ConfigurationRequest, Reference, generate, on_spark, own_data, university
+from streamgauge.suites.sepbm.local import answers, asked, sequential
+from streamgauge.suites.sepbm.selection import SelectionRule
+from streamgauge.suites.sepbm.shapes import selected
 from tests.suites.sepbm import department
-from tests.suites.sepbm.test_reference import as_sets
+from tests.suites.sepbm.test_distributed import as_sets
 
 UNIVERSITY = workloads.load("university")
 NAMES = ("q01", "q09", "q17", "q20")
@@ -37,7 +37,7 @@ def world(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def made(world, tmp_path_factory):
-    wanted = Asked(PUBLICATIONS, seed=5, rule=Rule.ANY, deletes=0.25, channels=len(NAMES) + 8)
+    wanted = ConfigurationRequest(PUBLICATIONS, seed=5, rule=SelectionRule.ANY, deletes=0.25, channels=len(NAMES) + 8)
     return generate(world, wanted, tmp_path_factory.mktemp("made") / "configuration")
 
 
@@ -99,26 +99,26 @@ def same_bytes(one, other):
 
 @pytest.mark.slow
 def test_the_same_wishes_give_the_same_bytes(world, made, tmp_path):
-    wanted = Asked(PUBLICATIONS, seed=5, rule=Rule.ANY, deletes=0.25, channels=len(NAMES) + 8)
+    wanted = ConfigurationRequest(PUBLICATIONS, seed=5, rule=SelectionRule.ANY, deletes=0.25, channels=len(NAMES) + 8)
     shuffled = type(world)(world.facts[::-1], world.ontology, world.queries, world.origin)
     assert same_bytes(made, generate(shuffled, wanted, tmp_path / "again"))
-    other = Asked(PUBLICATIONS, seed=6, rule=Rule.ANY, deletes=0.25, channels=len(NAMES) + 8)
+    other = ConfigurationRequest(PUBLICATIONS, seed=6, rule=SelectionRule.ANY, deletes=0.25, channels=len(NAMES) + 8)
     assert not same_bytes(made, generate(world, other, tmp_path / "other"))
 
 
 def test_spark_gives_the_same_bytes(spark, tmp_path):
-    """With hierarchies only; what is due on Spark is compared in test_reference, all together in proofs."""
+    """With hierarchies only; what is due on Spark is compared in test_distributed, all together in proofs."""
     hierarchies = [triple for triple in department.ONTOLOGY if triple[1].endswith("subClassOf>")]
     world = own_data(department.write(tmp_path), hierarchies, queries(tmp_path, ["q20"]))
     on = on_spark(spark, world)
-    wanted = Asked(4, channels=3, reference=Reference.SEQUENTIAL)
+    wanted = ConfigurationRequest(4, channels=3, reference=Reference.SEQUENTIAL)
     assert same_bytes(generate(world, wanted, tmp_path / "here"), generate(on, wanted, tmp_path / "there"))
 
 
 @pytest.mark.prove
-@pytest.mark.parametrize("rule", Rule)
+@pytest.mark.parametrize("rule", SelectionRule)
 def test_spark_gives_the_same_bytes_for_many_channels(spark, world, tmp_path, rule):
-    wanted = Asked(PUBLICATIONS, seed=5, rule=rule, deletes=0.25, channels=len(NAMES) + 8)
+    wanted = ConfigurationRequest(PUBLICATIONS, seed=5, rule=rule, deletes=0.25, channels=len(NAMES) + 8)
     here = generate(world, wanted, tmp_path / "here")
     for parts in (1, 3):
         on = on_spark(spark, world)
@@ -128,7 +128,7 @@ def test_spark_gives_the_same_bytes_for_many_channels(spark, world, tmp_path, ru
 
 def test_the_first_variable_s_resources_by_default(tmp_path):
     world = own_data(department.write(tmp_path), department.ONTOLOGY, queries(tmp_path, ["q17"]))
-    made = generate(world, Asked(3, reference=Reference.SEQUENTIAL), tmp_path / "configuration")
+    made = generate(world, ConfigurationRequest(3, reference=Reference.SEQUENTIAL), tmp_path / "configuration")
     assert all("Student" in each.added[0][0] for each in made.sequence())
 
 
@@ -142,45 +142,45 @@ def test_the_first_variable_s_resources_by_default(tmp_path):
 )
 def test_what_no_sequence_has_is_refused(wanted, said):
     with pytest.raises(ConfigurationError, match=said):
-        Asked(**wanted)
+        ConfigurationRequest(**wanted)
 
 
 def test_what_cannot_be_made_is_refused(world, tmp_path):
     (tmp_path / "there").mkdir()
     with pytest.raises(ConfigurationError, match="there already"):
-        generate(world, Asked(), tmp_path / "there")
+        generate(world, ConfigurationRequest(), tmp_path / "there")
     one = type(world)(world.facts, world.ontology, (world.queries[0],), world.origin)
     with pytest.raises(ConfigurationError, match=r"name \d+ resources, 300 are needed"):
-        generate(one, Asked(), tmp_path / "few")
+        generate(one, ConfigurationRequest(), tmp_path / "few")
     with pytest.raises(ConfigurationError, match=r"values for \d+ channels"):
-        generate(one, Asked(2, channels=5000), tmp_path / "many")
+        generate(one, ConfigurationRequest(2, channels=5000), tmp_path / "many")
     assert not [each.name for each in tmp_path.iterdir() if each.name != "there"]
 
 
 def test_an_ontology_of_other_names_is_refused(world, tmp_path):
     other = type(world)(world.facts, tuple(other_names()), world.queries, world.origin)
     with pytest.raises(ConfigurationError, match="derives nothing of the data"):
-        generate(other, Asked(2), tmp_path / "other")
+        generate(other, ConfigurationRequest(2), tmp_path / "other")
 
 
 def other_names():
     return (tuple(term.replace("univ-bench", "other") for term in triple) for triple in department.ONTOLOGY)
 
 
-RANDOM = Channel("random", "SELECT ?x { ?x a ?c FILTER(RAND() > 0.5) }")
+RANDOM = SepbmChannel("random", "SELECT ?x { ?x a ?c FILTER(RAND() > 0.5) }")
 
 
 def test_a_query_that_has_no_one_answer_is_refused_by_its_channel(world, tmp_path):
     other = type(world)(world.facts, world.ontology, (RANDOM,), world.origin)
     with pytest.raises(ConfigurationError, match=r"channel random: RAND\(\) gives another value"):
-        generate(other, Asked(2), tmp_path / "random")
+        generate(other, ConfigurationRequest(2), tmp_path / "random")
 
 
 @pytest.mark.prove
 def test_a_query_that_spark_does_not_answer_is_refused_by_its_channel(spark, world, tmp_path):
     other = type(world)(on_spark(spark, world).facts, world.ontology, (RANDOM,), world.origin)
     with pytest.raises(ConfigurationError, match="channel random"):
-        generate(other, Asked(2), tmp_path / "random")
+        generate(other, ConfigurationRequest(2), tmp_path / "random")
 
 
 def test_data_of_one_s_own_are_named_where_they_are_wrong(tmp_path):
@@ -200,7 +200,7 @@ def test_the_university_s_counts(spark, tmp_path, shared_data, universities):
     lubm = shared_data / "lubm"
     session = None if universities == 1 else spark
     world = university(session, read_triples(lubm / "univ-bench.owl"), universities)
-    made = generate(world, Asked(), tmp_path / "first")
+    made = generate(world, ConfigurationRequest(), tmp_path / "first")
     counts = json.loads((lubm / "counts.json").read_text())[f"LUBM({universities},0)"]
     said = made.about.made
     persons = counts["with_inference"]["20"]

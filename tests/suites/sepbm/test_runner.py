@@ -8,10 +8,10 @@ from itertools import pairwise
 import pytest
 
 from streamgauge.servers.broker.contract import Publication
-from streamgauge.suites.sepbm import adapters, running
-from streamgauge.suites.sepbm.analysing import SLOW
-from streamgauge.suites.sepbm.contract import Channel, Heard, UnusableSystemError
-from streamgauge.suites.sepbm.running import Plan, Times, run
+from streamgauge.suites.sepbm import adapters, runner
+from streamgauge.suites.sepbm.analysis import SLOW
+from streamgauge.suites.sepbm.contract import ReceivedNotification, SepbmChannel, UnusableSystemError
+from streamgauge.suites.sepbm.runner import RunnerClock, RunPlan, run
 from tests.suites.sepbm.small import NAMES, Small, net
 
 
@@ -33,7 +33,7 @@ def due(configuration):
 
 def test_every_notification_by_its_publication():
     small = Small()
-    recording = run(small, "broker_inprocess", {}, Plan())
+    recording = run(small, "broker_inprocess", {}, RunPlan())
     assert recording.failure is None
     assert recording.channels == NAMES
     assert told(recording) == due(small)
@@ -49,7 +49,7 @@ def test_every_notification_by_its_publication():
 
 def test_some_channels_and_the_first_publications():
     small = Small()
-    recording = run(small, "broker_inprocess", {}, Plan(channels=("one",), first=4))
+    recording = run(small, "broker_inprocess", {}, RunPlan(channels=("one",), first=4))
     assert recording.channels == ("one",)
     assert len(recording.published) == 4
     wanted = {key: rows for key, rows in due(small).items() if key[0] == "one" and key[1] <= 4}
@@ -57,13 +57,13 @@ def test_some_channels_and_the_first_publications():
 
 
 def test_the_ten_slow_channels_have_a_name():
-    channels = tuple(Channel(f"q{number:02}", "SELECT * { ?s ?p ?o }") for number in range(1, 21))
-    chosen = Plan(channels=("slow", "q01")).chosen(Small(channels=channels))
+    channels = tuple(SepbmChannel(f"q{number:02}", "SELECT * { ?s ?p ?o }") for number in range(1, 21))
+    chosen = RunPlan(channels=("slow", "q01")).chosen(Small(channels=channels))
     assert [each.name for each in chosen] == ["q01", *SLOW]
 
 
 def test_subscribers_beside_the_first_are_counted():
-    recording = run(Small(), "broker_inprocess", {}, Plan(subscribers=3))
+    recording = run(Small(), "broker_inprocess", {}, RunPlan(subscribers=3))
     heard = Counter((each.channel, each.causes, len(each.added) + len(each.removed)) for each in recording.heard)
     for subscriber in (1, 2):
         mine = [each for each in recording.beside if each.subscriber == subscriber]
@@ -74,8 +74,8 @@ def test_subscribers_beside_the_first_are_counted():
 @pytest.mark.parametrize("publishers", [3, 10, 100])
 def test_publishers_at_once_leave_the_same_answers(publishers):
     small = Small(publications=tuple(each for each in Small().publications if each.added))
-    alone = run(small, "broker_inprocess", {}, Plan())
-    recording = run(small, "broker_inprocess", {}, Plan(publishers=publishers))
+    alone = run(small, "broker_inprocess", {}, RunPlan())
+    recording = run(small, "broker_inprocess", {}, RunPlan(publishers=publishers))
     assert recording.failure is None
     assert net(recording.heard) == net(alone.heard)
     assert sorted(each.known_as for each in recording.published) == list(range(1, len(small.publications) + 1))
@@ -102,7 +102,7 @@ class Clock:
 def test_at_a_rate_times_are_planned():
     clock = Clock()
     small = Small()
-    recording = run(small, "broker_inprocess", {}, Plan(rate=100.0), Times(clock, clock.sleep))
+    recording = run(small, "broker_inprocess", {}, RunPlan(rate=100.0), RunnerClock(clock, clock.sleep))
     planned = [recording.started + place * 10_000_000 for place in range(len(small.publications))]
     assert [each.called for each in recording.published] == planned
     assert all(each.acknowledged > each.called for each in recording.published)
@@ -110,10 +110,10 @@ def test_at_a_rate_times_are_planned():
 
 
 def test_who_cannot_keep_the_rate_is_measured_from_the_plan():
-    recording = run(Small(), "broker_inprocess", {"strategy": "reevaluate"}, Plan(rate=1e6, publishers=2))
+    recording = run(Small(), "broker_inprocess", {"strategy": "reevaluate"}, RunPlan(rate=1e6, publishers=2))
     planned = [recording.started + place * 1000 for place in range(len(recording.published))]
     assert [each.called for each in recording.published] == planned
-    assert net(recording.heard) == net(run(Small(), "broker_inprocess", {}, Plan()).heard)
+    assert net(recording.heard) == net(run(Small(), "broker_inprocess", {}, RunPlan()).heard)
 
 
 @pytest.mark.parametrize(
@@ -127,21 +127,21 @@ def test_who_cannot_keep_the_rate_is_measured_from_the_plan():
 )
 def test_plans_that_cannot_be(fields, words):
     with pytest.raises(ValueError, match=words):
-        Plan(**fields)
+        RunPlan(**fields)
 
 
 def test_what_is_not_there_is_named():
     with pytest.raises(ValueError, match=r"no channel q99 in small: there are courses, either"):
-        run(Small(), "broker_inprocess", {}, Plan(channels=("q99",)))
+        run(Small(), "broker_inprocess", {}, RunPlan(channels=("q99",)))
     with pytest.raises(UnusableSystemError, match="no system rumour: there are broker_"):
-        run(Small(), "rumour", {}, Plan())
+        run(Small(), "rumour", {}, RunPlan())
     with pytest.raises(UnusableSystemError, match="no option speed: its options are strategy, journal"):
-        run(Small(), "broker_inprocess", {"speed": "high"}, Plan())
+        run(Small(), "broker_inprocess", {"speed": "high"}, RunPlan())
     with pytest.raises(UnusableSystemError, match="no strategy magic: there are graphss, incremental"):
-        run(Small(), "broker_inprocess", {"strategy": "magic"}, Plan())
+        run(Small(), "broker_inprocess", {"strategy": "magic"}, RunPlan())
     both = Publication(1, *(each.added for each in Small().publications[:2]))
     with pytest.raises(ValueError, match="publication 1 publishes and deletes"):
-        run(Small(publications=(both,)), "broker_inprocess", {}, Plan())
+        run(Small(publications=(both,)), "broker_inprocess", {}, RunPlan())
 
 
 class Odd:
@@ -194,14 +194,14 @@ def wrong():
 
 def odd(monkeypatch, **deeds):
     system = Odd(**deeds)
-    monkeypatch.setattr(running, "start", lambda *_: system)
+    monkeypatch.setattr(runner, "start", lambda *_: system)
     return system
 
 
 @pytest.mark.parametrize("operation", ["start", "subscribe", "publish", "settle", "advance", "close"])
 def test_a_system_that_fails_is_told_of(monkeypatch, operation):
     system = odd(monkeypatch, **{operation: fail("the engine is out of oil")})
-    recording = run(Small(), "odd", {}, Plan())
+    recording = run(Small(), "odd", {}, RunPlan())
     assert recording.failure.endswith("the engine is out of oil")
     assert system.closed
     acknowledged = {"advance": len(Small().publications), "close": len(Small().publications)}
@@ -210,7 +210,7 @@ def test_a_system_that_fails_is_told_of(monkeypatch, operation):
 
 def test_an_error_that_nobody_expected_has_its_kind(monkeypatch):
     odd(monkeypatch, publish=wrong)
-    assert run(Small(), "odd", {}, Plan(publishers=4)).failure == "sequence: KeyError: 'what'"
+    assert run(Small(), "odd", {}, RunPlan(publishers=4)).failure == "sequence: KeyError: 'what'"
 
 
 @pytest.mark.parametrize("operation", ["start", "subscribe", "publish", "delete", "settle", "advance"])
@@ -219,7 +219,7 @@ def test_a_system_that_hangs_is_left(monkeypatch, operation, publishers):
     released = threading.Event()
     system = odd(monkeypatch, **{operation: lambda: released.wait(300)})
     before = time.monotonic()
-    recording = run(Small(), "odd", {}, Plan(seconds=0.3, publishers=publishers))
+    recording = run(Small(), "odd", {}, RunPlan(seconds=0.3, publishers=publishers))
     assert time.monotonic() - before < 200
     assert "after the time limit of 0.3 s" in recording.failure
     assert system.closed
@@ -229,30 +229,33 @@ def test_a_system_that_hangs_is_left(monkeypatch, operation, publishers):
 def test_a_system_that_does_not_end_is_left(monkeypatch):
     released = threading.Event()
     odd(monkeypatch, close=lambda: released.wait(300))
-    assert run(Small(), "odd", {}, Plan(closing=0.1)).failure == "it was not closed within 0.1 s"
+    assert run(Small(), "odd", {}, RunPlan(closing=0.1)).failure == "it was not closed within 0.1 s"
     released.set()
 
 
 def test_what_a_liar_says_is_recorded_as_it_is(monkeypatch):
     def lie():
-        system.hear["one"](Heard("one", (77,), (("<urn:t:nobody>",),), (), 5))
+        system.hear["one"](ReceivedNotification("one", (77,), (("<urn:t:nobody>",),), (), 5))
         return 1
 
     system = odd(monkeypatch, publish=lie)
-    recording = run(Small(), "odd", {}, Plan(first=1))
-    assert recording.heard == (Heard("one", (77,), (("<urn:t:nobody>",),), (), 5),)
+    recording = run(Small(), "odd", {}, RunPlan(first=1))
+    assert recording.heard == (ReceivedNotification("one", (77,), (("<urn:t:nobody>",),), (), 5),)
 
 
 @pytest.mark.parametrize(
     ("heard", "words"),
     [
-        (Heard("two", (1,), (("<urn:t:a>",),), (), 5), "first of channel two, which is not there"),
-        (Heard("one", (1,), (("<urn:t:a>", None),), (), 5), "first of channel one, rows of another width than 1"),
+        (ReceivedNotification("two", (1,), (("<urn:t:a>",),), (), 5), "first of channel two, which is not there"),
+        (
+            ReceivedNotification("one", (1,), (("<urn:t:a>", None),), (), 5),
+            "first of channel one, rows of another width than 1",
+        ),
     ],
 )
 def test_what_nobody_asked_is_a_failure(monkeypatch, heard, words):
     system = odd(monkeypatch, publish=lambda: system.hear["one"](heard))
-    recording = run(Small(), "odd", {}, Plan())
+    recording = run(Small(), "odd", {}, RunPlan())
     assert (
         recording.failure
         == f"it told {len([p for p in Small().publications if p.added])} times what nobody asked, {words}"
@@ -266,7 +269,7 @@ def test_who_interrupts_leaves_nothing_running(monkeypatch):
 
     system = odd(monkeypatch, publish=lambda: time.sleep(0.2))
     with pytest.raises(KeyboardInterrupt):
-        run(Small(), "odd", {}, Plan(), progress=interrupt)
+        run(Small(), "odd", {}, RunPlan(), progress=interrupt)
     assert system.closed
     asked = len(system.asked)
     time.sleep(0.5)
@@ -276,7 +279,7 @@ def test_who_interrupts_leaves_nothing_running(monkeypatch):
 def test_progress_is_told(monkeypatch):
     said = []
     odd(monkeypatch, settle=lambda: time.sleep(0.05))
-    run(Small(), "odd", {}, Plan(), progress=lambda *what: said.append(what))
+    run(Small(), "odd", {}, RunPlan(), progress=lambda *what: said.append(what))
     count = len(Small().publications)
     assert {what[0] for what in said} <= {"load", "channels", "sequence", "finish"}
     assert said

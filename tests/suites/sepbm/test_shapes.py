@@ -7,9 +7,9 @@ from streamgauge.model import algebra as al
 from streamgauge.query import parse_sparql
 from streamgauge.query.printer import sparql
 from streamgauge.reasoning import read_rules
-from streamgauge.suites.sepbm.alike import selected, varied
-from streamgauge.suites.sepbm.contract import Channel
-from streamgauge.suites.sepbm.sequential import closed
+from streamgauge.suites.sepbm.contract import SepbmChannel
+from streamgauge.suites.sepbm.local import closed
+from streamgauge.suites.sepbm.shapes import selected, varied
 from tests.suites.sepbm.campus import CHANNELS, ONTOLOGY, pool
 
 UNIVERSITY = workloads.load("university")
@@ -38,7 +38,7 @@ VARIED = {
 
 
 def shape(name):
-    return varied(selected(Channel(name, workloads.query_text(UNIVERSITY, name))))
+    return varied(selected(SepbmChannel(name, workloads.query_text(UNIVERSITY, name))))
 
 
 @pytest.mark.parametrize("name", workloads.queries(UNIVERSITY))
@@ -92,12 +92,12 @@ def test_one_query_answers_all_channels_alike(channel):
     ],
 )
 def test_what_has_no_channels_alike(text):
-    assert varied(selected(Channel("c", text))) is None
+    assert varied(selected(SepbmChannel("c", text))) is None
 
 
 def test_a_constant_of_one_alternative_only_is_no_value():
     found = varied(
-        selected(Channel("c", "SELECT ?x ?y { { ?x <urn:p> <urn:c> ; <urn:r> ?y } UNION { ?x <urn:q> ?y } }"))
+        selected(SepbmChannel("c", "SELECT ?x ?y { { ?x <urn:p> <urn:c> ; <urn:r> ?y } UNION { ?x <urn:q> ?y } }"))
     )
     assert found.own is None
     assert found.value == al.Var("y")
@@ -105,4 +105,4 @@ def test_a_constant_of_one_alternative_only_is_no_value():
 
 def test_a_channel_is_a_select():
     with pytest.raises(ValueError, match="channel c: a channel's query is a SELECT"):
-        selected(Channel("c", "ASK { ?x a <urn:C> }"))
+        selected(SepbmChannel("c", "ASK { ?x a <urn:C> }"))

@@ -5,7 +5,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import pyarrow as pa
 
@@ -15,24 +15,26 @@ from streamgauge.harness.trial import made_once
 from streamgauge.model.algebra import Select
 from streamgauge.model.terms import Term, Triple
 from streamgauge.reasoning import OntologyError, Rules, read_rules
-from streamgauge.suites.sepbm import choosing
-from streamgauge.suites.sepbm.alike import Varied, as_set, selected, varied
-from streamgauge.suites.sepbm.choosing import Rule
+from streamgauge.suites.sepbm import selection
 from streamgauge.suites.sepbm.configuration import BASE, About, ConfigurationError, Stored, read, write, write_due
-from streamgauge.suites.sepbm.contract import Channel, Due
-from streamgauge.suites.sepbm.data import Data, Rows
-from streamgauge.suites.sepbm.local import LOCAL_STATEMENTS, LocalData, due_in_memory
-from streamgauge.suites.sepbm.sequential import sequential
+from streamgauge.suites.sepbm.contract import DueRows, SepbmChannel
+from streamgauge.suites.sepbm.local import LOCAL_STATEMENTS, LocalData, LocalRows, due_in_memory, sequential
+from streamgauge.suites.sepbm.selection import SelectionRule
+from streamgauge.suites.sepbm.shapes import VariedQuery, as_set, selected, varied
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from streamgauge.suites.sepbm.distributed import DistributedData, DistributedRows
+
+SourceData: TypeAlias = "LocalData | DistributedData"
+QueryRows: TypeAlias = "LocalRows | DistributedRows"
 Tell = Callable[[str], None]
-"""Told what is done next."""
+"""Called with the next step."""
 
 _COLUMNS: Final = ("subject", "predicate", "object")
 _STATEMENTS: Final = 140_000
-"""What a university has, about, with its people's statements of the Extended Data Set."""
+"""About how many statements a university has, with its people's statements of the Extended Data Set."""
 
 
 class Reference(StrEnum):
@@ -43,8 +45,8 @@ class Reference(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What is asked of a configuration; ``channels`` beyond the queries are like them, with other constants.
+class ConfigurationRequest:
+    """The request for a configuration; ``channels`` beyond the queries are like them, with other constants.
 
     ``deletes`` is the share of the publications that delete what was published before; every other one of these is
     published again (beyond the paper). ConfigurationError says what is out of range.
@@ -52,7 +54,7 @@ class Asked:
 
     publications: int = 300
     seed: int = 0
-    rule: Rule = Rule.FIRST
+    rule: SelectionRule = SelectionRule.FIRST
     deletes: float = 0.0
     channels: int = 0
     reference: Reference = Reference.AT_ONCE
@@ -61,20 +63,20 @@ class Asked:
         """Refuse what no sequence has."""
         if self.publications < 1:
             raise ConfigurationError(f"publications is {self.publications}: at least 1")
-        if not 0 <= self.deletes <= choosing.MOST_DELETED:
-            raise ConfigurationError(f"deletes is {self.deletes}: a share from 0 to {choosing.MOST_DELETED}")
+        if not 0 <= self.deletes <= selection.MOST_DELETED:
+            raise ConfigurationError(f"deletes is {self.deletes}: a share from 0 to {selection.MOST_DELETED}")
 
 
 @dataclass(frozen=True)
 class World:
-    """What a configuration is made of: facts (subject, predicate, object, each once), ontology, queries, its origin.
+    """The source of a configuration: facts (subject, predicate, object, each once), ontology, queries, its origin.
 
     Facts are triples in memory or a frame on Spark: there the configuration is made.
     """
 
     facts: "tuple[Triple, ...] | DataFrame"
     ontology: tuple[Triple, ...]
-    queries: tuple[Channel, ...]
+    queries: tuple[SepbmChannel, ...]
     origin: Mapping[str, object]
 
 
@@ -86,7 +88,7 @@ def university(
     In memory without a session; ``small`` says when that is a good choice.
     """
     module = workloads.load("university")
-    queries = tuple(Channel(name, workloads.query_text(module, name)) for name in workloads.queries(module))
+    queries = tuple(SepbmChannel(name, workloads.query_text(module, name)) for name in workloads.queries(module))
     origin = {"workload": "university", "universities": universities, "seed": seed, "extended": names}
     if spark is None:
         plan = module.plan(seed, universities=universities, extended=names)  # type: ignore[attr-defined]
@@ -103,7 +105,7 @@ def small(universities: int) -> bool:
 
 def own_data(data: Path, ontology: Iterable[Triple], queries: Path) -> World:
     """Data and queries of one's own: an RDF file, and a folder of SELECT queries ``*.rq``; errors name the file."""
-    channels = tuple(Channel(file.stem, file.read_text("utf-8")) for file in sorted(queries.glob("*.rq")))
+    channels = tuple(SepbmChannel(file.stem, file.read_text("utf-8")) for file in sorted(queries.glob("*.rq")))
     if not channels:
         raise ConfigurationError(f"{queries}: there is no query: files NAME.rq with a SELECT each are expected here")
     try:
@@ -126,7 +128,7 @@ def _triples(table: pa.Table) -> tuple[Triple, ...]:
     return tuple(dict.fromkeys(zip(*(table.column(name).to_pylist() for name in _COLUMNS), strict=True)))
 
 
-def generate(world: World, asked: Asked, folder: Path, tell: Tell = lambda _what: None) -> Stored:
+def generate(world: World, asked: ConfigurationRequest, folder: Path, tell: Tell = lambda _what: None) -> Stored:
     """Makes a configuration's folder, whole or not at all; the same world and wishes give the same bytes.
 
     On Spark where the world's facts are there. ConfigurationError says what cannot be done; ``tell`` is told what is
@@ -144,7 +146,7 @@ def generate(world: World, asked: Asked, folder: Path, tell: Tell = lambda _what
     return read(made_once(folder, make))
 
 
-def _data(world: World) -> Data:
+def _data(world: World) -> SourceData:
     rules = rules_of(world.ontology)
     if isinstance(world.facts, tuple):
         return LocalData(world.facts, rules)
@@ -153,18 +155,18 @@ def _data(world: World) -> Data:
     return DistributedData(world.facts.sparkSession, world.facts, rules)
 
 
-def _due(world: World, stored: Stored, reference: Reference, tell: Tell) -> Iterable[Due]:
+def _due(world: World, stored: Stored, reference: Reference, tell: Tell) -> Iterable[DueRows]:
     if reference is Reference.SEQUENTIAL:
         return sequential(stored, (), lambda done, of: tell(f"publication {done} of {of}"))
     tell("what is due")
     if isinstance(world.facts, tuple):
         return due_in_memory(stored)
-    from streamgauge.suites.sepbm.reference import due
+    from streamgauge.suites.sepbm.distributed import due
 
     return due(world.facts.sparkSession, stored, (), tell)
 
 
-def _write(data: Data, world: World, asked: Asked, place: Path, tell: Tell) -> None:
+def _write(data: SourceData, world: World, asked: ConfigurationRequest, place: Path, tell: Tell) -> None:
     """All but what is due."""
     full = _Full(data, world, asked, tell)
     if rules_of(world.ontology).rules and data.closure == data.explicit:
@@ -173,7 +175,7 @@ def _write(data: Data, world: World, asked: Asked, place: Path, tell: Tell) -> N
     alike = full.alike()
     resources = [term for terms in chosen.values() for term in terms]
     described = data.descriptions(resources)
-    turns = choosing.arranged(resources, asked.publications, asked.deletes, asked.seed)
+    turns = selection.arranged(resources, asked.publications, asked.deletes, asked.seed)
     moved = sum(map(len, described.values()))
     made = {
         "of": dict(world.origin),
@@ -186,7 +188,7 @@ def _write(data: Data, world: World, asked: Asked, place: Path, tell: Tell) -> N
     }
     channels = (*world.queries, *(channel for channel, _, _ in alike))
     about = About(made, {channel.name: (of, value) for channel, of, value in alike})
-    write(place, about, world.ontology, channels, choosing.publications(turns, described))
+    write(place, about, world.ontology, channels, selection.publications(turns, described))
     tell("base load")
     data.write_base(resources, place / BASE)
 
@@ -203,21 +205,21 @@ def rules_of(ontology: Iterable[Triple]) -> Rules:
 class _Full:
     """The full data's closure, in which the queries are answered to choose from."""
 
-    data: Data
+    data: SourceData
     world: World
-    asked: Asked
+    asked: ConfigurationRequest
     tell: Tell
 
     def chosen(self) -> tuple[dict[str, int], dict[str, list[Term]]]:
         """How many rows each query has, and which resources are published for it."""
-        wanted = choosing.distinct_resources(self.asked.publications, self.asked.deletes)
+        wanted = selection.distinct_resources(self.asked.publications, self.asked.deletes)
         answers, offered = dict[str, int](), dict[str, list[Term]]()
         for channel in self.world.queries:
             self.tell(f"resources of {channel.name}")
             rows = self._rows(channel, as_set(selected(channel)))
             answers[channel.name] = rows.count()
             offered[channel.name] = rows.resources(self.asked.rule, self.asked.seed, channel.name, wanted)
-        found = choosing.dealt(offered, wanted)
+        found = selection.dealt(offered, wanted)
         there = sum(map(len, found.values()))
         if there < wanted:
             raise ConfigurationError(
@@ -225,7 +227,7 @@ class _Full:
             )
         return answers, found
 
-    def alike(self) -> list[tuple[Channel, str, Term]]:
+    def alike(self) -> list[tuple[SepbmChannel, str, Term]]:
         """The channels that are asked for beyond the queries: of which query, with which value."""
         wanted = self.asked.channels - len(self.world.queries)
         if wanted <= 0:
@@ -236,7 +238,7 @@ class _Full:
             if channel.name in shapes:
                 self.tell(f"channels like {channel.name}")
                 offered[channel.name] = self._values(channel, shapes[channel.name], wanted)
-        found = choosing.dealt(offered, wanted)
+        found = selection.dealt(offered, wanted)
         there = sum(map(len, found.values()))
         if there < wanted:
             most = there + len(self.world.queries)
@@ -247,12 +249,12 @@ class _Full:
             for number, (_, value) in enumerate(values, 1)
         ]
 
-    def _values(self, channel: Channel, shape: Varied, most: int) -> list[tuple[str, Term]]:
-        """What a channel may ask for in the place of the query's own value."""
+    def _values(self, channel: SepbmChannel, shape: VariedQuery, most: int) -> list[tuple[str, Term]]:
+        """The values that a channel may ask for in the place of the query's own value."""
         values = self._rows(channel, shape.general).values(shape.own, self.asked.seed, f"like {channel.name}", most)
         return [(channel.name, each) for each in values]
 
-    def _rows(self, channel: Channel, form: Select) -> Rows:
+    def _rows(self, channel: SepbmChannel, form: Select) -> QueryRows:
         try:
             return self.data.answer(form)
         except ValueError as error:

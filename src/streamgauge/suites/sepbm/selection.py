@@ -1,4 +1,7 @@
-"""Which resources are published, and in which order: an equal number for each query, drawn by the seed alone."""
+"""Selection of the resources that are published, and their order.
+
+Each query has an equal number of resources, drawn by the seed alone.
+"""
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
@@ -11,7 +14,7 @@ from streamgauge.servers.broker.contract import Publication
 Item = TypeVar("Item", bound=Hashable)
 
 
-class Rule(StrEnum):
+class SelectionRule(StrEnum):
     """Which of an answer's IRIs are resources that are published (the paper leaves it open)."""
 
     FIRST = "first"  # the first variable's: what the row is about

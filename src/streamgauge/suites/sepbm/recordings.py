@@ -1,22 +1,23 @@
-"""Recordings on disk: what was run, and each channel as a common run folder (docs/sepbm-systems.md).
+"""Recordings on disk: what was run, each channel as a common run folder, judged by the common oracle.
 
 Application time is the place in the order in which publications took effect, from 1, as ms: an answer's instant is
-that of the last publication that caused it, where the system names one.
+that of the last publication that caused it, where the system names one (docs/sepbm-systems.md).
 """
 
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import dataclass, field, fields, replace
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from streamgauge.formats import observed, stream, tables
-from streamgauge.formats.making import making, put
-from streamgauge.formats.run import RunError, read_json, write_json, write_run
+from streamgauge.formats.making import making, put, share
+from streamgauge.formats.run import RunError, read_json, read_run, write_json, write_run
+from streamgauge.formats.verdict import read_verdict, write_verdict
 from streamgauge.harness.resources import machine, versions
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
@@ -24,12 +25,27 @@ from streamgauge.model.mistake import MistakeError
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.run import Fed, Run, RunHeader
 from streamgauge.model.semantics import Semantics
+from streamgauge.model.verdict import Judgement, Verdict
 from streamgauge.oracle.judging.clock import ADVANCE
-from streamgauge.query import parse_sparql, print_query
+from streamgauge.oracle.judging.judge import Means, judge_run
+from streamgauge.query import parse, parse_sparql, print_query
 from streamgauge.query.printer import sparql
 from streamgauge.semantics.profiles import SENS
-from streamgauge.suites.sepbm.analysing import in_effect
-from streamgauge.suites.sepbm.contract import STREAM, Beside, Channel, Configuration, Heard, Published, Recording
+from streamgauge.suites.sepbm.analysis import Analysis, analyse, in_effect
+from streamgauge.suites.sepbm.configuration import Stored
+from streamgauge.suites.sepbm.contract import (
+    STREAM,
+    Configuration,
+    CountedNotification,
+    DueRows,
+    PublicationRecord,
+    ReceivedNotification,
+    SepbmChannel,
+    SepbmRecording,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 FORMAT: Final = "streamgauge sepbm recording"
 VERSION: Final = 1
@@ -64,7 +80,9 @@ class RecordingError(MistakeError, ValueError):
     """A recording that cannot be read or written; the sentence names the file and the field or column."""
 
 
-def write(folder: Path, recording: Recording, configuration: Configuration, semantics: Semantics | None = None) -> None:
+def write(
+    folder: Path, recording: SepbmRecording, configuration: Configuration, semantics: Semantics | None = None
+) -> None:
     """A recording; an earlier one in the folder is replaced, with the facts that it was judged on.
 
     Subscribers are told of what comes after the base load, under SENS unless another semantics is given.
@@ -98,13 +116,14 @@ def write_facts(folder: Path, elements: Iterable[StreamElement]) -> None:
         put(place, folder / FACTS)
 
 
-def read(folder: Path) -> Recording:
+def read(folder: Path) -> SepbmRecording:
     """The recording of a folder."""
     with _named():
         about = read_json(folder / ABOUT, FORMAT, VERSION)
-        published = tuple(Published(*row) for row in _rows(folder / _PUBLISHED))
+        published = tuple(PublicationRecord(*row) for row in _rows(folder / _PUBLISHED))
         beside = tuple(
-            Beside(channel, who, tuple(causes), *rest) for channel, who, causes, *rest in _rows(folder / _BESIDE)
+            CountedNotification(channel, who, tuple(causes), *rest)
+            for channel, who, causes, *rest in _rows(folder / _BESIDE)
         )
         samples = observed.samples(folder)
         try:
@@ -113,7 +132,7 @@ def read(folder: Path) -> Recording:
         except (KeyError, TypeError) as error:
             raise RecordingError(f"{folder / ABOUT}: field {error} is missing") from error
         heard = [each for name in names for each in _heard(folder / CHANNELS / name, name)]
-        return Recording(
+        return SepbmRecording(
             channels=names,
             published=published,
             heard=tuple(sorted(heard, key=attrgetter("received"))),
@@ -124,8 +143,8 @@ def read(folder: Path) -> Recording:
 
 
 _TABLES: Final = ("channels", "published", "heard", "samples", "beside")
-_PLAIN: Final = tuple(field.name for field in fields(Recording) if field.name not in _TABLES)
-"""What of a recording ``recording.json`` has as it is."""
+_PLAIN: Final = tuple(field.name for field in fields(SepbmRecording) if field.name not in _TABLES)
+"""The fields of a recording that ``recording.json`` has as they are."""
 
 
 @contextmanager
@@ -136,7 +155,7 @@ def _named() -> Iterator[None]:
         raise RecordingError(str(error)) from error
 
 
-def _about(recording: Recording) -> dict[str, Any]:
+def _about(recording: SepbmRecording) -> dict[str, Any]:
     return {"channels": list(recording.channels), **{name: getattr(recording, name) for name in _PLAIN}}
 
 
@@ -152,24 +171,24 @@ def _rows(path: Path) -> Iterator[tuple[Any, ...]]:
     return zip(*(column.to_pylist() for column in found.columns), strict=True)
 
 
-def _places(published: Iterable[Published]) -> Mapping[int, int]:
+def _places(published: Iterable[PublicationRecord]) -> Mapping[int, int]:
     """By the system's number of a publication its place in the order in which they took effect, from 1."""
     return {each.known_as: place for place, each in enumerate(in_effect(published), 1) if each.known_as is not None}
 
 
-def _by_channel(recording: Recording) -> dict[str, list[Heard]]:
-    found: dict[str, list[Heard]] = {name: [] for name in recording.channels}
+def _by_channel(recording: SepbmRecording) -> dict[str, list[ReceivedNotification]]:
+    found: dict[str, list[ReceivedNotification]] = {name: [] for name in recording.channels}
     for each in recording.heard:
         found[each.channel].append(each)
     return found
 
 
-def _answer(heard: Heard, variables: tuple[str, ...], places: Mapping[int, int]) -> Answer:
+def _answer(heard: ReceivedNotification, variables: tuple[str, ...], places: Mapping[int, int]) -> Answer:
     instant = max((places[cause] for cause in heard.causes if cause in places), default=None)
     return Answer(variables, heard.added, heard.removed, instant=instant, received=heard.received, made=heard.made)
 
 
-def _heard(folder: Path, channel: str) -> list[Heard]:
+def _heard(folder: Path, channel: str) -> list[ReceivedNotification]:
     causes = [tuple(found) for _, found in _rows(folder / _CAUSES)]
     answers = observed.answers(folder, finished=True)
     if len(causes) != len(answers):
@@ -177,12 +196,12 @@ def _heard(folder: Path, channel: str) -> list[Heard]:
             f"{folder / _CAUSES}: {len(causes)} rows for {len(answers)} answers: one for each belongs here"
         )
     return [
-        Heard(channel, why, each.added, each.removed, each.received, each.made)
+        ReceivedNotification(channel, why, each.added, each.removed, each.received, each.made)
         for each, why in zip(answers, causes, strict=True)
     ]
 
 
-def _fed(recording: Recording, sizes: Mapping[int, int]) -> tuple[Fed, ...]:
+def _fed(recording: SepbmRecording, sizes: Mapping[int, int]) -> tuple[Fed, ...]:
     """Each publication when it was called, as an element after which time has come as far as its place."""
     found = []
     for place, each in enumerate(in_effect(recording.published), 1):
@@ -191,13 +210,15 @@ def _fed(recording: Recording, sizes: Mapping[int, int]) -> tuple[Fed, ...]:
     return tuple(found)
 
 
-def continuous(channel: Channel) -> ContinuousQuery:
+def continuous(channel: SepbmChannel) -> ContinuousQuery:
     """A channel's query as a continuous one, over the facts that stand."""
     form = parse_sparql(channel.query)
     return ContinuousQuery(form, (StreamWindow(STREAM, Window(1, 1, "landmark")),), sparql=sparql(form))
 
 
-def _header(recording: Recording, channel: Channel, semantics: Semantics, configuration: Configuration) -> RunHeader:
+def _header(
+    recording: SepbmRecording, channel: SepbmChannel, semantics: Semantics, configuration: Configuration
+) -> RunHeader:
     query = continuous(channel)
     pace: dict[str, object] = {} if recording.rate is None else {"rate": recording.rate}
     return RunHeader(
@@ -221,3 +242,108 @@ def _header(recording: Recording, channel: Channel, semantics: Semantics, config
         failure=recording.failure,
         options=recording.options,
     )
+
+
+Tell = Callable[[str, int, int], None]
+"""Called with the next step, and how many of how many steps are done."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgingMeans:
+    """The means of judging: ``spark`` makes the session when there is a first use of it."""
+
+    spark: "Callable[[], SparkSession]"
+    tell: Tell = lambda _what, _done, _of: None
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedRecording:
+    """A recording, its metrics, and the verdicts on its channels (none where it was not judged)."""
+
+    recording: SepbmRecording
+    analysis: Analysis
+    verdicts: Mapping[str, Verdict] = field(default_factory=dict)
+
+    @property
+    def right(self) -> bool:
+        """Whether nothing was missed or told without reason, and every verdict that there is says so too."""
+        judged = (each.judgement in {Judgement.RIGHT, Judgement.LATE} for each in self.verdicts.values())
+        found = self.recording.failure is None and not self.analysis.missed and not self.analysis.surplus
+        return found and all(judged)
+
+
+def outcome(folder: Path, configuration: Stored, judging: JudgingMeans) -> JudgedRecording:
+    """The recording in a folder, analysed; RecordingError and ConfigurationError name the file."""
+    recording = read(folder)
+    return JudgedRecording(
+        recording, analyse(due(configuration, recording, judging), recording), kept(folder, recording)
+    )
+
+
+def due(configuration: Stored, recording: SepbmRecording, judging: JudgingMeans) -> Sequence[DueRows]:
+    """The rows that were due in the order in which the publications took effect."""
+    order = another_order(configuration, recording)
+    if not order:
+        return tuple(configuration.due())
+    from streamgauge.suites.sepbm.distributed import due as due_in
+
+    return due_in(judging.spark(), configuration, order, lambda what: judging.tell(f"what was due: {what}", 0, 1))
+
+
+def another_order(configuration: Stored, recording: SepbmRecording) -> tuple[int, ...]:
+    """All publications as they took effect, those that were not published last; empty where it is the sequence's."""
+    effect = [each.number for each in in_effect(recording.published)]
+    if effect == sorted(effect):
+        return ()
+    done = set(effect)
+    return (*effect, *(each.number for each in configuration.sequence() if each.number not in done))
+
+
+def judge(folder: Path, configuration: Stored, judging: JudgingMeans, *, again: bool = True) -> dict[str, Verdict]:
+    """The common oracle's verdict on every channel of the recording in a folder, kept in the channels' run folders.
+
+    Without ``again`` the verdicts stand that are there.
+    """
+    recording = read(folder)
+    judging.tell("the facts that stood", 0, len(recording.channels))
+    _facts(folder, configuration, recording, judging)
+    verdicts = {}
+    for done, name in enumerate(recording.channels):
+        if not again and (before := _verdict(folder / CHANNELS / name)) is not None:
+            verdicts[name] = before
+            continue
+        judging.tell(f"judging {name}", done, len(recording.channels))
+        run = read_run(folder / CHANNELS / name, parse)
+        verdicts[name] = judge_run(run, folder / FACTS, Means(judging.spark))
+        write_verdict(folder / CHANNELS / name, verdicts[name])
+    return verdicts
+
+
+def _verdict(folder: Path) -> Verdict | None:
+    try:
+        return read_verdict(folder)
+    except RunError:
+        return None
+
+
+def kept(folder: Path, recording: SepbmRecording) -> dict[str, Verdict]:
+    """The verdicts that ``judge`` left, none unless all are there."""
+    try:
+        return {name: read_verdict(folder / CHANNELS / name) for name in recording.channels}
+    except RunError:
+        return {}
+
+
+def _facts(folder: Path, configuration: Stored, recording: SepbmRecording, judging: JudgingMeans) -> None:
+    """The stream that all channels are judged on; that of the sequence's own order is made once for a configuration."""
+    if (folder / FACTS).exists():
+        return
+    from streamgauge.suites.sepbm.distributed import history
+
+    order = another_order(configuration, recording)
+    if order:
+        write_facts(folder, history(judging.spark(), configuration, order))
+        return
+    if not (configuration.folder / FACTS).exists():
+        write_facts(configuration.folder, history(judging.spark(), configuration))
+    share(configuration.folder / FACTS, folder / FACTS)

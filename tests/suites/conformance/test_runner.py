@@ -9,10 +9,18 @@ import pytest
 
 from streamgauge.engines import EngineError
 from streamgauge.model.run import Fed, Run, RunHeader
-from streamgauge.suites.conformance.asking import Asked, Scale, asked
-from streamgauge.suites.conformance.cases import load
-from streamgauge.suites.conformance.finding import NONE_FITS, contradicted, findings
-from streamgauge.suites.conformance.running import TRIES, Kind, Subject, certify, engine, in_time
+from streamgauge.suites.conformance.cases import ConformanceTask, Scale, asked, load
+from streamgauge.suites.conformance.runner import (
+    NONE_FITS,
+    TRIES,
+    Subject,
+    TaskResult,
+    certify,
+    contradicted,
+    engine,
+    findings,
+    in_time,
+)
 
 MINIMAL = Path(__file__).resolve().parents[3] / "examples" / "engines" / "minimal.py"
 TASKS = {task.name: task for task in asked(load(), ("rspql",), Scale())}
@@ -26,7 +34,7 @@ def no_spark():
     pytest.fail("the definition may judge this engine")
 
 
-def outcomes(subject: Subject, *tasks: Asked, jobs: int = 1, spark=no_spark):
+def outcomes(subject: Subject, *tasks: ConformanceTask, jobs: int = 1, spark=no_spark):
     return list(certify(subject, tasks, jobs, spark))
 
 
@@ -44,17 +52,17 @@ def test_outcomes_come_in_the_order_of_the_tasks(tmp_path):
     tasks = [task for task in TASKS.values() if task.case.theme in {"borders", "gaps"}]
     found = outcomes(minimal(tmp_path), *tasks, jobs=3)
     assert [outcome.asked for outcome in found] == tasks
-    assert Counter(outcome.kind for outcome in found).keys() == {Kind.PASSED, Kind.REFUSED}
+    assert Counter(outcome.kind for outcome in found).keys() == {TaskResult.PASSED, TaskResult.REFUSED}
 
 
 @pytest.mark.server
 def test_a_task_is_refused_by_the_engine_its_program_or_its_language(tmp_path):
     (program,) = outcomes(minimal(tmp_path), OPTIONAL)
-    assert (program.kind, program.sentence[:18]) == (Kind.REFUSED, "this engine reads ")
+    assert (program.kind, program.sentence[:18]) == (TaskResult.REFUSED, "this engine reads ")
     (module,) = outcomes(minimal(tmp_path, refuse=lambda _query, semantics: f"not {semantics.name}"), HALF_OPEN)
-    assert (module.kind, module.sentence) == (Kind.REFUSED, "not rspql")
+    assert (module.kind, module.sentence) == (TaskResult.REFUSED, "not rspql")
     (language,) = outcomes(minimal(tmp_path, dialect="rspql"), UNNAMED)
-    assert language.kind is Kind.REFUSED
+    assert language.kind is TaskResult.REFUSED
     assert "RSP-QL needs a name" in language.sentence
 
 
@@ -71,7 +79,7 @@ def test_a_task_is_refused_by_the_engine_its_program_or_its_language(tmp_path):
 )
 def test_what_is_wrong_is_said(tmp_path, change, into, words):
     (outcome,) = outcomes(minimal(tmp_path, change, into), HALF_OPEN)
-    assert outcome.kind is (Kind.WRONG if words else Kind.PASSED)
+    assert outcome.kind is (TaskResult.WRONG if words else TaskResult.PASSED)
     assert words in outcome.sentence
 
 
@@ -90,7 +98,7 @@ def test_what_is_wrong_is_said(tmp_path, change, into, words):
 def test_the_oracle_finds_what_it_is(tmp_path, change, into, finding):
     (outcome,) = outcomes(minimal(tmp_path, change, into), SLIDING)
     if finding is None:
-        assert outcome.kind is Kind.PASSED
+        assert outcome.kind is TaskResult.PASSED
     else:
         assert finding in findings(outcome)
 
@@ -98,7 +106,7 @@ def test_the_oracle_finds_what_it_is(tmp_path, change, into, finding):
 @pytest.mark.server
 def test_a_task_that_is_right_speaks_against_faults_that_would_change_it(tmp_path):
     right = outcomes(minimal(tmp_path), HALF_OPEN, SLIDING)
-    assert {outcome.kind for outcome in right} == {Kind.PASSED}
+    assert {outcome.kind for outcome in right} == {TaskResult.PASSED}
     denied = {"due = last", "r2s = Dstream", "borders = [o, c]", "due = last and static data ignored"}
     assert contradicted(right, denied | {"reports lost at the tail", "static data ignored", NONE_FITS}) == denied
 
@@ -111,7 +119,7 @@ def test_the_definition_does_not_judge_an_engine_that_runs_on_it(tmp_path, spark
         return spark
 
     (outcome,) = outcomes(minimal(tmp_path, evaluator="definition"), HALF_OPEN, spark=session)
-    assert outcome.kind is Kind.PASSED
+    assert outcome.kind is TaskResult.PASSED
     assert asked_for
 
 

@@ -14,36 +14,36 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from streamgauge.model.terms import Row
 from streamgauge.oracle.judging.metrics import percentile
-from streamgauge.suites.sepbm.contract import Due, Heard, Published, Recording
+from streamgauge.suites.sepbm.contract import DueRows, PublicationRecord, ReceivedNotification, SepbmRecording
 
 SLOW: Final = ("q02", "q06", "q09", "q14", "q15", "q16", "q17", "q18", "q19", "q20")
 """The ten slow channels (section 4.1 names C14-C17, C19 and C20; the other four are deduced, docs/sepbm.md)."""
 
 
-class Kind(StrEnum):
-    """What a notification tells."""
+class ChangeKind(StrEnum):
+    """The kind of change that a notification tells of."""
 
     NEW = "new"
     RETRACTED = "retracted"
 
 
-class Event(NamedTuple):
+class DueEvent(NamedTuple):
     """A row of a channel's answer that comes or goes, and the publication that first allowed it (``None``: none)."""
 
     channel: str
-    kind: Kind
+    kind: ChangeKind
     row: Row
     publication: int | None
 
 
-class Told(NamedTuple):
+class DeliveredEvent(NamedTuple):
     """A due event that was told; times are ns after its publication was called, ``made`` ``None`` where it is unsaid.
 
     ``deferred`` when a later publication had been acknowledged before it was told: it came in a later phase.
     ``caused`` says whether the causes that the system named have its publication, ``None`` where it named none.
     """
 
-    event: Event
+    event: DueEvent
     made: int | None
     received: int
     deferred: bool
@@ -59,15 +59,15 @@ class Analysis:
     """
 
     channels: tuple[str, ...]
-    published: tuple[Published, ...]
-    told: tuple[Told, ...]
-    missed: tuple[Event, ...]
-    surplus: tuple[Event, ...]
+    published: tuple[PublicationRecord, ...]
+    told: tuple[DeliveredEvent, ...]
+    missed: tuple[DueEvent, ...]
+    surplus: tuple[DueEvent, ...]
     began: int
     ended: int
 
 
-class Times(NamedTuple):
+class TimeStatistics(NamedTuple):
     """Of some notification times: how many, their mean, median, 99th percentile and maximum, ms."""
 
     notifications: int
@@ -89,7 +89,7 @@ class Throughput(NamedTuple):
         return self.complete / self.seconds if self.seconds else 0.0
 
 
-class Score(NamedTuple):
+class NotificationScore(NamedTuple):
     """The metrics of some channels; ``made`` is ``None`` where the system does not say when it made a notification."""
 
     due: int
@@ -98,12 +98,12 @@ class Score(NamedTuple):
     surplus: int
     deferred: int
     miscaused: int
-    made: Times | None
-    received: Times | None
+    made: TimeStatistics | None
+    received: TimeStatistics | None
     throughput: Throughput
 
 
-def in_effect(published: Iterable[Published]) -> tuple[Published, ...]:
+def in_effect(published: Iterable[PublicationRecord]) -> tuple[PublicationRecord, ...]:
     """Publications in the order in which they took effect: by the system's numbers, else by acknowledgement."""
     found = tuple(published)
     if all(each.known_as is not None for each in found):
@@ -111,10 +111,10 @@ def in_effect(published: Iterable[Published]) -> tuple[Published, ...]:
     return tuple(sorted(found, key=lambda each: (each.acknowledged, each.called)))
 
 
-def analyse(due: Iterable[Due], recording: Recording) -> Analysis:
+def analyse(due: Iterable[DueRows], recording: SepbmRecording) -> Analysis:
     """Notifications beside what was due, by the publications in the order in which they took effect.
 
-    ``due`` has to be that of this order (``Due.publication`` is the number in the sequence).
+    ``due`` has to be that of this order (``DueRows.publication`` is the number in the sequence).
     """
     published = in_effect(recording.published)
     place = {each.number: at for at, each in enumerate(published)}
@@ -134,49 +134,51 @@ def analyse(due: Iterable[Due], recording: Recording) -> Analysis:
     )
 
 
-_Key: TypeAlias = tuple[str, Kind, Row]
+_Key: TypeAlias = tuple[str, ChangeKind, Row]
 _Part = TypeVar("_Part")
 
 
-def _wanted(due: Iterable[Due], place: dict[int, int]) -> dict[_Key, list[Event]]:
-    """What is due of each row, in order of effect; what no publication of the recording allows is not due."""
-    wanted: dict[_Key, list[Event]] = defaultdict(list)
+def _wanted(due: Iterable[DueRows], place: dict[int, int]) -> dict[_Key, list[DueEvent]]:
+    """The due events of each row, in order of effect, without those that no publication of the recording allows."""
+    wanted: dict[_Key, list[DueEvent]] = defaultdict(list)
     for each in sorted((one for one in due if one.publication in place), key=lambda one: place[one.publication]):
-        for kind, rows in ((Kind.NEW, each.added), (Kind.RETRACTED, each.removed)):
+        for kind, rows in ((ChangeKind.NEW, each.added), (ChangeKind.RETRACTED, each.removed)):
             for row in rows:
-                wanted[each.channel, kind, row].append(Event(each.channel, kind, row, each.publication))
+                wanted[each.channel, kind, row].append(DueEvent(each.channel, kind, row, each.publication))
     return wanted
 
 
-def _heard(heard: Iterable[Heard]) -> Iterable[tuple[_Key, Heard]]:
+def _heard(heard: Iterable[ReceivedNotification]) -> Iterable[tuple[_Key, ReceivedNotification]]:
     for each in sorted(heard, key=lambda one: one.received):
-        for kind, rows in ((Kind.NEW, each.added), (Kind.RETRACTED, each.removed)):
+        for kind, rows in ((ChangeKind.NEW, each.added), (ChangeKind.RETRACTED, each.removed)):
             for row in rows:
                 yield (each.channel, kind, row), each
 
 
 def _matched(
-    wanted: dict[_Key, list[Event]], heard: Iterable[tuple[_Key, Heard]], published: Sequence[Published]
-) -> tuple[list[Told], list[Event]]:
+    wanted: dict[_Key, list[DueEvent]],
+    heard: Iterable[tuple[_Key, ReceivedNotification]],
+    published: Sequence[PublicationRecord],
+) -> tuple[list[DeliveredEvent], list[DueEvent]]:
     """Each told row with the first event of it that it may tell of, which is no longer wanted; rows that have none."""
-    clock = Clock(published)
-    told: list[Told] = []
-    surplus: list[Event] = []
+    clock = PublicationTimes(published)
+    told: list[DeliveredEvent] = []
+    surplus: list[DueEvent] = []
     for key, each in heard:
         events = wanted.get(key, [])
         event = clock.first(events, each)
         if event is None:
-            surplus.append(Event(*key, None))
+            surplus.append(DueEvent(*key, None))
             continue
         events.remove(event)
         told.append(clock.told(event, each))
     return told, surplus
 
 
-class Clock:
+class PublicationTimes:
     """When publications were called, by number, and which were there when something was told."""
 
-    def __init__(self, published: Sequence[Published]) -> None:
+    def __init__(self, published: Sequence[PublicationRecord]) -> None:
         """``published`` in the order in which they took effect."""
         self._called = {each.number: each.called for each in published}
         self._numbers = {each.known_as: each.number for each in published if each.known_as is not None}
@@ -187,21 +189,21 @@ class Clock:
                 self._next[each.number] = earliest
             earliest = each.acknowledged if earliest is None else min(earliest, each.acknowledged)
 
-    def first(self, events: Sequence[Event], heard: Heard) -> Event | None:
-        """The first of a row's events that was allowed by then, of those that the causes name when they name one."""
+    def first(self, events: Sequence[DueEvent], heard: ReceivedNotification) -> DueEvent | None:
+        """The earliest eligible due event of a row, of those that the causes name when they name one."""
         allowed = [each for each in events if self._called[each.publication or 0] <= heard.received]
         named = self._caused(heard)
         return next((each for each in allowed if each.publication in named), allowed[0] if allowed else None)
 
-    def _caused(self, heard: Heard) -> Collection[int | None]:
+    def _caused(self, heard: ReceivedNotification) -> Collection[int | None]:
         return {self._numbers.get(cause) for cause in heard.causes}
 
-    def told(self, event: Event, heard: Heard) -> Told:
+    def told(self, event: DueEvent, heard: ReceivedNotification) -> DeliveredEvent:
         """How long after its publication's call an event was told."""
         number = event.publication or 0
         called, later = self._called[number], self._next.get(number)
         when = heard.received if heard.made is None else heard.made
-        return Told(
+        return DeliveredEvent(
             event,
             None if heard.made is None else heard.made - called,
             heard.received - called,
@@ -210,17 +212,19 @@ class Clock:
         )
 
 
-def score(analysis: Analysis, channels: Collection[str] | None = None, kind: Kind | None = None) -> Score:
+def score(
+    analysis: Analysis, channels: Collection[str] | None = None, kind: ChangeKind | None = None
+) -> NotificationScore:
     """The metrics over some channels (all), and notifications of one kind (both)."""
     names = set(analysis.channels if channels is None else channels)
 
-    def counts(event: Event) -> bool:
+    def counts(event: DueEvent) -> bool:
         return event.channel in names and (kind is None or event.kind is kind)
 
     told = [each for each in analysis.told if counts(each.event)]
     missed = [event for event in analysis.missed if counts(event)]
     made = [each.made for each in told if each.made is not None]
-    return Score(
+    return NotificationScore(
         due=len(told) + len(missed),
         told=len(told),
         missed=len(missed),
@@ -233,7 +237,7 @@ def score(analysis: Analysis, channels: Collection[str] | None = None, kind: Kin
     )
 
 
-def by_channel(analysis: Analysis) -> dict[str, Score]:
+def by_channel(analysis: Analysis) -> dict[str, NotificationScore]:
     """The metrics of every channel."""
     told = _apart(analysis.told, lambda each: each.event.channel)
     missed, surplus = (_apart(part, lambda event: event.channel) for part in (analysis.missed, analysis.surplus))
@@ -252,7 +256,7 @@ def _apart(found: Iterable[_Part], name: Callable[[_Part], str]) -> dict[str, tu
 
 def throughput(
     analysis: Analysis,
-    counts: Callable[[Event], bool] = lambda _event: True,
+    counts: Callable[[DueEvent], bool] = lambda _event: True,
     interval: tuple[int, int] | None = None,
 ) -> Throughput:
     """Publication throughput in an interval of monotonic ns (the analysis's own): section 2.2.
@@ -270,13 +274,13 @@ def throughput(
     return Throughput(len(complete), (ended - began) / 1e9)
 
 
-def _taken(told: Told) -> int:
+def _taken(told: DeliveredEvent) -> int:
     return told.received if told.made is None else told.made
 
 
-def times(found: Collection[int]) -> Times | None:
+def times(found: Collection[int]) -> TimeStatistics | None:
     """Statistics of notification times in ns; ``None`` without any."""
     if not found:
         return None
     ms = [each / 1e6 for each in found]
-    return Times(len(ms), fmean(ms), percentile(ms, 50) or 0.0, percentile(ms, 99) or 0.0, max(ms))
+    return TimeStatistics(len(ms), fmean(ms), percentile(ms, 50) or 0.0, percentile(ms, 99) or 0.0, max(ms))
