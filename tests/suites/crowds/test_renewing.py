@@ -4,8 +4,8 @@ import pytest
 
 from streamgauge.model.element import StreamElement
 from streamgauge.servers.fragments.annotations import method, methods
+from streamgauge.servers.fragments.pages.dataset import DataSet
 from streamgauge.servers.fragments.quads import DEFAULT
-from streamgauge.servers.fragments.serving.dataset import DataSet
 from streamgauge.servers.fragments.store.memory import MemoryStore
 from streamgauge.servers.fragments.style import Label, Style
 from streamgauge.suites.crowds.fragments_server import DataSetRenewal

@@ -15,6 +15,7 @@ from itertools import count
 from pathlib import Path
 
 from streamgauge.formats.stream import elements
+<<<<<<< HEAD
 from streamgauge.model.fact import Fact
 from streamgauge.servers.fragments.annotations import method
 from streamgauge.servers.fragments.quads import Quad
@@ -22,10 +23,15 @@ from streamgauge.servers.fragments.serving import writing
 from streamgauge.servers.fragments.serving.dataset import DataSet
 from streamgauge.servers.fragments.serving.face import application
 from streamgauge.servers.fragments.serving.loading import load
+=======
+from streamgauge.servers.fragments.pages.dataset import DataSet
+from streamgauge.servers.fragments.pages.http import application
+>>>>>>> a270196dd7c7d1512a5566c602f86264a82c532d
 from streamgauge.servers.fragments.store.disk import DiskStore
 from streamgauge.servers.fragments.store.indexed import IndexedStore
 from streamgauge.servers.fragments.store.memory import MemoryStore
 from streamgauge.servers.fragments.style import Label, Style
+from streamgauge.servers.fragments.writes.files import load
 from streamgauge.servers.http.serving import Serving
 from streamgauge.suites.crowds.clients import say, task
 from streamgauge.suites.crowds.updates import Renewal, Update, updates, wall_ms

@@ -12,13 +12,11 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
-from streamgauge.servers.fragments.fetching.guarded import guarded_client
-from streamgauge.servers.fragments.fetching.web import Web
-from streamgauge.servers.fragments.streaming.events import Event, Failed, Fresh
-from streamgauge.servers.fragments.streaming.following import Sends
-from streamgauge.servers.fragments.streaming.streamer import Caching
-from streamgauge.servers.fragments.streaming.timing import Timing
-from streamgauge.servers.fragments.streaming.watching import Terms, follow, wall_clock
+from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
+from streamgauge.servers.fragments.client.transport import guarded_client
+from streamgauge.servers.fragments.live_queries.poll_loop import AnswerContent, Event, Failed, Fresh, PollTiming
+from streamgauge.servers.fragments.live_queries.streamer import Caching
+from streamgauge.servers.fragments.live_queries.watch import WatchTerms, follow, wall_clock
 from streamgauge.servers.fragments.style import Label, Style
 from streamgauge.suites.crowds.clients import digest, run_clients, say
 
@@ -35,7 +33,7 @@ class Watcher:
     async def watch(self, query: str, after: float) -> None:
         """Watch a query until the process ends."""
         await asyncio.sleep(after)
-        web = Web(guarded_client(), wall_clock, asyncio.sleep)
+        web = CachingHttpClient(guarded_client(), wall_clock, asyncio.sleep)
         timing = Timing(period=self.given["period"], share=self.given["jitter"])
         style = Style(self.given["method"], Label(self.given["label"]), template=self.given["template"])
         self.begun = wall_clock()
