@@ -15,22 +15,16 @@ from itertools import count
 from pathlib import Path
 
 from streamgauge.formats.stream import elements
-<<<<<<< HEAD
 from streamgauge.model.fact import Fact
 from streamgauge.servers.fragments.annotations import method
-from streamgauge.servers.fragments.quads import Quad
-from streamgauge.servers.fragments.serving import writing
-from streamgauge.servers.fragments.serving.dataset import DataSet
-from streamgauge.servers.fragments.serving.face import application
-from streamgauge.servers.fragments.serving.loading import load
-=======
 from streamgauge.servers.fragments.pages.dataset import DataSet
 from streamgauge.servers.fragments.pages.http import application
->>>>>>> a270196dd7c7d1512a5566c602f86264a82c532d
+from streamgauge.servers.fragments.quads import Quad
 from streamgauge.servers.fragments.store.disk import DiskStore
 from streamgauge.servers.fragments.store.indexed import IndexedStore
 from streamgauge.servers.fragments.store.memory import MemoryStore
 from streamgauge.servers.fragments.style import Label, Style
+from streamgauge.servers.fragments.writes.draft import FactDraft
 from streamgauge.servers.fragments.writes.files import load
 from streamgauge.servers.http.serving import Serving
 from streamgauge.suites.crowds.clients import say, task
@@ -63,7 +57,7 @@ class DataSetRenewal:
                 self._change([(*triple, "") for triple in update.triples])
 
     def _keep(self, facts: Sequence[Fact]) -> None:
-        draft = writing.Draft(self.dataset)
+        draft = FactDraft(self.dataset)
         for predicate in sorted({fact.triple[1] for fact in facts}):
             draft.replace((None, predicate, None), [fact for fact in facts if fact.triple[1] == predicate])
         draft.commit()

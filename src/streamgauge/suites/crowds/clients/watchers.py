@@ -34,11 +34,11 @@ class Watcher:
         """Watch a query until the process ends."""
         await asyncio.sleep(after)
         web = CachingHttpClient(guarded_client(), wall_clock, asyncio.sleep)
-        timing = Timing(period=self.given["period"], share=self.given["jitter"])
+        timing = PollTiming(period=self.given["period"], share=self.given["jitter"])
         style = Style(self.given["method"], Label(self.given["label"]), template=self.given["template"])
         self.begun = wall_clock()
-        how = {"plan": self.given["plan"], "style": style, "timing": timing, "sends": Sends.WHOLE}
-        terms = Terms(caching=Caching(self.given["cache"]), tell=self.tell, **how)
+        how = {"plan": self.given["plan"], "style": style, "timing": timing, "sends": AnswerContent.WHOLE}
+        terms = WatchTerms(caching=Caching(self.given["cache"]), tell=self.tell, **how)
         async for answer in follow(query, [self.given["address"]], terms, web):
             counters = web.counters
             say(
