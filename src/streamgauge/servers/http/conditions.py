@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final, TypeAlias
 
+from streamgauge.servers.http.dates import http_date
+
 RawHeaders: TypeAlias = Iterable[tuple[bytes, bytes]]
 """Names in lower case and values, as ASGI has them."""
 
@@ -94,3 +96,15 @@ def _tags(name: str, lines: list[str]) -> tuple[str, ...] | None:
         found += [member[1]] if member[1] else []
         position = member.end()
     return tuple(found)
+
+
+def unchanged(validator: bytes, modified: bytes | None, none_match: bytes | None, since: bytes | None) -> bool:
+    """Whether a client has the representation of this ``validator``, by If-None-Match, else by If-Modified-Since.
+
+    (RFC 9110, 13.1.2 and 13.1.3; ``modified`` is the representation's Last-Modified, ``since`` the field's value.)
+    """
+    if none_match is not None:
+        tags = [each.strip().removeprefix(b"W/") for each in none_match.split(b",")]
+        return validator in tags or tags == [b"*"]
+    changed, known = (http_date(None if each is None else each.decode("latin-1")) for each in (modified, since))
+    return changed is not None and known is not None and changed <= known

@@ -25,24 +25,21 @@ from streamgauge.servers.fragments.pages.fragment_request import (
 )
 from streamgauge.servers.fragments.pages.metadata import PageView
 from streamgauge.servers.fragments.pages.representations import (
-    CODING_NAMES,
-    CODINGS,
-    SMALLEST,
     UnacceptableError,
     clock_headers,
-    content_coding,
-    date_text,
     freshness_headers,
     represent,
     tag,
-    unchanged,
 )
 from streamgauge.servers.fragments.pages.selection import Selection, matches_of
 from streamgauge.servers.fragments.quads import VERSION, Match, Quad
 from streamgauge.servers.fragments.store import QuadChanges
 from streamgauge.servers.http import events
 from streamgauge.servers.http.base_address import BaseAddress, HostError
+from streamgauge.servers.http.conditions import unchanged
+from streamgauge.servers.http.dates import date_text
 from streamgauge.servers.http.gates import CrowdedError, Gate
+from streamgauge.servers.http.negotiation import CODING_NAMES, CODINGS, SMALLEST, content_coding
 from streamgauge.servers.http.replies import ANYONE, Header, Reply, error_reply, send_reply
 
 Headers = Mapping[bytes, bytes]

@@ -29,7 +29,6 @@ from streamgauge.servers.fragments.pages.representations import (
     clock_headers,
     freshness_headers,
     last_modified,
-    unchanged,
 )
 from streamgauge.servers.fragments.pages.selection import Selection
 from streamgauge.servers.fragments.quads import VERSION
@@ -37,6 +36,7 @@ from streamgauge.servers.fragments.store.key_value import DamagedStoreError
 from streamgauge.servers.fragments.style import VOCABULARIES, Border, Label
 from streamgauge.servers.http import metrics
 from streamgauge.servers.http.base_address import BaseAddress, HostError, of_host
+from streamgauge.servers.http.conditions import unchanged
 from streamgauge.servers.http.gates import CrowdedError, Gate
 from streamgauge.servers.http.openapi import ERROR, TOKEN, Json, body, parameter, refused
 from streamgauge.servers.http.origins import ASKED

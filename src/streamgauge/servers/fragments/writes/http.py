@@ -23,7 +23,7 @@ from streamgauge.servers.fragments.pages.fragment_request import (
     read_fragment_request,
 )
 from streamgauge.servers.fragments.pages.metadata import PageView
-from streamgauge.servers.fragments.pages.representations import CODINGS, clock_headers, http_time, tag
+from streamgauge.servers.fragments.pages.representations import clock_headers, tag
 from streamgauge.servers.fragments.pages.selection import TermError
 from streamgauge.servers.fragments.quads import VERSION
 from streamgauge.servers.fragments.store.key_value import DamagedStoreError, FullError
@@ -39,8 +39,10 @@ from streamgauge.servers.fragments.writes.requests import (
 from streamgauge.servers.http.base_address import BaseAddress, HostError
 from streamgauge.servers.http.bodies import STATUS, read_body
 from streamgauge.servers.http.conditions import ANY, ConditionError, Conditions, PreconditionError, read_conditions
+from streamgauge.servers.http.dates import http_date
 from streamgauge.servers.http.deadlines import DEADLINES, DeadlineError
 from streamgauge.servers.http.gates import CrowdedError
+from streamgauge.servers.http.negotiation import CODINGS
 from streamgauge.servers.http.patterns import load_parsers
 from streamgauge.servers.http.replies import Reply, error_reply, send_reply
 from streamgauge.servers.http.retries import BadKeyError, KeyReuseError, RetryKey, RetryMemory, read_key
@@ -67,7 +69,9 @@ def require_conditions(dataset: DataSet, scope: Scope, base: str) -> None:
     wish = read_fragment_request(path, query, dataset.shape, base, dataset.largest)
     page = dataset.page(wish.selection, wish.number, wish.limit)
     conditions.require(set(_tags(dataset, base, wish, page, conditions)), f"the fragment {wish.page:.200}")
-    if conditions.match is None and since is not None and page.changed // 1000 > http_time(since):
+    known = None if since is None else http_date(since.decode("latin-1"))
+    later = known is None or page.changed // 1000 * 1000 > known
+    if conditions.match is None and since is not None and later:
         raise PreconditionError(f"If-Unmodified-Since does not hold: {wish.page:.200} has changed, nothing was done")
 
 
