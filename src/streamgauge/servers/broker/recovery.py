@@ -24,8 +24,7 @@ from streamgauge.servers.broker.soundness import (
     refuse_vanished,
 )
 from streamgauge.servers.broker.sqlite import SqliteJournal
-from streamgauge.servers.durability.damage import Inspection, Saved
-from streamgauge.servers.durability.witness import Witness, unpack
+from streamgauge.servers.durability import Inspection, Saved, Witness, unpack
 
 _HEADER: Final = 100
 """Bytes of the header of page 1 (SQLite file format, section 1.3)."""

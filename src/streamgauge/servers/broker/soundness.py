@@ -9,8 +9,7 @@ from typing import Final
 
 from streamgauge.servers.broker.journal import JournalError
 from streamgauge.servers.broker.seal import Sealed, read_name, read_seal, row_sum
-from streamgauge.servers.durability.damage import Inspection
-from streamgauge.servers.durability.witness import Witness
+from streamgauge.servers.durability import Inspection, Witness
 
 VERSION: Final = 3
 TABLES: Final = {

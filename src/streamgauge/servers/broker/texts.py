@@ -11,7 +11,7 @@ from typing import Final
 from streamgauge.model import algebra as al
 from streamgauge.query.rebuild import every_pattern, expressions
 from streamgauge.servers.broker.limits import LimitError, Limits
-from streamgauge.servers.http.patterns import refused_patterns
+from streamgauge.servers.http.limits import refused_patterns
 
 _WIDER: Final = {"UCASE": 3, "LCASE": 3, "ENCODE_FOR_URI": 12}
 """How much longer a text may become."""

@@ -19,11 +19,20 @@ import httpx
 
 from streamgauge.model.obstacles import obstacle
 from streamgauge.servers.fragments.client.contract import HopelessError, SourceError, UnavailableError, UnknownHostError
-from streamgauge.servers.http import guarded
+from streamgauge.servers.http import outgoing
 from streamgauge.servers.http.addresses import names_private
 from streamgauge.servers.http.dates import retry_after
-from streamgauge.servers.http.failures import TRANSIENT, permanent_failure, unknown_host
-from streamgauge.servers.http.guarded import PORTS, PRIVATE, Origin, Resolve, origin, resolve
+from streamgauge.servers.http.outgoing import (
+    PORTS,
+    PRIVATE,
+    TRANSIENT,
+    Origin,
+    Resolve,
+    origin,
+    permanent_failure,
+    resolve,
+    unknown_host,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +150,7 @@ def resolved_address(base: str, target: str) -> str:
 
 def guarded_client(resolving: Resolve = resolve) -> httpx.AsyncClient:
     """A client that refuses private addresses with a RefusedError; without cookies, proxies or credentials."""
-    return guarded.guarded_client(RefusedAddressError, resolving)
+    return outgoing.guarded_client(RefusedAddressError, resolving)
 
 
 _REDIRECTS: Final = frozenset((301, 302, 303, 307, 308))

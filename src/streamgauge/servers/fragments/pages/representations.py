@@ -18,7 +18,7 @@ from streamgauge.servers.fragments.pages.fragment_request import read_fragment_r
 from streamgauge.servers.fragments.pages.metadata import PageView
 from streamgauge.servers.fragments.pages.selection import Selection
 from streamgauge.servers.fragments.quads import TIME
-from streamgauge.servers.http.base_address import BaseAddress
+from streamgauge.servers.http.addresses import BaseAddress
 from streamgauge.servers.http.dates import date_text
 from streamgauge.servers.http.metrics import Metric
 from streamgauge.servers.http.negotiation import CODING_NAMES, CODINGS, SMALLEST, content_coding, weights

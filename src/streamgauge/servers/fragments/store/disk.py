@@ -23,8 +23,7 @@ import lmdb
 
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.obstacles import obstacle
-from streamgauge.servers.durability.disk import explained
-from streamgauge.servers.durability.witness import Witness, WitnessFile, open_beside
+from streamgauge.servers.durability import Witness, WitnessFile, explained, open_beside
 from streamgauge.servers.fragments.store import Keep
 from streamgauge.servers.fragments.store.indexed import IndexedStore
 from streamgauge.servers.fragments.store.key_value import SIZED, DamagedStoreError, FullError, Writes

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from streamgauge.model.terms import Term
-from streamgauge.servers.durability.damage import Inspection, Saved
-from streamgauge.servers.durability.witness import Witness, unpack
+from streamgauge.servers.durability import Inspection, Saved, Witness, unpack
 from streamgauge.servers.fragments.quads import ExpiringQuad
 from streamgauge.servers.fragments.store import Keep
 from streamgauge.servers.fragments.store.disk import (

@@ -36,17 +36,15 @@ from streamgauge.servers.fragments.writes.requests import (
     WriteRequestError,
     read_request,
 )
-from streamgauge.servers.http.base_address import BaseAddress, HostError
-from streamgauge.servers.http.bodies import STATUS, read_body
+from streamgauge.servers.http.access import Tokens, bearer
+from streamgauge.servers.http.addresses import BaseAddress, HostError
 from streamgauge.servers.http.conditions import ANY, ConditionError, Conditions, PreconditionError, read_conditions
 from streamgauge.servers.http.dates import http_date
 from streamgauge.servers.http.deadlines import DEADLINES, DeadlineError
-from streamgauge.servers.http.gates import CrowdedError
+from streamgauge.servers.http.limits import STATUS, CrowdedError, load_parsers, read_body
 from streamgauge.servers.http.negotiation import CODINGS
-from streamgauge.servers.http.patterns import load_parsers
 from streamgauge.servers.http.replies import Reply, error_reply, send_reply
 from streamgauge.servers.http.retries import BadKeyError, KeyReuseError, RetryKey, RetryMemory, read_key
-from streamgauge.servers.http.tokens import Tokens, bearer
 
 _DIGEST: Final = 18
 """Characters of a tag that are the digest of its content; the name of its format is the next one."""

@@ -21,7 +21,7 @@ from streamgauge.servers.fragments.store import KeyedChange, QuadChanges
 from streamgauge.servers.fragments.store.key_value import FullError
 from streamgauge.servers.fragments.writes.draft import SWEPT, FactDraft, Operation, PlannedChange, WriteResult
 from streamgauge.servers.http.deadlines import DEADLINES
-from streamgauge.servers.http.gates import Gate
+from streamgauge.servers.http.limits import Gate
 
 FEW: Final = 50
 """Facts that are looked at or written sooner than a thread is asked to."""

@@ -1,4 +1,4 @@
-"""Answers on their way to subscribers: numbered, the newest kept, each subscriber at its own place."""
+"""Numbered answers on their way to subscribers: the newest are kept, each subscriber is at its own place."""
 
 from collections import deque
 from collections.abc import Callable
