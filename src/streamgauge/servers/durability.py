@@ -107,7 +107,7 @@ class Damage:
 
 @dataclass(slots=True)
 class Inspection:
-    """What a check found: ``sound`` records by kind, and damages, of which the first few are listed."""
+    """The findings of a check: ``sound`` records by kind, and damages, of which the first few are listed."""
 
     sound: dict[str, int] = field(default_factory=dict)
     damages: list[Damage] = field(default_factory=list)
@@ -138,7 +138,7 @@ class Inspection:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What was written to a new place, and what is lost, a sentence each."""
+    """The records saved at a new place, and the losses, a sentence each."""
 
     kept: str
     losses: tuple[str, ...]

@@ -64,7 +64,7 @@ class Origins:
         return METHODS if self.admits(origin, "POST") else READS
 
     def headers(self, origin: str | None) -> list[_Header]:
-        """What a browser is told with a response.
+        """The headers that tell a browser which pages may read a response.
 
         A named origin may send credentials (a proxy's cookies, say), ``*`` may not: browsers refuse the pair.
         """
@@ -187,7 +187,7 @@ class Tokens:
         return bool(self._tokens)
 
     def identity(self, given: str | None) -> str:
-        """Whose a request is: ``OPEN`` where there are no tokens, else a name from which the token cannot be told."""
+        """The identity of a request: ``OPEN`` without tokens, else a name from which the token cannot be told."""
         return identity(given) if self._tokens and given is not None else OPEN
 
     def admits(self, given: str | None) -> bool:

@@ -31,7 +31,7 @@ class PreconditionError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What a request demands of its target: entity tags of If-Match and If-None-Match, ``None`` where it says none."""
+    """The demands of a request: entity tags of If-Match and If-None-Match, ``None`` for an absent field."""
 
     match: tuple[str, ...] | None = None
     none_match: tuple[str, ...] | None = None

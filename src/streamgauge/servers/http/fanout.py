@@ -287,7 +287,7 @@ PIECE_BYTES: Final = 64 * 2**10
 
 
 class Countable(Protocol):
-    """What is sent: a client that comes back names the number of the last that it got."""
+    """A numbered item: a client that comes back names the number of the last one that it got."""
 
     @property
     def number(self) -> int:
@@ -313,7 +313,7 @@ class Place(Protocol[Kept]):
         ...
 
     def take(self) -> Sequence[Kept]:
-        """What has come since the last take, in order."""
+        """The items that came since the last take, in order."""
         ...
 
     def close(self) -> None:
@@ -360,7 +360,7 @@ def _closed(place: Place[SentItem], member: Member[SentItem] | None) -> None:
 
 
 def _together(said: Iterable[bytes]) -> Iterator[bytes]:
-    """What is to be said at once, in few pieces: sending one costs more than making it."""
+    """Events joined to few pieces: sending a piece costs more than making it."""
     waiting: list[bytes] = []
     size = 0
     for each in said:

@@ -32,7 +32,7 @@ class TextError(BodyError):
 
 
 STATUS: Final[Mapping[type[Exception], int]] = {LateBodyError: 408, TextError: 400, BodyError: 413}
-"""What such requests are answered with (RFC 9110, 15.5); the first that fits."""
+"""The statuses that such requests are answered with (RFC 9110, 15.5); the first that fits."""
 
 
 async def read_body(request: Request, limit: int) -> bytes:

@@ -88,4 +88,4 @@ class Pauses:
 
 
 PAUSES: Final = Pauses()
-"""Those of this process, counted once a server serves."""
+"""The pauses of this process, counted once a server serves."""

@@ -9,7 +9,7 @@ from typing import Generic, Literal, Protocol, TypeVar
 import msgspec
 
 Line = TypeVar("Line")
-"""What one answer is: a line of JSON where nothing else is said."""
+"""The type of one answer: a line of JSON where nothing else is said."""
 
 
 class Bounds(Protocol):
@@ -59,7 +59,7 @@ class Subscription(Generic[Line]):
         self._answers = answers
 
     def take(self) -> list[Numbered[Line]]:
-        """What has come since the last take, in order."""
+        """The items that came since the last take, in order."""
         return self._answers.since(self)
 
     @property

@@ -173,7 +173,7 @@ class PatientHttpProtocol(HttpToolsProtocol):
             super().handle_websocket_upgrade()
 
     def on_message_complete(self) -> None:
-        """All of it is there."""
+        """The request is complete."""
         self._linger_no_more()
         super().on_message_complete()
 
@@ -184,7 +184,7 @@ class PatientHttpProtocol(HttpToolsProtocol):
         super().on_response_complete()
 
     def pause_writing(self) -> None:
-        """What is sent waits for the client: see that it takes some."""
+        """Bytes wait for the client: see that it takes some."""
         super().pause_writing()
         self._watch()
 

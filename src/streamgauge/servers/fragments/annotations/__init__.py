@@ -45,7 +45,7 @@ class Form:
     ``own`` are quads of the fact alone, ``label`` those of its label, which all facts of a group share: the ones with a
     quad that matches ``member`` (``None``: it has its own). ``also`` are quads of its own that tell nothing new.
     The label's variables are those of the time literals, ``None`` where the label has no such time: what they are bound
-    to is read by ``labelling.bounds``. ``links`` are variables of ``patterns`` that are computed, not fetched. Names of
+    to is read by ``labels.read_bounds``. ``links`` are variables of ``patterns`` that are computed, not fetched. Names of
     variables begin with ``_``.
     """
 
@@ -59,12 +59,12 @@ class Form:
 
     @property
     def patterns(self) -> tuple[QuadPattern, ...]:
-        """What to ask for."""
+        """The patterns to fetch: those of the fact, then those of its label."""
         return self.own + self.label
 
 
 class Method(Protocol):
-    """What a module in this folder has."""
+    """The members of a module in this folder."""
 
     def annotate(self, facts: Sequence[Fact], style: Style, fresh: Namer) -> list[ExpiringQuad]:
         """Quads that say facts and their times.
@@ -82,7 +82,7 @@ class Method(Protocol):
         ...
 
     def form(self, pattern: TriplePattern, number: int, style: Style) -> Form:
-        """What to ask for instead of a triple pattern whose facts have times; ``number`` keeps its variables apart."""
+        """The form to fetch instead of a triple pattern whose facts have times; ``number`` keeps its variables apart."""
         ...
 
 

@@ -166,12 +166,12 @@ ALL: Final = QuadPattern(Var("s"), Var("p"), Var("o"), ANYWHERE)
 """Everything in a data set."""
 
 FragmentKey: TypeAlias = tuple[QuadPattern, Var | None]
-"""What a fragment is of: a pattern, and the variable whose values it was restricted by."""
+"""The key of a fragment: its pattern, and the variable whose values restricted it."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFacts:
-    """What was read of one source: facts, its time (ms) at the last answer, until when all of it is fresh.
+    """The facts read of one source, its time (ms) at the last answer, and until when all facts are fresh.
 
     ``until`` is ``None`` where nothing says so; ``named`` are quads of the data's own named graphs.
     """
@@ -233,7 +233,7 @@ class SourceReading:
     lost: bool = False
 
     async def cover(self, asking: FactForm, values: KnownValues) -> dict[FragmentKey, HeldFragment]:
-        """What has the quads of a pattern's facts, labels too, at least of those that have the values."""
+        """The fragments that have the quads of a pattern's facts and labels, at least of facts that have the values."""
         found: dict[FragmentKey, HeldFragment] = {}
         for group in asking.groups:
             known: dict[Var, frozenset[Term]] = dict(values)
@@ -264,7 +264,7 @@ class SourceReading:
         return await self._more((pattern, variable), known[variable]) if known[variable] else None
 
     def _there(self, pattern: QuadPattern) -> HeldFragment | None:
-        """What has all of a pattern already."""
+        """The fragment that already has all quads of a pattern; ``None`` without one."""
         for key in ((pattern, None), (ALL, None)):
             if key in self.fragments:
                 return self.fragments[key]
@@ -285,7 +285,7 @@ class SourceReading:
         return self.fragments[key]
 
     def _rank(self, known: KnownValues, place: FormPlace) -> int:
-        """What is there first, then what is restricted to few values, then what has few variables."""
+        """The rank of a place: fetched places first, then those of few values, then those of few variables."""
         if self._there(place.asked) is not None:
             return 0
         variable = _narrowest(place.asked, known)
@@ -304,7 +304,7 @@ def quads_of(fragments: Iterable[HeldFragment]) -> dict[Quad, None]:
 
 
 def parts_of(fragments: Iterable[HeldFragment]) -> Iterator[FetchedQuads]:
-    """What fragments came by."""
+    """The responses that fragments were made of."""
     return (part for each in fragments for part in each.parts)
 
 

@@ -126,7 +126,7 @@ class FetchedGraphs:
         self._seen: dict[int, tuple[Quad, ...]] = {}
 
     def fetched(self, reads: Sequence[SourceFacts]) -> None:
-        """What sources have now, all of it in graphs whose names are known."""
+        """Take the quads that sources have now, all of them in graphs whose names are known."""
         for number, read in enumerate(reads):
             if self._seen.get(number) is read.named:
                 continue

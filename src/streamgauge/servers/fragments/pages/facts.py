@@ -36,7 +36,7 @@ class Validity:
 
 
 def validity(given: Mapping[str, str], label: Label, now: int) -> Validity:
-    """What ``from``, ``until`` and ``for`` say at ``now`` (ms); without ``from`` intervals begin now."""
+    """The validity that ``from``, ``until`` and ``for`` say at ``now`` (ms); without ``from`` intervals begin now."""
     if "until" in given and "for" in given:
         raise ValidityError("until and for say the same: give one")
     initial = read_time(given["from"], now) if "from" in given else None

@@ -53,7 +53,7 @@ _KEPT: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class HistoryRequest:
-    """What is asked of a fragment's history: which fragment, its address without that, and since which version."""
+    """A request for a fragment's history: the fragment, and the version since which its changes are requested."""
 
     fragment: FragmentRequest
     version: str | None
@@ -62,7 +62,7 @@ class HistoryRequest:
 
 
 def read_history_request(dataset: DataSet, scope: Scope, headers: Headers, addressing: BaseAddress) -> HistoryRequest:
-    """What a request asks for; AskedError or HostError says what is wrong with it."""
+    """The request for a history; FragmentRequestError or HostError says what is wrong with it."""
     base = addressing(scope["scheme"], headers)
     fragment, given = split_request(dataset, scope, base, ("since", "what"))
     return HistoryRequest(fragment, given.get("since"), given.get("what"), base)
@@ -71,7 +71,7 @@ def read_history_request(dataset: DataSet, scope: Scope, headers: Headers, addre
 def split_request(
     dataset: DataSet, scope: Scope, base: str, names: Collection[str]
 ) -> tuple[FragmentRequest, dict[str, str]]:
-    """The fragment that a request is about, and what it says in parameters beside; AskedError for the rest."""
+    """The fragment that a request is about, and what it says in parameters beside; FragmentRequestError for the rest."""
     given: dict[str, str] = {}
     parts = []
     for part in scope["query_string"].split(b"&"):
@@ -92,7 +92,7 @@ def store_version(dataset: DataSet, version: str) -> int | None:
 
 
 def fragment_changes(dataset: DataSet, selection: Selection, since: int | None) -> QuadChanges | None:
-    """What changed in a fragment; ``None`` when that is not known, or more than there is."""
+    """The changes of a fragment; ``None`` when they are not known, or more than the fragment's quads."""
     found = [None if since is None else dataset.store.changed(match, since) for match in selection.matches]
     known = [each for each in found if each is not None]
     if len(known) < len(found):
@@ -259,12 +259,12 @@ def _then(fragment: FragmentRequest, at: str) -> FragmentRequest:
 
 
 EVENT_CONTENTS: Final = ("changes", "version")
-"""What events may carry: the lines of a patch, or only the version."""
+"""The contents that events may carry: the lines of a patch, or only the version."""
 
 
 @dataclass(eq=False, slots=True)
 class FragmentSubscriber:
-    """Somebody who listens to a fragment; ``sent`` is the store's version that was sent last, ``None`` if unknown."""
+    """A subscriber of a fragment; ``sent`` is the store's version that was sent last, ``None`` if unknown."""
 
     since: HistoryRequest
     signal: events.Signal
@@ -273,7 +273,7 @@ class FragmentSubscriber:
 
 @dataclass(slots=True)
 class SubscriberIndex:
-    """Those who listen to a data set, by the matches that their fragments are among."""
+    """The subscribers of a data set, by the matches that their fragments are among."""
 
     by_match: dict[Match, set[FragmentSubscriber]] = field(default_factory=dict)
 

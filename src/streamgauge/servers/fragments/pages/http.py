@@ -56,7 +56,7 @@ _TIME: Final = "now, an xsd:dateTime with a time zone, or ms since 1970."
 
 
 def description(datasets: Sequence[str]) -> Json:
-    """What a server of these data sets can be asked."""
+    """The description of a server of these data sets."""
     return {
         "openapi": "3.1.0",
         "info": {"title": "Streamgauge fragments", "version": version("streamgauge")},
@@ -196,7 +196,7 @@ _WRITTEN: Final = _change(["version", "facts", "quads"], version=_TEXT, facts=_C
 Headers: TypeAlias = Mapping[bytes, bytes]
 
 Mounted: TypeAlias = Callable[[DataSet, Scope, Receive, Send], Awaitable[None]]
-"""What answers a request that is not for a page."""
+"""The handler of a request that is not for a page."""
 
 READS: Final = ("GET", "HEAD", "OPTIONS")
 WRITES: Final = ("POST", "PUT", "PATCH", "DELETE")
@@ -376,7 +376,7 @@ class FragmentsApp:
         self.counts.bytes += size
 
     def _counted(self, name: str, send: Send) -> Send:
-        """What is mounted sends by itself: events for as long as they are listened to."""
+        """Count the responses of mounted handlers, which send by themselves, events for as long as a client listens."""
 
         async def sent(message: Message) -> None:
             if message["type"] == "http.response.start":

@@ -87,7 +87,7 @@ def page_triples(layout: Layout) -> list[Triple]:
 
 
 def dataset_triples(base: str, name: str) -> list[Triple]:
-    """What is said of a data set everywhere."""
+    """The triples about a data set that are on every page."""
     dataset = f"<{base}/{quote(name)}#dataset>"
     return _terms(
         (f"<{base}/#dataset>", "hydra:member", dataset),
@@ -218,7 +218,7 @@ class PageView:
 
     @property
     def layout(self) -> Layout:
-        """What its metadata's form depends on."""
+        """The layout of its metadata."""
         return Layout(
             self.base,
             self.dataset.name,

@@ -47,7 +47,7 @@ class FragmentCounts:
         self.bytes = self.kept = self.made = 0
 
     def metrics(self, datasets: Sequence[DataSet], held: int) -> Iterator[Metric]:
-        """All of it, and what the data sets hold; ``held`` are the bytes of bodies that are kept."""
+        """All counts, and the sizes of the data sets; ``held`` are the bytes of bodies that are kept."""
         asked = sorted(self.requests.items())
         name = "streamgauge_fragments"
         yield Metric(
@@ -80,9 +80,9 @@ class Representation:
     tag: bytes
     headers: list[tuple[bytes, bytes]]
     kept_headers: list[tuple[bytes, bytes]]
-    """Those of ``headers`` that are also sent when the client has the body."""
+    """The part of ``headers`` that is also sent when the client has the body."""
     until: int | None
-    """What the body says of when facts end; ``None`` where it says nothing."""
+    """The end of facts that the body shows; ``None`` where it shows none."""
 
     @property
     def size(self) -> int:
@@ -121,7 +121,7 @@ _TIME: Final = TIME.lower().encode()
 
 
 def clock_headers(now: int) -> tuple[tuple[bytes, bytes], tuple[bytes, bytes]]:
-    """What a response says of the server's clock (ms): Date in whole seconds, Server-Time in ms."""
+    """The headers that show the server's clock (ms): Date in whole seconds, Server-Time in ms."""
     return (b"date", date_text(now // 1000)), (_TIME, b"%d" % now)
 
 
@@ -158,7 +158,7 @@ class Offer:
 
 @lru_cache(maxsize=2000)
 def acceptable_offers(header: str) -> tuple[Offer, ...]:
-    """What can be sent to a client, best first; all where it does not say."""
+    """The formats that a client accepts, best first; all of them without an Accept header."""
     wanted = weights(header or "*/*")
     offers = [Offer(form, name) for form in FORMATS for name in form.types]
     first = {form.name: number for number, form in enumerate(FORMATS)}
@@ -207,7 +207,7 @@ class Representations:
         return self._bodies.bytes
 
     def kept(self, scope: Scope, headers: Headers) -> Representation | None:
-        """What was sent for the same request, if it is still right."""
+        """The representation that was sent for the same request, if it is still right."""
         kept = self._bodies.get(self._key(scope, headers))
         if kept is None or not kept.dataset.shows(kept.page):
             return None
@@ -215,7 +215,7 @@ class Representations:
         return kept
 
     def made(self, dataset: DataSet, scope: Scope, headers: Headers) -> Representation:
-        """The page that is asked for; UnacceptableError, AskedError and TooManyError say why there is none."""
+        """The page that is asked for; UnacceptableError, FragmentRequestError and TooManyError say why there is none."""
         key = self._key(scope, headers)
         base = key[0]
         wish = read_fragment_request(_path(scope), scope["query_string"], dataset.shape, base, dataset.largest)
@@ -229,9 +229,9 @@ class Representations:
         return made
 
     def lacks(self, dataset: DataSet, scope: Scope) -> Selection | None:
-        """What has to be looked at quad by quad, beside the loop, before the page that is asked for can be made.
+        """The selection whose quads have to be compared one by one, beside the loop, before the requested page is made.
 
-        Only a variable that is there twice, or bindings, make that of a selection. AskedError.
+        Only a variable that is there twice, or bindings, make that of a selection. FragmentRequestError.
         """
         query = scope["query_string"]
         if b"values=" not in query and query.count(b"?") + query.upper().count(b"%3F") < 2:

@@ -17,7 +17,7 @@ class FullError(MistakeError, RuntimeError):
 
 
 class DamagedStoreError(MistakeError, RuntimeError):
-    """What is kept is damaged; the sentence says where, and how what is sound is saved."""
+    """A damaged store; the sentence says where, and how its sound quads are saved."""
 
 
 class KeyValueStore(Protocol):

@@ -84,7 +84,7 @@ Records: TypeAlias = list[tuple[bytes, Value]]
 
 @dataclass(slots=True)
 class _TreeWalk:
-    """What was met on the way through a tree."""
+    """The counts and borders met on the way through a tree."""
 
     tree: LmdbTree
     branches: int = 0

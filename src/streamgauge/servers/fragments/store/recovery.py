@@ -83,7 +83,7 @@ def save(folder: Path, new: Path) -> Saved:
 
 @dataclass(slots=True)
 class _Salvage:
-    """What is found in the sound records of a store."""
+    """The terms, keys and ends found in the sound records of a store."""
 
     texts: dict[bytes, Term] = field(default_factory=dict)
     keys: set[bytes] = field(default_factory=set)
@@ -127,7 +127,7 @@ class _Salvage:
             yield (s, p, o, g), self.ends.get(key)
 
     def losses(self, saved: int) -> Iterator[str]:
-        """What is not there any more, a sentence each."""
+        """The losses, a sentence each."""
         lost = max(self.many.values(), default=0) - saved
         if lost > 0:
             yield f"{lost:,} quads are lost"

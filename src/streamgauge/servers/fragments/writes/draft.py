@@ -34,7 +34,7 @@ SWEPT: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class WriteResult:
-    """What a write made: facts that are there now and were not, and the reverse (a new validity is both), and quads."""
+    """The effect of a write: how many facts came, how many went (a new validity counts as both), and the quads."""
 
     added: int
     removed: int
@@ -123,7 +123,7 @@ class FactDraft:
         self.add(come)
 
     def end(self, triple: Triple, at: int) -> None:
-        """What holds of a triple at an instant (ms) ends then; what is said to begin later stays."""
+        """End the facts of a triple that hold at an instant (ms); facts that begin later stay."""
         held = [fact for fact in self._of(triple) if fact.holds(at)]
         self._after[triple] = [fact for fact in self._after[triple] if fact not in held]
         ended = (altered(fact, final=at) for fact in held if _begins(fact) < at)
@@ -164,7 +164,7 @@ class FactDraft:
         return WriteResult(planned.come, planned.gone, self._dataset.change(planned.removed, planned.added))
 
     def nothing(self) -> WriteResult:
-        """What a change makes that changes nothing."""
+        """The result of a change that changes nothing."""
         return WriteResult(0, 0, QuadChanges(self._store.version, (), ()))
 
     def planned(self, serial: str = "") -> PlannedChange | None:
@@ -323,7 +323,7 @@ class Add:
         draft.add(self.facts)
 
     def cost(self, dataset: DataSet) -> int:  # noqa: ARG002
-        """Those that hold."""
+        """The number of facts to add."""
         return len(self.facts)
 
 
@@ -339,7 +339,7 @@ class Remove:
             draft.remove(each)
 
     def cost(self, dataset: DataSet) -> int:
-        """Those that match."""
+        """The number of quads that match."""
         return _matching(dataset, self.wanted)
 
 
@@ -355,7 +355,7 @@ class Replace:
         draft.replace(self.wanted, self.facts)
 
     def cost(self, dataset: DataSet) -> int:
-        """Those that match, and those that hold."""
+        """The number of quads that match and of facts to add."""
         return _matching(dataset, (self.wanted,)) + len(self.facts)
 
 
@@ -372,7 +372,7 @@ class Expire:
             draft.expire(each, self.at)
 
     def cost(self, dataset: DataSet) -> int:
-        """Those that match."""
+        """The number of quads that match."""
         return _matching(dataset, self.wanted)
 
 
@@ -396,7 +396,7 @@ class Modify:
         draft.add(Fact(triple, self.initial, self.final) for triple in inserted)
 
     def cost(self, dataset: DataSet) -> int:
-        """Those of its data, and as many solutions as WHERE may have."""
+        """The number of its templates times the solutions that WHERE may have."""
         size = len(self.change.delete) + len(self.change.insert)
         solutions: int = _matching(dataset, [(None, None, None)]) ** len(self.change.where)
         return size * solutions

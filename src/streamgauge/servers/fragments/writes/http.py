@@ -226,7 +226,7 @@ class WritesHandler:
 
 
 def _understood(request: WriteRequest) -> list[Operation]:
-    """What a write asks for; DeadlineError when that takes too long to read."""
+    """The operations of a write; DeadlineError when reading them takes too long."""
     load_parsers()
     with DEADLINES.within(SECONDS):
         return read_request(request)
@@ -244,7 +244,7 @@ def _parameters(query: bytes) -> dict[str, str]:
 
 
 def _written_reply(written: WriteResult, dataset: DataSet) -> Reply:
-    """What changed, as JSON: facts, quads, the version."""
+    """The reply to a write, as JSON: changed facts, changed quads, the version."""
     quads = {"added": len(written.quads.added), "removed": len(written.quads.removed)}
     facts = {"added": written.added, "removed": written.removed}
     body = json.dumps({"version": dataset.version.decode(), "facts": facts, "quads": quads}).encode()

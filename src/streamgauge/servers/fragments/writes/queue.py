@@ -129,7 +129,7 @@ class _PlannedWrite:
 
 
 async def sweep_beside(dataset: DataSet, before: int) -> None:
-    """Forget what had ended by an instant (ms); FullError. What others change meanwhile is for the next time."""
+    """Remove quads that had ended by an instant (ms); FullError. Quads that others change meanwhile stay."""
     gone = dataset.store.expired(before, SWEPT)
     if not gone:
         return
@@ -169,7 +169,7 @@ def _drafted(dataset: DataSet, operations: Sequence[Operation]) -> FactDraft:
 
 
 def _prepared(dataset: DataSet, planned: PlannedChange) -> KeyedChange:
-    """What the store makes of a plan, in time proportional to the plan's size."""
+    """The store's prepared change for a plan, in time proportional to the plan's size."""
     return dataset.store.prepare(planned.removed, planned.added)
 
 

@@ -142,7 +142,7 @@ class FragmentAddresses:
         return expand(form.template, {**places, form.names[VALUES]: values})
 
     def _values(self, form: SearchForm, pattern: QuadPattern, names: dict[Var, str] | None = None) -> dict[str, str]:
-        """What stands in a form for a pattern; variables are left out unless they have names."""
+        """The values of a form's places for a pattern; variables are left out unless they have names."""
         values = {}
         for place, node in zip(_PLACES, pattern.nodes, strict=True):
             written = self._written(form, node, names or {})
@@ -237,7 +237,7 @@ class FragmentsSource:
         return combined(self._found(pattern, leaves), [leaf.response for leaf in leaves])
 
     async def changed(self, since: str) -> FetchedChange | None:
-        """What changed in the whole data set since a version; ``None`` where that is not known."""
+        """The changes of the whole data set since a version; ``None`` where they are not known."""
         if self.changes is None:
             return None
         address = self._link(expand(self.changes, {"since": since}))
@@ -250,7 +250,10 @@ class FragmentsSource:
         return read_patch(response, self.pages.web.limits.quads)
 
     def listen(self, last: str | None) -> AbstractAsyncContextManager[AsyncIterator[ServerEvent]]:
-        """What changes in the whole data set, as it does, from now on or since an event; SourceError as Web.events."""
+        """The changes of the data set as they happen, from now on or since an event.
+
+        Errors as of ``CachingHttpClient.events``.
+        """
         address = self._link(expand(self.changes or "", {}))
         return self.pages.web.events(address, self.pages.reach, last)
 
