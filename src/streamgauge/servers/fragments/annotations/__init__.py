@@ -44,8 +44,8 @@ class Form:
 
     ``own`` are quads of the fact alone, ``label`` those of its label, which all facts of a group share: the ones with a
     quad that matches ``member`` (``None``: it has its own). ``also`` are quads of its own that tell nothing new.
-    The label's variables are those of the time literals, ``None`` where the label has no such time: what they are bound
-    to is read by ``labels.read_bounds``. ``links`` are variables of ``patterns`` that are computed, not fetched. Names of
+    The label's variables are those of the time literals, ``None`` where the label has no such time; their values are
+    read by ``labels.read_bounds``. ``links`` are variables of ``patterns`` that are computed, not fetched. Names of
     variables begin with ``_``.
     """
 
@@ -82,7 +82,7 @@ class Method(Protocol):
         ...
 
     def form(self, pattern: TriplePattern, number: int, style: Style) -> Form:
-        """The form to fetch instead of a triple pattern whose facts have times; ``number`` keeps its variables apart."""
+        """The form to fetch for a triple pattern whose facts have times; ``number`` keeps its variables apart."""
         ...
 
 

@@ -71,7 +71,7 @@ def read_history_request(dataset: DataSet, scope: Scope, headers: Headers, addre
 def split_request(
     dataset: DataSet, scope: Scope, base: str, names: Collection[str]
 ) -> tuple[FragmentRequest, dict[str, str]]:
-    """The fragment that a request is about, and what it says in parameters beside; FragmentRequestError for the rest."""
+    """The fragment of a request, and the named parameters beside it; FragmentRequestError for other parameters."""
     given: dict[str, str] = {}
     parts = []
     for part in scope["query_string"].split(b"&"):

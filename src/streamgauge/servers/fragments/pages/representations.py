@@ -215,7 +215,7 @@ class Representations:
         return kept
 
     def made(self, dataset: DataSet, scope: Scope, headers: Headers) -> Representation:
-        """The page that is asked for; UnacceptableError, FragmentRequestError and TooManyError say why there is none."""
+        """The requested page; UnacceptableError, FragmentRequestError and TooManyError say why there is none."""
         key = self._key(scope, headers)
         base = key[0]
         wish = read_fragment_request(_path(scope), scope["query_string"], dataset.shape, base, dataset.largest)

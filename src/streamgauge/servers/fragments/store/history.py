@@ -240,7 +240,7 @@ class PastRuns:
         renewed: Mapping[bytes, int | None],
         come: Mapping[bytes, int | None],
     ) -> tuple[list[tuple[SortedIndex, IndexEdit]], Writes, bytes]:
-        """The edits and writes of a change at ``at``: keys that leave or are renewed, with their former end, and new keys.
+        """The edits and writes of a change at ``at``: keys that leave or are renewed, with their former end; new keys.
 
         Third are the keys of runs that are dropped. A change dated before the last one counts at the last one's time.
         """
