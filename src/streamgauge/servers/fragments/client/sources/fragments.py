@@ -4,9 +4,11 @@ import re
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from functools import lru_cache
 from math import ceil
 from typing import Final, cast
-from urllib.parse import quote
+
+from uritemplate import URITemplate
 
 from streamgauge.model.algebra import Node, Var
 from streamgauge.model.terms import Term, is_blank, is_literal
@@ -26,47 +28,24 @@ from streamgauge.servers.fragments.quads import ANYWHERE, DEFAULT, Quad, QuadPat
 from streamgauge.sources.sse_events import ServerEvent
 
 _EXPRESSION = re.compile(r"\{([^{}]*)\}")
-_NAME = re.compile(r"[A-Za-z0-9_.%]+")
-
-_KINDS: Final = {
-    "": ("", ",", False, ""),
-    "+": ("", ",", False, ":/?#[]@!$&'()*+,;="),
-    "#": ("#", ",", False, ":/?#[]@!$&'()*+,;="),
-    ".": (".", ".", False, ""),
-    "/": ("/", "/", False, ""),
-    ";": (";", ";", True, ""),
-    "?": ("?", "&", True, ""),
-    "&": ("&", "&", True, ""),
-}
-"""By operator: what comes first, what between, whether names are written, reserved characters that stay."""
+_SINGLE_VALUES = re.compile(r"[+#./;?&]?[A-Za-z0-9_.%]+(?:,[A-Za-z0-9_.%]+)*")
 
 
 class FormTemplateError(ValueError):
-    """A template that is none, or asks for more than single values."""
+    """A template that is none, or asks for more than single values (RFC 6570, level 3)."""
 
 
 def expand(template: str, values: Mapping[str, str]) -> str:
-    """The address for these values, variables without one left out; TemplateError names what is wrong."""
-    return _EXPRESSION.sub(lambda found: _expression(found[1], values), template)
+    """The address for these values, variables without one left out; FormTemplateError names what is wrong."""
+    return _read_template(template).expand(dict(values))
 
 
-def variables(template: str) -> tuple[str, ...]:
-    """The names in a template, in order."""
-    parts = _EXPRESSION.findall(template)
-    return tuple(name for part in parts for name in part.lstrip("+#./;?&").split(","))
-
-
-def _expression(text: str, values: Mapping[str, str]) -> str:
-    operator = text[:1] if text[:1] in _KINDS else ""
-    first, between, named, kept = _KINDS[operator]
-    parts = []
-    for name in text[len(operator) :].split(","):
-        if not _NAME.fullmatch(name):
-            raise FormTemplateError(f"{{{text:.100}}} is no expression of single values (RFC 6570, level 3)")
-        if name in values:
-            value = quote(values[name], safe=kept)
-            parts.append(f"{name}={value}" if named else value)
-    return first + between.join(parts) if parts else ""
+@lru_cache(1_000)
+def _read_template(template: str) -> URITemplate:
+    for expression in _EXPRESSION.findall(template):
+        if not _SINGLE_VALUES.fullmatch(expression):
+            raise FormTemplateError(f"{{{expression:.100}}} is no expression of single values (RFC 6570, level 3)")
+    return URITemplate(template)
 
 
 MOST: Final = 30
