@@ -12,7 +12,7 @@ Line = TypeVar("Line")
 """The type of one answer: a line of JSON where nothing else is said."""
 
 
-class Bounds(Protocol):
+class AnswerBounds(Protocol):
     """How many answers, of how many bytes, are kept, and how many of them a subscriber may be behind."""
 
     @property
@@ -84,7 +84,7 @@ class Subscription(Generic[Line]):
 class Answers(Generic[Line]):
     """The newest answers and who takes them; ``number`` is that of the last one before."""
 
-    def __init__(self, limits: Bounds, number: int = 0) -> None:
+    def __init__(self, limits: AnswerBounds, number: int = 0) -> None:
         self._limits, self._lock = limits, Lock()
         self._kept: deque[Numbered[Line]] = deque()
         self._subscribers: dict[int, Subscription[Line]] = {}

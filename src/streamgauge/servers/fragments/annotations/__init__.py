@@ -27,7 +27,7 @@ class UnknownMethodError(MistakeError, ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class ComputedVariable:
     """A variable that is computed, not fetched: ``term`` of the triple that a triple pattern was matched by.
 
     It is the address of the triple's own fragment (implicit graphs) or its triple term (reifiers).
@@ -39,7 +39,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class AnnotatedForm:
     """The annotated form of a triple pattern: quads that are there with a fact, and the variables of its label.
 
     ``own`` are quads of the fact alone, ``label`` those of its label, which all facts of a group share: the ones with a
@@ -53,7 +53,7 @@ class Form:
     label: tuple[QuadPattern, ...]
     initial: Var | None
     final: Var | None
-    links: tuple[Link, ...] = ()
+    links: tuple[ComputedVariable, ...] = ()
     also: tuple[QuadPattern, ...] = ()
     member: QuadPattern | None = None
 
@@ -81,7 +81,7 @@ class Method(Protocol):
         """
         ...
 
-    def form(self, pattern: TriplePattern, number: int, style: Style) -> Form:
+    def form(self, pattern: TriplePattern, number: int, style: Style) -> AnnotatedForm:
         """The form to fetch for a triple pattern whose facts have times; ``number`` keeps its variables apart."""
         ...
 

@@ -93,7 +93,7 @@ class LinkedDataSource(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Solutions:
+class BgpSolutions:
     """The solutions of a basic graph pattern over quads; ``at`` and ``until`` are the earliest of what was fetched.
 
     ``versions`` are those of the data sets in the order of the sources, ``None`` for one that does not say or changed

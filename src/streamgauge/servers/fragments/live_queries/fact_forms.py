@@ -13,7 +13,7 @@ from typing import Final, TypeAlias, TypeVar
 from streamgauge.model.algebra import Node, TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term
-from streamgauge.servers.fragments.annotations import Form, method, places
+from streamgauge.servers.fragments.annotations import AnnotatedForm, method, places
 from streamgauge.servers.fragments.client.contract import FetchedChange, FetchedQuads, LinkedDataSource
 from streamgauge.servers.fragments.labels import read_labels
 from streamgauge.servers.fragments.live_queries.pattern_needs import PatternNeed
@@ -46,7 +46,7 @@ class FormPlace:
 class FactForm:
     """A triple pattern as it is asked for: groups of patterns that belong together, and the one that is counted."""
 
-    form: Form
+    form: AnnotatedForm
     groups: tuple[tuple[FormPlace, ...], ...]
     entry: QuadPattern
 
@@ -79,7 +79,7 @@ def fact_form(wanted: PatternNeed, style: Style | FactGraphs) -> FactForm:
     plain = QuadPattern(*places(pattern))
     if isinstance(style, FactGraphs):
         asked = QuadPattern(*places(pattern), ANYWHERE) if style is FactGraphs.ANY else plain
-        return FactForm(Form((plain,), (), None, None), ((FormPlace(plain, asked),),), asked)
+        return FactForm(AnnotatedForm((plain,), (), None, None), ((FormPlace(plain, asked),),), asked)
     form = method(style.method).form(pattern, 0, style)
     in_graph = [each for each in form.patterns if each.nodes[:3] == plain.nodes[:3] and isinstance(each.graph, Var)]
     if in_graph:
@@ -96,7 +96,7 @@ def _in_graph(pattern: TriplePattern, graph: Node, style: Style | FactGraphs) ->
     """How the quads of a pattern in a named graph are asked for, with the graph's label where it may have one."""
     plain = QuadPattern(*places(pattern), graph)
     if isinstance(style, FactGraphs) or fact_graphs(style) is FactGraphs.DEFAULT:
-        return FactForm(Form((plain,), (), None, None), ((FormPlace(plain, plain),),), plain)
+        return FactForm(AnnotatedForm((plain,), (), None, None), ((FormPlace(plain, plain),),), plain)
     form = method(style.method).form(pattern, 0, style)
     own = form.own[0].graph
     asked = [QuadPattern(*(graph if node == own else node for node in each.nodes)) for each in form.patterns]

@@ -1,4 +1,4 @@
-"""What all faces share: tokens where others can reach a service, rates, events, metrics."""
+"""The HTTP layer of all servers: tokens where others can reach a server, rates, events, metrics."""
 
 import asyncio
 import gc
