@@ -60,12 +60,12 @@ class QuadPattern:
 
     @property
     def nodes(self) -> tuple[Node, Node, Node, Node]:
-        """Its four places."""
+        """The nodes in the four places of the pattern."""
         return self.subject, self.predicate, self.object, self.graph
 
     @property
     def variables(self) -> tuple[Var, ...]:
-        """Its distinct variables, in order of position."""
+        """The distinct variables of the pattern, in order of position."""
         return tuple(dict.fromkeys(node for node in self.nodes if isinstance(node, Var) and node != ANYWHERE))
 
     @property

@@ -148,7 +148,7 @@ class Deadlines:
                 Thread(target=self._look, name="streamgauge-deadlines", daemon=True).start()
 
     def _forget(self, watched: Watched, before: Watched | None) -> None:
-        """It is not stopped any more: an exception that was sent and has not come yet comes no more."""
+        """End the watch of a thread: an exception that was sent and has not come yet comes no more."""
         while True:
             try:
                 watched.whole = True

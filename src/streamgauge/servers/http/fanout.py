@@ -100,7 +100,7 @@ class Member(Generic[Sent]):
         self._told = False
 
     def join(self) -> bool:
-        """Be written to by the fan-out from now on; false where there is something to take first."""
+        """Join the fan-out, which writes to this member from now on; false where there is something to take first."""
         fan = self._within()
         if fan.place < self.place.place:
             fan.catch_up()
@@ -139,7 +139,7 @@ class Member(Generic[Sent]):
 
 @dataclass(slots=True)
 class _Piece(Generic[Sent]):
-    """Some of what came, after place ``before``."""
+    """Items that came after place ``before``."""
 
     before: int
     sent: list[Sent]
@@ -175,7 +175,7 @@ class Fanout(Generic[Sent]):
         return self._place.over
 
     def close_if_empty(self) -> None:
-        """Nobody is a member: the next that comes has another fan-out."""
+        """Drop a fan-out without members: the next member has another one."""
         if not self.members:
             self._place.close()
             self._pieces.clear()

@@ -167,5 +167,5 @@ def guarded_client(refuse: Callable[[str, str], Exception], resolving: Resolve =
 
 
 def origin(url: httpx.URL) -> Origin:
-    """Its scheme, host and port."""
+    """The scheme, host and port of an address."""
     return url.scheme, url.host, url.port or PORTS[url.scheme]

@@ -153,7 +153,7 @@ class PatientHttpProtocol(HttpToolsProtocol):
         return True
 
     def on_headers_complete(self) -> None:
-        """Its head is there; one that could be understood in two ways is refused."""
+        """The head of a request is complete; a head that could be understood in two ways is refused."""
         self._wait_no_more()
         self._fault = head_fault(self.parser.get_http_version(), self.url, self.headers)
         if not self._fault:
@@ -178,7 +178,7 @@ class PatientHttpProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """It is answered: where that was before all of it came, the connection ends soon."""
+        """The request is answered: a connection whose request came only in part ends soon."""
         if self.cycle.response_complete and self.cycle.more_body:
             self._lingering = self.loop.call_later(LINGER_S, self.transport.abort)
         super().on_response_complete()
@@ -189,7 +189,7 @@ class PatientHttpProtocol(HttpToolsProtocol):
         self._watch()
 
     def resume_writing(self) -> None:
-        """It has taken what waited."""
+        """The client has taken the bytes that waited."""
         self._stalls_no_more()
         super().resume_writing()
 

@@ -77,7 +77,7 @@ class LinkedDataSource(Protocol):
 
     @property
     def address(self) -> str:
-        """Its start address."""
+        """The source's start address."""
         ...
 
     async def count(self, pattern: QuadPattern) -> int:

@@ -163,7 +163,7 @@ def _made(headers: Mapping[str, str], directives: Mapping[str, str], shown: int)
 
 
 def _max_age(directives: Mapping[str, str], at: int) -> int | None:
-    """Its end; an argument that is no number makes it stale (RFC 9111, 4.2.1)."""
+    """The end by max-age; an argument that is no number makes a response stale (RFC 9111, 4.2.1)."""
     if "max-age" not in directives:
         return None
     return at + min(_seconds(directives["max-age"]), _FOREVER) * SECOND
@@ -228,7 +228,7 @@ class CacheEntry:
         return (1 + _READ) * len(self.response.body) + len(self.response.address) + _OVERHEAD
 
     def again(self, lifetime: Lifetime, version: str | None, fresh: float, number: int) -> "CacheEntry":
-        """The same after its server said that it has not changed."""
+        """The entry after its server said that the response has not changed (304)."""
         response = replace(self.response, at=lifetime.at, until=lifetime.until, version=version)
         return replace(self, response=response, fresh=fresh, number=number)
 

@@ -110,7 +110,7 @@ class AddressRules:
         return address
 
     def moved(self, address: str) -> "AddressRules":
-        """The same, links to the origin of an address allowed too: where the start was redirected to."""
+        """The rules with links allowed to one more origin: that which the start was redirected to."""
         return replace(self, origins=self.origins | {origin(web_address(address))})
 
 

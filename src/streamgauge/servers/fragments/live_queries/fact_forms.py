@@ -194,7 +194,7 @@ class HeldFragment:
     """The quads by their predicate, once that was asked for."""
 
     def of(self, pattern: QuadPattern) -> list[Quad]:
-        """Its quads that match a pattern."""
+        """The quads of the fragment that match a pattern."""
         if isinstance(pattern.predicate, Var) or self.key[0].predicate == pattern.predicate:
             return pattern_quads(pattern, self.quads)
         if not self._by:
@@ -299,7 +299,7 @@ def _narrowest(pattern: QuadPattern, known: KnownValues) -> Var | None:
 
 
 def quads_of(fragments: Iterable[HeldFragment]) -> dict[Quad, None]:
-    """All quads, each once."""
+    """All quads of fragments, each once."""
     return {quad: None for each in fragments for quad in each.quads}
 
 

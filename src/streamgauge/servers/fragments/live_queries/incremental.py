@@ -42,7 +42,7 @@ class LocalEvaluator:
         self._see(())
 
     def answer(self, triples: Collection[Triple], named: NamedTriples = NO_NAMED_GRAPHS) -> Bag:
-        """Its answer over these triples, and these graphs."""
+        """The answer of the query form over these triples and named graphs."""
         if tuple(named) != self._names:
             self._see(tuple(named))
         self._triples, self._named = triples, named

@@ -20,7 +20,7 @@ Suppliers: TypeAlias = Mapping[al.Var, frozenset[int]]
 """By variable, the patterns (their numbers) that have each of its values that can matter."""
 
 EVERYTHING: Final = al.TriplePattern(al.Var("_:s"), al.Var("_:p"), al.Var("_:o"))
-"""All there is."""
+"""The pattern of all triples."""
 
 _NONE: Final[Suppliers] = {}
 
@@ -38,7 +38,7 @@ class PatternNeed:
 
     @property
     def nodes(self) -> tuple[al.Node, ...]:
-        """Its three places, and the graph's where it has one."""
+        """The nodes in the pattern's places, and the graph's node where there is one."""
         return places(self.pattern) if self.graph is None else (*places(self.pattern), self.graph)
 
 

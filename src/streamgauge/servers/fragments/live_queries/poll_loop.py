@@ -110,7 +110,7 @@ SHORTEST: Final = 250
 """Between two polls, ms."""
 
 SHORTEST_TOLD: Final = 50
-"""The same where events tell what changes, so that a poll is no request."""
+"""The shortest time between two polls (ms) where events tell the changes, so that a poll is no request."""
 
 EMPTY: Final = 1000
 """Until the next poll, ms, when what should have been renewed was not (QueryStreamer.js waits as long)."""

@@ -110,20 +110,20 @@ class ListenedSource:
 
     @property
     def address(self) -> str:
-        """Its start address."""
+        """The source's start address."""
         return self.source.address
 
     @property
     def changes(self) -> str | None:
-        """As the source's."""
+        """The source's template of addresses of changes."""
         return self.source.changes
 
     async def count(self, pattern: QuadPattern) -> int:
-        """As the source."""
+        """The count that the source states."""
         return await self.source.count(pattern)
 
     async def fetch(self, pattern: QuadPattern, seeds: Sequence[Binding] = ()) -> FetchedQuads:
-        """As the source."""
+        """The quads that the source serves."""
         return await self.source.fetch(pattern, seeds)
 
     async def changed(self, since: str) -> FetchedChange | None:

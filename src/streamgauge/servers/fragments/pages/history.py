@@ -129,7 +129,7 @@ class ChangesHandler:
         return method in ("GET", "HEAD") and asks and b"text/event-stream" not in headers.get(b"accept", b"")
 
     def leave(self) -> None:
-        """Nothing is under way for long."""
+        """Nothing to end: no response takes long."""
 
     async def __call__(self, dataset: DataSet, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
         """Answer with a patch, or say that the fragment has to be fetched again."""
@@ -200,7 +200,7 @@ class PastHandler:
         return asks and method in ("GET", "HEAD")
 
     def leave(self) -> None:
-        """Nothing is under way for long."""
+        """Nothing to end: no response takes long."""
 
     async def __call__(self, dataset: DataSet, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
         """Answer with a page, or say that what was there is not known."""
@@ -252,7 +252,7 @@ def _past_quads(dataset: DataSet, fragment: FragmentRequest, instant: int) -> li
 
 
 def _then(fragment: FragmentRequest, at: str) -> FragmentRequest:
-    """The same under addresses that say when."""
+    """The request with ``at`` in its addresses."""
     told_ = f"at={quote(at, safe=':')}"
     first, page = (f"{each}{'&' if '?' in each else '?'}{told_}" for each in (fragment.fragment, fragment.page))
     return replace(fragment, fragment=first, page=page)
@@ -278,12 +278,12 @@ class SubscriberIndex:
     by_match: dict[Match, set[FragmentSubscriber]] = field(default_factory=dict)
 
     def put(self, subscriber: FragmentSubscriber) -> None:
-        """One more."""
+        """Add a subscriber."""
         for match in subscriber.since.fragment.selection.matches:
             self.by_match.setdefault(match, set()).add(subscriber)
 
     def drop(self, subscriber: FragmentSubscriber) -> None:
-        """One less."""
+        """Remove a subscriber."""
         for match in subscriber.since.fragment.selection.matches:
             self.by_match[match].discard(subscriber)
             if not self.by_match[match]:

@@ -236,7 +236,7 @@ class PageView:
         return f"<{self.base}{self.asked.fragment}#metadata>"
 
     def metadata(self, syntax: Syntax) -> str:
-        """Its metadata, in a syntax."""
+        """The metadata of the page, in a syntax."""
         layout, fragment = self.layout, self.base + self.asked.fragment
         return metadata_template(layout, syntax) % {
             "G": f"{fragment}#metadata",
@@ -253,7 +253,7 @@ class PageView:
         return "" if number is None else self.base + self.asked.at(number)
 
     def quads(self) -> list[Quad]:
-        """Its data, without blank nodes."""
+        """The quads of the page, blank nodes as IRIs."""
         base = self.base
         return [
             (skolemised(s, base), skolemised(p, base), skolemised(o, base), skolemised(g, base))

@@ -53,7 +53,7 @@ def read_node(text: str) -> Node | None:
 
 
 def read_graph(text: str) -> Node | None:
-    """The same for a graph's place, where the default graph has a name."""
+    """The term or variable of a graph's place, where the default graph has a name."""
     if text == "@default":
         return DEFAULT
     node = read_node(text)

@@ -120,5 +120,5 @@ class Store(Protocol):
         ...
 
     def close(self) -> None:
-        """Nothing is read or changed any more."""
+        """Close the store: nothing is read or changed any more."""
         ...

@@ -284,7 +284,7 @@ class PastRuns:
             recorded.begun.add(key + initial)
 
     def _outlived(self, recorded: _RunChanges, at: int) -> list[bytes]:
-        """Some of the runs, by their ends, that the policy does not keep, the oldest first."""
+        """The oldest runs, by their ends, that the policy does not keep, at most a number for each change."""
         surplus = 0 if self._keep.runs is None else len(self) + len(recorded.runs) - self._keep.runs
         outlived = 0 if self._keep.span is None else self._by_final.rank(stamped(at - self._keep.span))
         return list(self._by_final.first(min(max(surplus, outlived), _DROPPED + 2 * len(recorded.runs))))

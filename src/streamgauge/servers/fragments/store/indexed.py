@@ -344,7 +344,7 @@ class IndexedStore:
         return {} if self._past is None else {_KEEPS: b"1", **self._past.loaded(self._instant(at))}
 
     def close(self) -> None:
-        """Nothing is read or changed any more."""
+        """Close the store: nothing is read or changed any more."""
         with self._changing, self._lock:
             self._records.close()
 

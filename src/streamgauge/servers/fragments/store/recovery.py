@@ -94,7 +94,7 @@ class _Salvage:
     without_text: int = 0
 
     def take(self, key: bytes, value: bytes) -> None:
-        """One more record."""
+        """Take one record."""
         kind = key[0]
         if kind in _ORDERS:
             number = kind - _ORDERS[0]

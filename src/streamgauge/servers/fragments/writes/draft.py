@@ -67,7 +67,7 @@ def remove(dataset: DataSet, triples: Iterable[Triple]) -> WriteResult:
 
 
 def replace(dataset: DataSet, wanted: TripleMatch, facts: Iterable[Fact]) -> WriteResult:
-    """Of the wanted triples these hold from now on, and no others."""
+    """Of the wanted triples only the given facts hold from now on."""
     draft = FactDraft(dataset)
     draft.replace(wanted, facts)
     return draft.commit()
@@ -104,7 +104,7 @@ class FactDraft:
             self._after[fact.triple] = [] if over else known
 
     def remove(self, wanted: TripleMatch) -> None:
-        """All facts of the wanted triples, their history included."""
+        """Remove all facts of the wanted triples, their history included."""
         for triple in self._matching(wanted):
             self._after[triple] = []
 
@@ -212,7 +212,7 @@ class FactDraft:
         return [triple for triple in self._after if fits((*triple, DEFAULT), (*wanted, None))]
 
     def _ended(self, triple: Triple, at: int) -> list[Fact]:
-        """Its facts, none of which holds at ``at`` or later; what no label says is left out."""
+        """The facts of a triple ended at ``at``; a fact that its label could not say any more is left out."""
         kept = [fact for fact in self._of(triple) if (FIRST if fact.initial is None else fact.initial) < at]
         ended = [fact if fact.final is not None and fact.final <= at else altered(fact, final=at) for fact in kept]
         return [fact for fact in ended if self._style.label is not Label.EXPIRATION or at > self._now]
@@ -304,7 +304,7 @@ class Operation(Protocol):
     """One change."""
 
     def apply(self, draft: FactDraft) -> None:
-        """Make it in a draft."""
+        """Apply the operation to a draft."""
         ...
 
     def cost(self, dataset: DataSet) -> int:
@@ -314,12 +314,12 @@ class Operation(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Add:
-    """These hold, too."""
+    """An operation by which facts hold, beside those that hold already."""
 
     facts: Sequence[Fact]
 
     def apply(self, draft: FactDraft) -> None:
-        """Make it in a draft."""
+        """Apply the operation to a draft."""
         draft.add(self.facts)
 
     def cost(self, dataset: DataSet) -> int:  # noqa: ARG002
@@ -329,12 +329,12 @@ class Add:
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """Wanted triples never held."""
+    """An operation by which wanted triples never held, their history included."""
 
     wanted: Sequence[TripleMatch]
 
     def apply(self, draft: FactDraft) -> None:
-        """Make it in a draft."""
+        """Apply the operation to a draft."""
         for each in self.wanted:
             draft.remove(each)
 
@@ -345,13 +345,13 @@ class Remove:
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """Of the wanted triples these hold from now on, and no others."""
+    """Of the wanted triples only the given facts hold from now on."""
 
     wanted: TripleMatch
     facts: Sequence[Fact]
 
     def apply(self, draft: FactDraft) -> None:
-        """Make it in a draft."""
+        """Apply the operation to a draft."""
         draft.replace(self.wanted, self.facts)
 
     def cost(self, dataset: DataSet) -> int:
@@ -361,13 +361,13 @@ class Replace:
 
 @dataclass(frozen=True, slots=True)
 class Expire:
-    """Wanted triples hold no longer from ``at`` (ms) on."""
+    """An operation by which wanted triples hold no longer from ``at`` (ms) on."""
 
     wanted: Sequence[TripleMatch]
     at: int
 
     def apply(self, draft: FactDraft) -> None:
-        """Make it in a draft."""
+        """Apply the operation to a draft."""
         for each in self.wanted:
             draft.expire(each, self.at)
 
@@ -386,7 +386,7 @@ class Modify:
     final: int | None
 
     def apply(self, draft: FactDraft) -> None:
-        """Make it in a draft; TooManyError when more solutions are looked at than a request may touch facts."""
+        """Apply the operation to a draft; TooManyError for more solutions than facts that a request may touch."""
         try:
             deleted, inserted = self.change.triples(lambda *pattern: draft.asked(pattern), MOST, Looks(LOOKS))
         except TooManySolutionsError as error:

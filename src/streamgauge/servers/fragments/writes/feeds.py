@@ -172,7 +172,7 @@ class FeedRunner:
                 self._write([StreamElement(*numbered)])
 
     def _write(self, elements: Sequence[StreamElement]) -> None:
-        """All as one change; one by one when one of them cannot be written."""
+        """Write elements as one change; one by one when one of them cannot be written."""
         if not elements:
             return
         try:

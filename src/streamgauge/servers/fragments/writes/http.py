@@ -138,7 +138,7 @@ class WritesHandler:
         return method in METHODS
 
     def leave(self) -> None:
-        """Nothing is under way for long."""
+        """Nothing to end: no response takes long."""
 
     async def __call__(self, dataset: DataSet, scope: Scope, receive: Receive, send: Send) -> None:
         """Change the data set, and say what changed and its version."""

@@ -108,17 +108,17 @@ class _PlannedWrite:
     took: float
 
     def stale(self) -> bool:
-        """Whether others changed what it rests on."""
+        """Whether others changed facts that the plan rests on."""
         return self.draft.stale()
 
     def abandon(self) -> None:
-        """It is not made, if it was not yet."""
+        """Abandon the prepared change, unless it was made."""
         if self.change is not None:
             self.dataset.store.abandon(self.change)
             self.change = None
 
     async def made(self) -> WriteResult | None:
-        """Make it, for who has the right to; ``None`` when others changed the same quads."""
+        """Make the change, with the right to write; ``None`` when others changed the same quads."""
         if self.planned is None or self.change is None:
             return self.draft.nothing()
         changes = await _changed(self.dataset, self.planned, self.change)
