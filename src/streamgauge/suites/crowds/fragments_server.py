@@ -26,7 +26,7 @@ from streamgauge.servers.fragments.store.memory import MemoryStore
 from streamgauge.servers.fragments.style import Label, Style
 from streamgauge.servers.fragments.writes.draft import FactDraft
 from streamgauge.servers.fragments.writes.files import load
-from streamgauge.servers.http.serving import Serving
+from streamgauge.servers.http.server import Serving
 from streamgauge.suites.crowds.clients import say, task
 from streamgauge.suites.crowds.updates import FactRenewal, Update, updates, wall_ms
 

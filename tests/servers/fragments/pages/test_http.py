@@ -7,9 +7,10 @@ import pytest
 
 from streamgauge.servers.fragments.pages.dataset import SCANNED, FragmentShape
 from streamgauge.servers.fragments.pages.http import application
-from streamgauge.servers.fragments.pages.representations import FragmentLimits, acceptable_offers, content_coding
+from streamgauge.servers.fragments.pages.representations import FragmentLimits, acceptable_offers
 from streamgauge.servers.fragments.writes.http import WritesHandler
-from streamgauge.servers.http.base_address import fixed, of_host, of_proxy
+from streamgauge.servers.http.addresses import fixed, of_host, of_proxy
+from streamgauge.servers.http.negotiation import content_coding
 from tests.servers.fragments.pages.served import BASE, E, Server, address, iri, read
 
 TYPES = [

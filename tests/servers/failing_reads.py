@@ -1,7 +1,7 @@
 """A disk that fails to read: a library in C, loaded before the others, that gives EIO for a part of one file.
 
 ``FAILING_FILE`` is the path of the file, ``FAILING_FROM`` and ``FAILING_TO`` say which of its bytes cannot be read.
-Mapped pages are not read by calls: one that fails is a SIGBUS (``durability/lost_pages``).
+Mapped pages are not read by calls: one that fails is a SIGBUS (``servers/durability``).
 """
 
 import os

@@ -4,8 +4,7 @@ import gc
 
 import pytest
 
-from streamgauge.servers.http.collector import Pauses
-from streamgauge.servers.http.metrics import exposition
+from streamgauge.servers.http.metrics import Pauses, exposition
 
 
 @pytest.fixture

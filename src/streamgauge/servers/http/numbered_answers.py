@@ -1,4 +1,4 @@
-"""Answers on their way to subscribers: numbered, the newest kept, each subscriber at its own place."""
+"""Numbered answers on their way to subscribers: the newest are kept, each subscriber is at its own place."""
 
 from collections import deque
 from collections.abc import Callable
@@ -9,10 +9,10 @@ from typing import Generic, Literal, Protocol, TypeVar
 import msgspec
 
 Line = TypeVar("Line")
-"""What one answer is: a line of JSON where nothing else is said."""
+"""The type of one answer: a line of JSON where nothing else is said."""
 
 
-class Bounds(Protocol):
+class AnswerBounds(Protocol):
     """How many answers, of how many bytes, are kept, and how many of them a subscriber may be behind."""
 
     @property
@@ -59,7 +59,7 @@ class Subscription(Generic[Line]):
         self._answers = answers
 
     def take(self) -> list[Numbered[Line]]:
-        """What has come since the last take, in order."""
+        """The items that came since the last take, in order."""
         return self._answers.since(self)
 
     @property
@@ -84,7 +84,7 @@ class Subscription(Generic[Line]):
 class Answers(Generic[Line]):
     """The newest answers and who takes them; ``number`` is that of the last one before."""
 
-    def __init__(self, limits: Bounds, number: int = 0) -> None:
+    def __init__(self, limits: AnswerBounds, number: int = 0) -> None:
         self._limits, self._lock = limits, Lock()
         self._kept: deque[Numbered[Line]] = deque()
         self._subscribers: dict[int, Subscription[Line]] = {}

@@ -1,4 +1,4 @@
-"""What all faces share: tokens where others can reach a service, rates, events, metrics."""
+"""The HTTP layer of all servers: tokens where others can reach a server, rates, events, metrics."""
 
 import asyncio
 import gc
@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.servers.broker.limits import Limits
-from streamgauge.servers.http.answers import Answers, End, Numbered
+from streamgauge.servers.http.access import TokenError, check_tokens
 from streamgauge.servers.http.events import EventError, Signal, event, last_event
-from streamgauge.servers.http.following import PIECE, as_events
+from streamgauge.servers.http.fanout import PIECE, as_events
+from streamgauge.servers.http.limits import Rate
 from streamgauge.servers.http.metrics import Metric, exposition
-from streamgauge.servers.http.rates import Rate
-from streamgauge.servers.http.tokens import TokenError, check_tokens
+from streamgauge.servers.http.numbered_answers import Answers, End, Numbered
 
 TOKEN = "sixteen-letters-or-more"
 

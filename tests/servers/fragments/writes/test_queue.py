@@ -16,7 +16,7 @@ from streamgauge.servers.fragments.writes import queue
 from streamgauge.servers.fragments.writes.draft import Add, Expire, Modify, add
 from streamgauge.servers.fragments.writes.queue import WriteBusyError, WriteQueue
 from streamgauge.servers.http.deadlines import DeadlineError
-from tests.servers.fragments.writes.test_accepting import NOW, TOKEN, UPDATE, client, served
+from tests.servers.fragments.writes.test_http import NOW, TOKEN, UPDATE, client, served
 
 FREE = " . ".join(f"?s{n} ?p{n} ?o{n}" for n in range(6))
 SIX = f"INSERT {{ ?s0 <urn:x> ?o5 }} WHERE {{ {FREE} }}"

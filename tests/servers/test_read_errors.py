@@ -9,7 +9,7 @@ import pytest
 from streamgauge.servers.broker.sqlite import SqliteJournal
 from streamgauge.servers.fragments.store.disk import DiskStore
 from tests.servers.broker.world import BASE, broker, fact
-from tests.servers.durability.failing_reads import compiler, library, surroundings
+from tests.servers.failing_reads import compiler, library, surroundings
 from tests.servers.fragments.store.changing import step
 from tests.servers.fragments.store.opened import ALL
 
