@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from streamgauge.papers.page import write
-from streamgauge.papers.sepbm import document
-from streamgauge.papers.sepbm_plan import Extent
+from streamgauge.papers.reproduction import write
+from streamgauge.papers.sepbm.page import document
+from streamgauge.papers.sepbm.plan import Extent
 from tests.browser.driving import CONTRAST, asked, offline, show
 from tests.report.sepbm import measured
 

@@ -3,9 +3,10 @@
 import json
 from pathlib import Path
 
-from streamgauge.papers.result import Line, Reproduction, Section, Table
+from streamgauge.papers.reproduction import Reproduction
 from streamgauge.report import charts
 from streamgauge.report.plots import FULL, PHONE, STREAM_TIME, Figure, draw
+from streamgauge.report.sections import Line, Section, Table
 from streamgauge.report.svg import Drawing
 
 LONG = "a_note_that_nobody_broke_into_words_" * 4

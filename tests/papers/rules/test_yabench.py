@@ -10,10 +10,9 @@ from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import Report
 from streamgauge.model.verdict import Judgement
 from streamgauge.papers.rules import Settings, judge_as
-from streamgauge.papers.rules.yabench import lines
-from streamgauge.papers.rules.yabench_lines import Gathering, Line, parse
-from streamgauge.papers.rules.yabench_reader import Reader
-from streamgauge.papers.yabench_engines import figure_5
+from streamgauge.papers.yabench.oracle_files import InputReader, OracleLine, OracleWriter, parse
+from streamgauge.papers.yabench.rules import lines
+from streamgauge.papers.yabench.simulation import figure_5
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.profiles import YABENCH, YABENCH_CHANGE
 from streamgauge.semantics.refusal import RefusedError
@@ -141,9 +140,9 @@ def test_gracious_content_change_goes_back_a_slide():
 
 
 def test_records_are_gathered_by_the_slide_in_which_they_end():
-    gathering = Gathering(10, 5, lambda start, end: end - start)
+    gathering = OracleWriter(10, 5, lambda start, end: end - start)
     for end, precision in ((3, 1.0), (5, 0.0), (17, 1.0)):
-        gathering.add(Line(precision, precision, 1, 1, 1, 0, end, end))
+        gathering.add(OracleLine(precision, precision, 1, 1, 1, 0, end, end))
     found = gathering.flush()
     assert [(line.precision, line.expected, line.end) for line in found] == [
         (0.5, 2, 5),
@@ -155,7 +154,7 @@ def test_records_are_gathered_by_the_slide_in_which_they_end():
 
 
 def test_the_buffer_holds_what_windows_held_each_once():
-    reader = Reader([(time, (f"<urn:{time}>", "<urn:p>", "<urn:o>")) for time in (1, 2, 3, 7)])
+    reader = InputReader([(time, (f"<urn:{time}>", "<urn:p>", "<urn:o>")) for time in (1, 2, 3, 7)])
     assert [time for time, _ in reader.window(0, 2).triples] == [1, 2]
     assert [time for time, _ in reader.window(1, 3).triples] == [1, 2, 3]
     assert reader.size(0, 9) == 3
@@ -207,7 +206,7 @@ def test_where_its_gracious_oracle_fails_the_verdict_is_unknown():
 
 
 def test_an_answer_from_the_far_future_is_no_flood_of_windows():
-    gathering = Gathering(1, 1, lambda _start, _end: 0)
-    gathering.add(Line(0.0, 1.0, 1, 0, 0, 0, 1, 0))
+    gathering = OracleWriter(1, 1, lambda _start, _end: 0)
+    gathering.add(OracleLine(0.0, 1.0, 1, 0, 0, 0, 1, 0))
     with pytest.raises(RefusedError, match="windows after the one before it"):
-        gathering.add(Line(0.0, 1.0, 1, 0, 0, 0, 10**12, 0))
+        gathering.add(OracleLine(0.0, 1.0, 1, 0, 0, 0, 10**12, 0))
