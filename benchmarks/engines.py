@@ -15,22 +15,29 @@ not done again; results.jsonl there has one line a run. ``--profile CASE`` says 
 """
 
 import argparse
+import cProfile
+import io
 import json
 import os
+import pstats
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.spending import profiled
+from benchmarks.results import ResultTable
 from streamgauge.engines import EngineError, dialect, evaluator, load, names, profiles
+from streamgauge.formats.lines import encode_advance, encode_element
 from streamgauge.formats.run import RunError, read_run, write_run
 from streamgauge.formats.stream import elements
+from streamgauge.formats.task import encode_task
 from streamgauge.formats.written import read_written
+from streamgauge.harness.host import serve
 from streamgauge.harness.record import Limits, program, record, task_of
+from streamgauge.model.element import StreamElement
 from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import Clock, Semantics
 from streamgauge.oracle.judging.judge import Means, judge_run
@@ -333,20 +340,19 @@ def compare(given: argparse.Namespace, out: Path) -> None:
 
 def show(lines: Sequence[Figures], silent: dict[str, list[str]]) -> None:
     """Every run, every ratio with its goal, and who was not there."""
-    print(
-        "\n| case | engine | mode | CPU s | wall s | triples/s | RSS MiB | reports | rows | verdict | machine's load |"
-    )
-    print("|---|---|---|---|---|---|---|---|---|---|---|")
-    for one in lines:
-        print(
-            f"| {one.name} | {one.engine} as {one.semantics} | {one.mode} | {one.cpu:.2f} | {one.wall:.2f} | "
-            f"{one.rate:,.0f} | {one.rss:,.0f} | {one.reports:,} | {one.rows:,} | {one.failure or one.verdict} | "
-            f"{one.load:.1f} |"
-        )
-    print("\n| case | peer / live | mode | CPU | wall | memory | goal |\n|---|---|---|---|---|---|---|")
-    for one in lines:
-        if one.engine != "live" and (own := beside(one, lines)) is not None:
-            print(f"| {one.name} | {one.engine} | {one.mode} | {ratio_row(one, own)} |")
+    columns = ("case", "engine", "mode", "CPU s", "wall s", "triples/s", "RSS MiB", "reports", "rows", "verdict",
+               "machine's load")  # fmt: skip
+    with ResultTable("engines", columns) as table:
+        for one in lines:
+            table.add(
+                one.name, f"{one.engine} as {one.semantics}", one.mode, f"{one.cpu:.2f}", f"{one.wall:.2f}",
+                f"{one.rate:,.0f}", f"{one.rss:,.0f}", f"{one.reports:,}", f"{one.rows:,}", one.failure or one.verdict,
+                f"{one.load:.1f}",
+            )  # fmt: skip
+    with ResultTable("engines_ratios", ("case", "peer / live", "mode", "CPU", "wall", "memory", "goal")) as table:
+        for one in lines:
+            if one.engine != "live" and (own := beside(one, lines)) is not None:
+                table.add(one.name, one.engine, one.mode, *ratio_cells(one, own))
     for why, where in silent.items():
         print(f"\n{why} ({', '.join(dict.fromkeys(where))})")
 
@@ -358,14 +364,14 @@ def beside(one: Figures, lines: Sequence[Figures]) -> Figures | None:
                  == (one.name, name, one.mode)), None)  # fmt: skip
 
 
-def ratio_row(one: Figures, own: Figures) -> str:
+def ratio_cells(one: Figures, own: Figures) -> tuple[str, ...]:
+    """CPU, wall and memory of a peer over `live`'s, and the goals."""
     ratios = {
         "cpu": one.cpu / max(own.cpu, 1e-9),
         "wall": one.wall / max(own.wall, 1e-9),
         "rss": one.rss / max(own.rss, 1.0),
     }
-    shown = " | ".join(f"{value:.1f}x" for value in ratios.values())
-    return f"{shown} | {'; '.join(goals_of(one, ratios)) or '–'}"
+    return (*(f"{value:.1f}x" for value in ratios.values()), "; ".join(goals_of(one, ratios)) or "–")
 
 
 def goals_of(one: Figures, ratios: dict[str, float]) -> Iterator[str]:
@@ -376,6 +382,36 @@ def goals_of(one: Figures, ratios: dict[str, float]) -> Iterator[str]:
             yield f"{what} at least {least:g}x: {'reached' if worst >= least else f'not reached ({worst:.1f}x)'}"
     if (one.name, one.engine) == ("select/big/5s/5s", "spark"):
         yield f"{SPARK_GOAL:,} triples/s: {'reached' if one.rate >= SPARK_GOAL else f'not reached ({one.rate:,.0f})'}"
+
+
+PLACES = (
+    ("decoding elements", ("decode_input", "_triples", "raw_decode", "'split' of 'str'", "_laid_out")),
+    ("encoding answers", ("encode_answer", "iterencode", "encode_basestring", "c_make_encoder")),
+)
+"""Names of functions that belong to the wire, by part."""
+
+
+def profiled(header: RunHeader, stream: Iterable[StreamElement], shown: int = 15) -> None:
+    """Print the shares of own time by part, and the functions that take most."""
+    lines = [encode_task(task_of(header)), *map(encode_element, stream), encode_advance(header.advanced_to)]
+    given = io.BufferedReader(io.BytesIO(b"".join(lines)))
+    del lines
+    profile = cProfile.Profile()
+    profile.enable()
+    serve("live", given, io.BytesIO())
+    profile.disable()
+    stats = pstats.Stats(profile)
+    parts: Counter[str] = Counter()
+    own: Counter[str] = Counter()
+    for (file, line, name), (_, _, spent, *_) in stats.stats.items():  # type: ignore[attr-defined]
+        part = next((part for part, names in PLACES if any(each in name for each in names)), "evaluating")
+        parts[part] += spent
+        own[f"{file.rpartition('streamgauge/')[2]}:{line} {name}"] += spent
+    whole = sum(parts.values())
+    for part, spent in parts.most_common():
+        print(f"{part}: {spent / whole:.0%} of {whole:.1f} s (profiled)")
+    for name, spent in own.most_common(shown):
+        print(f"  {spent / whole:6.1%}  {name}")
 
 
 if __name__ == "__main__":

@@ -41,6 +41,7 @@ from benchmarks.hostile_kinds import (
     Kind,
     window,
 )
+from benchmarks.results import ResultTable
 
 PERIOD_S: Final = 0.02
 AFTER_S: Final = 0.3
@@ -283,14 +284,31 @@ async def warm(server: Server) -> None:
     await idle(server)
 
 
-def line(cells: Sequence[object]) -> None:
-    """A row of a table."""
-    print(f"| {' | '.join(map(str, cells))} |", flush=True)
-
-
 def shown(delays: Delays) -> str:
     """Figures of the other client alone."""
     return f"p50 {delays.share(0.5):.1f}, p99 {delays.share(0.99):.1f}, worst {delays.worst():.1f} ms"
+
+
+COLUMNS: Final = (
+    "kind", "bytes", "status", "its own time, s", "worst delay of the other client, ms", "of its reads", "failed",
+    "MB more",
+)  # fmt: skip
+
+
+def _kind(server: Server, kind: Kind, patience: float, table: ResultTable) -> Measured:
+    """One kind of request; a server that it ended is started again."""
+    assert len(kind.ask.body) <= LARGEST, kind.name
+    got = asyncio.run(measured(server, kind, patience))
+    status: object = got.status or "none"
+    if server.ended:
+        status = "the server ended"
+        server.start()
+    table.add(
+        kind.name, len(kind.ask.body), status, f"{got.took:.2f}", f"{got.delays.worst():.1f}",
+        f"{1000 * max(got.delays.reads):.1f}" if got.delays.reads else "",
+        f"{got.delays.failed} {got.delays.why}".strip(" 0"), got.memory,
+    )  # fmt: skip
+    return got
 
 
 def measure(name: str, words: Sequence[str], patience: float) -> list[Measured]:
@@ -302,41 +320,9 @@ def measure(name: str, words: Sequence[str], patience: float) -> list[Measured]:
         try:
             asyncio.run(warm(server))
             print(f"\n{name}, idle before: {shown(asyncio.run(idle(server)))}; load {os.getloadavg()[0]:.1f}\n")
-            line(
-                [
-                    "kind",
-                    "bytes",
-                    "status",
-                    "its own time, s",
-                    "worst delay of the other client, ms",
-                    "of its reads",
-                    "failed",
-                    "MB more",
-                ]
-            )
-            line(["---"] * 8)
-            for kind in KINDS[name]():
-                if words and not any(word in kind.name for word in words):
-                    continue
-                assert len(kind.ask.body) <= LARGEST, kind.name
-                got = asyncio.run(measured(server, kind, patience))
-                found.append(got)
-                status: object = got.status or "none"
-                if server.ended:
-                    status = "the server ended"
-                    server.start()
-                line(
-                    [
-                        kind.name,
-                        len(kind.ask.body),
-                        status,
-                        f"{got.took:.2f}",
-                        f"{got.delays.worst():.1f}",
-                        f"{1000 * max(got.delays.reads):.1f}" if got.delays.reads else "",
-                        f"{got.delays.failed} {got.delays.why}".strip(" 0"),
-                        got.memory,
-                    ]
-                )
+            with ResultTable(f"hostile_{name}", COLUMNS) as table:
+                chosen = (kind for kind in KINDS[name]() if not words or any(word in kind.name for word in words))
+                found.extend(_kind(server, kind, patience, table) for kind in chosen)
             print(f"\n{name}: {server.errors} tracebacks in its log")
             print(f"\n{name}, idle after: {shown(asyncio.run(idle(server)))}; load {os.getloadavg()[0]:.1f}")
         finally:

@@ -10,11 +10,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from rich.console import Console
-from rich.table import Table
 from tests.servers.fragments.fetching.fakes import trains
 from tests.servers.fragments.fetching.test_servers import HOST, Served
 
+from benchmarks.results import ResultTable
 from streamgauge.model.algebra import Var
 from streamgauge.servers.fragments.fetching.contract import Binding
 from streamgauge.servers.fragments.fetching.joins import solve
@@ -32,7 +31,7 @@ PLANS = ("bindings", "no bindings", "rows")
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class PlanCost:
     """What one question cost; bytes received on the wire, CPU ms of server and client together."""
 
     rows: int
@@ -66,14 +65,14 @@ async def asked(plan: str, patterns: Sequence[QuadPattern], web: Web) -> int:
         return len((await solve(patterns, [chosen], web)).rows)
 
 
-def cost(plan: str, patterns: Sequence[QuadPattern], departures: int) -> Cost:
+def cost(plan: str, patterns: Sequence[QuadPattern], departures: int) -> PlanCost:
     """What a plan costs on so many departures, of which 75 are of the station."""
     here = [(f"<urn:d{n}>", "<urn:station>", "<urn:here>", "") for n in range(0, departures, departures // 75)][:75]
     web = Served([*trains(departures), *here]).web()
     began = time.process_time()
     rows = asyncio.run(asked(plan, patterns, web))
     spent = (time.process_time() - began) * 1000
-    return Cost(rows, web.counters.requests, web.counters.received, spent)
+    return PlanCost(rows, web.counters.requests, web.counters.received, spent)
 
 
 def main() -> None:
@@ -81,13 +80,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--departures", type=int, default=16_667, help="of which 75 are of one station")
     many = parser.parse_args().departures
-    table = Table("question", "plan", "rows", "requests", "kB", "CPU ms")
-    for name, patterns, departures in (("train, 75", TRAIN, 75), (f"one station of {many}", STATION, many)):
-        for plan in PLANS:
-            found = cost(plan, patterns, departures)
-            kilobytes = f"{found.received / 1000:.1f}"
-            table.add_row(name, plan, str(found.rows), str(found.requests), kilobytes, f"{found.cpu:.0f}")
-    Console().print(table)
+    with ResultTable("joins", ("question", "plan", "rows", "requests", "kB received", "CPU ms, both sides")) as table:
+        for name, patterns, departures in (("train, 75", TRAIN, 75), (f"one station of {many}", STATION, many)):
+            for plan in PLANS:
+                found = cost(plan, patterns, departures)
+                kilobytes = f"{found.received / 1000:.1f}"
+                table.add(name, plan, found.rows, found.requests, kilobytes, f"{found.cpu:.0f}")
 
 
 if __name__ == "__main__":

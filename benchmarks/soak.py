@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from benchmarks.live import observations
+from benchmarks.measure import observations
 from streamgauge.formats.lines import encode_advance, encode_element
 from streamgauge.formats.task import READY, Task, encode_task
 from streamgauge.harness.record import program

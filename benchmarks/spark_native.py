@@ -21,7 +21,8 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from benchmarks.spark_engine import BATCH_S, SEMANTICS, cpu, stream
+from benchmarks.measure import cpu
+from benchmarks.spark_engine import BATCH_S, SEMANTICS, stream
 from streamgauge.engines.spark.batches import Done
 from streamgauge.engines.spark.pipeline import Job, run
 from streamgauge.engines.spark.shown import ROWS

@@ -22,6 +22,7 @@ from pathlib import Path
 
 import psutil
 
+from benchmarks.results import ResultTable
 from benchmarks.stores.peers import PEERS, BlocksOnSqlite, Peer
 from benchmarks.stores.quads import DELAY, NOW, departure, quads, update
 from streamgauge.servers.fragments.quads import Match
@@ -95,13 +96,13 @@ def peers(size: int) -> None:
             there = Path(folder) / str(number)
             peer = kind(there)
             sides[name] = _side(name, peer, lambda peer=peer: _fill(peer, size), size, there)
-    print(f"| {size:,} quads | {' | '.join(sides)} |\n|{'---|' * (len(sides) + 1)}")
-    for measure, base in sides["disk"].items():
-        cells = [
-            f"{side[measure]:,.1f}" + ("" if name == "disk" else f" ({side[measure] / base:,.1f}x)")
-            for name, side in sides.items()
-        ]
-        print(f"| {measure} | {' | '.join(cells)} |")
+    with ResultTable("stores", (f"{size:,} quads", *sides)) as table:
+        for measure, base in sides["disk"].items():
+            cells = [
+                f"{side[measure]:,.1f}" + ("" if name == "disk" else f" ({side[measure] / base:,.1f}x)")
+                for name, side in sides.items()
+            ]
+            table.add(measure, *cells)
 
 
 def _fill(peer: Peer, size: int) -> None:
@@ -170,24 +171,31 @@ def _since(cpu: float, wall: float) -> str:
 
 def history(updates: int) -> None:
     """What asking and changing cost while what left is kept: all of it, some of it, none of it in another store."""
-    print("| kept | updates | runs kept | page of what is there | count | nearest end | change | page as it was |")
-    print("|---|---|---|---|---|---|---|---|")
-    for name, keep in (("nothing", None), ("10,000 runs", Keep(runs=10_000)), ("everything", Keep())):
-        store = MemoryStore(keep)
-        store.load(quads(10_000), at=NOW)
-        store.change((), [(quad, NOW + 60_000) for quad in update(0, BATCH)], NOW)
-        for tenth in range(1, 11):
-            changing = 0.0
-            for number in range((tenth - 1) * updates // 10, tenth * updates // 10):
-                added = [(quad, NOW + 60_000 + number) for quad in update(number + 1, BATCH)]
-                before = time.process_time()
-                store.change(update(number, BATCH), added, NOW + number + 1)
-                changing += time.process_time() - before
-            if tenth in (1, 2, 5, 10):
-                _history_row(name, store, tenth * updates // 10, changing / (updates // 10) * 1e6)
+    columns = ("kept", "updates", "runs kept", "page of what is there", "count", "nearest end", "change",
+               "page as it was")  # fmt: skip
+    kinds = (("nothing", None), ("10,000 runs", Keep(runs=10_000)), ("everything", Keep()))
+    with ResultTable("stores_history", columns) as table:
+        for name, keep in kinds:
+            _history(table, name, keep, updates)
 
 
-def _history_row(name: str, store: MemoryStore, number: int, changing: float) -> None:
+def _history(table: ResultTable, name: str, keep: Keep | None, updates: int) -> None:
+    """Rows of one policy after a tenth, a fifth, half and all of the updates."""
+    store = MemoryStore(keep)
+    store.load(quads(10_000), at=NOW)
+    store.change((), [(quad, NOW + 60_000) for quad in update(0, BATCH)], NOW)
+    for tenth in range(1, 11):
+        changing = 0.0
+        for number in range((tenth - 1) * updates // 10, tenth * updates // 10):
+            added = [(quad, NOW + 60_000 + number) for quad in update(number + 1, BATCH)]
+            before = time.process_time()
+            store.change(update(number, BATCH), added, NOW + number + 1)
+            changing += time.process_time() - before
+        if tenth in (1, 2, 5, 10):
+            _history_row(table, name, store, tenth * updates // 10, changing / (updates // 10) * 1e6)
+
+
+def _history_row(table: ResultTable, name: str, store: MemoryStore, number: int, changing: float) -> None:
     current: Match = (None, None, None, update(number, 1)[0][3])
     assert store.count(current) == BATCH
     before = NOW + number - 200
@@ -199,7 +207,7 @@ def _history_row(name: str, store: MemoryStore, number: int, changing: float) ->
         changing,
         spent(lambda _: store.at((departure(3), DELAY[1], None, None), before, 0, 100), 100) if store.kept else 0.0,
     ]
-    print(f"| {name} | {number:,} | {store.kept:,} | {' | '.join(f'{each:,.1f}' for each in measures)} |", flush=True)
+    table.add(name, f"{number:,}", f"{store.kept:,}", *(f"{each:,.1f}" for each in measures))
 
 
 def main() -> None:
