@@ -11,8 +11,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from tests.servers.fragments.streaming.simulated import run
-from tests.servers.fragments.streaming.test_replay import PLANS, replayed
+from tests.servers.fragments.live_queries.simulated import run
+from tests.servers.fragments.live_queries.test_replay import PLANS, replayed
 
 from benchmarks.results import ResultTable
 from streamgauge.servers.fragments.annotations import methods

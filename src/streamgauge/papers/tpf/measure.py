@@ -6,15 +6,15 @@ from itertools import pairwise
 from statistics import fmean, linear_regression, median
 from typing import Final
 
+from streamgauge.harness.process import ProgramError
 from streamgauge.papers.claims import ComparedClaim, paper
 from streamgauge.papers.reproduction import Tell
 from streamgauge.papers.tpf import plan
 from streamgauge.papers.tpf.plan import FULL, QUICK, Extent, scaled
 from streamgauge.report.numbers import NOTHING, duration
 from streamgauge.report.sections import Line, Table
-from streamgauge.suites.crowds.judging import freshness
-from streamgauge.suites.crowds.programs import ProgramError
-from streamgauge.suites.crowds.running import Doing
+from streamgauge.suites.crowds.judgement import freshness
+from streamgauge.suites.crowds.runs import ScenarioRunner
 from streamgauge.suites.crowds.scenario import Outcome, Scenario
 from streamgauge.suites.experiments.capacity_search import Found, Reach, search
 
@@ -47,7 +47,7 @@ class TpfOutcomes:
         return self.outcomes.get(scenario)
 
 
-def measure(scenarios: Iterable[Scenario], doing: Doing, tell: Tell) -> TpfOutcomes:
+def measure(scenarios: Iterable[Scenario], doing: ScenarioRunner, tell: Tell) -> TpfOutcomes:
     """Do the scenarios that are not kept; one that cannot be done says why."""
     todo = list(dict.fromkeys(scenarios))
     outcomes: dict[Scenario, Outcome] = {}
@@ -62,7 +62,7 @@ def measure(scenarios: Iterable[Scenario], doing: Doing, tell: Tell) -> TpfOutco
     return TpfOutcomes(outcomes, lacking)
 
 
-def kept(scenarios: Iterable[Scenario], doing: Doing) -> TpfOutcomes:
+def kept(scenarios: Iterable[Scenario], doing: ScenarioRunner) -> TpfOutcomes:
     """Only what is kept already."""
     todo = list(dict.fromkeys(scenarios))
     return TpfOutcomes(
@@ -154,7 +154,7 @@ class CarriedClients:
     tried: tuple[tuple[int, float | None], ...]
 
 
-def carried(extent: Extent, facts: int, doing: Doing, tell: Tell) -> CarriedClients:
+def carried(extent: Extent, facts: int, doing: ScenarioRunner, tell: Tell) -> CarriedClients:
     """Search the most clients, each with another query; what is kept is not measured again."""
     tried: dict[int, float | None] = {}
 

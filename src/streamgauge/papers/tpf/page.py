@@ -35,9 +35,9 @@ from streamgauge.report.plots import FULL, PHONE, Figure, draw
 from streamgauge.report.sections import Line, Section, Table
 from streamgauge.report.svg import Drawing
 from streamgauge.report.thin import Point, bins
-from streamgauge.suites.crowds.running import Doing
+from streamgauge.suites.crowds.runs import ScenarioRunner
 from streamgauge.suites.crowds.scenario import Outcome, Scenario
-from streamgauge.suites.crowds.serving import nginx
+from streamgauge.suites.crowds.systems import nginx
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,7 +72,7 @@ def reproduce(wanted: TpfRequest, spark: "Callable[[], SparkSession]", tell: Tel
     absent = _absent()
     systems = tuple(system for system in NAMES if system not in absent)
     scenarios = list(_scenarios(wanted, systems))
-    doing = Doing(wanted.runs, spark)
+    doing = ScenarioRunner(wanted.runs, spark)
     made_folder(wanted.runs)
     measured = kept(scenarios, doing) if wanted.done else measure(scenarios, doing, tell)
     sizes = FACTS[wanted.extent] if "capacity" in wanted.parts and not wanted.done else ()

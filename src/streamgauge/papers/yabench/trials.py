@@ -25,7 +25,7 @@ from streamgauge.query import parse as parse_query
 from streamgauge.semantics.profiles import profile
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.suites.experiments.experiment import Experiment, ExperimentError
-from streamgauge.suites.experiments.running import STREAM, Doing, run_experiment
+from streamgauge.suites.experiments.runner import STREAM, ExperimentContext, run_experiment
 from streamgauge.workloads import load as load_workload
 from streamgauge.workloads import query_text
 
@@ -247,7 +247,7 @@ def _length(test: YabenchTrial, doer: TrialRunner) -> int:
 
 def _runs(test: YabenchTrial, side: TrialSide, doer: TrialRunner) -> Iterator[TrialRun]:
     name = test.name.replace("/", "-")
-    doing = Doing(doer.out / name, doer.spark, streams=doer.out / "streams")
+    doing = ExperimentContext(doer.out / name, doer.spark, streams=doer.out / "streams")
     for folder, run, verdict in run_experiment(experiment(test, side, doer.repetitions), doing):
         yield _kept(test, folder, run, verdict, doer)
 
