@@ -82,7 +82,7 @@ LIMIT_S = 900.0
 
 
 @dataclass(frozen=True)
-class Case:
+class EngineCase:
     """One run to measure; ``name`` is query/load/window."""
 
     name: str
@@ -139,7 +139,7 @@ def semantics_of(engine: str, name: str) -> Semantics:
     return known
 
 
-def cases(modes: Sequence[str], wanted: Callable[[Case], bool]) -> Iterator[Case]:
+def cases(modes: Sequence[str], wanted: Callable[[EngineCase], bool]) -> Iterator[EngineCase]:
     """Every case, each peer's beside `live`'s under the same semantics."""
     seen = set()
     for query, (_, _, loads) in LOADS.items():
@@ -149,13 +149,13 @@ def cases(modes: Sequence[str], wanted: Callable[[Case], bool]) -> Iterator[Case
                     name = own_semantics(peer)
                     for mode in modes:
                         for engine in (peer, "live"):
-                            case = Case(f"{query}/{scale}/{kind}", engine, semantics_of(engine, name), mode)
+                            case = EngineCase(f"{query}/{scale}/{kind}", engine, semantics_of(engine, name), mode)
                             if case.key not in seen and wanted(case):
                                 seen.add(case.key)
                                 yield case
 
 
-def header_of(case: Case, stream: Path, seconds: int) -> RunHeader:
+def header_of(case: EngineCase, stream: Path, seconds: int) -> RunHeader:
     query, scale, kind = case.parts
     size, slide = KINDS[kind]
     text = fill(query_text(load_workload("weather"), query), {"WSIZE": size, "WSLIDE": slide, **LOADS[query][1]})
@@ -175,7 +175,7 @@ def header_of(case: Case, stream: Path, seconds: int) -> RunHeader:
     )
 
 
-def measure(case: Case, stream: Path, seconds: int, out: Path) -> Run | str:
+def measure(case: EngineCase, stream: Path, seconds: int, out: Path) -> Run | str:
     """The recorded run, kept in its folder; a sentence when the engine is not there or refuses."""
     folder = out / case.key
     try:
@@ -196,7 +196,7 @@ def measure(case: Case, stream: Path, seconds: int, out: Path) -> Run | str:
     return run
 
 
-def figures(case: Case, run: Run, verdict: str) -> Figures:
+def figures(case: EngineCase, run: Run, verdict: str) -> Figures:
     header = run.header
     ended = max((answer.received for answer in run.answers), default=header.started)
     if case.mode == "pipe":
@@ -233,7 +233,7 @@ def said(run: Run) -> Counter[object]:
     return Counter((answer.instant, row) for answer in run.answers for row in answer.added)
 
 
-def judged(case: Case, run: Run, out: Path, spark: "Callable[[], SparkSession]") -> str:
+def judged(case: EngineCase, run: Run, out: Path, spark: "Callable[[], SparkSession]") -> str:
     """The oracle's word with precision and recall; of a preloaded run, whether it says the same as through the pipe."""
     if case.mode == "preload":
         try:
@@ -273,12 +273,12 @@ def oracle() -> "SparkSession":
     return session("local[2]", memory="4g", shuffle=4)
 
 
-def wanted_by(given: argparse.Namespace) -> Callable[[Case], bool]:
+def wanted_by(given: argparse.Namespace) -> Callable[[EngineCase], bool]:
     """Which cases: those with a goal, or those whose name or engine has every word given."""
     goals = {(name, peer) for name, peer, _, _ in GOALS} | {("select/big/5s/5s", "spark")}
     beside = {(name, semantics_of("live", own_semantics(peer)).name) for name, peer in goals}
 
-    def wanted(case: Case) -> bool:
+    def wanted(case: EngineCase) -> bool:
         if given.quick and (case.name, case.engine) not in goals and (
             case.engine != "live" or (case.name, case.semantics.name) not in beside
         ):  # fmt: skip
@@ -306,7 +306,7 @@ def main() -> None:
         out = given.out or Path(scratch)
         out.mkdir(parents=True, exist_ok=True)
         if given.profile:
-            case = Case(given.profile, "live", semantics_of("live", "csparql-0.9.7"), "pipe")
+            case = EngineCase(given.profile, "live", semantics_of("live", "csparql-0.9.7"), "pipe")
             stream = streams({case.parts[:2]}, given.seconds, out)[case.parts[:2]]
             profiled(header_of(case, stream, given.seconds), elements(stream))
         else:
@@ -317,7 +317,7 @@ def compare(given: argparse.Namespace, out: Path) -> None:
     todo = list(cases(given.modes, wanted_by(given)))
     made = streams({case.parts[:2] for case in todo}, given.seconds, out)
     print(f"{len(todo)} runs; load of the machine {os.getloadavg()[0]:.1f}; {machine()}", flush=True)
-    runs: list[tuple[Case, Run]] = []
+    runs: list[tuple[EngineCase, Run]] = []
     silent: dict[str, list[str]] = {}
     for number, case in enumerate(todo, 1):
         found = measure(case, made[case.parts[:2]], given.seconds, out)

@@ -39,7 +39,7 @@ def test_times_are_short_or_long():
 
 
 def test_the_papers_claims_hold_where_ours_are_as_published():
-    found = reproduced(plan.Extent(), measured())
+    found = reproduced(plan.SepbmExtent(), measured())
     lines = {line.cells[0]: line for section in found.sections for table in section.tables for line in table.lines}
     assert lines["average notification times"].agrees
     assert lines["the six slowest"].agrees
@@ -58,7 +58,7 @@ def test_claims_that_do_not_hold_are_said_so():
         swapped["together/graphss"],
         swapped["together/stringrs"],
     )
-    found = reproduced(plan.Extent(), SepbmOutcomes(swapped, {}, {"2": 1}))
+    found = reproduced(plan.SepbmExtent(), SepbmOutcomes(swapped, {}, {"2": 1}))
     lines = {line.cells[0]: line for section in found.sections for table in section.tables for line in table.lines}
     assert lines["average notification times"].agrees is False
     assert lines["LUBM(2), explicit"].agrees is False
@@ -87,7 +87,7 @@ def whole_text(found):
 
 
 def test_the_page_and_the_terminal_show_all_parts():
-    found = reproduced(plan.Extent(), measured())
+    found = reproduced(plan.SepbmExtent(), measured())
     text = page(found)
     for heading in (
         "Each channel alone",
@@ -104,7 +104,7 @@ def test_the_page_and_the_terminal_show_all_parts():
 
 
 def test_the_plan_has_each_run_once_and_resumes_by_name(tmp_path):
-    extent = plan.Extent(strategies=("incremental",))
+    extent = plan.SepbmExtent(strategies=("incremental",))
     runs = plan.runs(extent, tmp_path)
     names = [each.name for part, wanted in runs.items() for each in wanted if part != "systems"]
     assert len(names) == len(set(names)) == 1 + 20 + 3 + 3

@@ -131,13 +131,13 @@ def sepbm(
 ) -> None:
     """SEP-BM: strategies of the broker on the paper's benchmark; publishers, channels and other systems beside."""
     from streamgauge.papers.sepbm.page import SepbmRequest, reproduce
-    from streamgauge.papers.sepbm.plan import PARTS, STRATEGIES, Extent
+    from streamgauge.papers.sepbm.plan import PARTS, STRATEGIES, SepbmExtent
 
     only = [chosen(each, PARTS, "--only") for each in only or ()]
     strategy = [chosen(each, STRATEGIES, "--strategy") for each in strategy or ()]
     rule = chosen(rule, ("first", "any"), "--rule")
     _foretell(not only, "three quarters of an hour for one university on two cores; --only and --strategy take less")
-    extent = Extent(universities, publications, rule, tuple(strategy or STRATEGIES), tuple(only or PARTS), judge)
+    extent = SepbmExtent(universities, publications, rule, tuple(strategy or STRATEGIES), tuple(only or PARTS), judge)
     _do(
         lambda tell: reproduce(SepbmRequest(extent, runs, ontology), lambda: spark(master), tell),
         as_json=as_json,

@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from streamgauge.report.numbers import NOTHING
-from streamgauge.report.sections import Line, Table
+from streamgauge.report.sections import PageTable, TableLine
 
 Ours = float | str | Sequence[Any]
 """Our value, or a sequence of values that all have to be within the tolerance."""
@@ -124,17 +124,17 @@ class ComparedClaim:
     why: str = ""
 
     @property
-    def line(self) -> Line:
+    def line(self) -> TableLine:
         """The claim as a line of the table of claims."""
-        return Line((self.claim, self.published, self.ours, self.tolerance, self.place, self.why), self.holds)
+        return TableLine((self.claim, self.published, self.ours, self.tolerance, self.place, self.why), self.holds)
 
 
-def claims_table(heading: str, compared: Iterable[ComparedClaim], note: str = "") -> Table:
+def claims_table(heading: str, compared: Iterable[ComparedClaim], note: str = "") -> PageTable:
     """Claims as a table: value, ours, tolerance, place, and why ours differs where one does."""
     lines = [each.line for each in compared]
     if any(line.cells[-1] for line in lines):
-        return Table(heading, COLUMNS, tuple(lines), note)
-    return Table(heading, COLUMNS[:-1], tuple(Line(line.cells[:-1], line.agrees) for line in lines), note)
+        return PageTable(heading, COLUMNS, tuple(lines), note)
+    return PageTable(heading, COLUMNS[:-1], tuple(TableLine(line.cells[:-1], line.agrees) for line in lines), note)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from rich.markup import escape
 from streamgauge.formats.fields import FieldError, decode, encode
 from streamgauge.formats.run import RunError, read_json, write_json
 from streamgauge.report.document import swatch
-from streamgauge.report.sections import Line, Look, Section, Table, render, rich_table
+from streamgauge.report.sections import PageSection, PageStyle, PageTable, TableLine, render, rich_table
 
 WORD: Final = {True: "as published", False: "not as published", None: "not compared"}
 _FORMAT: Final = "streamgauge reproduction step"
@@ -38,7 +38,7 @@ class Reproduction:
 
     title: str
     source: str
-    sections: tuple[Section, ...]
+    sections: tuple[PageSection, ...]
     data: Mapping[str, Any] = field(default_factory=dict)
     labels: tuple[str, ...] = ()
 
@@ -59,7 +59,7 @@ class Reproduction:
         return f"{same:,} of {of:,} published values that could be compared come out."
 
 
-def agreed(lines: Sequence[Line]) -> tuple[int, int]:
+def agreed(lines: Sequence[TableLine]) -> tuple[int, int]:
     """Counts of the lines that agree, and of those that were compared."""
     told = [line.agrees for line in lines if line.agrees is not None]
     return sum(told), len(told)
@@ -69,7 +69,7 @@ def page(found: Reproduction) -> str:
     """One HTML file as text, with everything in it."""
     own = PackageLoader("streamgauge.papers", "templates")
     swatches = [swatch(index) for index in range(len(found.labels))]
-    look = Look("Streamgauge reproduction", found.title, found.headline, WORD, tally, found.labels, swatches)
+    look = PageStyle("Streamgauge reproduction", found.title, found.headline, WORD, tally, found.labels, swatches)
     right = found.compared[0] == found.compared[1]
     return render("reproduce.html.j2", look, found.sections, own, found=found, right=right)
 
@@ -79,7 +79,7 @@ def write(found: Reproduction, path: Path) -> None:
     path.write_text(page(found), encoding="utf-8")
 
 
-def tally(table: Table) -> str:
+def tally(table: PageTable) -> str:
     """The share of a table's values that came out, in words; empty when none is compared."""
     same, of = agreed(table.lines)
     return f"{same:,} of {of:,} as published" if of else ""

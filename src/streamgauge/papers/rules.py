@@ -29,7 +29,7 @@ class Equality(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class RuleSettings:
     """What a published oracle let its user choose; a rule set ignores what it did not have.
 
     ``gracious`` and ``single_result`` are YABench's (its own default for gracious was true), ``time_unit`` (ms) is
@@ -49,7 +49,7 @@ class RuleSet(Protocol):
 
     ABOUT: str
 
-    def judge(self, run: Run, elements: Sequence[StreamElement], settings: Settings) -> Verdict:
+    def judge(self, run: Run, elements: Sequence[StreamElement], settings: RuleSettings) -> Verdict:
         """The verdict on a run by these rules, its ``rules`` field naming them."""
         ...
 
@@ -59,7 +59,9 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(_modules()))
 
 
-def judge_as(name: str, run: Run, elements: Sequence[StreamElement], settings: Settings = Settings()) -> Verdict:
+def judge_as(
+    name: str, run: Run, elements: Sequence[StreamElement], settings: RuleSettings = RuleSettings()
+) -> Verdict:
     """The verdict on a run by a published rule set; UnknownRulesError lists the names that there are."""
     if (found := spelled(name, names())) is None:
         raise UnknownRulesError(f"there are no rules named {name!r}: {offered(name, names())}")

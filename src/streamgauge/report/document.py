@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from streamgauge.report import borders, cards, conditions, plots, repetitions, tables, theme
+from streamgauge.report import cards, plots, tables, theme
+from streamgauge.report.charts import ChartDrawing
 from streamgauge.report.plots import Figure
 from streamgauge.report.series import Judged, Series, series_of
-from streamgauge.report.svg import Drawing
 
 Section = tuple[str, str, list[Figure]]
 
@@ -34,7 +34,7 @@ def document(runs: Sequence[Judged], title: str) -> str:
         sections=sections(series),
         windows=tables.window_tables(series),
         window_headings=tables.window_headings(series),
-        conditions=conditions.conditions(series),
+        conditions=tables.conditions(series),
         labels=[one.label for one in series],
         swatches=[swatch(one.index) for one in series],
         light=Markup(theme.variables("light")),
@@ -45,7 +45,7 @@ def document(runs: Sequence[Judged], title: str) -> str:
 
 def sections(series: Sequence[Series]) -> list[Section]:
     """The plots under their headings; headings without any plot are left out."""
-    drawing = Drawing()
+    drawing = ChartDrawing()
     found: list[Section] = [
         (
             "correctness",
@@ -55,8 +55,8 @@ def sections(series: Sequence[Series]) -> list[Section]:
                 *plots.of_kind(drawing, series, plots.RECALL),
                 *plots.result_sizes(drawing, series),
                 *plots.of_kind(drawing, series, plots.CONTENT),
-                *borders.border_strips(drawing, series),
-                *borders.reconstructed(drawing, series),
+                *plots.border_strips(drawing, series),
+                *plots.reconstructed(drawing, series),
             ],
         ),
         (
@@ -69,7 +69,7 @@ def sections(series: Sequence[Series]) -> list[Section]:
             ],
         ),
         ("resources", "At what cost", list(plots.resources(drawing, series))),
-        ("repetitions", "How steady", list(repetitions.box_plots(drawing, series))),
+        ("repetitions", "How steady", list(plots.box_plots(drawing, series))),
     ]
     return [section for section in found if section[2]]
 

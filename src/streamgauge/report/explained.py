@@ -10,7 +10,7 @@ from streamgauge.model.run import RunHeader
 from streamgauge.model.terms import Row
 from streamgauge.model.verdict import Diagnosis, Part, Verdict
 from streamgauge.oracle.diagnosis.worked import Worked
-from streamgauge.report.findings import late_ones
+from streamgauge.report.cards import late_ones
 from streamgauge.report.numbers import counted
 from streamgauge.report.series import unit_of
 

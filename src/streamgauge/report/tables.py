@@ -1,15 +1,18 @@
-"""The tables of the page: one line per run, one per judged report, and the rows that make a report wrong."""
+"""The tables of the page: a line per run and per judged report, rows that make a report wrong, a run's conditions."""
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from enum import Enum
 from itertools import compress
 
+from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import RunHeader
+from streamgauge.model.semantics import Semantics
 from streamgauge.model.terms import XSD, Row, Term
 from streamgauge.model.verdict import Judgement, WindowVerdict
-from streamgauge.report.findings import fitted
-from streamgauge.report.numbers import NOTHING, counted, duration, interval, moment, percent
+from streamgauge.report.cards import fitted, pace
+from streamgauge.report.numbers import NOTHING, counted, duration, interval, moment, percent, seconds
 from streamgauge.report.series import Judged, Series, delay_of, median_delay, state
 
 LISTED = 1500  # judged reports in all tables together
@@ -73,7 +76,7 @@ def _summary(one: Series, judged: Judged) -> Summary:
 
 
 @dataclass(frozen=True)
-class Witness:
+class WitnessRows:
     """Rows of one side of a wrong report, shortened; ``rest`` counts those not shown."""
 
     side: str
@@ -83,13 +86,13 @@ class Witness:
 
 
 @dataclass(frozen=True)
-class Line:
+class ReportLine:
     """One judged report in its table."""
 
     state: str
     cells: tuple[str, ...]
     heading: str
-    witnesses: tuple[Witness, ...]
+    witnesses: tuple[WitnessRows, ...]
 
     @property
     def told(self) -> str:
@@ -106,7 +109,7 @@ class WindowTable:
     summary: str
     note: str
     variables: tuple[str, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[ReportLine, ...]
 
 
 WINDOW_HEADINGS = (
@@ -145,7 +148,7 @@ def window_tables(series: Sequence[Series]) -> list[WindowTable]:
     return [replace(table, lines=tuple(_in_columns(line, shown) for line in table.lines)) for table in tables]
 
 
-def _in_columns(line: Line, shown: Sequence[bool]) -> Line:
+def _in_columns(line: ReportLine, shown: Sequence[bool]) -> ReportLine:
     return replace(line, cells=tuple(compress(line.cells, shown)))
 
 
@@ -170,7 +173,7 @@ def _table(one: Series, judged: Judged, limit: int, wrong: int) -> WindowTable:
     return WindowTable(name, text, note, verdict.variables, lines)
 
 
-def _line(window: WindowVerdict, header: RunHeader, unit: str, rows: int, short: Callable[[Term], str]) -> Line:
+def _line(window: WindowVerdict, header: RunHeader, unit: str, rows: int, short: Callable[[Term], str]) -> ReportLine:
     cells = (
         interval(window.start, window.end, header.semantics.borders),
         NOTHING if window.instant is None else moment(window.instant),
@@ -187,13 +190,13 @@ def _line(window: WindowVerdict, header: RunHeader, unit: str, rows: int, short:
     surplus = _witness("surplus", window.surplus, window.actual - window.true_positives, rows, short)
     doubtful = _witness("undecided", window.doubtful, window.undecided, rows, short)
     sides = tuple(side for side in (missing, surplus, doubtful) if side.total > 0)
-    return Line(state(window), cells, f"{unit} {window.index:,}", sides)
+    return ReportLine(state(window), cells, f"{unit} {window.index:,}", sides)
 
 
-def _witness(side: str, found: Sequence[Row], total: int, limit: int, short: Callable[[Term], str]) -> Witness:
+def _witness(side: str, found: Sequence[Row], total: int, limit: int, short: Callable[[Term], str]) -> WitnessRows:
     total = max(total, len(found))
     shown = tuple(tuple(NOTHING if term is None else short(term) for term in row) for row in found[:limit])
-    return Witness(side, shown, total - len(shown), total)
+    return WitnessRows(side, shown, total - len(shown), total)
 
 
 def shortener(query_text: str) -> Callable[[Term], str]:
@@ -220,3 +223,98 @@ def _split(term: Term) -> tuple[str, str]:
 def cut(text: str) -> str:
     """The text, or its beginning with the count of what is left out."""
     return text if len(text) <= LETTERS else f"{text[:LETTERS]}… ({len(text) - LETTERS:,} more characters)"
+
+
+_TIMES = frozenset({"t0", "period", "time_unit", "lateness"})
+
+
+@dataclass(frozen=True)
+class RunConditions:
+    """What the end of the page tells about one series; each table is lines of cells."""
+
+    label: str
+    run: tuple[tuple[str, str], ...]
+    workload: tuple[tuple[str, str], ...]
+    query: str
+    dialect: str
+    semantics: tuple[tuple[str, str, str], ...]
+    versions: tuple[tuple[str, str], ...]
+    machine: tuple[tuple[str, str], ...]
+
+
+def conditions(series: Sequence[Series]) -> list[RunConditions]:
+    """One entry per series; where repetitions differ, all values are named."""
+    return [_conditions(one) for one in series]
+
+
+def _conditions(one: Series) -> RunConditions:
+    headers = [run.header for run, _ in one.runs]
+    return RunConditions(
+        one.label,
+        _run(one),
+        _merged([header.workload for header in headers]),
+        one.header.query_text,
+        one.header.dialect,
+        _semantics(one.header.semantics),
+        _merged([header.versions for header in headers]),
+        _merged([header.machine for header in headers]),
+    )
+
+
+def _run(one: Series) -> tuple[tuple[str, str], ...]:
+    header = one.header
+    fed = sum(len(run.fed) for run, _ in one.runs)
+    answers = sum(len(run.answers) for run, _ in one.runs)
+    return (
+        ("Engine", header.engine),
+        ("Query", header.query.name or "unnamed"),
+        ("Windows", _windows(header.query)),
+        ("Background data", counted(len(header.query.static), "triple")),
+        ("Repetitions", f"{len(one.runs):,}"),
+        ("Pace", pace(header.factor)),
+        ("Stream advanced to", _joined(moment(run.header.advanced_to) for run, _ in one.runs)),
+        ("Fed", counted(fed, "element")),
+        ("Received", counted(answers, "answer")),
+    )
+
+
+def _windows(query: ContinuousQuery) -> str:
+    return "; ".join(
+        f"{seconds(one.window.size)} s, every {seconds(one.window.slide)} s, on {one.stream}" for one in query.windows
+    )
+
+
+def _joined(values: Iterable[object]) -> str:
+    return ", ".join(dict.fromkeys(map(str, values)))
+
+
+def _merged(mappings: Sequence[Mapping[str, object]]) -> tuple[tuple[str, str], ...]:
+    keys = dict.fromkeys(key for mapping in mappings for key in mapping)
+    return tuple((key, cut(_joined(mapping[key] for mapping in mappings if key in mapping))) for key in keys)
+
+
+def _semantics(semantics: Semantics) -> tuple[tuple[str, str, str], ...]:
+    return tuple(
+        (
+            one.name.replace("_", " "),
+            _value(one.name, getattr(semantics, one.name)),
+            semantics.sources.get(one.name, NOTHING),
+        )
+        for one in fields(semantics)
+        if one.name not in ("name", "sources")
+    )
+
+
+def _value(name: str, value: object) -> str:
+    match value:
+        case None:
+            return NOTHING
+        case bool():
+            return "yes" if value else "no"
+        case frozenset():
+            return ", ".join(sorted(map(str, value)))
+        case Enum():
+            return str(value.value)
+        case int() if name in _TIMES:
+            return f"{value:,} ms"
+    return str(value)

@@ -25,7 +25,7 @@ from streamgauge.papers.csrbench.rules import (
     place,
     recorded,
 )
-from streamgauge.papers.rules import Equality, Settings, UnknownRulesError, judge_as, names
+from streamgauge.papers.rules import Equality, RuleSettings, UnknownRulesError, judge_as, names
 from streamgauge.query import parse, parse_sparql
 from streamgauge.semantics.profiles import CQELS, CSPARQL, SPARQLSTREAM, YABENCH, profile
 from streamgauge.workloads import csrbench
@@ -247,7 +247,7 @@ def test_settings_say_whether_the_quirk_counts():
     sparql = "SELECT ?s ?v { ?s <urn:v> ?v }"
     told = [Answer(("s", "v"), (("<urn:x>", '"9.0"'),))]
     judgements = [
-        judge_as("csrbench", run(told, sparql=sparql), stream(text), Settings(equality=equality)).judgement
+        judge_as("csrbench", run(told, sparql=sparql), stream(text), RuleSettings(equality=equality)).judgement
         for equality in Equality
     ]
     assert judgements == [Judgement.RIGHT, Judgement.WRONG]

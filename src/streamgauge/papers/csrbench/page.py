@@ -20,7 +20,7 @@ from streamgauge.papers.csrbench.measure import (
 )
 from streamgauge.papers.reproduction import Reproduction, ReproductionSteps, Tell
 from streamgauge.report.numbers import NOTHING
-from streamgauge.report.sections import Line, Section, Table
+from streamgauge.report.sections import PageSection, PageTable, TableLine
 
 RULE = PAPER.claims["cell"].measured
 
@@ -38,11 +38,11 @@ def reproduce(
     sizes = all_counts(data, tell, steps)
     steps.end()
     sections = (
-        Section(
+        PageSection(
             "table-2", "Table 2: who answers correctly", (f"The rule: {RULE}.",), (_overview(found), _table(found))
         ),
-        Section("diagnosis", "Why answers fail", _why(found), (_diagnoses(found),)),
-        Section(
+        PageSection("diagnosis", "Why answers fail", _why(found), (_diagnoses(found),)),
+        PageSection(
             "sizes",
             "What is expected, by t0",
             ("How many relations, and solutions in them, the oracle expects when the first window starts at t0.",),
@@ -63,15 +63,17 @@ def _json(cell: TableCell) -> dict[str, Any]:
     return {**encode(cell, leave_out={"diagnosis"}), "rule": "csrbench", "agrees": cell.agrees, "diagnosis": diagnosis}
 
 
-def _overview(found: Sequence[TableCell]) -> Table:
-    lines = [Line((NAMES[engine], *(f"{cell.ours}" for cell in found if cell.engine == engine))) for engine in TABLE_2]
-    return Table("Ours at a glance", ("engine", *(query.upper() for query in QUERIES)), tuple(lines))
+def _overview(found: Sequence[TableCell]) -> PageTable:
+    lines = [
+        TableLine((NAMES[engine], *(f"{cell.ours}" for cell in found if cell.engine == engine))) for engine in TABLE_2
+    ]
+    return PageTable("Ours at a glance", ("engine", *(query.upper() for query in QUERIES)), tuple(lines))
 
 
-def _table(found: Sequence[TableCell]) -> Table:
+def _table(found: Sequence[TableCell]) -> PageTable:
     columns = ("engine", "query", "published", "ours", "t0, ms", "t0 by its code, ms", "recorded file", "note")
     lines = tuple(
-        Line(
+        TableLine(
             (
                 NAMES[cell.engine],
                 cell.query.upper(),
@@ -90,7 +92,7 @@ def _table(found: Sequence[TableCell]) -> Table:
         "In the oracle's code, solutions that hold a number are equal when their numbers are; ours compares whole "
         "solutions, numbers by value, as the paper means it. No verdict differs, one t0 does."
     )
-    return Table("Every cell", columns, lines, note)
+    return PageTable("Every cell", columns, lines, note)
 
 
 def _t0(value: int | None) -> str:
@@ -106,14 +108,14 @@ def _why(found: Sequence[TableCell]) -> tuple[str, ...]:
     )
 
 
-def _diagnoses(found: Sequence[TableCell]) -> Table:
+def _diagnoses(found: Sequence[TableCell]) -> PageTable:
     lines = [
-        Line((NAMES[cell.engine], cell.query.upper(), *_diagnosed(cell.diagnosis)))
+        TableLine((NAMES[cell.engine], cell.query.upper(), *_diagnosed(cell.diagnosis)))
         for cell in found
         if cell.diagnosis is not None
     ]
     columns = ("engine", "query", "model", "reports that differ", "declared semantics: differ", "t0, ms")
-    return Table("Head recordings that fail the rule", columns, tuple(lines))
+    return PageTable("Head recordings that fail the rule", columns, tuple(lines))
 
 
 def _diagnosed(diagnosis: Diagnosis) -> tuple[str, ...]:
@@ -127,13 +129,13 @@ def _diagnosed(diagnosis: Diagnosis) -> tuple[str, ...]:
     )
 
 
-def _sizes(found: Sequence[ExpectedSize]) -> Table:
+def _sizes(found: Sequence[ExpectedSize]) -> PageTable:
     lines = []
     for engine in TABLE_2:
         for query in QUERIES:
             some = [one for one in found if (one.engine, one.query) == (engine, query)]
             told = " ".join(f"({one.relations}, {one.mappings})" for one in some)
             code = " ".join(f"({one.by_its_code[0]}, {one.by_its_code[1]})" for one in some)
-            lines.append(Line((NAMES[engine], query.upper(), told, "the same" if code == told else code)))
+            lines.append(TableLine((NAMES[engine], query.upper(), told, "the same" if code == told else code)))
     columns = ("engine", "query", "(relations, solutions) for t0 = 0, 1, 2, ... s", "by its code")
-    return Table("Sizes of the expected answers", columns, tuple(lines))
+    return PageTable("Sizes of the expected answers", columns, tuple(lines))

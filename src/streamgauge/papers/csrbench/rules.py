@@ -20,7 +20,7 @@ from streamgauge.model.verdict import Judgement, Verdict, WindowVerdict
 from streamgauge.oracle.judging.clock import last_answer
 from streamgauge.oracle.judging.metrics import ratio, totals
 from streamgauge.papers.contents import WindowQuery, in_sequence
-from streamgauge.papers.rules import Equality, Settings
+from streamgauge.papers.rules import Equality, RuleSettings
 from streamgauge.semantics.refusal import RefusedError
 
 ABOUT = "CSRBench: yes or no; for some t0 the recorded relations are a contiguous part of the expected ones, as sets."
@@ -237,7 +237,7 @@ def place(output: Sequence[AnswerRelation], told: Sequence[AnswerRelation], t0: 
     return best
 
 
-def judge(run: Run, elements: Sequence[StreamElement], settings: Settings) -> Verdict:
+def judge(run: Run, elements: Sequence[StreamElement], settings: RuleSettings) -> Verdict:
     """Right at the first t0 under which the recorded relations are contained; else the best placing is shown."""
     try:
         return _judge(run, elements, settings)
@@ -246,7 +246,7 @@ def judge(run: Run, elements: Sequence[StreamElement], settings: Settings) -> Ve
         return replace(empty, reason=str(error), rules="csrbench", last_answer=last_answer(run))
 
 
-def _judge(run: Run, elements: Sequence[StreamElement], settings: Settings) -> Verdict:
+def _judge(run: Run, elements: Sequence[StreamElement], settings: RuleSettings) -> Verdict:
     contents = ScopeAnswers(run.header.query, elements)
     return verdict(
         run, CsrbenchOracle(contents, run.header.semantics, settings.time_unit, settings.equality), settings.progress

@@ -15,7 +15,7 @@ from streamgauge.papers.reproduction import Tell
 from streamgauge.papers.sepbm import plan
 from streamgauge.reasoning import read_rules
 from streamgauge.report.numbers import NOTHING, number
-from streamgauge.report.sections import Line
+from streamgauge.report.sections import TableLine
 from streamgauge.report.sepbm import fine
 from streamgauge.suites.sepbm import series
 from streamgauge.suites.sepbm.analysing import SLOW, Score, score
@@ -60,7 +60,7 @@ class SepbmOutcomes:
 
 
 def measure(
-    extent: plan.Extent, folder: Path, ontology: Path | None, spark: "Callable[[], SparkSession]", tell: Tell
+    extent: plan.SepbmExtent, folder: Path, ontology: Path | None, spark: "Callable[[], SparkSession]", tell: Tell
 ) -> SepbmOutcomes:
     """Do what is not kept; after an interruption the same call goes on."""
     axioms = ontology or university.ONTOLOGY
@@ -89,7 +89,7 @@ def _judged(folder: Path, stored: Stored, judging: Judging) -> None:
 
 
 def _configured(
-    folder: Path, extent: plan.Extent, axioms: Path, spark: "Callable[[], SparkSession]", tell: Tell
+    folder: Path, extent: plan.SepbmExtent, axioms: Path, spark: "Callable[[], SparkSession]", tell: Tell
 ) -> None:
     """Make a configuration unless it is there; its folder's name says how many channels it has."""
     if (folder / ABOUT).exists():
@@ -154,21 +154,21 @@ def averages(measured: SepbmOutcomes) -> dict[str, float]:
     return found
 
 
-def average_lines(measured: SepbmOutcomes) -> Iterator[Line]:
+def average_lines(measured: SepbmOutcomes) -> Iterator[TableLine]:
     """Average notification times: ours on today's machine, so only their order is compared."""
     ours, published = averages(measured), PAPER.value("average_ms")
     for strategy in (*published, *(name for name in ours if name not in published)):
         theirs = published.get(strategy)
         factor = ours[NAIVE] / ours[strategy] if NAIVE in ours and ours.get(strategy) else None
         faster = None if theirs is None else published[NAIVE] / theirs
-        yield Line((
+        yield TableLine((
             strategy,
             NOTHING if theirs is None else fine(theirs), fine(ours[strategy]) if strategy in ours else NOTHING,
             NOTHING if faster is None else f"×{number(faster)}", NOTHING if factor is None else f"×{number(factor)}",
         ))  # fmt: skip
 
 
-def throughput_lines(measured: SepbmOutcomes) -> Iterator[Line]:
+def throughput_lines(measured: SepbmOutcomes) -> Iterator[TableLine]:
     """The average throughput of the ten slow channels, each by itself, against the naive strategy's."""
     naive = mean_rate(measured.alone(NAIVE), SLOW)
     published = PAPER.value("factor")
@@ -176,7 +176,7 @@ def throughput_lines(measured: SepbmOutcomes) -> Iterator[Line]:
         ours = mean_rate(measured.alone(strategy), SLOW)
         factor = ours / naive if ours and naive else None
         theirs = published.get(strategy)
-        yield Line((
+        yield TableLine((
             strategy, NOTHING if theirs is None else f"×{number(theirs)}",
             NOTHING if factor is None else f"×{number(factor)}",
             NOTHING if ours is None else f"{number(ours)} a second",

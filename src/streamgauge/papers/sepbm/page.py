@@ -19,11 +19,11 @@ from streamgauge.papers.sepbm.measure import (
     measure,
     throughput_lines,
 )
+from streamgauge.report.charts import ChartDrawing
 from streamgauge.report.plots import Figure
-from streamgauge.report.sections import Section, Table
+from streamgauge.report.sections import PageSection, PageTable
 from streamgauge.report.sepbm import COLUMNS, NOTE, as_json, fine, line, overall, plotted, score_json
 from streamgauge.report.sepbm import mean_times as times_of
-from streamgauge.report.svg import Drawing
 from streamgauge.suites.sepbm.analysing import score
 from streamgauge.suites.sepbm.verdicts import Outcome
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 class SepbmRequest:
     """What is reproduced, where it is kept, and the ontology's file (the workload's own unless given)."""
 
-    extent: plan.Extent
+    extent: plan.SepbmExtent
     runs: Path
     ontology: Path | None = None
 
@@ -45,9 +45,9 @@ def reproduce(wanted: SepbmRequest, spark: "Callable[[], SparkSession]", tell: T
     return document(wanted.extent, measure(wanted.extent, wanted.runs, wanted.ontology, spark, tell))
 
 
-def document(extent: plan.Extent, measured: SepbmOutcomes) -> Reproduction:
+def document(extent: plan.SepbmExtent, measured: SepbmOutcomes) -> Reproduction:
     """The page."""
-    drawing = Drawing()
+    drawing = ChartDrawing()
     sections = [
         *_published(measured),
         *_figures(drawing, extent, measured),
@@ -55,7 +55,7 @@ def document(extent: plan.Extent, measured: SepbmOutcomes) -> Reproduction:
     ]
     if measured.lacking:
         said = tuple(f"{name}: {why}" for name, why in measured.lacking.items())
-        sections.append(Section("lacking", "What could not be run", said))
+        sections.append(PageSection("lacking", "What could not be run", said))
     data = {
         "paper": PAPER.source,
         "extent": asdict(extent),
@@ -71,20 +71,28 @@ def document(extent: plan.Extent, measured: SepbmOutcomes) -> Reproduction:
     return Reproduction(title, PAPER.source, tuple(sections), data, extent.strategies)
 
 
-def _published(measured: SepbmOutcomes) -> Iterator[Section]:
+def _published(measured: SepbmOutcomes) -> Iterator[PageSection]:
     tables = [
-        Table("Average notification time", ("strategy", "published", "ours", "published, against reevaluate", "ours"),
-              tuple(average_lines(measured)), "All channels at once, over all notifications; times are not compared."),
-        Table("Throughput of the ten slow channels", ("strategy", "published", "ours", "publications"),
-              tuple(throughput_lines(measured)), "Each channel alone; the mean of their rates against reevaluate's."),
+        PageTable(
+            "Average notification time",
+            ("strategy", "published", "ours", "published, against reevaluate", "ours"),
+            tuple(average_lines(measured)),
+            "All channels at once, over all notifications; times are not compared.",
+        ),
+        PageTable(
+            "Throughput of the ten slow channels",
+            ("strategy", "published", "ours", "publications"),
+            tuple(throughput_lines(measured)),
+            "Each channel alone; the mean of their rates against reevaluate's.",
+        ),
         claims_table("Claims", claims(measured)),
         claims_table("Statements", count_claims(measured.counts)),
-    ]  # fmt: skip
-    yield Section("published", "The paper's figures", (), tuple(table for table in tables if table.lines))
-    yield Section("differences", "What differs, and why", tuple(differences(measured)))
+    ]
+    yield PageSection("published", "The paper's figures", (), tuple(table for table in tables if table.lines))
+    yield PageSection("differences", "What differs, and why", tuple(differences(measured)))
 
 
-def _figures(drawing: Drawing, extent: plan.Extent, measured: SepbmOutcomes) -> Iterator[Section]:
+def _figures(drawing: ChartDrawing, extent: plan.SepbmExtent, measured: SepbmOutcomes) -> Iterator[PageSection]:
     """Figures 4 to 7 by channel, each alone, and all at once."""
     alone = {strategy: measured.alone(strategy) for strategy in extent.strategies}
     if any(alone.values()):
@@ -98,19 +106,19 @@ def _figures(drawing: Drawing, extent: plan.Extent, measured: SepbmOutcomes) -> 
             *plotted(drawing, "Figures 5 and 7: throughput by channel", rates, "publications a second"),
         ]
         tables = tuple(
-            Table(strategy, COLUMNS, tuple(line(name, each) for name, each in scores.items()))
+            PageTable(strategy, COLUMNS, tuple(line(name, each) for name, each in scores.items()))
             for strategy, scores in alone.items()
             if scores
         )
-        yield Section("alone", "Each channel alone", (NOTE,), tables, tuple(figures))
+        yield PageSection("alone", "Each channel alone", (NOTE,), tables, tuple(figures))
     found = {name: outcome for name in extent.strategies if (outcome := measured.together(name)) is not None}
     if found:
         series = {extent.strategies.index(name): times_of(outcome) for name, outcome in found.items()}
         plot = plotted(drawing, "Notification time by channel, all at once", series, "mean, ms", fine)
-        yield Section("together", "All channels at once", (NOTE,), _beside(found), tuple(plot))
+        yield PageSection("together", "All channels at once", (NOTE,), _beside(found), tuple(plot))
 
 
-def _beyond(drawing: Drawing, extent: plan.Extent, measured: SepbmOutcomes) -> Iterator[Section]:
+def _beyond(drawing: ChartDrawing, extent: plan.SepbmExtent, measured: SepbmOutcomes) -> Iterator[PageSection]:
     """What the paper does not have."""
     for part, heading, said in (
         ("publishers", "Several publishers at once", "Each waits for completion of its own publications."),
@@ -120,17 +128,17 @@ def _beyond(drawing: Drawing, extent: plan.Extent, measured: SepbmOutcomes) -> I
         found = _outcomes(extent, measured, part)
         if found:
             plots = tuple(_by_publishers(drawing, extent, measured)) if part == "publishers" else ()
-            yield Section(part, heading, (said, NOTE), _beside(found), plots)
+            yield PageSection(part, heading, (said, NOTE), _beside(found), plots)
 
 
-def _beside(outcomes: Mapping[str, Outcome]) -> tuple[Table, ...]:
+def _beside(outcomes: Mapping[str, Outcome]) -> tuple[PageTable, ...]:
     """Tables of runs, whose verdicts are no values that were published."""
     return tuple(
         replace(table, lines=tuple(replace(each, agrees=None) for each in table.lines)) for table in overall(outcomes)
     )
 
 
-def _outcomes(extent: plan.Extent, measured: SepbmOutcomes, part: str) -> Mapping[str, Outcome]:
+def _outcomes(extent: plan.SepbmExtent, measured: SepbmOutcomes, part: str) -> Mapping[str, Outcome]:
     wanted = plan.runs(extent, Path()).get(part, [])
     titles = {f"together/{plan.EXACT}": next(iter(plan.SYSTEMS))}
     return {
@@ -140,7 +148,7 @@ def _outcomes(extent: plan.Extent, measured: SepbmOutcomes, part: str) -> Mappin
     }
 
 
-def _by_publishers(drawing: Drawing, extent: plan.Extent, measured: SepbmOutcomes) -> Iterator[Figure]:
+def _by_publishers(drawing: ChartDrawing, extent: plan.SepbmExtent, measured: SepbmOutcomes) -> Iterator[Figure]:
     """Throughput against the number of publishers, by strategy."""
     found: dict[int, dict[str, float]] = {}
     for strategy in (plan.EXACT, "reevaluate"):

@@ -24,7 +24,7 @@ EXACT: Final = "incremental"
 
 
 @dataclass(frozen=True, slots=True)
-class Extent:
+class SepbmExtent:
     """How much is done: the size of the data, the sequence's length, which resources are published, which parts.
 
     ``judged``: the channels of the runs on all queries are judged by the common oracle too.
@@ -47,13 +47,13 @@ class Extent:
         return folder / self.name / (f"channels-{channels}" if channels else "queries")
 
 
-def together(extent: Extent, folder: Path) -> Iterator[Wanted]:
+def together(extent: SepbmExtent, folder: Path) -> Iterator[Wanted]:
     """All channels at once, by strategy."""
     for strategy in extent.strategies:
         yield Wanted(f"together/{strategy}", extent.configuration(folder), BROKER, {"strategy": strategy})
 
 
-def alone(extent: Extent, folder: Path, strategy: str) -> Iterator[Wanted]:
+def alone(extent: SepbmExtent, folder: Path, strategy: str) -> Iterator[Wanted]:
     """Each channel by itself under a strategy."""
     for query in QUERIES:
         options = {"strategy": strategy}
@@ -62,7 +62,7 @@ def alone(extent: Extent, folder: Path, strategy: str) -> Iterator[Wanted]:
         )
 
 
-def publishers(extent: Extent, folder: Path) -> Iterator[Wanted]:
+def publishers(extent: SepbmExtent, folder: Path) -> Iterator[Wanted]:
     """So many publish at once, to the exact strategy and to the one that evaluates again."""
     for strategy in (name for name in (EXACT, "reevaluate") if name in extent.strategies):
         for count in PUBLISHERS:
@@ -71,7 +71,7 @@ def publishers(extent: Extent, folder: Path) -> Iterator[Wanted]:
             yield Wanted(f"publishers/{strategy}-{count}", extent.configuration(folder), BROKER, options, plan)
 
 
-def channels(extent: Extent, folder: Path) -> Iterator[Wanted]:
+def channels(extent: SepbmExtent, folder: Path) -> Iterator[Wanted]:
     """So many channels, like the queries with other constants; one is the first query alone."""
     for count in CHANNELS:
         plan = Plan(channels=QUERIES[:1]) if count == 1 else Plan()
@@ -79,7 +79,7 @@ def channels(extent: Extent, folder: Path) -> Iterator[Wanted]:
         yield Wanted(f"channels/{count}", made, BROKER, {"strategy": EXACT}, plan)
 
 
-def systems(extent: Extent, folder: Path) -> Iterator[Wanted]:
+def systems(extent: SepbmExtent, folder: Path) -> Iterator[Wanted]:
     """The same changes for systems of other kinds."""
     for title, system in SYSTEMS.items():
         if system != BROKER or EXACT not in extent.strategies:
@@ -88,7 +88,7 @@ def systems(extent: Extent, folder: Path) -> Iterator[Wanted]:
             yield Wanted(f"together/{EXACT}", extent.configuration(folder), system, {"strategy": EXACT})
 
 
-def runs(extent: Extent, folder: Path) -> dict[str, list[Wanted]]:
+def runs(extent: SepbmExtent, folder: Path) -> dict[str, list[Wanted]]:
     """The runs of each part that is done."""
     found = {
         "together": list(together(extent, folder)),

@@ -10,9 +10,9 @@ from streamgauge.harness.process import ProgramError
 from streamgauge.papers.claims import ComparedClaim, paper
 from streamgauge.papers.reproduction import Tell
 from streamgauge.papers.tpf import plan
-from streamgauge.papers.tpf.plan import FULL, QUICK, Extent, scaled
+from streamgauge.papers.tpf.plan import FULL, QUICK, TpfExtent, scaled
 from streamgauge.report.numbers import NOTHING, duration
-from streamgauge.report.sections import Line, Table
+from streamgauge.report.sections import PageTable, TableLine
 from streamgauge.suites.crowds.judgement import freshness
 from streamgauge.suites.crowds.runs import ScenarioRunner
 from streamgauge.suites.crowds.scenario import Outcome, Scenario
@@ -154,7 +154,7 @@ class CarriedClients:
     tried: tuple[tuple[int, float | None], ...]
 
 
-def carried(extent: Extent, facts: int, doing: ScenarioRunner, tell: Tell) -> CarriedClients:
+def carried(extent: TpfExtent, facts: int, doing: ScenarioRunner, tell: Tell) -> CarriedClients:
     """Search the most clients, each with another query; what is kept is not measured again."""
     tried: dict[int, float | None] = {}
 
@@ -166,7 +166,7 @@ def carried(extent: Extent, facts: int, doing: ScenarioRunner, tell: Tell) -> Ca
     return CarriedClients(facts, search(passes, REACH), tuple(sorted(tried.items())))
 
 
-def sized(extent: Extent, facts: int, clients: int) -> Scenario:
+def sized(extent: TpfExtent, facts: int, clients: int) -> Scenario:
     """Clients of a data set with about so many facts, of which one station's board changes."""
     usual = scaled(extent, "incremental", clients, distinct=True)
     return Scenario(
@@ -182,22 +182,24 @@ def staleness(outcome: Outcome) -> float | None:
     return float(late[int(0.99 * (len(late) - 1))]) if late and answered == outcome.scenario.clients else None
 
 
-def capacity_table(found: list[CarriedClients]) -> Table:
+def capacity_table(found: list[CarriedClients]) -> PageTable:
     """A line for each size."""
     lines = []
     for each in found:
         passed = NOTHING if each.found.passed is None else f"{each.found.passed:.0f}"
         failed = NOTHING if each.found.failed is None else f"{each.found.failed:.0f}"
         tried = ", ".join(f"{clients}: {duration(late)}" for clients, late in each.tried)
-        lines.append(Line((f"{each.facts:,}", passed, failed, tried)))
+        lines.append(TableLine((f"{each.facts:,}", passed, failed, tried)))
     note = f"Fresh: 99 of 100 answers are at most {duration(FRESH_MS)} behind; clients run on the same machine."
-    return Table("Most clients that are kept fresh", ("facts", "fresh", "not", "99th staleness"), tuple(lines), note)
+    return PageTable(
+        "Most clients that are kept fresh", ("facts", "fresh", "not", "99th staleness"), tuple(lines), note
+    )
 
 
 WITHOUT = ("streamer-no-cache", "streamer-prototype-off")
 
 
-def claims(extent: plan.Extent, measured: TpfOutcomes) -> Iterator[ComparedClaim]:
+def claims(extent: plan.TpfExtent, measured: TpfOutcomes) -> Iterator[ComparedClaim]:
     """The paper's claims beside ours; a claim that lacks what was to be measured says nothing."""
     for distinct in (False, True):
         yield from _servers(extent, measured, distinct)
@@ -211,7 +213,7 @@ def claims(extent: plan.Extent, measured: TpfOutcomes) -> Iterator[ComparedClaim
     yield from _growth(extent, measured)
 
 
-def _at_most_clients(extent: plan.Extent, measured: TpfOutcomes, distinct: bool, *systems: str) -> list[Outcome]:
+def _at_most_clients(extent: plan.TpfExtent, measured: TpfOutcomes, distinct: bool, *systems: str) -> list[Outcome]:
     """Outcomes of systems at the largest number of clients at which all of them answered.
 
     The cost of a system that says nothing is no evidence.
@@ -223,7 +225,7 @@ def _at_most_clients(extent: plan.Extent, measured: TpfOutcomes, distinct: bool,
     return []
 
 
-def _servers(extent: plan.Extent, measured: TpfOutcomes, distinct: bool) -> Iterator[ComparedClaim]:
+def _servers(extent: plan.TpfExtent, measured: TpfOutcomes, distinct: bool) -> Iterator[ComparedClaim]:
     """Hypothesis 1."""
     queries = "distinct" if distinct else "identical"
     own = _at_most_clients(extent, measured, distinct, "incremental")
@@ -240,7 +242,7 @@ def _servers(extent: plan.Extent, measured: TpfOutcomes, distinct: bool) -> Iter
                 yield CLAIMS["less_than_windows"].beside(times, said, queries=queries, **names)
 
 
-def _clients(extent: plan.Extent, measured: TpfOutcomes) -> ComparedClaim:
+def _clients(extent: plan.TpfExtent, measured: TpfOutcomes) -> ComparedClaim:
     """Hypothesis 2."""
     found = _at_most_clients(extent, measured, False, "streamer", "csparql") or _at_most_clients(
         extent, measured, False, "incremental", "live-csparql"
@@ -252,7 +254,7 @@ def _clients(extent: plan.Extent, measured: TpfOutcomes) -> ComparedClaim:
     return CLAIMS["clients"].beside([fragments, windows], said)
 
 
-def _settling(extent: plan.Extent, measured: TpfOutcomes) -> ComparedClaim:
+def _settling(extent: plan.TpfExtent, measured: TpfOutcomes) -> ComparedClaim:
     """Figure 2b's text: a peak in the beginning."""
     found = _at_most_clients(extent, measured, False, "streamer") or _at_most_clients(
         extent, measured, False, "incremental"
@@ -266,7 +268,7 @@ def _settling(extent: plan.Extent, measured: TpfOutcomes) -> ComparedClaim:
     return CLAIMS["settling"].beside(max(percents) / max(1e-9, settled), said)
 
 
-def _cache(extent: plan.Extent, measured: TpfOutcomes, other: str) -> ComparedClaim:
+def _cache(extent: plan.TpfExtent, measured: TpfOutcomes, other: str) -> ComparedClaim:
     """The time that the cache saves, of the same plan without it or of the prototype's way of doing without."""
     on, off = (
         mean_later(measured.of(plan.annotated(extent, "graphs", "expiration", system, "published")))
@@ -278,7 +280,7 @@ def _cache(extent: plan.Extent, measured: TpfOutcomes, other: str) -> ComparedCl
     return CLAIMS["cache"].beside(1 - on / off, said, other=NAMES[other])
 
 
-def _proportional(extent: plan.Extent, measured: TpfOutcomes, other: str) -> ComparedClaim:
+def _proportional(extent: plan.TpfExtent, measured: TpfOutcomes, other: str) -> ComparedClaim:
     """Hypothesis 3, by 0 to 4 static patterns of five."""
     shares = []
     for count in range(5):
@@ -295,7 +297,7 @@ def _signed(share: float) -> str:
     return f"{share:.0%}".replace("-", "\N{MINUS SIGN}")
 
 
-def _order(extent: plan.Extent, measured: TpfOutcomes) -> ComparedClaim:
+def _order(extent: plan.TpfExtent, measured: TpfOutcomes) -> ComparedClaim:
     found = {
         method: mean_later(measured.of(plan.annotated(extent, method, "expiration", "streamer", "published")))
         for method in plan.METHODS
@@ -306,7 +308,7 @@ def _order(extent: plan.Extent, measured: TpfOutcomes) -> ComparedClaim:
     return CLAIMS["order"].beside(times, ", ".join(f"{method} {duration(value)}" for method, value in found.items()))
 
 
-def _growth(extent: plan.Extent, measured: TpfOutcomes) -> Iterator[ComparedClaim]:
+def _growth(extent: plan.TpfExtent, measured: TpfOutcomes) -> Iterator[ComparedClaim]:
     """Figure 4: intervals grow, expirations do not; and how iterations go where history is kept in place."""
     cases = (
         ("intervals_grow", "interval", "streamer-prototype-off", "published"),

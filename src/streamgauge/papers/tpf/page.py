@@ -29,12 +29,11 @@ from streamgauge.papers.tpf.measure import (
     stale,
 )
 from streamgauge.report import charts
-from streamgauge.report.charts import Axis
+from streamgauge.report.charts import ChartAxis, ChartDrawing
 from streamgauge.report.numbers import NOTHING, duration, number, percent
 from streamgauge.report.plots import FULL, PHONE, Figure, draw
-from streamgauge.report.sections import Line, Section, Table
-from streamgauge.report.svg import Drawing
-from streamgauge.report.thin import Point, bins
+from streamgauge.report.points import Point, bins
+from streamgauge.report.sections import PageSection, PageTable, TableLine
 from streamgauge.suites.crowds.runs import ScenarioRunner
 from streamgauge.suites.crowds.scenario import Outcome, Scenario
 from streamgauge.suites.crowds.systems import nginx
@@ -43,11 +42,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 WIDE = (FULL._replace(height=230), PHONE)
-CLIENTS = Axis("clients")
-CPU = Axis("CPU, % of a core", ",~r", None, "symlog")
-TIME = Axis("time since the clients began, s")
-ITERATION = Axis("iteration")
-TOOK = Axis("time of the iteration, ms")
+CLIENTS = ChartAxis("clients")
+CPU = ChartAxis("CPU, % of a core", ",~r", None, "symlog")
+TIME = ChartAxis("time since the clients began, s")
+ITERATION = ChartAxis("iteration")
+TOOK = ChartAxis("time of the iteration, ms")
 MOST_BINS = 80
 
 Curves = Mapping[int, tuple[str, Sequence[tuple[float, float]]]]
@@ -61,7 +60,7 @@ LABELS: Final = (*NAMES.values(), *plan.METHODS)
 class TpfRequest:
     """What is asked: how much, where outcomes are kept, and whether only what is kept is shown (``done``)."""
 
-    extent: plan.Extent
+    extent: plan.TpfExtent
     runs: Path
     parts: tuple[str, ...]
     done: bool = False
@@ -106,10 +105,10 @@ def _scenarios(wanted: TpfRequest, systems: tuple[str, ...]) -> Iterator[Scenari
 
 
 def reproduction(
-    extent: plan.Extent, measured: TpfOutcomes, absent: dict[str, str], found: Sequence[CarriedClients] = ()
+    extent: plan.TpfExtent, measured: TpfOutcomes, absent: dict[str, str], found: Sequence[CarriedClients] = ()
 ) -> Reproduction:
     """The page's content."""
-    drawing = Drawing()
+    drawing = ChartDrawing()
     sections = (
         _claims(extent, measured),
         *_scaling(drawing, extent, measured),
@@ -143,15 +142,15 @@ def _summary(outcome: Outcome) -> dict[str, object]:
     }
 
 
-def _claims(extent: plan.Extent, measured: TpfOutcomes) -> Section:
+def _claims(extent: plan.TpfExtent, measured: TpfOutcomes) -> PageSection:
     sentences = (
         "CPU is that of whole process trees: the server with all its workers, all clients. The published script "
         "read the CPU of one process, very likely a master that serves nothing.",
     )
-    return Section("claims", "Claims and hypotheses", sentences, (claims_table("", claims(extent, measured)),))
+    return PageSection("claims", "Claims and hypotheses", sentences, (claims_table("", claims(extent, measured)),))
 
 
-def _scaling(drawing: Drawing, extent: plan.Extent, measured: TpfOutcomes) -> Iterator[Section]:
+def _scaling(drawing: ChartDrawing, extent: plan.TpfExtent, measured: TpfOutcomes) -> Iterator[PageSection]:
     """Figures 2 and 3, for identical and for distinct queries."""
     for distinct, clients in ((False, extent.clients), (True, extent.distinct)):
         found = {
@@ -167,8 +166,8 @@ def _scaling(drawing: Drawing, extent: plan.Extent, measured: TpfOutcomes) -> It
         word = "distinct" if distinct else "identical"
         heading = f"Figures 2 and 3: clients with {word} queries"
         lines = tuple(_line(outcome) for outcomes in found.values() for outcome in outcomes)
-        table = Table("", _COLUMNS, lines, _NOTE)
-        yield Section(
+        table = PageTable("", _COLUMNS, lines, _NOTE)
+        yield PageSection(
             f"scaling-{word}", heading, tuple(_crossings(found)), (table,), tuple(_figures(drawing, found, word))
         )
 
@@ -186,14 +185,14 @@ _NOTE = (
 )
 
 
-def _line(outcome: Outcome) -> Line:
+def _line(outcome: Outcome) -> TableLine:
     judged = [each.right for each in outcome.answers if each.right is not None]
     late, cost = stale(outcome), per_client(outcome)
     asked = outcome.scenario.system not in plan.PUSHED and cost is not None
     first = f"{cost[0]:.0f}, {cost[1] / 1000:.1f}" if asked and cost else NOTHING
     each = f"{cost[2]:.1f}, {cost[3] / 1000:.1f}" if asked and cost else NOTHING
     right = percent(sum(judged) / len(judged)) if judged else NOTHING
-    return Line((
+    return TableLine((
         NAMES[outcome.scenario.system], f"{outcome.scenario.clients}", f"{outcome.server_percent:.2f}",
         f"{outcome.client_percent:.3f}", f"{len(outcome.answers):,}",
         f"{right}; {outcome.verdict}" if outcome.verdict else right,
@@ -221,7 +220,7 @@ def _crossings(found: dict[str, list[Outcome]]) -> Iterator[str]:
         yield f"{NAMES[system]} costs the server {said} clients what fragments cost it: {where}."
 
 
-def _figures(drawing: Drawing, found: dict[str, list[Outcome]], word: str) -> Iterator[Figure]:
+def _figures(drawing: ChartDrawing, found: dict[str, list[Outcome]], word: str) -> Iterator[Figure]:
     numbers = {system: place for place, system in enumerate(NAMES)}
     sides: tuple[tuple[str, Callable[[Outcome], float]], ...] = (
         ("2a, server", lambda outcome: outcome.server_percent),
@@ -249,10 +248,10 @@ def _percent(value: float) -> str:
     return f"{number(value)}%"
 
 
-def _annotations(drawing: Drawing, extent: plan.Extent, measured: TpfOutcomes) -> Section:
+def _annotations(drawing: ChartDrawing, extent: plan.TpfExtent, measured: TpfOutcomes) -> PageSection:
     """Figure 4."""
     figures: list[Figure] = []
-    lines: list[Line] = []
+    lines: list[TableLine] = []
     for label in plan.LABELS:
         for system, cache in plan.CACHES.items():
             curves = {}
@@ -272,18 +271,23 @@ def _annotations(drawing: Drawing, extent: plan.Extent, measured: TpfOutcomes) -
         "One client, 25 departures, renewed as the prototype does (all anew at each update), boards 60 times as fast. "
         "The first iteration has the rewriting in it. Times are wall clock: on a busy machine only their order counts."
     )
-    return Section("annotations", "Figure 4: annotation methods", (sentence,), (Table("", columns, tuple(lines)),),
-                   tuple(figures))  # fmt: skip
+    return PageSection(
+        "annotations",
+        "Figure 4: annotation methods",
+        (sentence,),
+        (PageTable("", columns, tuple(lines)),),
+        tuple(figures),
+    )
 
 
-def _iterated(outcome: Outcome, name: str, cache: str) -> Line:
+def _iterated(outcome: Outcome, name: str, cache: str) -> TableLine:
     took, cost = iterations(outcome), per_client(outcome)
     first = f"{cost[0]:.0f}, {cost[1] / 1000:.1f}" if cost else NOTHING
     each = f"{cost[2]:.1f}, {cost[3] / 1000:.1f}" if cost else NOTHING
-    return Line((name, cache, f"{len(took)}", duration(took[0]), duration(mean_later(outcome)), first, each))
+    return TableLine((name, cache, f"{len(took)}", duration(took[0]), duration(mean_later(outcome)), first, each))
 
 
-def _static(extent: plan.Extent, measured: TpfOutcomes) -> Section:
+def _static(extent: plan.TpfExtent, measured: TpfOutcomes) -> PageSection:
     """Hypothesis 3 by the number of static patterns."""
     lines = []
     for count in range(5):
@@ -293,41 +297,43 @@ def _static(extent: plan.Extent, measured: TpfOutcomes) -> Section:
         costs = [None if outcome is None else per_client(outcome) for outcome in found]
         asked = [NOTHING if cost is None else f"{cost[2]:.1f}" for cost in costs]
         cells = (f"{count} of 5", percent(count / 5), *map(duration, times), *map(_share, shares), ", ".join(asked))
-        lines.append(Line(cells))
+        lines.append(TableLine(cells))
     columns = ("static", "share", *plan.CACHES.values(), "saved", "saved of the prototype's", "requests of a poll")
     sentence = (
         "Five static patterns are asked once: no later poll could be shorter. Without cache: the "
         "same plan, its static queries asked anew; the prototype's off makes them part of the dynamic query instead."
     )
     heading = "Hypothesis 3: static patterns and the cache"
-    return Section("static", heading, (sentence,), (Table("", columns, tuple(lines)),))
+    return PageSection("static", heading, (sentence,), (PageTable("", columns, tuple(lines)),))
 
 
 def _share(value: float | None) -> str:
     return NOTHING if value is None else f"{100 * value:.0f}%".replace("-", "\N{MINUS SIGN}")
 
 
-def _spread(extent: plan.Extent, measured: TpfOutcomes, found: Sequence[CarriedClients]) -> Section:
+def _spread(extent: plan.TpfExtent, measured: TpfOutcomes, found: Sequence[CarriedClients]) -> PageSection:
     """The caching proxy, a thousand clients, and the most that are kept fresh."""
     tables = [_proxy(plan.proxied(extent), measured), _herd(plan.herd(extent), measured)]
-    return Section("shared", "Many clients at once", (), (*tables, *([capacity_table(list(found))] if found else [])))
+    return PageSection(
+        "shared", "Many clients at once", (), (*tables, *([capacity_table(list(found))] if found else []))
+    )
 
 
-def _proxy(scenarios: Iterable[Scenario], measured: TpfOutcomes) -> Table:
+def _proxy(scenarios: Iterable[Scenario], measured: TpfOutcomes) -> PageTable:
     lines = []
     for outcome in filter(None, map(measured.of, scenarios)):
         asked = "distinct queries" if outcome.scenario.distinct else "one query"
         requests, size = outcome.details.get("requests", 0), outcome.details.get("bytes", 0)
         cells = (f"{outcome.scenario.clients} clients, {asked}", f"{outcome.lasted:.0f} s", f"{requests:,}",
                  f"{size / 1000:,.0f}", f"{requests / outcome.lasted:.2f}", f"{outcome.server_cpu:.2f} s")  # fmt: skip
-        lines.append(Line(cells))
+        lines.append(TableLine(cells))
     columns = ("behind a cache", "lasted", "requests at the origin", "kB", "requests per s", "CPU of the origin")
-    return Table(
+    return PageTable(
         "nginx in front", columns, tuple(lines), "" if nginx() else "nginx is not installed here: Debian's nginx-light."
     )
 
 
-def _herd(scenarios: Iterable[Scenario], measured: TpfOutcomes) -> Table:
+def _herd(scenarios: Iterable[Scenario], measured: TpfOutcomes) -> PageTable:
     lines = []
     for outcome in filter(None, map(measured.of, scenarios)):
         polls = sorted(each.received - each.took for each in outcome.answers if each.took)
@@ -341,12 +347,12 @@ def _herd(scenarios: Iterable[Scenario], measured: TpfOutcomes) -> Table:
         cells = (f"{outcome.scenario.jitter:.0%} jitter", f"{len(polls):,}", f"{busiest} ({rate:.1f} on average)",
                  duration(fmean(took)), duration(took[int(0.99 * (len(took) - 1))]),
                  f"{outcome.server_percent:.1f}%")  # fmt: skip
-        lines.append(Line(cells))
+        lines.append(TableLine(cells))
     columns = (f"{plan.HERD:,} clients", "polls", "most in 100 ms", "a poll, mean", "p99", "server CPU")
-    return Table("No herd", columns, tuple(lines))
+    return PageTable("No herd", columns, tuple(lines))
 
 
-def _lacking(measured: TpfOutcomes, absent: dict[str, str]) -> Section:
+def _lacking(measured: TpfOutcomes, absent: dict[str, str]) -> PageSection:
     sentences = [f"{NAMES[name]} is absent: {sentence}" for name, sentence in absent.items()]
     sentences += [
         f"{NAMES[each.system]}, {each.clients} clients, {'distinct' if each.distinct else each.query}, {each.method}, "
@@ -358,7 +364,7 @@ def _lacking(measured: TpfOutcomes, absent: dict[str, str]) -> Section:
         for each, outcome in measured.outcomes.items()
         for failure in outcome.failures
     }
-    return Section("lacking", "What could not be had", (*sentences, *sorted(failures), *DIFFERS))
+    return PageSection("lacking", "What could not be had", (*sentences, *sorted(failures), *DIFFERS))
 
 
 DIFFERS: Final = (
@@ -376,18 +382,27 @@ DIFFERS: Final = (
 
 
 def curve_figures(
-    drawing: Drawing, title: str, found: Curves, axes: tuple[Axis, Axis], show: Callable[[float], str], note: str = ""
+    drawing: ChartDrawing,
+    title: str,
+    found: Curves,
+    axes: tuple[ChartAxis, ChartAxis],
+    show: Callable[[float], str],
+    note: str = "",
 ) -> Iterator[Figure]:
     """A line for each series."""
     x, y = axes
     lines = [
-        charts.Line(series, False, bins([Point(at, value, f"{label}, {at:g}: {show(value)}") for at, value in values],
-                                        MOST_BINS, show))
-        for series, (label, values) in found.items() if values
-    ]  # fmt: skip
+        charts.ChartLine(
+            series,
+            False,
+            bins([Point(at, value, f"{label}, {at:g}: {show(value)}") for at, value in values], MOST_BINS, show),
+        )
+        for series, (label, values) in found.items()
+        if values
+    ]
     if lines:
 
-        def chart(size: charts.Size) -> charts.Spec:
+        def chart(size: charts.ChartSize) -> charts.Spec:
             return charts.lines(lines, x, y, size)
 
         yield Figure(title, note, draw(drawing, title, chart, WIDE), tuple(line.series for line in lines), "full")

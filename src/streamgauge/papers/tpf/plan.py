@@ -32,7 +32,7 @@ POLL_MS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Extent:
+class TpfExtent:
     """How much is measured: clients, seconds of each, of each annotation, its update (s); processes of foreign engines.
 
     ``processes`` bounds distinct queries of engines that are programs: each is a process of its own behind the service.
@@ -54,16 +54,16 @@ class Extent:
 PARTS: Final = ("scaling", "annotations", "static", "proxy", "herd", "capacity")
 """Of the experiment, which may be done one by one."""
 
-FULL: Final = Extent(
+FULL: Final = TpfExtent(
     tuple(range(10, 201, 10)), (10, 50, 100, 150, 200), 60, 75, "10s", 50, 0.3, (*FRAGMENTS, *PUSHED), PARTS
 )
-QUICK: Final = Extent(
+QUICK: Final = TpfExtent(
     (10, 50, 200), (10, 50, 200), 32, 25, "4s", 10, 0.3,
     ("incremental", "streamer", "live-csparql", *FOREIGN, BROKER), ("scaling", "annotations", "static"),
 )  # fmt: skip
 
 
-def scaling(extent: Extent, systems: tuple[str, ...]) -> Iterator[Scenario]:
+def scaling(extent: TpfExtent, systems: tuple[str, ...]) -> Iterator[Scenario]:
     """Figures 2 and 3: both sides' cost against the number of clients, with identical and distinct queries."""
     there = [system for system in extent.systems if system in systems]
     for clients, system in product(extent.clients, there):
@@ -73,7 +73,7 @@ def scaling(extent: Extent, systems: tuple[str, ...]) -> Iterator[Scenario]:
             yield scaled(extent, system, clients, distinct=True)
 
 
-def scaled(extent: Extent, system: str, clients: int, *, distinct: bool) -> Scenario:
+def scaled(extent: TpfExtent, system: str, clients: int, *, distinct: bool) -> Scenario:
     """A system with so many clients; a third of the time they start one after the other.
 
     Engines with windows get all five properties with each update, as the paper's baselines were fed.
@@ -87,7 +87,7 @@ def scaled(extent: Extent, system: str, clients: int, *, distinct: bool) -> Scen
     return usual
 
 
-def annotations(extent: Extent) -> Iterator[Scenario]:
+def annotations(extent: TpfExtent) -> Iterator[Scenario]:
     """Figure 4: a client, by annotation method, label and cache, renewed as the prototype does."""
     for method, label, system in product(METHODS, LABELS, CACHES):
         yield annotated(extent, method, label, system, "published")
@@ -95,7 +95,7 @@ def annotations(extent: Extent) -> Iterator[Scenario]:
         yield annotated(extent, "graphs", label, "incremental", "kept")
 
 
-def annotated(extent: Extent, method: str, label: str, system: str, renewal: str) -> Scenario:
+def annotated(extent: TpfExtent, method: str, label: str, system: str, renewal: str) -> Scenario:
     """One client of a data set that is annotated so."""
     workload = {**PAPER, "update": extent.update, "per_hour": 25, "speedup": 60}
     return Scenario(
@@ -104,13 +104,13 @@ def annotated(extent: Extent, method: str, label: str, system: str, renewal: str
     )  # fmt: skip
 
 
-def static_patterns(extent: Extent) -> Iterator[Scenario]:
+def static_patterns(extent: TpfExtent) -> Iterator[Scenario]:
     """Hypothesis 3: 0 to 4 of the five patterns static, with the cache and without; five need no second poll."""
     for number, system in product(range(len(PROPERTIES)), CACHES):
         yield with_static(extent, number, system)
 
 
-def with_static(extent: Extent, number: int, system: str) -> Scenario:
+def with_static(extent: TpfExtent, number: int, system: str) -> Scenario:
     """One client, whose query has so many static patterns; the board is a prototype's, 25 departures."""
     dynamic = ",".join(PROPERTIES[: len(PROPERTIES) - number])
     workload = {**PAPER, "update": extent.update, "per_hour": 25, "dynamic": dynamic}
@@ -119,7 +119,7 @@ def with_static(extent: Extent, number: int, system: str) -> Scenario:
     )  # fmt: skip
 
 
-def herd(extent: Extent) -> tuple[Scenario, ...]:
+def herd(extent: TpfExtent) -> tuple[Scenario, ...]:
     """A thousand clients with one expiration a minute, with jitter and without; they start in the first 80 s.
 
     A client's start and a poll cost its process some 40 and 8 ms of CPU: with less time a small machine measures those.
@@ -132,7 +132,7 @@ def herd(extent: Extent) -> tuple[Scenario, ...]:
     )
 
 
-def proxied(extent: Extent) -> Iterator[Scenario]:
+def proxied(extent: TpfExtent) -> Iterator[Scenario]:
     """A cache in front: one client, 200 of one query, 200 of distinct ones."""
     for clients, distinct in ((1, False), (200, False), (200, True)):
         yield replace(scaled(extent, "incremental", clients, distinct=distinct), proxy=True)

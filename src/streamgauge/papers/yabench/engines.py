@@ -18,10 +18,10 @@ from streamgauge.papers.yabench.measure import last_result
 from streamgauge.papers.yabench.oracle_files import OracleLine
 from streamgauge.papers.yabench.results import LOADS, NAMES, PAPER, SIZE, PublishedLines, ResultFiles
 from streamgauge.papers.yabench.trials import TableOneCell, TrialOutcome, TrialRunner, TrialSide, available, do, trials
+from streamgauge.report.charts import ChartDrawing
 from streamgauge.report.numbers import NOTHING, duration, percent
 from streamgauge.report.plots import Figure
-from streamgauge.report.sections import Line, Section, Table
-from streamgauge.report.svg import Drawing
+from streamgauge.report.sections import PageSection, PageTable, TableLine
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -113,7 +113,7 @@ def on_engines(wanted: YabenchRequest, spark: "Callable[[], SparkSession]", tell
 
 def reproduction(found: YabenchRuns) -> Reproduction:
     """The page's content."""
-    drawing = Drawing()
+    drawing = ChartDrawing()
     sections = [_who(found), *_csrbench(found), *_last(found)]
     for number, heading in PARTS.items():
         sections += _experiment(found, number, heading, drawing)
@@ -124,14 +124,14 @@ def reproduction(found: YabenchRuns) -> Reproduction:
     return Reproduction("YABench's experiments on real engines", PAPER.source, tuple(sections), data, found.labels)
 
 
-def _json(table: Table) -> dict[str, object]:
+def _json(table: PageTable) -> dict[str, object]:
     return {"table": table.heading, "columns": list(table.columns), "lines": [list(line.cells) for line in table.lines]}
 
 
-def _who(found: YabenchRuns) -> Section:
+def _who(found: YabenchRuns) -> PageSection:
     """Who took part, how every run was judged by the common judge, and who is absent."""
     columns = ("test", "engine", "semantics", "runs", "right", "precision", "recall", "feeder at most", "memory")
-    lines = tuple(Line(_summary(done)) for done in found.done)
+    lines = tuple(TableLine(_summary(done)) for done in found.done)
     sentences = (
         "Every run was fed in real time, stamped where the engine has no clock for it by when it was handed over, as "
         "YABench fed it. The common judge goes by the clock that the engine's semantics names; the figures below are "
@@ -141,7 +141,7 @@ def _who(found: YabenchRuns) -> Section:
             f"{done.side.label} refuses {done.test.name}: {done.reason}" for done in found.done if done.reason
         ),
     )
-    return Section("runs", "Runs", sentences, (Table("By the common judge", columns, lines),))
+    return PageSection("runs", "Runs", sentences, (PageTable("By the common judge", columns, lines),))
 
 
 def _summary(done: TrialOutcome) -> tuple[str, ...]:
@@ -155,7 +155,7 @@ def _summary(done: TrialOutcome) -> tuple[str, ...]:
     return done.test.name, done.side.engine, done.side.semantics, runs, f"{right}", *shares, fed, memory
 
 
-def _csrbench(found: YabenchRuns) -> Iterator[Section]:
+def _csrbench(found: YabenchRuns) -> Iterator[PageSection]:
     """Table 1."""
     names = list(dict.fromkeys(done.test.name for done in found.done if not done.test.number))
     if not names:
@@ -171,10 +171,10 @@ def _csrbench(found: YabenchRuns) -> Iterator[Section]:
         "one that reports windows that close should report CSRBench's: none before the first full one.",
     )
     columns = ("query", "engine", "published", "ours", "runs")
-    yield Section("table-1", "Table 1: CSRBench's queries", sentences, (Table("Table 1", columns, lines),))
+    yield PageSection("table-1", "Table 1: CSRBench's queries", sentences, (PageTable("Table 1", columns, lines),))
 
 
-def _cell(found: YabenchRuns, done: TrialOutcome) -> Line:
+def _cell(found: YabenchRuns, done: TrialOutcome) -> TableLine:
     counted = Counter(kept.outcome for kept in done.runs if kept.outcome is not None)
     ours_is = counted.most_common(1)[0][0]
     told = None
@@ -183,10 +183,10 @@ def _cell(found: YabenchRuns, done: TrialOutcome) -> Line:
     published = NOTHING if told is None else "✓ or ✓ *" if told else "✗"
     all_runs = ", ".join(f"{SIGN[each]} {count}" for each, count in counted.most_common())
     agrees = None if told is None or not found.hurricane else told == (ours_is is not TableOneCell.WRONG)
-    return Line((done.test.name, done.side.label, published, SIGN[ours_is], all_runs), agrees)
+    return TableLine((done.test.name, done.side.label, published, SIGN[ours_is], all_runs), agrees)
 
 
-def _last(found: YabenchRuns) -> Iterator[Section]:
+def _last(found: YabenchRuns) -> Iterator[PageSection]:
     """Table 2."""
     lines = []
     for done in found.done:
@@ -194,12 +194,12 @@ def _last(found: YabenchRuns) -> Iterator[Section]:
         if done.test.number not in PARTS or done.side.published != "cqels" or not arrivals:
             continue
         figures = (f"{fmean(arrivals):.1f}", f"{min(arrivals):.1f}", f"{max(arrivals):.1f}")
-        lines.append(Line((done.test.name, done.side.label, _bound(found, done), *figures)))
+        lines.append(TableLine((done.test.name, done.side.label, _bound(found, done), *figures)))
     if lines:
         columns = ("test", "engine", "published, at least", "average", "min", "max")
         note = "The published values are not in the files: the last window's end plus its mean delay is a lower bound."
-        table = Table("Arrival of the last result, s after the start", columns, tuple(lines), note)
-        yield Section("table-2", "Table 2: arrival of the last result", (), (table,))
+        table = PageTable("Arrival of the last result, s after the start", columns, tuple(lines), note)
+        yield PageSection("table-2", "Table 2: arrival of the last result", (), (table,))
 
 
 def _bound(found: YabenchRuns, done: TrialOutcome) -> str:
@@ -209,13 +209,13 @@ def _bound(found: YabenchRuns, done: TrialOutcome) -> str:
     return f"{last_result(published):.1f}"
 
 
-def _experiment(found: YabenchRuns, number: int, heading: str, drawing: Drawing) -> Iterator[Section]:
+def _experiment(found: YabenchRuns, number: int, heading: str, drawing: ChartDrawing) -> Iterator[PageSection]:
     """Figures 3 and 4 (experiment 1), the same for experiments 2 and 3."""
     tests = list(dict.fromkeys(done.test.name for done in found.done if done.test.number == number))
     if not tests:
         return
     sentences: list[str] = [RULE] if number != 3 else ["The result files of experiment 3 are not published."]
-    tables: list[Table] = []
+    tables: list[PageTable] = []
     figures: list[Figure] = []
     for test in tests:
         dones = found.of(test)
@@ -224,7 +224,7 @@ def _experiment(found: YabenchRuns, number: int, heading: str, drawing: Drawing)
         sentences += _paragraphs(found, dones)
         tables.append(_medians(found, test, dones))
         figures += _figures(found, test, dones, drawing)
-    yield Section(f"experiment-{number}", heading, tuple(sentences), tuple(tables), tuple(figures))
+    yield PageSection(f"experiment-{number}", heading, tuple(sentences), tuple(tables), tuple(figures))
 
 
 def _paragraphs(found: YabenchRuns, dones: Iterable[TrialOutcome]) -> Iterator[str]:
@@ -246,18 +246,18 @@ MEASURES: tuple[tuple[str, Value, Callable[[float], str]], ...] = (
 )
 
 
-def _medians(found: YabenchRuns, test: str, dones: Sequence[TrialOutcome]) -> Table:
+def _medians(found: YabenchRuns, test: str, dones: Sequence[TrialOutcome]) -> PageTable:
     """The medians over the runs by window, published ones above ours."""
     shown = _shown(found, dones)
     windows = max((lines.windows for _, lines in shown.values()), default=0)
     rows = [
-        Line((label, measure, f"{len(lines.files)}", *_cells(lines.medians(value), show, windows)))
+        TableLine((label, measure, f"{len(lines.files)}", *_cells(lines.medians(value), show, windows)))
         for label, lines in shown.values()
         for measure, value, show in MEASURES
     ]
     refused = dict.fromkeys(kept.refused for done in dones for kept in done.runs if kept.refused)
     columns = ("engine", "median of", "runs", *(f"W{number}" for number in range(1, windows + 1)))
-    return Table(f"{test}, by YABench's rules", columns, tuple(rows), " ".join(refused))
+    return PageTable(f"{test}, by YABench's rules", columns, tuple(rows), " ".join(refused))
 
 
 def _cells(values: Sequence[float], show: Callable[[float], str], windows: int) -> list[str]:
@@ -285,7 +285,7 @@ def _titles(test: str, load: str | None, first: bool) -> tuple[str, str, str]:
     return f"Figure 3{'abc'[place]}: {test}", f"Figure 3{'def'[place]}: {test}", f"Figure 4{'abc'[place]}: {test}"
 
 
-def _figures(found: YabenchRuns, test: str, dones: Sequence[TrialOutcome], drawing: Drawing) -> Iterator[Figure]:
+def _figures(found: YabenchRuns, test: str, dones: Sequence[TrialOutcome], drawing: ChartDrawing) -> Iterator[Figure]:
     """Boxes of correctness and delay, memory, and for experiment 1 small the result sizes (figure 4d)."""
     trial = dones[0].test
     shown = _shown(found, dones)
@@ -302,7 +302,7 @@ def _figures(found: YabenchRuns, test: str, dones: Sequence[TrialOutcome], drawi
         yield from plots.size_and_delay(drawing, "Figure 4d: result size and delay, E1/small", single)
 
 
-def _gracious(found: YabenchRuns, drawing: Drawing) -> Iterator[Section]:
+def _gracious(found: YabenchRuns, drawing: ChartDrawing) -> Iterator[PageSection]:
     """Figures 6a and 6b."""
     dones = found.of("E4")
     if not dones:
@@ -321,17 +321,17 @@ def _gracious(found: YabenchRuns, drawing: Drawing) -> Iterator[Section]:
         *_paragraphs(found, dones),
         *(f"{done.side.label}: {kept.refused}." for done in dones for kept in done.runs if kept.refused),
     )
-    table = Table("Figures 6a and 6b, line by line", columns, tuple(rows))
-    yield Section("experiment-4", "Experiment 4: gracious mode", sentences, (table,), tuple(figures))
+    table = PageTable("Figures 6a and 6b, line by line", columns, tuple(rows))
+    yield PageSection("experiment-4", "Experiment 4: gracious mode", sentences, (table,), tuple(figures))
 
 
-def _modes(done: TrialOutcome) -> Iterator[Line]:
+def _modes(done: TrialOutcome) -> Iterator[TableLine]:
     kept = done.runs[0]
     for mode, lines in (("non-gracious", kept.lines), ("gracious", kept.gracious)):
         for place, line in enumerate(lines, 1):
             shares = f"{percent(line.precision)}, {percent(line.recall)}"
             sizes = f"{line.actual}, {line.expected}, {line.input}"
-            yield Line((done.side.label, mode, f"{place}", shares, sizes, f"[{line.start:,}, {line.end:,}]"))
+            yield TableLine((done.side.label, mode, f"{place}", shares, sizes, f"[{line.start:,}, {line.end:,}]"))
 
 
 def ours(done: TrialOutcome) -> PublishedLines:

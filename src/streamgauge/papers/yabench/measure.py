@@ -27,7 +27,7 @@ from streamgauge.papers.yabench.results import (
     percent_of,
 )
 from streamgauge.query import fill, parse
-from streamgauge.report.sections import Line, Table
+from streamgauge.report.sections import PageTable, TableLine
 from streamgauge.semantics.profiles import YABENCH, YABENCH_CHANGE
 from streamgauge.workloads.tables import Maker
 
@@ -58,8 +58,8 @@ def generate(spark: "Callable[[], SparkSession]", experiment: YabenchExperiment,
 class LoadLines:
     """The lines of a load: C-SPARQL's, and in experiment 1 CQELS's."""
 
-    closing: tuple[Line, ...]
-    changing: tuple[Line, ...] = ()
+    closing: tuple[TableLine, ...]
+    changing: tuple[TableLine, ...] = ()
 
 
 def tables(
@@ -68,9 +68,9 @@ def tables(
     loads: Sequence[str],
     tell: Tell,
     steps: ReproductionSteps,
-) -> Iterator[Table]:
+) -> Iterator[PageTable]:
     """A table per experiment and engine that can be compared."""
-    lines: dict[tuple[int, str], list[Line]] = {(1, "csparql"): [], (1, "cqels"): [], (2, "csparql"): []}
+    lines: dict[tuple[int, str], list[TableLine]] = {(1, "csparql"): [], (1, "cqels"): [], (2, "csparql"): []}
     todo = [(number, load) for number in (1, 2) for load in loads]
     for done, (number, load) in enumerate(todo):
         tell(f"experiment {number}, {load}", done / len(todo))
@@ -80,7 +80,7 @@ def tables(
             lines[1, "cqels"] += found.changing
     columns = ("load", "window", "files", "rows published", "rows ours", "triples published", "triples ours")
     for (number, engine), own in lines.items():
-        yield Table(f"Experiment {number}, {NAMES[engine]}", columns, tuple(own))
+        yield PageTable(f"Experiment {number}, {NAMES[engine]}", columns, tuple(own))
 
 
 def _load(results: ResultFiles, spark: "Callable[[], SparkSession]", number: int, load: str) -> LoadLines:
@@ -112,7 +112,7 @@ def changing(experiment: YabenchExperiment, stream: Path, means: Means, inputs: 
     return [(rows[number], size) for number, size in enumerate(inputs[: max(rows) + 1])]
 
 
-def compared(load: str, published: PublishedLines, ours: Sizes) -> Iterator[Line]:
+def compared(load: str, published: PublishedLines, ours: Sizes) -> Iterator[TableLine]:
     """A line per window: what all files say, and ours."""
     for window in range(published.windows):
         told = [
@@ -121,19 +121,19 @@ def compared(load: str, published: PublishedLines, ours: Sizes) -> Iterator[Line
         mine = ours[window] if window < len(ours) else (0, 0)
         rows, triples = (" or ".join(f"{value:,}" for value in sorted(set(side))) for side in zip(*told, strict=True))
         cells = (load, f"{window + 1}", f"{len(told)}", rows, f"{mine[0]:,}", triples, f"{mine[1]:,}")
-        yield Line(cells, set(told) == {mine})
+        yield TableLine(cells, set(told) == {mine})
 
 
 SAME, OTHER = "the files agree", "the files say otherwise"
 """The outcome of a claim of the text, which is no value of ours: it counts for neither side."""
 
 
-def claims(results: ResultFiles) -> Table:
+def claims(results: ResultFiles) -> PageTable:
     """Every claim of the text with the figure recomputed from the published files."""
     shown = claims_table("The text and the files", _claims(results))
     columns = ("claim", "text", "files", "outcome", *shown.columns[3:5])
-    lines = (Line((*line.cells[:3], SAME if line.agrees else OTHER, *line.cells[3:5])) for line in shown.lines)
-    return Table(shown.heading, columns, tuple(lines))
+    lines = (TableLine((*line.cells[:3], SAME if line.agrees else OTHER, *line.cells[3:5])) for line in shown.lines)
+    return PageTable(shown.heading, columns, tuple(lines))
 
 
 def _claims(results: ResultFiles) -> Iterator[ComparedClaim]:

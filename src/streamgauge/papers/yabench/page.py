@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Final
 from streamgauge.formats.stream import elements
 from streamgauge.papers.claims import claims_table
 from streamgauge.papers.reproduction import Reproduction, ReproductionSteps, Tell
-from streamgauge.papers.rules import Settings
+from streamgauge.papers.rules import RuleSettings
 from streamgauge.papers.yabench import plots, simulation
 from streamgauge.papers.yabench.measure import claims, generate, query_of, tables
 from streamgauge.papers.yabench.oracle_files import OracleLine
 from streamgauge.papers.yabench.results import EXPERIMENTS, LOADS, NAMES, PAPER, SIZE, ResultFiles
 from streamgauge.report import charts
+from streamgauge.report.charts import ChartDrawing
 from streamgauge.report.numbers import NOTHING, percent
 from streamgauge.report.plots import SHARE, Figure, draw
-from streamgauge.report.sections import Line, Section, Table
-from streamgauge.report.svg import Drawing
-from streamgauge.report.thin import box
+from streamgauge.report.points import box
+from streamgauge.report.sections import PageSection, PageTable, TableLine
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,7 +48,7 @@ def reproduce(
     told = claims(results)
     steps.end()
     sections = (
-        Section(
+        PageSection(
             "sizes",
             "Experiments 1 and 2: expected sizes",
             ("Streams made again from their seeds; the rows and triples that windows should hold are counted.",),
@@ -56,14 +56,14 @@ def reproduce(
         ),
         _experiment_4(results, ours),
         _figure_5(),
-        Section(
+        PageSection(
             "text",
             "Figures in the text, from the published files",
             ("What the paper calls a mean of delays or recall is the median over the ten runs.",),
             (told,),
             tuple(_recall(results)),
         ),
-        Section("missing", "What could not be had", _NOT_TO_BE_HAD),
+        PageSection("missing", "What could not be had", _NOT_TO_BE_HAD),
     )
     tabled = [{"section": section.id, **_json(table)} for section in sections for table in section.tables]
     return Reproduction(
@@ -74,7 +74,7 @@ def reproduce(
     )
 
 
-def _json(table: Table) -> dict[str, object]:
+def _json(table: PageTable) -> dict[str, object]:
     lines = [{**dict(zip(table.columns, line.cells, strict=True)), "agrees": line.agrees} for line in table.lines]
     return {"table": table.heading, "lines": lines, "note": table.note}
 
@@ -87,7 +87,7 @@ def experiment_4(spark: "Callable[[], SparkSession]") -> Lines:
     asked = query_of(experiment)
     found = {}
     for mode in MODES:
-        settings = Settings(gracious=mode == "gracious", single_result=False)
+        settings = RuleSettings(gracious=mode == "gracious", single_result=False)
         late = simulation.LATE if mode == "non-gracious" else 0
         closed = simulation.csparql(stream, asked[1], experiment.duration)
         changed = simulation.cqels(stream, asked[1], experiment.duration, late)
@@ -96,13 +96,13 @@ def experiment_4(spark: "Callable[[], SparkSession]") -> Lines:
     return found
 
 
-def _experiment_4(results: ResultFiles, ours: Lines) -> Section:
+def _experiment_4(results: ResultFiles, ours: Lines) -> PageSection:
     lines = tuple(line for engine in NAMES for mode in MODES for line in _compared(results, ours, engine, mode))
     columns = ("engine", "mode", "window", "P, R published", "P, R ours", "actual, expected, input published",
                "actual, expected, input ours", "borders published, ms", "borders ours, ms")  # fmt: skip
     note = "Actual sizes and, on content change, expected ones count as YABench's oracle does (docs/reproduce.md)."
-    table = Table("Experiment 4, line by line, without the delays", columns, lines, note)
-    return Section(
+    table = PageTable("Experiment 4, line by line, without the delays", columns, lines, note)
+    return PageSection(
         "experiment-4",
         "Experiment 4: gracious mode",
         (simulation.CSPARQL_DOES, simulation.CQELS_DOES),
@@ -111,14 +111,14 @@ def _experiment_4(results: ResultFiles, ours: Lines) -> Section:
     )
 
 
-def _compared(results: ResultFiles, ours: Lines, engine: str, mode: str) -> Iterator[Line]:
+def _compared(results: ResultFiles, ours: Lines, engine: str, mode: str) -> Iterator[TableLine]:
     (published,) = results.lines(4, engine, mode).files.values()
     for place, told in enumerate(published):
         mine = ours[engine, mode][place] if place < len(ours[engine, mode]) else None
         edited = (engine, mode, place) in _HAND_EDITED
         same = mine is not None and _without_delay(told) == _without_delay(mine)
         cells = [cell for pair in zip(_cells(told), _cells(mine), strict=True) for cell in pair]
-        yield Line((NAMES[engine], mode, f"{place + 1}", *cells), None if edited else same)
+        yield TableLine((NAMES[engine], mode, f"{place + 1}", *cells), None if edited else same)
 
 
 def _without_delay(line: OracleLine) -> tuple[float, ...]:
@@ -134,7 +134,7 @@ def _cells(line: OracleLine | None) -> tuple[str, str, str]:
 
 def _borders(ours: Lines) -> Iterator[Figure]:
     """Figure 6: the windows as they are, and as gracious mode moved them."""
-    drawing = Drawing()
+    drawing = ChartDrawing()
     for engine in NAMES:
         title = f"{NAMES[engine]}: the borders that gracious mode finds"
         yield from plots.borders(drawing, title, ours[engine, "gracious"], SIZE)
@@ -142,27 +142,27 @@ def _borders(ours: Lines) -> Iterator[Figure]:
 
 def _recall(results: ResultFiles) -> Iterator[Figure]:
     """C-SPARQL's recall by window over the published runs, a plot per load."""
-    drawing = Drawing()
+    drawing = ChartDrawing()
     for load in LOADS:
         found = results.lines(1, "csparql", load)
         columns = [found.column(lambda line: line.recall, window) for window in range(found.windows)]
         boxes = [_box(window, values) for window, values in enumerate(columns, 1)]
         text = f"Experiment 1, {load}: C-SPARQL's recall, {percent(min(map(min, columns)))} at least"
 
-        def chart(size: charts.Size, boxes: list[charts.Placed] = boxes) -> charts.Spec:
-            return charts.boxes(boxes, charts.Axis("window"), SHARE._replace(title="recall, %"), size)
+        def chart(size: charts.ChartSize, boxes: list[charts.PlacedBox] = boxes) -> charts.Spec:
+            return charts.boxes(boxes, charts.ChartAxis("window"), SHARE._replace(title="recall, %"), size)
 
         note = f"{len(found.files)} runs, from the published files. Whiskers: lowest and highest; box: quartiles."
         yield Figure(text, note, draw(drawing, text, chart))
 
 
-def _box(window: int, values: Sequence[float]) -> charts.Placed:
+def _box(window: int, values: Sequence[float]) -> charts.PlacedBox:
     made = box(values)
     tip = f"window {window}: lowest {percent(made.low)}, median {percent(made.middle)}, highest {percent(made.high)}"
-    return charts.Placed(f"{window}", 0, made, tip)
+    return charts.PlacedBox(f"{window}", 0, made, tip)
 
 
-def _figure_5() -> Section:
+def _figure_5() -> PageSection:
     plain, gracious = simulation.figure_5()
     told = (
         PAPER.claims[f"figure_5_{name}"].beside(share, f"{share:.3f}")
@@ -174,4 +174,4 @@ def _figure_5() -> Section:
     )
     table = claims_table("Precision and recall of a shifted window", told)
     table = replace(table, columns=("figure 5", *table.columns[1:]))
-    return Section("figure-5", "Figure 5: a shifted window", (sentence,), (table,))
+    return PageSection("figure-5", "Figure 5: a shifted window", (sentence,), (table,))

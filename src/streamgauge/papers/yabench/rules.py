@@ -17,7 +17,7 @@ from streamgauge.model.verdict import Judgement, Verdict, WindowVerdict
 from streamgauge.oracle.judging.clock import last_answer
 from streamgauge.oracle.judging.metrics import ratio
 from streamgauge.papers.contents import WindowQuery, in_sequence
-from streamgauge.papers.rules import Settings
+from streamgauge.papers.rules import RuleSettings
 from streamgauge.papers.yabench.content_change import gracious_lines, plain_lines
 from streamgauge.papers.yabench.oracle_files import (
     UNSET,
@@ -41,7 +41,7 @@ MOST = 400_000_000
 """Triples that its content-change comparator may look at: it asks the whole window again at every time."""
 
 
-def judge(run: Run, elements: Sequence[StreamElement], settings: Settings) -> Verdict:
+def judge(run: Run, elements: Sequence[StreamElement], settings: RuleSettings) -> Verdict:
     """The verdict by its lines: precision and recall are means over them; unknown where its oracle fails."""
     try:
         found = lines(run, elements, settings)
@@ -71,7 +71,7 @@ def judge(run: Run, elements: Sequence[StreamElement], settings: Settings) -> Ve
     )
 
 
-def lines(run: Run, elements: Sequence[StreamElement], settings: Settings) -> list[OracleLine]:
+def lines(run: Run, elements: Sequence[StreamElement], settings: RuleSettings) -> list[OracleLine]:
     """The lines of its ORACLE_ file for a run; RefusedError for what it does not know or fails at."""
     header = run.header
     answering = WindowQuery(header.query, "YABench")
@@ -117,7 +117,7 @@ def _unknown(run: Run, reason: str) -> Verdict:
     return replace(empty, reason=reason, rules="yabench", last_answer=last_answer(run))
 
 
-def _window(number: int, line: OracleLine, settings: Settings) -> WindowVerdict:
+def _window(number: int, line: OracleLine, settings: RuleSettings) -> WindowVerdict:
     """A line as a window; in gracious mode its borders are those that were fitted, and it has no delay."""
     return WindowVerdict(
         index=number,

@@ -14,7 +14,7 @@ from streamgauge.model.report import ExpectedReport
 from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import Borders, Scope, Semantics
 from streamgauge.model.terms import RDF_TYPE, Row
-from streamgauge.papers.rules import Settings
+from streamgauge.papers.rules import RuleSettings
 from streamgauge.papers.yabench import rules
 from streamgauge.papers.yabench.oracle_files import OracleLine
 from streamgauge.query import parse
@@ -78,7 +78,10 @@ def _time(observation: str) -> int:
 
 
 def judged(
-    stream: Sequence[StreamElement], asked: tuple[str, ContinuousQuery], answers: tuple[Answer, ...], settings: Settings
+    stream: Sequence[StreamElement],
+    asked: tuple[str, ContinuousQuery],
+    answers: tuple[Answer, ...],
+    settings: RuleSettings,
 ) -> list[OracleLine]:
     """The lines that YABench's oracle writes; one answer per row is judged on content change."""
     semantics = YABENCH_CHANGE if all(len(answer.added) == 1 for answer in answers) else YABENCH
@@ -111,7 +114,7 @@ def figure_5() -> tuple[OracleLine, OracleLine]:
     asked = EXAMPLE, parse(EXAMPLE)
     rows = tuple((f"<http://ex.org/{number}>",) for number in (2, 3))
     answers = (Answer(("s",), rows, received=7500 * NS),)
-    plain, gracious = (judged(stream, asked, answers, Settings(gracious=mode))[0] for mode in (False, True))
+    plain, gracious = (judged(stream, asked, answers, RuleSettings(gracious=mode))[0] for mode in (False, True))
     return plain, gracious
 
 

@@ -16,7 +16,7 @@ from streamgauge.model.terms import Row
 from streamgauge.model.verdict import Judgement, Verdict, WindowVerdict
 from streamgauge.oracle.judging.clock import feeder_lateness
 from streamgauge.oracle.judging.judge import Means, judge_run
-from streamgauge.papers.rules import Settings
+from streamgauge.papers.rules import RuleSettings
 from streamgauge.papers.yabench import rules
 from streamgauge.papers.yabench.oracle_files import OracleLine, parse
 from streamgauge.papers.yabench.results import EXPERIMENTS, LOADS, NAMES, SIZE, WINDOW
@@ -276,7 +276,7 @@ def scored(folder: Path, run: Run, *, gracious: bool) -> tuple[tuple[OracleLine,
     """The lines by YABench's rules, kept as the ORACLE_ file that it writes; or why there are none."""
     file = folder / ("ORACLE_gracious" if gracious else "ORACLE")
     if not file.exists():
-        settings = Settings(gracious=gracious, single_result=False)
+        settings = RuleSettings(gracious=gracious, single_result=False)
         try:
             found = rules.lines(run, tuple(elements(folder / STREAM)), settings)
         except RefusedError as error:
