@@ -104,7 +104,7 @@ def in_turn(configuration: Stored) -> Iterator[Publication]:
 
 @dataclass(frozen=True)
 class PublicationLoad:
-    """What is asked of the broker."""
+    """The load of publications on the broker."""
 
     channels: Mapping[str, str]
     publications: Iterator[Publication]
@@ -159,7 +159,7 @@ async def measure(port: int, pid: int, load: PublicationLoad) -> str:
 
 
 def port_of(running: "subprocess.Popen[str]") -> int:
-    """Where the broker says that it is served."""
+    """The port that the broker names."""
     said = []
     for line in running.stderr or ():
         said.append(line)

@@ -104,7 +104,7 @@ class EngineCase:
 
 @dataclass(frozen=True)
 class Figures:
-    """What a run cost: s, MiB; the verdict, or why the run is none."""
+    """The cost of a run (s, MiB) and its verdict, or why the run is none."""
 
     name: str
     engine: str
@@ -274,7 +274,7 @@ def oracle() -> "SparkSession":
 
 
 def wanted_by(given: argparse.Namespace) -> Callable[[EngineCase], bool]:
-    """Which cases: those with a goal, or those whose name or engine has every word given."""
+    """The choice of cases: those with a goal, or those whose name or engine has every word given."""
     goals = {(name, peer) for name, peer, _, _ in GOALS} | {("select/big/5s/5s", "spark")}
     beside = {(name, semantics_of("live", own_semantics(peer)).name) for name, peer in goals}
 

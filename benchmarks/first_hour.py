@@ -1,4 +1,4 @@
-"""How long a newcomer waits: each thing of the first hour, done as a program of its own, beside its limit.
+"""A newcomer's waits: each thing of the first hour, done as a program of its own, beside its limit.
 
 python -m benchmarks.first_hour [--only TEXT]
 

@@ -42,7 +42,7 @@ SETS = {"small": (75, 50), "bigt": (16_667, 0), "big": (15_000, 10_000)}
 
 @dataclass(frozen=True, slots=True)
 class RequestCost:
-    """What one load cost: ms CPU per request, ms p50, requests, MB of the server's processes after it."""
+    """The cost of one load: ms CPU per request, ms p50, requests, MB of the server's processes after it."""
 
     cpu: float
     p50: float
@@ -52,7 +52,7 @@ class RequestCost:
 
 @dataclass(frozen=True, slots=True)
 class RequestLoad:
-    """What is asked of a data set, as which media type, over how many connections."""
+    """The requests for a data set: kind, media type, number of connections."""
 
     name: str
     what: str

@@ -1,4 +1,4 @@
-"""What a cycle of updates costs a fragments server, and those who follow it: labels written in place, patches, events.
+"""Cost of a cycle of updates for a fragments server and its followers: labels written in place, patches, events.
 
 python -m benchmarks.fragments_writing [--cycles 20] [--departures 100] [--listeners 1000]
 

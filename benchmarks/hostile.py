@@ -176,7 +176,7 @@ class Server:
 
     @property
     def errors(self) -> int:
-        """How many tracebacks it has logged."""
+        """The number of tracebacks in the server's log."""
         return self.log.read_text().count("Traceback")
 
     @property

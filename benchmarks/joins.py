@@ -31,7 +31,7 @@ PLANS = ("bindings", "no bindings", "rows")
 
 @dataclass(frozen=True, slots=True)
 class PlanCost:
-    """What one question cost; bytes received on the wire, CPU ms of server and client together."""
+    """The cost of one question; bytes received on the wire, CPU ms of server and client together."""
 
     rows: int
     requests: int
@@ -54,7 +54,7 @@ async def row_by_row(patterns: Sequence[QuadPattern], source: FragmentsSource) -
 
 
 async def asked(plan: str, patterns: Sequence[QuadPattern], web: CachingHttpClient) -> int:
-    """How many rows a plan finds."""
+    """The number of rows that a plan finds."""
     with web.round():
         source = await open_source(f"{HOST}/d", web)
         assert isinstance(source, FragmentsSource)
@@ -65,7 +65,7 @@ async def asked(plan: str, patterns: Sequence[QuadPattern], web: CachingHttpClie
 
 
 def cost(plan: str, patterns: Sequence[QuadPattern], departures: int) -> PlanCost:
-    """What a plan costs on so many departures, of which 75 are of the station."""
+    """The cost of a plan on so many departures, of which 75 are of the station."""
     here = [(f"<urn:d{n}>", "<urn:station>", "<urn:here>", "") for n in range(0, departures, departures // 75)][:75]
     web = Served([*trains(departures), *here]).web()
     began = time.process_time()

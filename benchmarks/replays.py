@@ -38,7 +38,7 @@ def done(wish: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def kept(log: Path) -> list[dict[str, Any]]:
-    """What the log has."""
+    """The replays in the log."""
     lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
     return [json.loads(line) for line in lines if line.endswith("}")]
 

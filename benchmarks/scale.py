@@ -1,4 +1,4 @@
-"""What `live` costs as windows, queries and stations grow, and its delay at half of what it carries.
+"""Cost of `live` as windows, queries and stations grow, and its delay at half of the load that it carries.
 
 python -m benchmarks.scale [--triples 700000] [--parts windows stations queries delay]
 

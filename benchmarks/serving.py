@@ -1,4 +1,4 @@
-"""What queries that ask the same cost the service: answered together, or each by a session of its own.
+"""Cost of equal queries in the query service: answered together, or each by a session of its own.
 
 python -m benchmarks.serving [--stations 200] [--seconds 12] [--queries 1 10 100] [--repeat 3]
 

@@ -39,7 +39,7 @@ Rows = Counter[tuple[str, str, float]]
 
 @dataclass
 class Checked:
-    """What was seen of the answers so far; ``begin`` is the start (ms) of the window whose rows are gathered."""
+    """The answers seen so far; ``begin`` is the start (ms) of the window whose rows are gathered."""
 
     stations: int
     windows: int = 0

@@ -77,7 +77,7 @@ def native(spark: SparkSession, root: Path, once: Callable[[DataFrame], DataFram
 
 
 def engine(spark: SparkSession, root: Path) -> NativeCost:
-    """The same of the spark engine."""
+    """The cost of the spark engine."""
     at: list[float] = []
 
     def tell(_done: Done) -> None:

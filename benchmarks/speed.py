@@ -168,7 +168,7 @@ def least(case: SpeedCase, repeat: int) -> float:
 
 
 def beside(case: SpeedCase, source: Path) -> float:
-    """The same in a process of its own, with the package below a folder."""
+    """The least CPU seconds of a case in a process of its own, with the package below a folder."""
     words = [sys.executable, "-W", "ignore", "-m", "benchmarks.speed", case.name, "--one"]
     environment = {**os.environ, "PYTHONPATH": f"{source.resolve()}{os.pathsep}{HOME.parent}"}
     done = subprocess.run(words, cwd=HOME.parent, env=environment, capture_output=True, text=True)

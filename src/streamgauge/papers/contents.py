@@ -55,7 +55,7 @@ class WindowQuery:
         return tuple(self._query.rows(found, forms))
 
     def _dataset(self, content: frozenset[Triple]) -> Dataset:
-        """The same graphs for the algebra."""
+        """The default graph and the window's graph, for the algebra."""
         named = {self._name: IndexedGraph(sorted(content))} if self._name else {}
         return Dataset(IndexedGraph((*self._background, *sorted(content))), named)
 

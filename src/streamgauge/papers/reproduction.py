@@ -86,7 +86,7 @@ def tally(table: PageTable) -> str:
 
 
 def shown(found: Reproduction) -> Iterator[RenderableType]:
-    """The same for the terminal."""
+    """The reproduction for the terminal."""
     yield f"[bold]{escape(found.title)}[/bold]\n{escape(found.source)}"
     for section in found.sections:
         yield f"\n[bold]{escape(section.heading)}[/bold]"

@@ -30,7 +30,7 @@ class Equality(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RuleSettings:
-    """What a published oracle let its user choose; a rule set ignores what it did not have.
+    """The choices that a published oracle left to its user; a rule set ignores those that it did not have.
 
     ``gracious`` and ``single_result`` are YABench's (its own default for gracious was true), ``time_unit`` (ms) is
     CSRBench's system.timeunit; ``equality`` says whether its quirk counts, as it did. ``progress`` is told how much
@@ -45,7 +45,7 @@ class RuleSettings:
 
 
 class RuleSet(Protocol):
-    """What a rule set's module has: a line about it, and its judge."""
+    """The members of a rule set's module: a line about it, and its judge."""
 
     ABOUT: str
 

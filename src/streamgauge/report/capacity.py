@@ -1,4 +1,4 @@
-"""What engines carry: the one figure of each, delay and correctness over the load; a page, tables, JSON."""
+"""Capacities of engines: the one figure of each, delay and correctness over the load; a page, tables, JSON."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -67,7 +67,7 @@ def figure_of(carried: Carried, one: Capacity) -> str:
 
 
 def bound_of(carried: Carried, one: Capacity) -> str:
-    """What an engine is bound by, in a sentence; empty when it is not there."""
+    """The bound of an engine in a sentence; empty when the engine is not there."""
     if one.absent:
         return ""
     if one.beyond is None or one.beyond.bound is None:
@@ -128,7 +128,7 @@ def write_probes(found: Sequence[Capacity], read: Callable[[Path], Judged], tell
 
 
 def shown(carried: Carried) -> Iterator[RenderableType]:
-    """The same for the terminal."""
+    """The capacities for the terminal."""
     yield escape(rule(carried))
     for one in carried.found:
         if one.probes:
@@ -138,7 +138,7 @@ def shown(carried: Carried) -> Iterator[RenderableType]:
 
 
 def json_of(carried: Carried) -> dict[str, Any]:
-    """The same for programs."""
+    """The capacities for programs."""
     found = [
         {
             "engine": one.engine,
@@ -213,7 +213,7 @@ def _link(carried: Carried, probe: Probe) -> str:
 
 
 def page_of(probe: Probe) -> Path:
-    """Where the page of a probe's runs is: beside their folders."""
+    """The file of the page of a probe's runs, beside their folders."""
     return probe.folders[0].parent / "report.html"
 
 
@@ -244,7 +244,7 @@ _LIMITS = "The line upwards: the easiest value that is not carried, or the harde
 
 
 def _limits(carried: Carried, index: int, one: Capacity) -> Iterator[RuleLine]:
-    """Where an engine's limit is on the axis, or how far the search came without it."""
+    """An engine's limit on the axis, or the end of a search that found none."""
     if one.beyond is not None and one.reached:
         text = f"not carried at {carried.axis.written(one.beyond.value)}: {one.beyond.bound}"
         yield RuleLine("x", one.beyond.value, text, index, before=_before(carried, one.beyond.value))

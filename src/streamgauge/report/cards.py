@@ -11,9 +11,9 @@ from streamgauge.report.numbers import NOTHING, counted, duration, interval, mom
 from streamgauge.report.series import Series
 
 NAMED = 5
-"""How many late reports are named."""
+"""Late reports that are named."""
 OTHERS = 2
-"""How many models that give the same answers are named beside the first."""
+"""Models with the same answers that are named beside the first."""
 
 
 def findings(unit: str, verdict: Verdict) -> tuple[str, ...]:
@@ -27,7 +27,7 @@ def findings(unit: str, verdict: Verdict) -> tuple[str, ...]:
 
 
 def late_ones(unit: str, verdict: Verdict) -> Iterator[str]:
-    """Which reports came later than allowed, the first of them by number, with their delays."""
+    """Reports that came later than allowed, the first of them by number, with their delays."""
     late = [window for window in verdict.windows if window.late]
     if not late:
         return
@@ -190,7 +190,7 @@ def _facts(one: Series) -> tuple[tuple[str, str], ...]:
 
 
 def facts_of(header: RunHeader, verdicts: Sequence[Verdict]) -> tuple[tuple[str, str], ...]:
-    """Who was judged by whom, how: the lines under a verdict; engine and semantics come first."""
+    """The lines under a verdict: the run, its judge and the rules; engine and semantics come first."""
     found = [
         ("Engine", header.engine),
         ("Semantics", f"{header.semantics.name}: {in_short(header.semantics)}"),
@@ -208,7 +208,7 @@ def facts_of(header: RunHeader, verdicts: Sequence[Verdict]) -> tuple[tuple[str,
 
 
 def _horizon(header: RunHeader, verdict: Verdict) -> str:
-    """How far the recording's time came; reports of later instants were not due."""
+    """The end of the recording's time; reports of later instants were not due."""
     end = header.advanced_to if verdict.horizon is None else verdict.horizon
     return f"{moment(end)}: no report was due after it"
 
@@ -226,7 +226,7 @@ def in_short(semantics: Semantics) -> str:
 
 
 def pace(factor: float | None) -> str:
-    """How fast the elements were fed, in words."""
+    """The pace of the feed in words."""
     if factor is None:
         return "as fast as the engine took the elements"
     return "real time" if factor == 1 else f"{factor:g} times real time"

@@ -40,7 +40,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class WindowMeasure:
-    """What a line plot shows: name, value of a report, axis, writing of a value, and its message."""
+    """A measure of windows in a line plot: name, value of a report, axis, writing of a value, and message."""
 
     name: str
     value: Callable[[WindowVerdict], float | None]
@@ -50,7 +50,7 @@ class WindowMeasure:
 
 
 def share_of(size: ChartSize, series: Sequence[Series]) -> int:
-    """How many bins each series may have in a plot of this size."""
+    """The number of bins that each series may have in a plot of this size."""
     return max(12, min(size.bins, POINTS // max(1, len(series))))
 
 
@@ -60,7 +60,7 @@ def draw(
     chart: Callable[[ChartSize], charts.Spec],
     sizes: tuple[ChartSize, ChartSize] = (HALF, PHONE),
 ) -> tuple[str, ...]:
-    """The same chart for wide and for narrow screens."""
+    """A chart drawn for wide and for narrow screens."""
     return tuple(drawing.svg(chart(size), message, kind) for size, kind in zip(sizes, ("wide", "narrow"), strict=True))
 
 
@@ -253,7 +253,7 @@ def resources(drawing: ChartDrawing, series: Sequence[Series]) -> Iterator[Figur
 
 
 def feed(drawing: ChartDrawing, series: Sequence[Series]) -> Iterator[Figure]:
-    """How much later than planned the feeder handed the elements over, for runs that were paced."""
+    """The feeder's lateness over stream time, for runs that were paced."""
     content = {one.index: points.of_feed(one) for one in series}
     latest = max((point.y for found in content.values() for point in found), default=0.0)
     text = f"Feeder: at most {duration(latest)} later than planned"
@@ -342,7 +342,7 @@ def _against(drawing: ChartDrawing, one: Series, placed: list[WindowVerdict]) ->
 
 
 def _directions(moved: Sequence[WindowVerdict]) -> str:
-    """Where starts and ends went, in words."""
+    """The directions in which starts and ends moved, in words."""
     ways = []
     for name, place in (("start", 0), ("end", 1)):
         shifts = [_shift(window, place) for window in moved]

@@ -149,7 +149,7 @@ def _sample(sample: Sample) -> str:
 
 
 def lateness(fed: Fed) -> float:
-    """How much later than planned (ms) an element was handed over."""
+    """The lateness (ms) with which an element was handed over."""
     return (fed.handed - fed.planned) / 1e6
 
 

@@ -50,7 +50,7 @@ class PageSection:
 
 @dataclass(frozen=True)
 class PageStyle:
-    """What is the same on every page of a kind: brand, title, headline, words for a line's outcome, a table's tally.
+    """The frame of a page: brand, title, headline, words for a line's outcome, a table's tally.
 
     ``labels`` and ``swatches`` are the legend's, one each per series; none where no plot tells series apart.
     """

@@ -77,7 +77,7 @@ def write(compared: Compared, path: Path) -> None:
 
 
 def shown(compared: Compared) -> Iterator[RenderableType]:
-    """The same for the terminal."""
+    """The runs for the terminal."""
     for section in _sections(None, compared):
         yield f"\n[bold]{escape(section.heading)}[/bold]"
         yield from map(escape, section.sentences)
@@ -86,7 +86,7 @@ def shown(compared: Compared) -> Iterator[RenderableType]:
 
 
 def data(compared: Compared) -> dict[str, object]:
-    """The same for programs."""
+    """The runs for programs."""
     return {"runs": [as_json(name, outcome) for name, outcome in compared.outcomes.items()]}
 
 
@@ -271,7 +271,7 @@ def characters(found: Sequence[Character]) -> PageTable:
 
 
 def ranks(found: Sequence[Ranked]) -> PageTable:
-    """How the channels' order by each property agrees with that by notification time, the closest first."""
+    """The agreement of the channels' order by each property with that by notification time, the closest first."""
     lines = tuple(TableLine((each.strategy, each.property, number(each.rho), str(each.channels))) for each in found)
     return PageTable(
         "Rank correlation with notification time", ("run", "property", "Spearman's rho", "channels"), lines

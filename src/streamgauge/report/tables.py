@@ -96,7 +96,7 @@ class ReportLine:
 
     @property
     def told(self) -> str:
-        """How many rows are missing and surplus, in words."""
+        """Counts of missing and surplus rows, in words."""
         counts = ", ".join(f"{side.total:,} {side.side}" for side in self.witnesses)
         return f"{counts} {'row' if sum(side.total for side in self.witnesses) == 1 else 'rows'}"
 
@@ -230,7 +230,7 @@ _TIMES = frozenset({"t0", "period", "time_unit", "lateness"})
 
 @dataclass(frozen=True)
 class RunConditions:
-    """What the end of the page tells about one series; each table is lines of cells."""
+    """The conditions of one series at the end of the page; each table is lines of cells."""
 
     label: str
     run: tuple[tuple[str, str], ...]

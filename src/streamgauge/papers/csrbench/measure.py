@@ -169,7 +169,7 @@ def said(found: Verdict) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedSize:
-    """What the oracle expects for one t0 (ms): relations and solutions in them, by whole solutions and by its code."""
+    """Expected relations and solutions for one t0 (ms), by whole solutions and by the oracle's code."""
 
     engine: str
     query: str
@@ -187,7 +187,7 @@ class ExpectedSizes:
 
 
 def all_counts(data: CsrbenchData, tell: Tell, steps: ReproductionSteps) -> list[ExpectedSize]:
-    """How many relations and solutions are expected for every candidate t0."""
+    """Counts of expected relations and solutions for every candidate t0."""
     found: list[ExpectedSize] = []
     for engine in TABLE_2:
         for query in QUERIES:

@@ -1,6 +1,6 @@
 """CSRBench's oracle (dellaglio/csrbench-oracle ac823b2): a search for t0, sets, a contiguous part, times ignored.
 
-What it decides is yes or no. Precision and recall in the verdict are ours, over the sets of the best placing.
+The decision is yes or no. Precision and recall in the verdict are ours, over the sets of the best placing.
 """
 
 import re
@@ -29,7 +29,7 @@ WITNESSES = 20
 _DOUBLE = re.compile(r"\s*([+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?INF|NaN)\s*")
 
 Mapping = tuple[str, tuple[tuple[str, object], ...]]
-"""What makes a solution equal to another."""
+"""The key of a solution: equal solutions have equal keys."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class ScopeAnswers:
 
 
 class CsrbenchOracle:
-    """What CSRBench's oracle expects of a stream and a query, for one t0 after another."""
+    """The answers that CSRBench's oracle expects of a stream and a query, for one t0 after another."""
 
     def __init__(
         self, contents: ScopeAnswers, semantics: Semantics, time_unit: int = 1000, equality: Equality = Equality.NUMBERS
@@ -179,7 +179,7 @@ def _refuse(semantics: Semantics) -> None:
 
 
 def _sent(r2s: R2S, before: AnswerRelation | None, now: AnswerRelation) -> AnswerRelation | None:
-    """What the operator sends, by sets; Dstream sends nothing at the first step."""
+    """The relation that the operator sends, by sets; Dstream sends nothing at the first step."""
     if r2s is R2S.RSTREAM or (before is None and r2s is R2S.ISTREAM):
         return now
     if before is None:
@@ -190,7 +190,7 @@ def _sent(r2s: R2S, before: AnswerRelation | None, now: AnswerRelation) -> Answe
 
 
 def counts(output: Sequence[AnswerRelation]) -> tuple[int, int]:
-    """How many relations, and how many solutions in them; the solution of an empty relation does not count."""
+    """Counts of relations and of the solutions in them; the solution of an empty relation does not count."""
     return len(output), sum(len(relation.mappings) for relation in output if relation.rows)
 
 
@@ -211,7 +211,7 @@ def grouped(answers: Sequence[Answer], together: int) -> tuple[Answer, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Placing:
-    """Where recorded relations fit best into the expected ones: the first one's place, and how many are equal."""
+    """The best placing of recorded relations among expected ones: place of the first, and count of equal ones."""
 
     t0: int
     offset: int

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SepbmRequest:
-    """What is reproduced, where it is kept, and the ontology's file (the workload's own unless given)."""
+    """A request: the extent, the folder of runs, and the ontology's file (the workload's own unless given)."""
 
     extent: plan.SepbmExtent
     runs: Path
@@ -119,7 +119,7 @@ def _figures(drawing: ChartDrawing, extent: plan.SepbmExtent, measured: SepbmOut
 
 
 def _beyond(drawing: ChartDrawing, extent: plan.SepbmExtent, measured: SepbmOutcomes) -> Iterator[PageSection]:
-    """What the paper does not have."""
+    """Sections beyond the paper: publishers, channels, systems."""
     for part, heading, said in (
         ("publishers", "Several publishers at once", "Each waits for completion of its own publications."),
         ("channels", "Many channels", "Like the queries, with other constants of the data."),

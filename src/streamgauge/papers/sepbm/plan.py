@@ -1,4 +1,4 @@
-"""Which configurations and runs the reproduction of SEP-BM is made of."""
+"""The configurations and runs of the reproduction of SEP-BM."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ EXACT: Final = "incremental"
 
 @dataclass(frozen=True, slots=True)
 class SepbmExtent:
-    """How much is done: the size of the data, the sequence's length, which resources are published, which parts.
+    """The extent of a reproduction: size of the data, length of the sequence, rule of publication, parts.
 
     ``judged``: the channels of the runs on all queries are judged by the common oracle too.
     """

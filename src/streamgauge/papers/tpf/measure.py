@@ -43,7 +43,7 @@ class TpfOutcomes:
     lacking: Mapping[Scenario, str] = field(default_factory=dict)
 
     def of(self, scenario: Scenario) -> Outcome | None:
-        """What a scenario gave."""
+        """The outcome of a scenario, ``None`` where there is none."""
         return self.outcomes.get(scenario)
 
 
@@ -72,9 +72,9 @@ def kept(scenarios: Iterable[Scenario], doing: ScenarioRunner) -> TpfOutcomes:
 
 
 def stale(outcome: Outcome) -> list[int]:
-    """How long (ms) after each update each client had an answer that was asked for after it.
+    """Staleness (ms): from each update to the first answer of each client that was asked for after the update.
 
-    Where answers name the change that they tell of (a broker's), how long after it.
+    Answers that name the change that they tell of (a broker's) are measured from that change.
     """
     late = [each.late for each in outcome.answers if each.late is not None]
     if late:
@@ -84,22 +84,22 @@ def stale(outcome: Outcome) -> list[int]:
 
 
 def iterations(outcome: Outcome) -> list[int]:
-    """How long (ms) each poll of the first client took; the first one's start is part of it."""
+    """Durations (ms) of the first client's polls; the first includes the client's start."""
     return [each.took for each in outcome.answers if each.client == 0]
 
 
 def later(outcome: Outcome) -> list[int]:
-    """The same without the first poll."""
+    """Durations (ms) of the first client's polls without the first."""
     return iterations(outcome)[1:]
 
 
 def mean_later(outcome: Outcome | None) -> float | None:
-    """How long (ms) a poll took after the first, on average."""
+    """The mean duration (ms) of the polls after the first."""
     return fmean(found) if outcome is not None and (found := later(outcome)) else None
 
 
 def growth(outcome: Outcome) -> float | None:
-    """How much longer an iteration takes than the one before it, as a share of their mean; ``None`` for too few."""
+    """The growth from one iteration to the next, as a share of their mean; ``None`` for too few."""
     found = later(outcome)
     if len(found) < 3:
         return None

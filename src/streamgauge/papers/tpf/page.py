@@ -58,7 +58,7 @@ LABELS: Final = (*NAMES.values(), *plan.METHODS)
 
 @dataclass(frozen=True)
 class TpfRequest:
-    """What is asked: how much, where outcomes are kept, and whether only what is kept is shown (``done``)."""
+    """A request: the extent, the folder of outcomes, the parts; ``done`` shows kept outcomes and measures nothing."""
 
     extent: plan.TpfExtent
     runs: Path

@@ -1,4 +1,4 @@
-"""Which scenarios the experiment of the TPF Query Streamer's paper is made of, in full and quick."""
+"""The scenarios of the TPF Query Streamer's experiment, in full and quick."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -33,7 +33,7 @@ POLL_MS: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class TpfExtent:
-    """How much is measured: clients, seconds of each, of each annotation, its update (s); processes of foreign engines.
+    """The extent of a measurement: clients, seconds of each, of each annotation, its update (s); foreign processes.
 
     ``processes`` bounds distinct queries of engines that are programs: each is a process of its own behind the service.
     ``each``: how many seconds longer it lasts for each client, as all have to start. ``systems`` take part in figures 2

@@ -124,7 +124,7 @@ def gracious_lines(reader: InputReader, reports: EngineReports, window: Window, 
 
 @dataclass(slots=True)
 class _TriedContent:
-    """How one content fared: what is still expected, rows taken, the place of the next report."""
+    """The outcome of one content: rows still expected, rows taken, the place of the next report."""
 
     expected: list[Solution]
     rows: int

@@ -50,7 +50,7 @@ PARTS = {1: "Experiment 1", 2: "Experiment 2", 3: "Experiment 3"}
 
 @dataclass(frozen=True)
 class YabenchRuns:
-    """What was done: every test on every side, who is absent, the published files, whether Q1-Q7 had their stream."""
+    """The runs of every test on every side, absent engines, published files, and whether Q1-Q7 had their stream."""
 
     done: Sequence[TrialOutcome]
     sides: Sequence[TrialSide]
@@ -92,7 +92,7 @@ class YabenchRuns:
 
 @dataclass(frozen=True)
 class YabenchRequest:
-    """What is asked: engines, tests (all when empty), published files and CSRBench's stream where they are, runs."""
+    """A request: engines, tests (all when empty), published files, CSRBench's stream, folder of runs."""
 
     engines: tuple[str, ...]
     only: tuple[str, ...]
@@ -129,7 +129,7 @@ def _json(table: PageTable) -> dict[str, object]:
 
 
 def _who(found: YabenchRuns) -> PageSection:
-    """Who took part, how every run was judged by the common judge, and who is absent."""
+    """The engines that took part, the common judge's verdict on every run, and absent engines."""
     columns = ("test", "engine", "semantics", "runs", "right", "precision", "recall", "feeder at most", "memory")
     lines = tuple(TableLine(_summary(done)) for done in found.done)
     sentences = (
@@ -278,7 +278,7 @@ def _shown(found: YabenchRuns, dones: Sequence[TrialOutcome]) -> dict[int, tuple
 
 
 def _titles(test: str, load: str | None, first: bool) -> tuple[str, str, str]:
-    """What the figures of correctness, delay and memory are called; experiment 1's by the paper's numbers."""
+    """The titles of the figures of correctness, delay and memory; experiment 1's have the paper's numbers."""
     if not first or load is None:
         return test, test, test
     place = LOADS.index(load)
@@ -340,7 +340,7 @@ def ours(done: TrialOutcome) -> PublishedLines:
 
 
 def paragraph(done: TrialOutcome, published: PublishedLines, memory: Sequence[float]) -> str:
-    """What differs from the published files of the same load, and why; a sentence when nothing does."""
+    """The figures that differ from the published files of the same load, and why; a sentence when none does."""
     mine = ours(done)
     name = f"{done.test.name}, {done.side.label} beside the published {NAMES[done.side.published]}"
     if not mine.files:

@@ -101,7 +101,7 @@ class InputReader:
         return WindowContent(start, window.end, tuple(self._buffer[at : self._after(window.end)]))
 
     def size(self, start: int, end: int) -> int:
-        """How many triples of the buffer lie between two times, both inside."""
+        """The number of triples of the buffer between two times, both inside."""
         return max(0, self._after(end) - bisect_left(self._buffer, (start,)))
 
     def purge(self, floor: int) -> None:
@@ -158,7 +158,7 @@ Ask = Callable[[WindowContent], tuple[Solution, ...]]
 """The query's answer over a content."""
 
 UNSET = -1
-"""What YABench writes, and adds up, where a record has no such figure."""
+"""The number that YABench writes, and adds up, where a record has no such figure."""
 
 
 @dataclass(frozen=True, slots=True)

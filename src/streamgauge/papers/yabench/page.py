@@ -80,7 +80,7 @@ def _json(table: PageTable) -> dict[str, object]:
 
 
 def experiment_4(spark: "Callable[[], SparkSession]") -> Lines:
-    """What YABench's oracle says of the simulated engines."""
+    """The lines of YABench's oracle on the simulated engines."""
     experiment = EXPERIMENTS[4]
     with TemporaryDirectory() as scratch:
         stream = tuple(elements(generate(spark, experiment, "one", Path(scratch) / "stream")))

@@ -66,7 +66,7 @@ class ResultFiles:
             )
 
     def folder(self, number: int, engine: str) -> Path:
-        """Where an experiment's files are."""
+        """The folder of an experiment's files."""
         return self._root / f"Experiment_{number}" / engine
 
     def lines(self, number: int, engine: str, load: str) -> PublishedLines:
@@ -87,7 +87,7 @@ class ResultFiles:
         return [size for _, size in self.memory_over_time(number, engine, load)]
 
     def memory_over_time(self, number: int, engine: str, load: str) -> list[tuple[float, float]]:
-        """The same with its times (s)."""
+        """The resident memory in MiB with its times (s), mean over the runs."""
         _, samples = read_samples(self.folder(number, engine) / f"P_{load}_agg", 0)
         return [(sample.at / 1e9, sample.rss / MIB) for sample in samples]
 

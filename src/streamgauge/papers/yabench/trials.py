@@ -77,18 +77,18 @@ class TrialSide:
 
 
 OPTIONS: dict[str, dict[str, Any]] = {"csparql": {"settle": 0}}
-"""What an engine is told: time goes on until the last window has closed, so C-SPARQL need not wait after it."""
+"""Options of engines: time goes on until the last window has closed, so C-SPARQL need not wait after it."""
 
 OWN = {
     "csparql": ("csparql-0.9.7-wall",),
     "cqels": ("cqels-1.x-yabench",),
     "live": ("yabench", "yabench-change"),
 }
-"""Under what an engine runs as YABench ran it, `live` under both of its oracle's semantics; others: their first."""
+"""Semantics of an engine as YABench ran it, `live` under both of its oracle's semantics; others have their first."""
 
 
 def sides(engine: str) -> tuple[TrialSide, ...]:
-    """How an engine takes part."""
+    """The sides on which an engine takes part."""
     names = OWN.get(engine) or (profiles(load(engine)) or ("rspql",))[:1]
     return tuple(TrialSide(engine, name, _beside(name), OPTIONS.get(engine, {})) for name in names)
 
@@ -176,7 +176,7 @@ class TableOneCell(StrEnum):
 
 @dataclass(frozen=True)
 class TrialRun:
-    """What is shown of a run: the common judge's words, YABench's lines, and when (s) and how much memory (MiB).
+    """A run as it is shown: the common judge's words, YABench's lines, and memory (MiB) over time (s).
 
     ``refused`` says why YABench's rules gave no lines; ``outcome`` is for CSRBench's queries only.
     """
@@ -207,7 +207,7 @@ class TrialOutcome:
 
 @dataclass(frozen=True)
 class TrialRunner:
-    """What doing the tests may use: the folder of the runs, Spark, repetitions, whom to tell (what, share)."""
+    """The means of doing the tests: folder of the runs, Spark, repetitions, and the receiver of progress."""
 
     out: Path
     spark: "Callable[[], SparkSession]"
@@ -216,7 +216,7 @@ class TrialRunner:
 
 
 def available(engines: Iterable[str]) -> tuple[tuple[TrialSide, ...], dict[str, str]]:
-    """How the engines that are here take part, and the sentence of each that is not."""
+    """The sides of the engines that are here, and the sentence of each that is not."""
     found: list[TrialSide] = []
     absent: dict[str, str] = {}
     for name in engines:
