@@ -1,10 +1,12 @@
 """Papers as data: every figure and claim has its place, tolerances decide, one table shows value, ours and why."""
 
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 
-from streamgauge.papers.claims import COLUMNS, Claim, claims_table, paper
+from streamgauge import papers
+from streamgauge.papers.claims import COLUMNS, Claim, claims_table, filed_claims, paper
 
 PAPERS = ("csrbench", "sepbm", "tpf", "yabench")
 
@@ -87,3 +89,26 @@ def test_the_table_has_a_column_for_reasons_only_where_there_is_one():
     assert claims_table("", [right]).columns == COLUMNS[:-1]
     assert claims_table("", [right, off]).columns == COLUMNS
     assert [line.agrees for line in claims_table("", [right, off]).lines] == [True, False]
+
+
+FILED = """
+claim = "mean notification time, incremental"
+place = "section 4.2"
+published = "under 1 ms"
+tolerance = { at_most = 1 }
+measured = "over all notifications"
+value = ["runs", "together/incremental", 0]
+"""
+
+
+def test_one_more_claim_is_one_more_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "sepbm" / "claims").mkdir(parents=True)
+    (tmp_path / "sepbm" / "claims" / "mean.toml").write_text(FILED)
+    monkeypatch.setattr(papers, "__path__", [*papers.__path__, str(tmp_path)])
+    data = {"runs": {"together/incremental": [0.15]}}
+    made = paper("sepbm").reproduction("SEP-BM", (), data)
+    (line,) = made.sections[-1].tables[0].lines
+    assert line.cells[:3] == ("mean notification time, incremental", "under 1 ms", "0.15")
+    assert made.compared == (1, 1)
+    assert [each.holds for each in filed_claims("sepbm", {"runs": {}})] == [None]
+    assert paper("tpf").reproduction("TPF", (), {}).sections == ()

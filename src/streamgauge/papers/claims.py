@@ -2,21 +2,25 @@
 
 A paper's folder has ``published.toml`` (every figure with its page, section, figure or table) and ``claims.toml``
 (each claim in words, the published value, how far ours may be off, how ours is measured, why ours may differ).
+One more claim is one more file, ``claims/NAME.toml``: the same fields, and ``value``, the keys that lead to ours in
+the reproduction's JSON, as ``value = ["runs", "together/incremental", "all", "made", "mean"]``.
 
 Example of a claim: ``published = "more than 10 times"`` with ``tolerance = { more_than = 10 }`` holds for 33.3 and not
 for 9; with ``tolerance = { near = [0.56, 0.2] }`` for all values from 0.36 to 0.76.
 """
 
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, Final
 
-from streamgauge.report.numbers import NOTHING
-from streamgauge.report.sections import PageTable, TableLine
+from streamgauge import papers
+from streamgauge.papers.reproduction import Reproduction
+from streamgauge.report.numbers import NOTHING, number
+from streamgauge.report.sections import PageSection, PageTable, TableLine
 
 Ours = float | str | Sequence[Any]
 """Our value, or a sequence of values that all have to be within the tolerance."""
@@ -139,8 +143,9 @@ def claims_table(heading: str, compared: Iterable[ComparedClaim], note: str = ""
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper: title, source as a reference, its figures and claims by their names."""
+    """A paper: the name of its folder, source as a reference, its figures and claims by their names."""
 
+    name: str
     source: str
     figures: Mapping[str, PublishedFigure]
     claims: Mapping[str, Claim]
@@ -149,12 +154,41 @@ class Paper:
         """A published value."""
         return self.figures[figure].value
 
+    def reproduction(
+        self, title: str, sections: Iterable[PageSection], data: Mapping[str, Any], labels: tuple[str, ...] = ()
+    ) -> Reproduction:
+        """The reproduction of these sections, and of the claims that have files of their own."""
+        own = tuple(filed_claims(self.name, data))
+        more = (PageSection("further-claims", "Further claims", (), (claims_table("", own),)),) if own else ()
+        return Reproduction(title, self.source, (*sections, *more), data, labels)
+
+
+def filed_claims(name: str, data: Mapping[str, Any]) -> Iterator[ComparedClaim]:
+    """The claims of a paper's ``claims/*.toml`` beside the values in a reproduction's JSON, by the files' names."""
+    for home in papers.__path__:
+        for file in sorted((Path(home) / name / "claims").glob("*.toml")):
+            fields = tomllib.loads(file.read_text(encoding="utf-8"))
+            keys = fields.pop("value")
+            ours = _looked_up(data, keys)
+            said = number(ours) if isinstance(ours, int | float) else NOTHING if ours is None else str(ours)
+            yield Claim(**fields).beside(ours, said)
+
+
+def _looked_up(data: Any, keys: Sequence[str | int]) -> Any:
+    """The value below these keys, ``None`` where one of them is absent (as in a part that was not done)."""
+    for key in keys:
+        try:
+            data = data[key]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return data
+
 
 @cache
 def paper(name: str) -> Paper:
     """The paper whose folder has this name; KeyError, TypeError where its files lack a field or have one too many."""
-    home = files("streamgauge.papers") / name
+    home = Path(papers.__path__[0]) / name
     published = tomllib.loads((home / "published.toml").read_text(encoding="utf-8"))
     claims = tomllib.loads((home / "claims.toml").read_text(encoding="utf-8"))
     figures = {key: PublishedFigure(**fields) for key, fields in published["figures"].items()}
-    return Paper(published["source"], figures, {key: Claim(**fields) for key, fields in claims.items()})
+    return Paper(name, published["source"], figures, {key: Claim(**fields) for key, fields in claims.items()})

@@ -55,7 +55,7 @@ def reproduce(
         "cells": [_json(cell) for cell in found],
         "counts": [encode(count) for count in sizes],
     }
-    return Reproduction("CSRBench, table 2, from the recorded answers", PAPER.source, sections, told)
+    return PAPER.reproduction("CSRBench, table 2, from the recorded answers", sections, told)
 
 
 def _json(cell: TableCell) -> dict[str, Any]:

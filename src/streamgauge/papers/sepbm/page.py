@@ -68,7 +68,7 @@ def document(extent: plan.SepbmExtent, measured: SepbmOutcomes) -> Reproduction:
         "lacking": dict(measured.lacking),
     }
     title = f"SEP-BM with {extent.universities} universities, {extent.publications} publications, rule {extent.rule}"
-    return Reproduction(title, PAPER.source, tuple(sections), data, extent.strategies)
+    return PAPER.reproduction(title, sections, data, extent.strategies)
 
 
 def _published(measured: SepbmOutcomes) -> Iterator[PageSection]:

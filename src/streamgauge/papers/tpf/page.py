@@ -122,7 +122,7 @@ def reproduction(
         "absent": absent,
         "outcomes": [_summary(outcome) for outcome in measured.outcomes.values()],
     }
-    return Reproduction("The TPF Query Streamer's experiment", PAPER.source, sections, data, LABELS)
+    return PAPER.reproduction("The TPF Query Streamer's experiment", sections, data, LABELS)
 
 
 def _summary(outcome: Outcome) -> dict[str, object]:

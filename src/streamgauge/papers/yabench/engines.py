@@ -121,7 +121,7 @@ def reproduction(found: YabenchRuns) -> Reproduction:
     tabled = [{"section": section.id, "sentences": list(section.sentences), **_json(table)}
               for section in sections for table in section.tables]  # fmt: skip
     data = {"paper": PAPER.source, "absent": found.absent, "tables": tabled}
-    return Reproduction("YABench's experiments on real engines", PAPER.source, tuple(sections), data, found.labels)
+    return PAPER.reproduction("YABench's experiments on real engines", sections, data, found.labels)
 
 
 def _json(table: PageTable) -> dict[str, object]:

@@ -66,9 +66,8 @@ def reproduce(
         PageSection("missing", "What could not be had", _NOT_TO_BE_HAD),
     )
     tabled = [{"section": section.id, **_json(table)} for section in sections for table in section.tables]
-    return Reproduction(
+    return PAPER.reproduction(
         "YABench, experiments 1, 2 and 4",
-        PAPER.source,
         sections,
         {"paper": PAPER.source, "tables": tabled, "not_to_be_had": list(_NOT_TO_BE_HAD)},
     )
