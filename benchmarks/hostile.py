@@ -37,8 +37,8 @@ from benchmarks.hostile_kinds import (
     PREFIX,
     SELECT,
     UPDATE,
-    HostileKind,
-    HostileRequest,
+    Attack,
+    AttackKind,
     window,
 )
 from benchmarks.results import ResultTable
@@ -76,7 +76,7 @@ class Http:
         self._port = port
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
-    async def send(self, ask: HostileRequest) -> tuple[int, bytes]:
+    async def send(self, ask: Attack) -> tuple[int, bytes]:
         """The status and the body of the answer."""
         if self._streams is None or self._streams[0].at_eof():
             self._streams = await asyncio.open_connection("127.0.0.1", self._port, limit=2**20)
@@ -108,19 +108,19 @@ async def sepa(port: int, text: str) -> tuple[int, bytes]:
 AUTHORIZED: Final = {"Authorization": f"Bearer {TOKEN}"}
 
 
-def small(server: str, number: int) -> HostileRequest:
+def small(server: str, number: int) -> Attack:
     """The request of the other client."""
     if server == "broker":
-        return HostileRequest("POST", "/publish", f'<urn:t:v{number}> <urn:t:name> "v{number}" .')
+        return Attack("POST", "/publish", f'<urn:t:v{number}> <urn:t:name> "v{number}" .')
     if server == "queries":
-        return HostileRequest(
+        return Attack(
             "POST",
             "/streams/urn:s?t=now",
             f"<urn:t:v{number % 300}> <urn:t:{('name', 'age', 'knows')[number % 3]}> <urn:t:v{number % 7}> .",
         )
     if number % 2:
-        return HostileRequest("GET", f"/people?subject={quote(f'urn:t:s{number % PEOPLE}')}")
-    return HostileRequest("POST", "/people?for=60s", f"<urn:t:v{number % 50}> <urn:t:seen> {number} .")
+        return Attack("GET", f"/people?subject={quote(f'urn:t:s{number % PEOPLE}')}")
+    return Attack("POST", "/people?for=60s", f"<urn:t:v{number % 50}> <urn:t:seen> {number} .")
 
 
 def prepared(server: str, folder: Path) -> list[str]:
@@ -223,7 +223,7 @@ class Other:
 class HostileDelay:
     """The outcome of a kind; ``status`` 0 where nothing was answered in time."""
 
-    kind: HostileKind
+    kind: AttackKind
     status: int
     took: float
     delays: Delays
@@ -231,7 +231,7 @@ class HostileDelay:
     said: str
 
 
-async def measured(server: Server, kind: HostileKind, patience: float) -> HostileDelay:
+async def measured(server: Server, kind: AttackKind, patience: float) -> HostileDelay:
     """Fire a kind beside the other client."""
     http, delays, other = Http(server.port), Delays(), Other(server)
     for ask in kind.before:
@@ -258,11 +258,11 @@ async def measured(server: Server, kind: HostileKind, patience: float) -> Hostil
     return HostileDelay(kind, status, took, delays, memory, said[:200].decode(errors="replace"))
 
 
-def left_behind(kind: HostileKind, said: bytes) -> Sequence[HostileRequest]:
+def left_behind(kind: AttackKind, said: bytes) -> Sequence[Attack]:
     """The requests that end a query that was registered."""
     if kind.server != "queries" or b'"id"' not in said[:200]:
         return ()
-    return (HostileRequest("DELETE", f"/queries/{json.loads(said)['id']}"),)
+    return (Attack("DELETE", f"/queries/{json.loads(said)['id']}"),)
 
 
 async def idle(server: Server) -> Delays:
@@ -276,11 +276,11 @@ async def warm(server: Server) -> None:
     """Small requests of each kind, so that all is loaded that is loaded when it is first needed."""
     http = Http(server.port)
     if server.name == "queries":
-        await http.send(HostileRequest("POST", "/queries", window("?a ?b ?c FILTER REGEX(?c, 'a+b*')"), SELECT))
+        await http.send(Attack("POST", "/queries", window("?a ?b ?c FILTER REGEX(?c, 'a+b*')"), SELECT))
     else:
         path = "/update" if server.name == "broker" else "/few"
         method = "POST" if server.name == "broker" else "PATCH"
-        await http.send(HostileRequest(method, path, PREFIX + "DELETE WHERE { :none :none ?x }", UPDATE))
+        await http.send(Attack(method, path, PREFIX + "DELETE WHERE { :none :none ?x }", UPDATE))
     await idle(server)
 
 
@@ -295,7 +295,7 @@ COLUMNS: Final = (
 )  # fmt: skip
 
 
-def _kind(server: Server, kind: HostileKind, patience: float, table: ResultTable) -> HostileDelay:
+def _kind(server: Server, kind: AttackKind, patience: float, table: ResultTable) -> HostileDelay:
     """One kind of request; a server that it ended is started again."""
     assert len(kind.ask.body) <= LARGEST, kind.name
     got = asyncio.run(measured(server, kind, patience))

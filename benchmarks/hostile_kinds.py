@@ -16,7 +16,7 @@ NOW: Final = time.time_ns() // 1_000_000
 
 
 @dataclass(frozen=True)
-class HostileRequest:
+class Attack:
     """A request; the kind of body ``websocket`` is a message to SEPA's address."""
 
     method: str
@@ -26,14 +26,14 @@ class HostileRequest:
 
 
 @dataclass(frozen=True)
-class HostileKind:
+class AttackKind:
     """A hostile kind: requests that prepare it, the one that is measured, those that clear up after it."""
 
     server: str
     name: str
-    ask: HostileRequest
-    before: tuple[HostileRequest, ...] = ()
-    after: tuple[HostileRequest, ...] = ()
+    ask: Attack
+    before: tuple[Attack, ...] = ()
+    after: tuple[Attack, ...] = ()
 
 
 def select(pattern: str, what: str = "*", tail: str = "") -> str:
@@ -88,15 +88,13 @@ def pattern_kinds() -> dict[str, str]:
     }
 
 
-def broker_kinds() -> Iterator[HostileKind]:
+def broker_kinds() -> Iterator[AttackKind]:
     """Hostile to the broker: channels, publications, updates, rows, SEPA."""
-    channel, gone = "/channels/hostile", (HostileRequest("DELETE", "/channels/hostile"),)
+    channel, gone = "/channels/hostile", (Attack("DELETE", "/channels/hostile"),)
 
-    def created(name: str, query: str) -> HostileKind:
+    def created(name: str, query: str) -> AttackKind:
         path = f"/channels/{quote(name)}"
-        return HostileKind(
-            "broker", name, HostileRequest("PUT", path, query, SELECT), (), (HostileRequest("DELETE", path),)
-        )
+        return AttackKind("broker", name, Attack("PUT", path, query, SELECT), (), (Attack("DELETE", path),))
 
     for name, pattern in pattern_kinds().items():
         yield created(f"channel: {name}", select(pattern))
@@ -109,12 +107,12 @@ def broker_kinds() -> Iterator[HostileKind]:
     )
     for name, query in (("a product", select("?a :name ?b . ?c :name ?d . ?e :name ?f")), ("all", select("?a ?p ?b"))):
         text = json.dumps({"subscribe": {"sparql": query, "alias": "x"}})
-        yield HostileKind("broker", f"SEPA: {name}", HostileRequest("", "", text, "websocket"))
-    yield HostileKind(
+        yield AttackKind("broker", f"SEPA: {name}", Attack("", "", text, "websocket"))
+    yield AttackKind(
         "broker",
         "rows of all",
-        HostileRequest("GET", f"{channel}/rows"),
-        (HostileRequest("PUT", channel, select("?a ?p ?b"), SELECT),),
+        Attack("GET", f"{channel}/rows"),
+        (Attack("PUT", channel, select("?a ?p ?b"), SELECT),),
         gone,
     )
     free = " . ".join(f"?s{n} ?p{n} ?o{n}" for n in range(6))
@@ -125,33 +123,29 @@ def broker_kinds() -> Iterator[HostileKind]:
         ("all names go", "DELETE WHERE { ?a :none ?b . ?c :name ?d . ?e ?f ?g }"),
         ("data of 64 KB", f"INSERT DATA {{ {' '.join(within(f':u{n} :p {n} .' for n in count()))} }}"),
     ):
-        yield HostileKind("broker", f"update: {name}", HostileRequest("POST", "/update", PREFIX + text, UPDATE))
+        yield AttackKind("broker", f"update: {name}", Attack("POST", "/update", PREFIX + text, UPDATE))
     for name, text in graphs().items():
-        yield HostileKind(
-            "broker",
-            f"publication: {name}",
-            HostileRequest("POST", "/publish", text),
-            (),
-            (HostileRequest("POST", "/delete", text),),
+        yield AttackKind(
+            "broker", f"publication: {name}", Attack("POST", "/publish", text), (), (Attack("POST", "/delete", text),)
         )
     chain = "".join(f":x{n} :partOf :x{n + 1} . " for n in range(2000))
     star, joined = graphs()["10,000 triples"], select("?a :q ?b . ?a :q ?c")
-    yield HostileKind(
+    yield AttackKind(
         "broker",
         "publication: a star beside a channel that joins it",
-        HostileRequest("POST", "/publish", star),
-        (HostileRequest("PUT", channel, joined, SELECT),),
-        (*gone, HostileRequest("POST", "/delete", star)),
+        Attack("POST", "/publish", star),
+        (Attack("PUT", channel, joined, SELECT),),
+        (*gone, Attack("POST", "/delete", star)),
     )
     links = [f"@prefix : <urn:t:>. :y{n} :partOf :y{n + 1} ." for n in range(300)]
-    yield HostileKind(
+    yield AttackKind(
         "broker",
         "deletion: the middle of a chain",
-        HostileRequest("POST", "/delete", links[150]),
-        tuple(HostileRequest("POST", "/publish", link) for link in links),
+        Attack("POST", "/delete", links[150]),
+        tuple(Attack("POST", "/publish", link) for link in links),
     )
-    yield HostileKind(
-        "broker", "publication: a transitive chain", HostileRequest("POST", "/publish", f"@prefix : <urn:t:>.{chain}")
+    yield AttackKind(
+        "broker", "publication: a transitive chain", Attack("POST", "/publish", f"@prefix : <urn:t:>.{chain}")
     )
 
 
@@ -167,7 +161,7 @@ def graphs() -> dict[str, str]:
     }
 
 
-def fragments_kinds() -> Iterator[HostileKind]:
+def fragments_kinds() -> Iterator[AttackKind]:
     """Hostile to the fragments server: updates, writes by patterns, uploads, pages that compare."""
     free = " . ".join(f"?s{n} ?p{n} ?o{n}" for n in range(6))
     wide = " . ".join(f"?a :made{n} ?b" for n in range(2500))
@@ -177,73 +171,67 @@ def fragments_kinds() -> Iterator[HostileKind]:
             ("a wide template", f"INSERT {{ {wide} }} WHERE {{ ?a :name ?b }}"),
             ("a product", "INSERT { ?a :near ?c } WHERE { ?a :age ?b . ?c :age ?d . ?e :age ?f }"),
         ):
-            yield HostileKind(
-                "fragments", f"update of {data}: {name}", HostileRequest("PATCH", f"/{data}", PREFIX + text, UPDATE)
+            yield AttackKind(
+                "fragments", f"update of {data}: {name}", Attack("PATCH", f"/{data}", PREFIX + text, UPDATE)
             )
     for name, text in graphs().items():
-        yield HostileKind("fragments", f"upload: {name}", HostileRequest("POST", "/people?for=60s", text))
-    yield HostileKind(
+        yield AttackKind("fragments", f"upload: {name}", Attack("POST", "/people?for=60s", text))
+    yield AttackKind(
         "fragments",
         "upload: facts that end together",
-        HostileRequest("POST", "/people?for=500ms", graphs()["10,000 triples"].replace("big", "brief")),
+        Attack("POST", "/people?for=500ms", graphs()["10,000 triples"].replace("big", "brief")),
     )
     many = [{"replace": {"predicate": "urn:t:age"}, "by": ""} for _ in range(900)]
-    yield HostileKind(
-        "fragments", "900 replacements", HostileRequest("PATCH", "/people", json.dumps(many), "application/json")
-    )
+    yield AttackKind("fragments", "900 replacements", Attack("PATCH", "/people", json.dumps(many), "application/json"))
     data = " ; ".join(within((f"DELETE DATA {{ :s{n} :age {n} }}" for n in count()), 60_000))
-    yield HostileKind("fragments", "1,600 operations", HostileRequest("PATCH", "/people", PREFIX + data, UPDATE))
-    yield HostileKind(
-        "fragments",
-        "all facts of a predicate",
-        HostileRequest("DELETE", f"/people?predicate={quote('urn:t:knows')}&at=now"),
+    yield AttackKind("fragments", "1,600 operations", Attack("PATCH", "/people", PREFIX + data, UPDATE))
+    yield AttackKind(
+        "fragments", "all facts of a predicate", Attack("DELETE", f"/people?predicate={quote('urn:t:knows')}&at=now")
     )
-    yield HostileKind(
-        "fragments", "a variable twice", HostileRequest("GET", "/people?subject=?x&predicate=?p&object=?x")
-    )
+    yield AttackKind("fragments", "a variable twice", Attack("GET", "/people?subject=?x&predicate=?p&object=?x"))
     rows = " ".join(f"(<urn:t:s{n}> UNDEF) (UNDEF <urn:t:s{n}>)" for n in range(32))
     values = quote(f"(?s ?o) {{ {rows} }}")
-    yield HostileKind(
+    yield AttackKind(
         "fragments",
         "bindings that overlap",
-        HostileRequest("GET", f"/people?subject=?s&predicate=?p&object=?o&values={values}"),
+        Attack("GET", f"/people?subject=?s&predicate=?p&object=?o&values={values}"),
     )
-    yield HostileKind("fragments", "a page of 1,000", HostileRequest("GET", "/people?limit=1000&page=5"))
+    yield AttackKind("fragments", "a page of 1,000", Attack("GET", "/people?limit=1000&page=5"))
 
 
-def queries_kinds() -> Iterator[HostileKind]:
+def queries_kinds() -> Iterator[AttackKind]:
     """Hostile to the query service: registrations, whose work comes with the other client's elements, and feeding."""
     for name, pattern in pattern_kinds().items():
-        yield HostileKind("queries", f"query: {name}", HostileRequest("POST", "/queries", window(pattern), SELECT))
+        yield AttackKind("queries", f"query: {name}", Attack("POST", "/queries", window(pattern), SELECT))
     tiny = window("?a ?b ?c", size="RANGE PT1H STEP PT0.001S")
-    yield HostileKind("queries", "query: a window each ms", HostileRequest("POST", "/queries", tiny, SELECT))
+    yield AttackKind("queries", "query: a window each ms", Attack("POST", "/queries", tiny, SELECT))
     elements = within(
         json.dumps({"t": NOW + n, "n": n, "stream": "urn:h", "add": f'<urn:t:f{n}> <urn:t:name> "{n}" .'})
         for n in count()
     )
     jsonl = "application/x-ndjson"
-    yield HostileKind(
+    yield AttackKind(
         "queries",
         "elements: 64 KB",
-        HostileRequest("POST", "/streams/urn:h", "\n".join(elements), jsonl),
+        Attack("POST", "/streams/urn:h", "\n".join(elements), jsonl),
     )
     far = json.dumps({"t": NOW + 10**12, "n": 1, "stream": "urn:h", "add": "<urn:a> <urn:p> <urn:b> ."})
     every = tiny.replace("ON <urn:s>", "ON <urn:h>").replace("PT1H", "PT1S")
-    yield HostileKind(
+    yield AttackKind(
         "queries",
         "elements: a jump in time",
-        HostileRequest("POST", "/streams/urn:h", far, jsonl),
+        Attack("POST", "/streams/urn:h", far, jsonl),
         (
-            HostileRequest("POST", "/queries", every, SELECT),
-            HostileRequest("POST", "/streams/urn:h", far.replace(str(NOW + 10**12), str(NOW)), jsonl),
+            Attack("POST", "/queries", every, SELECT),
+            Attack("POST", "/streams/urn:h", far.replace(str(NOW + 10**12), str(NOW)), jsonl),
         ),
     )
-    yield HostileKind(
-        "queries", "static data: 10,000 triples", HostileRequest("PUT", "/static/urn:d", graphs()["10,000 triples"])
+    yield AttackKind(
+        "queries", "static data: 10,000 triples", Attack("PUT", "/static/urn:d", graphs()["10,000 triples"])
     )
 
 
-KINDS: Final[Mapping[str, Callable[[], Iterator[HostileKind]]]] = {
+KINDS: Final[Mapping[str, Callable[[], Iterator[AttackKind]]]] = {
     "broker": broker_kinds,
     "fragments": fragments_kinds,
     "queries": queries_kinds,
