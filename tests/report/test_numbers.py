@@ -12,8 +12,8 @@ from rich.console import Console
 
 from streamgauge.model.semantics import Borders
 from streamgauge.report import numbers, text
+from streamgauge.report.document import cut, shortener
 from streamgauge.report.points import Point, bins, box, spread_sample
-from streamgauge.report.tables import cut, shortener
 from streamgauge.report.theme import MUTED, SERIES, STATE
 from tests.report import build
 
