@@ -87,7 +87,7 @@ FAULTS = {
     ),
     "closes its output": Fault(
         READY + "answer(1); os.close(1); sys.stdin.read(); os._exit(0)",
-        "closed its output before the end of its input, after 1 answers",
+        "closed its output before the end of its input, after 1 answer",
         1,
         factor=0.01,
     ),

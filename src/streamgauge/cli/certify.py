@@ -58,6 +58,8 @@ def certify_command(
     """Run the conformance suite on an engine and print what it can say of itself."""
     if update and name is None and listed is None:
         raise typer.BadParameter(_NO_LIST)
+    if listed is not None and not update and not listed.exists():
+        raise MistakeError(f"--deviations {listed}: there is no such file: --update writes one")
     subject = _subject(name, program, listed)
     if update and subject.deviations is None:
         raise typer.BadParameter(_NO_LIST)

@@ -15,6 +15,7 @@ from streamgauge.cli.names import chosen, method_names, one_named
 from streamgauge.cli.soundness import Target, reported
 from streamgauge.cli.tokens import read_tokens
 from streamgauge.incremental.lasting import lasting
+from streamgauge.model.counts import counted
 from streamgauge.servers.durability.lost_pages import end_with_sentence
 from streamgauge.servers.fragments.annotations import named
 from streamgauge.servers.fragments.pages.dataset import DataSet, FragmentShape
@@ -152,7 +153,7 @@ def _stores(
         own = replace(style, template=f"{address}/{name}{{?subject,predicate,object}}")
         store: MemoryStore | DiskStore = MemoryStore(past) if folder is None else DiskStore(folder / name, past)
         if file is not None and store.version == 0:
-            typer.echo(f"/{name}: {load(file, store, own, now()):,} quads of {file}", err=True)
+            typer.echo(f"/{name}: {counted(load(file, store, own, now()), 'quad')} of {file}", err=True)
         elif store.version > 0:
             typer.echo(f"/{name}: as it is in {folder}" + (f", {file} is not read again" if file else ""), err=True)
         yield name, store, own

@@ -17,6 +17,7 @@ from streamgauge.cli.progress import Tell, telling
 from streamgauge.cli.spark import spark, tell_unused
 from streamgauge.cli.terminal import printing, table
 from streamgauge.formats.streams import read_triples
+from streamgauge.model.counts import counted
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Master = Annotated[str | None, typer.Option(help="Spark master, local[*] unless given.")]
@@ -89,7 +90,7 @@ def generate(
             world = generating.university(None if here else spark(master), axioms, universities, seed, names)
         stored = generating.generate(world, asked, folder, tell)
     tell_unused(master)
-    typer.echo(f"{folder}: {publications:,} publications, {len(stored.channels):,} channels")
+    typer.echo(f"{folder}: {counted(publications, 'publication')}, {counted(len(stored.channels), 'channel')}")
 
 
 @_app.command("systems")
@@ -153,7 +154,8 @@ def run(
     if recording.failure is not None:
         typer.echo(f"streamgauge: {recording.failure}", err=True)
         raise typer.Exit(Exit.WRONG)
-    typer.echo(f"{out}: {len(recording.published):,} publications, {len(recording.heard):,} notifications heard")
+    published, heard = counted(len(recording.published), "publication"), counted(len(recording.heard), "notification")
+    typer.echo(f"{out}: {published}, {heard} heard")
 
 
 @_app.command("analyse")

@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from streamgauge.report.numbers import counted
+from streamgauge.model.counts import counted
 from streamgauge.suites.conformance.certificate import BAD, Certificate, Standing, Stood
 from streamgauge.suites.conformance.features import DIMENSIONS
 from streamgauge.suites.conformance.running import Outcome

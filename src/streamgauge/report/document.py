@@ -9,6 +9,7 @@ from itertools import compress
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from streamgauge.model.counts import counted
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import RunHeader
 from streamgauge.model.semantics import Semantics
@@ -17,7 +18,7 @@ from streamgauge.model.verdict import Judgement, WindowVerdict
 from streamgauge.report import cards, plots, theme
 from streamgauge.report.cards import fitted, pace
 from streamgauge.report.charts import ChartDrawing
-from streamgauge.report.numbers import NOTHING, counted, duration, interval, moment, percent, seconds
+from streamgauge.report.numbers import NOTHING, duration, interval, moment, percent, seconds
 from streamgauge.report.plots import Figure
 from streamgauge.report.series import Judged, Series, delay_of, median_delay, series_of, state
 

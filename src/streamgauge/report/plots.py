@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TypeAlias
 
+from streamgauge.model.counts import counted
 from streamgauge.model.run import Sample
 from streamgauge.model.verdict import WindowVerdict
 from streamgauge.report import charts, points
 from streamgauge.report.cards import shifted
 from streamgauge.report.charts import ChartAxis, ChartDrawing, ChartLine, ChartSize, PlacedBox
-from streamgauge.report.numbers import counted, duration, interval, mebibytes, number, percent
+from streamgauge.report.numbers import duration, interval, mebibytes, number, percent
 from streamgauge.report.points import Point, box, spread_sample, tooltip
 from streamgauge.report.series import Series, state, unit_over
 

@@ -8,11 +8,12 @@ from typing import Final
 from rich.console import RenderableType
 from rich.markup import escape
 
+from streamgauge.model.counts import counted
 from streamgauge.model.verdict import Judgement, Verdict
 from streamgauge.report import charts
 from streamgauge.report.charts import ChartAxis, ChartDrawing
 from streamgauge.report.document import swatch
-from streamgauge.report.numbers import NOTHING, counted, duration, number, percent
+from streamgauge.report.numbers import NOTHING, duration, number, percent
 from streamgauge.report.plots import FULL, PHONE, Figure, draw
 from streamgauge.report.points import Point
 from streamgauge.report.sections import PageSection, PageStyle, PageTable, TableLine, render, rich_table
@@ -168,7 +169,7 @@ def _run(place: int, name: str, outcome: Outcome) -> PageSection:
     shown = dict(list(scores.items())[:_MOST])
     channels = tuple(_channel(channel, found, outcome.verdicts.get(channel)) for channel, found in shown.items())
     said = [
-        f"{len(recording.published):,} publications, {len(recording.channels):,} channels; loaded in "
+        f"{counted(len(recording.published), 'publication')}, {counted(len(recording.channels), 'channel')}; loaded in "
         f"{number(recording.loading_s)} s."
     ]
     if len(scores) > _MOST:

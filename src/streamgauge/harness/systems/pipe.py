@@ -27,6 +27,7 @@ from streamgauge.harness.process import ChildProcess, write_all
 from streamgauge.harness.resources import ResourceSampler, reaped, spent
 from streamgauge.harness.system import Clock, Limits
 from streamgauge.model.answer import Answer
+from streamgauge.model.counts import counted
 from streamgauge.model.element import StreamElement
 from streamgauge.model.run import Fed, Run, RunHeader
 from streamgauge.query import print_query
@@ -157,7 +158,8 @@ class Observation:
         if self.stopped:
             self.fail(self.stopped)
         if self.early:
-            self.fail(f"the engine closed its output before the end of its input, after {len(self.lines)} answers")
+            so_far = counted(len(self.lines), "answer")
+            self.fail(f"the engine closed its output before the end of its input, after {so_far}")
         if self.left:
             self.fail(f"the engine left {self.left} of its processes running when it ended; they were ended")
         found = replace(header, started=started, failure=self.failure, late=late)
@@ -243,7 +245,9 @@ class PipeProgram:
             assert self._reader is not None
             self._reader.join()
         if child.returncode:
-            ended = f"the engine ended with {child.how()} after {len(seen.lines)} answers; {last_words(child)}"
+            ended = (
+                f"the engine ended with {child.how()} after {counted(len(seen.lines), 'answer')}; {last_words(child)}"
+            )
             seen.fail(seen.stopped or ended)
         return seen.run(header, started, fed, sampler)
 

@@ -15,6 +15,14 @@ Allowed: TypeAlias = Callable[[Sequence[str]], list[str]]
 """The keys that the table of this path may have."""
 
 _OF_UNIONS = ("literal[", "float", "constrained", "int", "str", "function-")
+_MISSING = {
+    "semantics": ': write semantics = "csparql", or a list (`streamgauge engines --semantics` lists them)',
+    "engine": ": write [[engine]], and below it name and semantics (`streamgauge engines` lists them)",
+    "workload": ": write [workload], and below it name (`streamgauge workloads` lists them) or file, your stream",
+    "query": ": write [query], and below it file, or name, a query of the workload",
+}
+"""Keys that are missing, with how they are written."""
+
 _KEY = re.compile(r"\s*([\w.-]+)\s*=")
 
 
@@ -60,7 +68,7 @@ def _follows(
 def _said(keys: Sequence[str], problems: Sequence[Any], allowed: Allowed) -> str:
     kind = problems[0]["type"]
     if kind == "missing":
-        return " is missing"
+        return f" is missing{_MISSING.get(keys[-1], '') if keys else ''}"
     if kind == "extra_forbidden":
         known = allowed(keys[:-1])
         return f": there is no such key; allowed here: {', '.join(known)}{meant(keys[-1], known)}"

@@ -25,6 +25,7 @@ from streamgauge.semantics.due import refuse_clock
 from streamgauge.semantics.order import origins
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.suites.experiments.experiment import Experiment, ExperimentError
+from streamgauge.suites.experiments.fed import FedSoFar, told
 from streamgauge.suites.experiments.plan import RunEstimate, plan_query, plan_runs, refuse_window
 from streamgauge.suites.experiments.streams import (
     StreamFacts,
@@ -105,8 +106,13 @@ def run_experiment(experiment: Experiment, context: ExperimentContext) -> Iterat
             _beside_static(experiment, trial, stream, context),
             semantics=near(planned.query.windows, trial.semantics, facts.first),
         )
-        yield folder, *_do(experiment, begun, stream, facts, context)
+        yield folder, *_do(experiment, begun, stream, facts, _one(context, number, len(trials)))
     context.tell("done", 1.0)
+
+
+def _one(context: ExperimentContext, number: int, of: int) -> ExperimentContext:
+    """The context of one run, whose shares are of that run."""
+    return replace(context, tell=lambda what, share: context.tell(what, (number + share) / of))
 
 
 def finished(folder: Path) -> Judged | None:
@@ -183,8 +189,10 @@ def _do(experiment: Experiment, trial: Trial, stream: Path, facts: StreamFacts, 
     if header.factor is not None:
         seconds = (header.advanced_to - header.begin) / 1000 / header.factor
         context.tell(f"{trial.name}: the stream is fed for {seconds:,.0f} s", 0.0)
-    with ahead(read_written(stream), header.factor) as fed:
-        run = record(header, program(trial.system), fed, limits, task=task)
+    with ahead(read_written(stream), header.factor) as elements:
+        so_far = FedSoFar(elements, header.begin, header.advanced_to)
+        with told(so_far, lambda what, share: context.tell(f"{trial.name}: {what}", share)) as fed:
+            run = record(header, program(trial.system), fed, limits, task=task)
     with context.store.stage(trial.name) as place:
         write_run(place, run)
         link(stream, place / STREAM)

@@ -150,7 +150,11 @@ def _sound(folder: Path, found: Inspection) -> Iterator[tuple[bytes, bytes]]:
                 found.note(data.name, str(records))
                 continue
             for key, value in records:
-                content = file.value(value)
+                try:
+                    content = file.value(value)
+                except PageError as error:
+                    found.note(data.name, str(error))
+                    continue
                 if not key or (summed and not checksum_holds(key, content)):
                     found.note(f"{data.name}, page {page}", f"{record_name(key)}: its checksum does not hold")
                 else:

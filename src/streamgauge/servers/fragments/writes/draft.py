@@ -14,7 +14,7 @@ from itertools import count
 from typing import Final, Protocol
 
 from streamgauge.model.fact import Fact
-from streamgauge.model.terms import Triple
+from streamgauge.model.terms import Term, Triple
 from streamgauge.query.updates import Change, Looks, TooManySolutionsError
 from streamgauge.servers.fragments.annotations import method
 from streamgauge.servers.fragments.labels import FIRST, LAST, as_labelled, label_subject
@@ -94,6 +94,7 @@ class FactDraft:
         self._asked: dict[TripleMatch, list[Triple]] = {}
         self._before: dict[Triple, list[LocatedFact]] = {}
         self._after: dict[Triple, list[Fact]] = {}
+        self._places: dict[tuple[int, Term], dict[Triple, None]] = {}
 
     def add(self, facts: Iterable[Fact]) -> None:
         """As the function of that name."""
@@ -197,6 +198,8 @@ class FactDraft:
 
     def _know(self, triple: Triple, found: list[LocatedFact]) -> None:
         self._before[triple], self._after[triple] = found, [each.fact for each in found]
+        for place in enumerate(triple):
+            self._places.setdefault(place, {})[triple] = None
 
     def _matching(self, wanted: TripleMatch) -> list[Triple]:
         """The wanted triples that have facts now, or had when this began."""
@@ -209,7 +212,16 @@ class FactDraft:
         for triple, facts in found.items():
             if triple not in self._after:
                 self._know(triple, facts)
-        return [triple for triple in self._after if fits((*triple, DEFAULT), (*wanted, None))]
+        return self._known(wanted)
+
+    def _known(self, wanted: TripleMatch) -> list[Triple]:
+        """The wanted triples that this knows, in the order in which they came to be known."""
+        places = [(place, term) for place, term in enumerate(wanted) if term is not None]
+        among = min((self._places.get(each, {}) for each in places), key=len, default=self._after)
+        if len(places) == len(wanted):
+            triple = (str(wanted[0]), str(wanted[1]), str(wanted[2]))
+            return [triple] if triple in among else []
+        return [triple for triple in among if fits((*triple, DEFAULT), (*wanted, None))]
 
     def _ended(self, triple: Triple, at: int) -> list[Fact]:
         """Its facts, none of which holds at ``at`` or later; what no label says is left out."""
