@@ -31,7 +31,7 @@ from streamgauge.model.terms import RDF_TYPE, Term, Triple
 from streamgauge.servers.broker.broker import Broker
 from streamgauge.servers.broker.limits import LimitError, Limits
 from streamgauge.servers.broker.strategies import begin
-from streamgauge.suites.sepbm.generating import rules_of, university
+from streamgauge.suites.sepbm.generator import rules_of, university
 
 OPEN: Final = 0.1
 """The share of channels without a term drawn from the facts."""

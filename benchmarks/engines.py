@@ -37,7 +37,7 @@ from streamgauge.formats.task import encode_task
 from streamgauge.formats.written import read_written
 from streamgauge.harness.host import serve
 from streamgauge.harness.resources import machine, versions
-from streamgauge.harness.systems.pipe import Limits, program, record, task_of
+from streamgauge.harness.systems.pipe import RunLimits, program, record, task_of
 from streamgauge.model.element import StreamElement
 from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import Clock, Semantics
@@ -190,7 +190,7 @@ def measure(case: EngineCase, stream: Path, seconds: int, out: Path) -> Run | st
     except EngineError as error:
         return f"absent: {error}"
     task = task_of(header, dialect(load(case.engine)))
-    run = record(header, command, read_written(stream), Limits(LIMIT_S), task=task)
+    run = record(header, command, read_written(stream), RunLimits(LIMIT_S), task=task)
     write_run(folder, run)
     link(stream, folder / "stream")
     return run

@@ -16,13 +16,13 @@ from benchmarks.live import from_memory, run, thresholded, together
 from benchmarks.measure import RUNS, observations, window_query
 from benchmarks.results import ResultTable
 from benchmarks.soak import task
-from streamgauge.harness.systems.pipe import Limits, program, record
+from streamgauge.harness.systems.pipe import RunLimits, program, record
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import Window
 from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import Semantics
 from streamgauge.query import parse
-from streamgauge.suites.experiments.capacity_probe import feeder_p99, percentile
+from streamgauge.suites.experiments.capacity_search import feeder_p99, percentile
 from streamgauge.suites.experiments.streams import ahead
 
 WINDOWS_S = (1, 5, 20, 60)
@@ -86,12 +86,12 @@ def delay(triples: int, table: ResultTable) -> None:
     for label, semantics in (("close 5 s/5 s", CLOSE), ("change 5 s/5 s", CHANGE)):
         for number in (1000, 10_000):
             fed = stream(number, triples, 30)
-            fast = record(header(semantics, fed, None), program("live"), fed, Limits())
+            fast = record(header(semantics, fed, None), program("live"), fed, RunLimits())
             wall = (max(answer.received for answer in fast.answers) - fast.header.started) / 1e9
             carried = 7 * len(fed) / wall
             factor = carried / 2 / (7 * number)
             with ahead(iter(fed), factor) as given:
-                paced = record(header(semantics, fed, factor), program("live"), given, Limits())
+                paced = record(header(semantics, fed, factor), program("live"), given, RunLimits())
             p50, p99, most = (percentile(delays(paced), share) for share in (50, 99, 100))
             late = (f"{each:,.1f}" for each in (p50, p99, most, feeder_p99(paced)))
             table.add(label, f"{number:,}", f"{carried:,.0f}", f"{factor:.1f}", *late)

@@ -30,9 +30,8 @@ from streamgauge.servers.broker.registry import Require, anything
 from streamgauge.servers.broker.sqlite import SqliteJournal
 from streamgauge.servers.broker.strategies import begin
 from streamgauge.servers.broker.violations import CHANNEL, open_violations
-from streamgauge.servers.http.origins import read_origins
-from streamgauge.servers.http.serving import Serving
-from streamgauge.servers.http.tokens import OPEN, TokenError, check_tokens
+from streamgauge.servers.http.access import OPEN, TokenError, check_tokens, read_origins
+from streamgauge.servers.http.server import Serving
 
 UNLESS = Limits()
 

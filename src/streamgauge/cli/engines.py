@@ -141,9 +141,8 @@ def _tried(name: str) -> int:
     Ends with exit code 3 where the task shows a fault of the set-up.
     """
     from streamgauge.cli.spark import spark
-    from streamgauge.suites.conformance.asking import asked
-    from streamgauge.suites.conformance.cases import load
-    from streamgauge.suites.conformance.running import SetUpError, certify, engine
+    from streamgauge.suites.conformance.cases import asked, load
+    from streamgauge.suites.conformance.runner import SetUpError, certify, engine
 
     subject = engine(name)
     tasks = tuple(asked(load(), subject.profiles, subject.scale))

@@ -10,9 +10,8 @@ from streamgauge.cli.names import completed, engine_names
 from streamgauge.cli.tokens import read_tokens
 from streamgauge.engines import load, named
 from streamgauge.formats.streams import read_triples
-from streamgauge.servers.http.origins import read_origins
-from streamgauge.servers.http.serving import Serving
-from streamgauge.servers.http.tokens import check_tokens
+from streamgauge.servers.http.access import check_tokens, read_origins
+from streamgauge.servers.http.server import Serving
 from streamgauge.servers.queries.face import application
 from streamgauge.servers.queries.limits import Limits
 from streamgauge.servers.queries.registry import Queries

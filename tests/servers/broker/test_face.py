@@ -11,7 +11,7 @@ from streamgauge.servers.broker.face import application
 from streamgauge.servers.broker.graphs import read_changes
 from streamgauge.servers.broker.limits import Limits
 from streamgauge.servers.broker.sqlite import JournalError
-from streamgauge.servers.http.tokens import TokenError
+from streamgauge.servers.http.access import TokenError
 from tests.servers.broker.served import GRAPH, OTHER, TURTLE, Client, serving
 from tests.servers.broker.world import BASE, broker, fact, select
 

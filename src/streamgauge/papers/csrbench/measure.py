@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from streamgauge import workloads
-from streamgauge.harness.importing import ForeignError, Request, formats
+from streamgauge.harness.importing import ForeignError, ImportRequest, formats
 from streamgauge.model.element import StreamElement
 from streamgauge.model.run import Run
 from streamgauge.model.semantics import Grain
@@ -92,7 +92,7 @@ class CsrbenchData:
     def run(self, engine: str, query: str, file: Path) -> Run:
         """A recorded file as a run."""
         text = workloads.query_text(workloads.load("csrbench"), query)
-        request = Request(query=text, stream=self._stream, semantics=profile(engine), engine=engine)
+        request = ImportRequest(query=text, stream=self._stream, semantics=profile(engine), engine=engine)
         (imported,) = formats()["csrbench"].read(file, request)
         return imported.run(self.elements[-1].time)
 

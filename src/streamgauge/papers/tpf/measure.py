@@ -15,8 +15,8 @@ from streamgauge.report.numbers import NOTHING, duration
 from streamgauge.report.sections import PageTable, TableLine
 from streamgauge.suites.crowds.judgement import freshness
 from streamgauge.suites.crowds.runs import ScenarioRunner
-from streamgauge.suites.crowds.scenario import Outcome, Scenario
-from streamgauge.suites.experiments.capacity_search import Found, Reach, search
+from streamgauge.suites.crowds.scenario import CrowdOutcome, Scenario
+from streamgauge.suites.experiments.capacity_search import Bracket, SearchRange, search
 
 PAPER: Final = paper("tpf")
 CLAIMS: Final = PAPER.claims
@@ -39,10 +39,10 @@ NAMES: Final = {
 class TpfOutcomes:
     """Outcomes of scenarios, and why others have none."""
 
-    outcomes: Mapping[Scenario, Outcome]
+    outcomes: Mapping[Scenario, CrowdOutcome]
     lacking: Mapping[Scenario, str] = field(default_factory=dict)
 
-    def of(self, scenario: Scenario) -> Outcome | None:
+    def of(self, scenario: Scenario) -> CrowdOutcome | None:
         """The outcome of a scenario, ``None`` where there is none."""
         return self.outcomes.get(scenario)
 
@@ -50,7 +50,7 @@ class TpfOutcomes:
 def measure(scenarios: Iterable[Scenario], doing: ScenarioRunner, tell: Tell) -> TpfOutcomes:
     """Do the scenarios that are not kept; one that cannot be done says why."""
     todo = list(dict.fromkeys(scenarios))
-    outcomes: dict[Scenario, Outcome] = {}
+    outcomes: dict[Scenario, CrowdOutcome] = {}
     lacking: dict[Scenario, str] = {}
     for place, scenario in enumerate(todo):
         left = sum(each.seconds + 10 for each in todo[place:] if not doing.kept(each)) / 60
@@ -71,7 +71,7 @@ def kept(scenarios: Iterable[Scenario], doing: ScenarioRunner) -> TpfOutcomes:
     )
 
 
-def stale(outcome: Outcome) -> list[int]:
+def stale(outcome: CrowdOutcome) -> list[int]:
     """Staleness (ms): from each update to the first answer of each client that was asked for after the update.
 
     Answers that name the change that they tell of (a broker's) are measured from that change.
@@ -83,22 +83,22 @@ def stale(outcome: Outcome) -> list[int]:
     return freshness(answers, outcome.updates)
 
 
-def iterations(outcome: Outcome) -> list[int]:
+def iterations(outcome: CrowdOutcome) -> list[int]:
     """Durations (ms) of the first client's polls; the first includes the client's start."""
     return [each.took for each in outcome.answers if each.client == 0]
 
 
-def later(outcome: Outcome) -> list[int]:
+def later(outcome: CrowdOutcome) -> list[int]:
     """Durations (ms) of the first client's polls without the first."""
     return iterations(outcome)[1:]
 
 
-def mean_later(outcome: Outcome | None) -> float | None:
+def mean_later(outcome: CrowdOutcome | None) -> float | None:
     """The mean duration (ms) of the polls after the first."""
     return fmean(found) if outcome is not None and (found := later(outcome)) else None
 
 
-def growth(outcome: Outcome) -> float | None:
+def growth(outcome: CrowdOutcome) -> float | None:
     """The growth from one iteration to the next, as a share of their mean; ``None`` for too few."""
     found = later(outcome)
     if len(found) < 3:
@@ -106,7 +106,7 @@ def growth(outcome: Outcome) -> float | None:
     return linear_regression(range(len(found)), found).slope / max(1.0, fmean(found))
 
 
-def per_client(outcome: Outcome) -> tuple[float, float, float, float] | None:
+def per_client(outcome: CrowdOutcome) -> tuple[float, float, float, float] | None:
     """Of the median client: requests and bytes until its first answer, and of each later poll."""
     firsts: list[tuple[int, int]] = []
     steps: list[tuple[float, float]] = []
@@ -142,7 +142,7 @@ PER_STATION: Final = 412
 FRESH_MS: Final = 5_000
 """How stale 99 of 100 answers may be; facts end half a second after their update, polls are spread by 1 s."""
 
-REACH: Final = Reach(start=25, least=1, most=3_200, whole=True, precision=0.25)
+REACH: Final = SearchRange(start=25, least=1, most=3_200, whole=True, precision=0.25)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ class CarriedClients:
     """So many facts, and the most clients that were kept fresh; how stale the answers were at each number tried."""
 
     facts: int
-    found: Found
+    found: Bracket
     tried: tuple[tuple[int, float | None], ...]
 
 
@@ -175,7 +175,7 @@ def sized(extent: TpfExtent, facts: int, clients: int) -> Scenario:
     )  # fmt: skip
 
 
-def staleness(outcome: Outcome) -> float | None:
+def staleness(outcome: CrowdOutcome) -> float | None:
     """The 99th of a hundred, ms; ``None`` when some client had no answer."""
     late = sorted(stale(outcome))
     answered = len({each.client for each in outcome.answers})
@@ -213,7 +213,9 @@ def claims(extent: plan.TpfExtent, measured: TpfOutcomes) -> Iterator[ComparedCl
     yield from _growth(extent, measured)
 
 
-def _at_most_clients(extent: plan.TpfExtent, measured: TpfOutcomes, distinct: bool, *systems: str) -> list[Outcome]:
+def _at_most_clients(
+    extent: plan.TpfExtent, measured: TpfOutcomes, distinct: bool, *systems: str
+) -> list[CrowdOutcome]:
     """Outcomes of systems at the largest number of clients at which all of them answered.
 
     The cost of a system that says nothing is no evidence.

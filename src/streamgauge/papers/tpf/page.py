@@ -35,7 +35,7 @@ from streamgauge.report.plots import FULL, PHONE, Figure, draw
 from streamgauge.report.points import Point, bins
 from streamgauge.report.sections import PageSection, PageTable, TableLine
 from streamgauge.suites.crowds.runs import ScenarioRunner
-from streamgauge.suites.crowds.scenario import Outcome, Scenario
+from streamgauge.suites.crowds.scenario import CrowdOutcome, Scenario
 from streamgauge.suites.crowds.systems import nginx
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def reproduction(
     return PAPER.reproduction("The TPF Query Streamer's experiment", sections, data, LABELS)
 
 
-def _summary(outcome: Outcome) -> dict[str, object]:
+def _summary(outcome: CrowdOutcome) -> dict[str, object]:
     judged = [each.right for each in outcome.answers if each.right is not None]
     late = stale(outcome)
     return {
@@ -185,7 +185,7 @@ _NOTE = (
 )
 
 
-def _line(outcome: Outcome) -> TableLine:
+def _line(outcome: CrowdOutcome) -> TableLine:
     judged = [each.right for each in outcome.answers if each.right is not None]
     late, cost = stale(outcome), per_client(outcome)
     asked = outcome.scenario.system not in plan.PUSHED and cost is not None
@@ -201,7 +201,7 @@ def _line(outcome: Outcome) -> TableLine:
     ))  # fmt: skip
 
 
-def _crossings(found: dict[str, list[Outcome]]) -> Iterator[str]:
+def _crossings(found: dict[str, list[CrowdOutcome]]) -> Iterator[str]:
     """From how many clients on the fragments server costs less than ``live`` and the broker."""
     curve = {
         system: [(each.scenario.clients, each.server_percent) for each in outcomes]
@@ -220,9 +220,9 @@ def _crossings(found: dict[str, list[Outcome]]) -> Iterator[str]:
         yield f"{NAMES[system]} costs the server {said} clients what fragments cost it: {where}."
 
 
-def _figures(drawing: ChartDrawing, found: dict[str, list[Outcome]], word: str) -> Iterator[Figure]:
+def _figures(drawing: ChartDrawing, found: dict[str, list[CrowdOutcome]], word: str) -> Iterator[Figure]:
     numbers = {system: place for place, system in enumerate(NAMES)}
-    sides: tuple[tuple[str, Callable[[Outcome], float]], ...] = (
+    sides: tuple[tuple[str, Callable[[CrowdOutcome], float]], ...] = (
         ("2a, server", lambda outcome: outcome.server_percent),
         ("2b, one client", lambda outcome: outcome.client_percent),
     )
@@ -280,7 +280,7 @@ def _annotations(drawing: ChartDrawing, extent: plan.TpfExtent, measured: TpfOut
     )
 
 
-def _iterated(outcome: Outcome, name: str, cache: str) -> TableLine:
+def _iterated(outcome: CrowdOutcome, name: str, cache: str) -> TableLine:
     took, cost = iterations(outcome), per_client(outcome)
     first = f"{cost[0]:.0f}, {cost[1] / 1000:.1f}" if cost else NOTHING
     each = f"{cost[2]:.1f}, {cost[3] / 1000:.1f}" if cost else NOTHING

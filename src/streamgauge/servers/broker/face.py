@@ -43,18 +43,19 @@ from streamgauge.servers.broker.status import metrics, status, subscriber_status
 from streamgauge.servers.broker.telling import Telling, standing
 from streamgauge.servers.broker.working import Worker
 from streamgauge.servers.http import events
-from streamgauge.servers.http.bodies import STATUS, read_body, text
-from streamgauge.servers.http.conditions import ConditionError, PreconditionError, read_conditions
-from streamgauge.servers.http.fanout import CONNECTION, PUSH, Fanouts, Member, chunk, frames
-from streamgauge.servers.http.following import as_events, converse
-from streamgauge.servers.http.gates import CrowdedError, Gate
+from streamgauge.servers.http.access import OPEN, CrossOrigin, Guard, Origins, given
+from streamgauge.servers.http.conditions import (
+    ConditionError,
+    PreconditionError,
+    json_tag,
+    read_conditions,
+    tagged_json,
+)
+from streamgauge.servers.http.fanout import CONNECTION, PUSH, Fanouts, Member, as_events, chunk, converse, frames
+from streamgauge.servers.http.limits import STATUS, CrowdedError, Gate, load_parsers, read_body, text
 from streamgauge.servers.http.metrics import MEDIA_TYPE, exposition
-from streamgauge.servers.http.origins import CrossOrigin, Origins
-from streamgauge.servers.http.patterns import load_parsers
 from streamgauge.servers.http.replies import problem
-from streamgauge.servers.http.representations import json_tag, tagged_json
 from streamgauge.servers.http.retries import BadKeyError, KeyReuseError, RetryKey, read_key
-from streamgauge.servers.http.tokens import OPEN, Guard, given
 
 FREE: Final = ("/", "/health", "/openapi.json")
 """Paths that need no token: they tell nothing of facts and channels."""

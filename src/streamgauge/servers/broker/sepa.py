@@ -24,8 +24,8 @@ from streamgauge.servers.broker.broker import Broker
 from streamgauge.servers.broker.channels import Subscribed, UnknownChannelError
 from streamgauge.servers.broker.limits import LimitError
 from streamgauge.servers.http import events
-from streamgauge.servers.http.gates import Gate
-from streamgauge.servers.http.tokens import OPEN
+from streamgauge.servers.http.access import OPEN
+from streamgauge.servers.http.limits import Gate
 
 PREFIX: Final = "sepa:"
 """How the names of channels begin that are there while somebody asks their query here."""

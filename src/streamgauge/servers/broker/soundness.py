@@ -9,9 +9,8 @@ from typing import Final
 
 from streamgauge.servers.broker.journal import JournalError
 from streamgauge.servers.broker.seal import Sealed, read_name, read_seal, row_sum
-from streamgauge.servers.durability.damage import Inspection
-from streamgauge.servers.durability.readable import unreadable
-from streamgauge.servers.durability.witness import Witness
+from streamgauge.servers.durability import Inspection, Witness
+from streamgauge.servers.readable import unreadable
 
 VERSION: Final = 3
 TABLES: Final = {

@@ -21,11 +21,10 @@ from streamgauge.servers.broker.journal import Accepted, JournalError, Kept, Not
 from streamgauge.servers.broker.seal import Seal, Sealed, fact_sum, new_name, packed, row_sum
 from streamgauge.servers.broker.soundness import TABLES, VERSION, advice, checked, log_of, mark_of, refuse_vanished
 from streamgauge.servers.broker.upgrade import BEFORE_SUMS, make, upgrade
-from streamgauge.servers.durability.disk import explained
-from streamgauge.servers.durability.readable import unreadable
-from streamgauge.servers.durability.witness import Witness, WitnessFile, open_beside
+from streamgauge.servers.durability import Witness, WitnessFile, explained, open_beside
+from streamgauge.servers.http.access import OPEN
 from streamgauge.servers.http.retries import RetryKey
-from streamgauge.servers.http.tokens import OPEN
+from streamgauge.servers.readable import unreadable
 
 __all__ = ["JournalError", "SqliteJournal"]
 

@@ -13,7 +13,7 @@ from streamgauge.formats.streams.format import Note, logged
 from streamgauge.formats.verdict import read_verdict, write_verdict
 from streamgauge.formats.written import read_written
 from streamgauge.harness.resources import machine, versions
-from streamgauge.harness.system import Limits
+from streamgauge.harness.system import RunLimits
 from streamgauge.harness.systems.pipe import program, record, task_of
 from streamgauge.harness.trial import PlannedQuery, RunStore, Trial, made_once
 from streamgauge.model.run import Run, RunHeader
@@ -52,7 +52,7 @@ STREAM: Final = "stream"
 """The folder of the stream table inside a run folder."""
 
 Tell = Callable[[str, float], None]
-"""Told what is being done and how far it is, 0 to 1."""
+"""Called with the current step and the share that is done, 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +184,7 @@ def _do(experiment: Experiment, trial: Trial, stream: Path, facts: StreamFacts, 
     header = _header(experiment, trial, facts)
     windows = trial.query.query.windows
     refuse_clock(windows, trial.semantics, min(origins(trial.semantics, windows, facts.first)), header.advanced_to)
-    limits = Limits(experiment.feed.time_limit / 1000, experiment.feed.output_limit_mb << 20)
+    limits = RunLimits(experiment.feed.time_limit / 1000, experiment.feed.output_limit_mb << 20)
     task = task_of(header, dialect(load_engine(trial.system)))
     if header.factor is not None:
         seconds = (header.advanced_to - header.begin) / 1000 / header.factor

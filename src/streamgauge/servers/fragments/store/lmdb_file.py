@@ -21,7 +21,7 @@ from pathlib import Path
 from struct import Struct
 from typing import Final, NamedTuple, TypeAlias
 
-from streamgauge.servers.durability.readable import UNREADABLE
+from streamgauge.servers.readable import UNREADABLE
 
 _HEADER: Final = Struct("<QHHHH")
 _META: Final = Struct("<IIQQ")
@@ -87,7 +87,7 @@ Records: TypeAlias = list[tuple[bytes, Value]]
 
 @dataclass(slots=True)
 class _TreeWalk:
-    """What was met on the way through a tree."""
+    """The counts and borders met on the way through a tree."""
 
     tree: LmdbTree
     branches: int = 0
