@@ -1,4 +1,4 @@
-"""What a publication costs a system, by SEP-BM configuration: growth with the data, with channels, of deletions.
+"""Cost of a publication by SEP-BM configuration: growth with the data, with channels, of deletions.
 
 python -m benchmarks.broker FOLDER... [--system broker_inprocess] [--option strategy=incremental] [--first N]
 A FOLDER is what `streamgauge sepbm generate` writes: of LUBM(1), (5), (10), (20) for growth with the data, with

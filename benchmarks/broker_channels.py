@@ -6,28 +6,211 @@ resources (all that the data say about one), drawn from all and held out of the 
 deleted. A drawn query is passed over where its answer has more than 10,000 rows. ``channels told`` is how many channels
 one publication changes. Times are CPU of the process, in ms; those of the wall clock stand beside them.
 ``--profile create`` or ``publish`` prints where it goes.
+Each query is drawn along facts that are there, so its pattern had a solution when it was drawn. Two queries have the
+same structure where they differ in the names of variables and in terms drawn from the facts alone; classes, properties
+and operators are the structure.
 """
 
 import argparse
 import cProfile
 import pstats
+import re
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from random import Random
 from statistics import fmean
-from typing import TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
-from benchmarks.channel_grammar import OPEN, Drawn, Grammar
+from benchmarks.measure import times_text
+from benchmarks.results import ResultTable
 from streamgauge import workloads
 from streamgauge.formats.streams import read_triples
 from streamgauge.incremental.lasting import lasting
-from streamgauge.model.terms import Term, Triple
-from streamgauge.oracle.judging.metrics import percentile
+from streamgauge.model.terms import RDF_TYPE, Term, Triple
 from streamgauge.servers.broker.broker import Broker
 from streamgauge.servers.broker.limits import LimitError, Limits
 from streamgauge.servers.broker.strategies import begin
 from streamgauge.suites.sepbm.generator import rules_of, university
+
+OPEN: Final = 0.1
+"""The share of channels without a term drawn from the facts."""
+
+_DRAWN: Final = re.compile(r'<http://www\.(?:Dep|Uni)[^>]*>|"[^"]*"')
+_VARIABLE: Final = re.compile(r"\?\w+")
+
+
+class DrawnQuery(NamedTuple):
+    """A query, and its structure."""
+
+    text: str
+    structure: str
+
+
+class FactIndex:
+    """Triples by subject and by object."""
+
+    def __init__(self, triples: Sequence[Triple]) -> None:
+        self.of: dict[Term, list[Triple]] = defaultdict(list)
+        self.to: dict[Term, list[Triple]] = defaultdict(list)
+        for triple in triples:
+            self.of[triple[0]].append(triple)
+            self.to[triple[2]].append(triple)
+        self.subjects = sorted(self.of)
+
+
+class Walk:
+    """A basic graph pattern along facts: variables by term, some terms stay."""
+
+    def __init__(self, facts: FactIndex, random: Random, closed: bool) -> None:
+        self._facts, self._random, self._closed = facts, random, closed
+        self._names: dict[Term, str] = {}
+        self._stays: set[Term] = set()
+        self.used: set[Triple] = set()
+
+    def node(self, term: Term) -> str:
+        """The variable or the term itself in the pattern."""
+        return term if term in self._stays else "?" + self._names.setdefault(term, f"v{len(self._names)}")
+
+    @property
+    def variables(self) -> list[str]:
+        """All variables."""
+        return [f"?{name}" for name in self._names.values()]
+
+    def line(self, triple: Triple) -> str:
+        """A triple pattern; a class and a property stay."""
+        self.used.add(triple)
+        subject, predicate, end = triple
+        return f"{self.node(subject)} {predicate} {end if predicate == RDF_TYPE else self.node(end)} ."
+
+    def star(self, centre: Term, size: int) -> list[str]:
+        """Several facts about one term; the object of one stays where the pattern is closed."""
+        said = [each for each in self._facts.of[centre] if each not in self.used]
+        chosen = self._random.sample(said, min(size, len(said)))
+        ends = [each[2] for each in chosen if each[1] != RDF_TYPE and each[2] not in self._names]
+        if self._closed and ends:
+            self._stays.add(self._random.choice(ends))
+        self.node(centre)
+        return [self.line(each) for each in chosen]
+
+    def chain(self, start: Term, length: int) -> list[str]:
+        """Facts one after the other in any direction, not through a literal; where it is closed the last term stays."""
+        here, path, seen = start, list[Triple](), {start}
+        for _ in range(length):
+            onward = [each for each in self._facts.of[here] if each[1] != RDF_TYPE and each[2] not in seen]
+            back = [each for each in self._facts.to[here] if each[0] not in seen][:200]
+            if not onward + back or here[0] == '"':
+                break
+            chosen = self._random.choice(onward if onward and (not back or self._random.random() < 0.7) else back)
+            path.append(chosen)
+            here = chosen[2] if chosen[0] == here else chosen[0]
+            seen.add(here)
+        if self._closed and here != start:
+            self._stays.add(here)
+        self.node(start)
+        return [self.line(each) for each in path]
+
+
+class Grammar:
+    """Draws queries; the kinds of structure have equal shares."""
+
+    def __init__(self, triples: Sequence[Triple], random: Random, share_open: float = OPEN) -> None:
+        self._facts, self._random, self._open = FactIndex(triples), random, share_open
+        self._kinds: tuple[Callable[[Walk, Term], str], ...] = (
+            self._star,
+            self._chain,
+            self._snowflake,
+            self._filtered,
+            self._optional,
+            self._union,
+            self._negated,
+            self._counted,
+        )
+
+    def queries(self) -> Iterator[DrawnQuery]:
+        """Queries of structures that are all different, without end."""
+        seen: set[str] = set()
+        while True:
+            drawn = self._drawn()
+            if drawn is not None and drawn.structure not in seen:
+                seen.add(drawn.structure)
+                yield drawn
+
+    def _drawn(self) -> DrawnQuery | None:
+        walk = Walk(self._facts, self._random, self._random.random() >= self._open)
+        text = self._random.choice(self._kinds)(walk, self._random.choice(self._facts.subjects))
+        if "." not in text or not walk.variables:
+            return None
+        return DrawnQuery(text, structure(text))
+
+    def _select(self, walk: Walk, group: str) -> str:
+        """All variables, or those of one and any others."""
+        names = walk.variables
+        wanted = names if self._random.random() < 0.6 else names[: self._random.randint(1, len(names))]
+        return f"SELECT {' '.join(wanted)} {{ {group} }}"
+
+    def _lines(self, lines: Sequence[str]) -> str:
+        return " ".join(lines)
+
+    def _star(self, walk: Walk, start: Term) -> str:
+        lines = walk.star(start, self._random.randint(2, 4))
+        return self._select(walk, self._lines(lines))
+
+    def _chain(self, walk: Walk, start: Term) -> str:
+        lines = walk.chain(start, self._random.randint(2, 4))
+        return self._select(walk, self._lines(lines))
+
+    def _snowflake(self, walk: Walk, start: Term) -> str:
+        lines = walk.chain(start, self._random.randint(1, 2)) + walk.star(start, self._random.randint(1, 3))
+        return self._select(walk, self._lines(lines))
+
+    def _filtered(self, walk: Walk, start: Term) -> str:
+        lines = walk.star(start, self._random.randint(2, 4))
+        name = self._random.choice(walk.variables)
+        word = self._random.choice(("a", "1", "Course", "Student", "Prof", "Department"))
+        test = self._random.choice(
+            (f'CONTAINS(STR({name}), "{word}")', f'STRLEN(STR({name})) > {self._random.randint(5, 60)}',
+             f'!STRSTARTS(STR({name}), "{word}")', f'{name} != "{word}"')
+        )  # fmt: skip
+        return self._select(walk, f"{self._lines(lines)} FILTER({test})")
+
+    def _optional(self, walk: Walk, start: Term) -> str:
+        lines = walk.star(start, self._random.randint(1, 3))
+        more = walk.chain(start, 1) if self._random.random() < 0.5 else walk.star(start, self._random.randint(1, 2))
+        return self._select(walk, f"{self._lines(lines)} OPTIONAL {{ {self._lines(more)} }}")
+
+    def _union(self, walk: Walk, start: Term) -> str:
+        one = walk.star(start, self._random.randint(1, 3))
+        two = walk.chain(start, self._random.randint(1, 2))
+        return self._select(walk, f"{{ {self._lines(one)} }} UNION {{ {self._lines(two)} }}")
+
+    def _negated(self, walk: Walk, start: Term) -> str:
+        lines = walk.star(start, self._random.randint(1, 3))
+        names = walk.variables
+        other = self._facts.of[self._random.choice(self._facts.subjects)]
+        _, predicate, end = self._random.choice(other)
+        far = end if predicate == RDF_TYPE else "?other"
+        what = self._random.choice(("MINUS", "FILTER NOT EXISTS"))
+        group = f"{self._lines(lines)} {what} {{ {names[0]} {predicate} {far} }}"
+        return f"SELECT {' '.join(names)} {{ {group} }}"
+
+    def _counted(self, walk: Walk, start: Term) -> str:
+        lines = walk.star(start, self._random.randint(1, 3)) + walk.chain(start, self._random.randint(0, 2))
+        names = walk.variables
+        key, counted = names[-1], names[0]
+        operator = self._random.choice(("COUNT", "COUNT(DISTINCT", "MIN", "MAX"))
+        call = f"{operator} {counted})" if "(" in operator else f"{operator}({counted})"
+        if key == counted:
+            return f"SELECT ({call} AS ?n) {{ {self._lines(lines)} }}"
+        return f"SELECT {key} ({call} AS ?n) {{ {self._lines(lines)} }} GROUP BY {key}"
+
+
+def structure(text: str) -> str:
+    """A query's text with its variables numbered, and ``_`` for each term drawn from the facts."""
+    known: dict[str, str] = {}
+    bare = _DRAWN.sub("_", text)
+    return _VARIABLE.sub(lambda found: known.setdefault(found[0], f"?{len(known)}"), bare)
+
 
 _LIMITS = Limits(lag=1_000_000, kept=1, waiting=100_000, rows=10_000, effort=500_000)
 
@@ -47,16 +230,12 @@ def measured(calls: Iterable[Callable[[], object]]) -> Measured:
     return cpu, wall
 
 
-def line(label: str, times: Measured) -> str:
+def cells(times: Measured) -> Iterator[str]:
     """Mean, median, 99th percentile and maximum, of CPU and of the wall clock."""
-    said = []
-    for kind, each in zip(("cpu", "wall"), times, strict=True):
-        p50, p99 = percentile(each, 50) or 0.0, percentile(each, 99) or 0.0
-        said.append(f"{kind} mean {fmean(each):7.3f} p50 {p50:7.3f} p99 {p99:7.3f} max {max(each):8.3f}")
-    return f"{label:>20} ms: {'; '.join(said)}"
+    return (f"mean {fmean(each):.3f} {times_text(each, '.3f')}" for each in times)
 
 
-def created(broker: Broker, queries: Iterator[Drawn], number: int) -> tuple[Measured, int]:
+def created(broker: Broker, queries: Iterator[DrawnQuery], number: int) -> tuple[Measured, int]:
     """A channel a query, until there are so many; the times of those, and how many queries were passed over."""
     cpu, wall, refused = list[float](), list[float](), 0
     while len(cpu) < number:
@@ -102,15 +281,17 @@ def main() -> None:
             profile.enable()
         made, refused = created(broker, Grammar(facts, random, asked.open).queries(), asked.channels)
         profile.disable()
-    print(line("create", made), f"; passed over {refused}")
+    print(f"queries passed over: {refused}")
     if asked.profile == "publish":
         profile.enable()
-    for kind, given in (("facts", [(random.choice(graph),) for graph in graphs]), ("descriptions", graphs)):
-        for label, operation in (("publish", broker.publish), ("delete", broker.delete)):
-            before = sum(each.number for each in broker.channels())
-            times = measured(lambda graph=graph, operation=operation: operation(graph) for graph in given)
-            told = sum(each.number for each in broker.channels()) - before
-            print(line(f"{label} {kind}", times), f"; channels told {told / len(given):.1f}")
+    with ResultTable("broker_channels", ("", "CPU ms", "wall ms", "channels told")) as table:
+        table.add("create", *cells(made), "")
+        for kind, given in (("facts", [(random.choice(graph),) for graph in graphs]), ("descriptions", graphs)):
+            for label, operation in (("publish", broker.publish), ("delete", broker.delete)):
+                before = sum(each.number for each in broker.channels())
+                times = measured(lambda graph=graph, operation=operation: operation(graph) for graph in given)
+                told = sum(each.number for each in broker.channels()) - before
+                table.add(f"{label} {kind}", *cells(times), f"{told / len(given):.1f}")
     profile.disable()
     if asked.profile:
         pstats.Stats(profile).sort_stats("tottime").print_stats(35)

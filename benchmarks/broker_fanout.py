@@ -32,6 +32,8 @@ from typing import Final
 import psutil
 
 from benchmarks.broker_http import PROGRAM, QUERY, port_of
+from benchmarks.measure import free_port
+from benchmarks.results import ResultTable
 from streamgauge.servers.broker.contract import Notification
 from streamgauge.servers.broker.telling import told
 
@@ -122,7 +124,7 @@ def count(port: int, greeting: Greeting, subscribers: int, pipe: Connection) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class SystemUnderLoad:
     """A running system: where, its process, its greeting, and what publishes so many messages."""
 
     port: int
@@ -154,7 +156,7 @@ def posting(port: int, path: str, body: Callable[[int], bytes], kind: str) -> Ca
 
 
 @contextmanager
-def broker(greeting: Greeting) -> Iterator[Served]:
+def broker(greeting: Greeting) -> Iterator[SystemUnderLoad]:
     """The broker with a channel."""
     words = [*PROGRAM, "broker", "serve", "--port", "0"]
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as running:
@@ -162,7 +164,7 @@ def broker(greeting: Greeting) -> Iterator[Served]:
             port = port_of(running)
             asyncio.run(_posted(port, "/channels/c", [QUERY.encode()], "application/sparql-query", "PUT"))
             row = posting(port, "/publish", lambda n: f'<urn:s{n}> a <urn:P> ; <urn:n> "{n}" .'.encode(), "text/turtle")
-            yield Served(port, running.pid, greeting, row)
+            yield SystemUnderLoad(port, running.pid, greeting, row)
         finally:
             running.terminate()
 
@@ -193,14 +195,6 @@ def raw_server(port: int) -> None:
     uvicorn.run(Starlette(routes=routes), port=port, log_level="error", ws_per_message_deflate=False)
 
 
-def free_port() -> int:
-    """A port that nobody listens at."""
-    with socket.socket() as made:
-        made.bind(("127.0.0.1", 0))
-        port: int = made.getsockname()[1]
-        return port
-
-
 def awaited(port: int) -> None:
     """Wait until somebody listens at a port."""
     while True:
@@ -213,13 +207,13 @@ def awaited(port: int) -> None:
 
 
 @contextmanager
-def raw() -> Iterator[Served]:
+def raw() -> Iterator[SystemUnderLoad]:
     """A raw WebSocket fan-out."""
     port = free_port()
     running = mp.get_context("spawn").Process(target=raw_server, args=(port,), daemon=True)
     running.start()
     awaited(port)
-    yield Served(port, running.pid or 0, RAW, posting(port, "/publish", lambda _: TEXT, "text/plain"))
+    yield SystemUnderLoad(port, running.pid or 0, RAW, posting(port, "/publish", lambda _: TEXT, "text/plain"))
     running.terminate()
 
 
@@ -233,7 +227,7 @@ def mqtt_published(port: int) -> Callable[[int, int], None]:
 
 
 @contextmanager
-def mosquitto() -> Iterator[Served]:
+def mosquitto() -> Iterator[SystemUnderLoad]:
     """MQTT, with room for all that waits for a subscriber."""
     port, program = free_port(), shutil.which("mosquitto", path="/usr/sbin:/usr/bin:/usr/local/sbin:/opt/homebrew/sbin")
     if program is None:
@@ -244,7 +238,7 @@ def mosquitto() -> Iterator[Served]:
         with subprocess.Popen([program, "-c", f"{folder}/conf"], stderr=subprocess.DEVNULL) as running:
             try:
                 awaited(port)
-                yield Served(port, running.pid, MQTT, mqtt_published(port))
+                yield SystemUnderLoad(port, running.pid, MQTT, mqtt_published(port))
             finally:
                 running.terminate()
 
@@ -257,8 +251,8 @@ SYSTEMS: Final = {
 }
 
 
-def measured(name: str, subscribers: int, messages: int, repeat: int) -> str:
-    """A line of figures."""
+def measured(name: str, subscribers: int, messages: int, repeat: int) -> tuple[str, str, str]:
+    """System, deliveries a second, and CPU of the server a delivery."""
     here, there = mp.Pipe()
     with SYSTEMS[name]() as served:
         clients = mp.get_context("spawn").Process(
@@ -281,7 +275,7 @@ def measured(name: str, subscribers: int, messages: int, repeat: int) -> str:
                 best, cpu = rate, (sum(process.cpu_times()[:2]) - spent) / many / subscribers
         here.send(0)
         clients.join()
-    return f"{name:>10}: {best:10,.0f} deliveries/s; server {1e6 * cpu:6.1f} us of CPU a delivery"
+    return name, f"{best:,.0f}", f"{1e6 * cpu:.1f} us"
 
 
 def main() -> None:
@@ -293,8 +287,9 @@ def main() -> None:
     parser.add_argument("--systems", default=",".join(SYSTEMS))
     asked = parser.parse_args()
     print(f"{asked.subscribers} subscribers, {asked.messages} messages of {len(TEXT)} bytes, {sys.platform}")
-    for name in asked.systems.split(","):
-        print(measured(name, asked.subscribers, asked.messages, asked.repeat), flush=True)
+    with ResultTable("broker_fanout", ("system", "deliveries a second", "server's CPU a delivery")) as table:
+        for name in asked.systems.split(","):
+            table.add(*measured(name, asked.subscribers, asked.messages, asked.repeat))
 
 
 if __name__ == "__main__":

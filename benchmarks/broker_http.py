@@ -27,6 +27,7 @@ from typing import TypeAlias
 
 import psutil
 
+from benchmarks.measure import times_text
 from streamgauge.suites.sepbm.configuration import BASE, ONTOLOGY, Stored, read
 
 Publication: TypeAlias = tuple[str, bytes]
@@ -102,8 +103,8 @@ def in_turn(configuration: Stored) -> Iterator[Publication]:
 
 
 @dataclass(frozen=True)
-class Load:
-    """What is asked of the broker."""
+class PublicationLoad:
+    """The load of publications on the broker."""
 
     channels: Mapping[str, str]
     publications: Iterator[Publication]
@@ -112,7 +113,7 @@ class Load:
     subscribers: int
 
 
-async def measure(port: int, pid: int, load: Load) -> str:
+async def measure(port: int, pid: int, load: PublicationLoad) -> str:
     """One line of figures, ms."""
     http = Connections(port)
     await http.open()
@@ -151,14 +152,14 @@ async def measure(port: int, pid: int, load: Load) -> str:
     first = [min(each.told.get(number, inf) for each in listeners) for number in due]
     told = [came - at for came, at in zip(first, due.values(), strict=True) if came < inf]
     return (
-        f"{planned / took:.0f} publications/s; acknowledged {figures(list(taken.values()))}; told {figures(told)}; "
+        f"{planned / took:.0f} publications/s; acknowledged {_ms(list(taken.values()))}; told {_ms(told)}; "
         f"{once} of {len(listeners)} subscribers got each of their channel's notifications once; "
         f"cpu {1000 * cpu:.2f} ms; load {os.getloadavg()[0]:.1f}"
     )
 
 
 def port_of(running: "subprocess.Popen[str]") -> int:
-    """Where the broker says that it is served."""
+    """The port that the broker names."""
     said = []
     for line in running.stderr or ():
         said.append(line)
@@ -176,11 +177,9 @@ async def begun(listeners: Sequence[Listener], port: int) -> list[asyncio.Task[N
     return listening
 
 
-def figures(values: Sequence[float]) -> str:
+def _ms(seconds: Sequence[float]) -> str:
     """Median, 99th percentile and maximum in ms."""
-    order = sorted(values)
-    p50, p99 = (1000 * order[int(share * (len(order) - 1))] for share in (0.5, 0.99))
-    return f"p50 {p50:.1f} p99 {p99:.1f} max {1000 * order[-1]:.1f}"
+    return times_text([1000 * each for each in seconds])
 
 
 def main() -> None:
@@ -196,7 +195,7 @@ def main() -> None:
         stored = read(asked.configuration)
         channels, publications = {each.name: each.query for each in stored.channels}, in_turn(stored)
         words = [str(stored.folder / BASE), "--ontology", str(stored.folder / ONTOLOGY)]
-    load = Load(channels, publications, asked.rate, asked.seconds, asked.subscribers)
+    load = PublicationLoad(channels, publications, asked.rate, asked.seconds, asked.subscribers)
     with tempfile.TemporaryDirectory() as folder:
         words += ["--port", "0", "--journal", str(Path(folder) / "journal"), "--max-subscribers", str(10**6)]
         words += ["--max-connections", str(10**6)]

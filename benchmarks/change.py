@@ -12,17 +12,14 @@ does as above; its answers are whole bags. Times in seconds, the prefix in ms.
 import argparse
 import gc
 import tempfile
-import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-import psutil
 from pyspark.sql import SparkSession
 
-from benchmarks.live import OBSERVED, PREFIXES, SEED
+from benchmarks.measure import PREFIXES, QUERIES, SEED, Cost, measured
+from benchmarks.results import ResultTable
 from streamgauge.engines import live
 from streamgauge.formats.stream import elements, write
 from streamgauge.model.answer import Answer
@@ -41,45 +38,9 @@ from streamgauge.workloads.weather import STREAM, generate
 
 CHANGE = Semantics("change", report=frozenset({Report.CONTENT_CHANGE}), tick=Tick.BATCH, partial_head=True)
 CLOSE = replace(CHANGE, name="close", report=frozenset({Report.WINDOW_CLOSE}))
-TEXT = PREFIXES + "SELECT ?sensor ?obs ?value { " + OBSERVED.format(n="") + "FILTER(?value > 50.0) }"
+TEXT = PREFIXES + QUERIES["select"]
 QUERY = ContinuousQuery(parse_sparql(TEXT), (StreamWindow(STREAM, Window(5000, 5000)),), sparql=TEXT)
 OPERATORS = (R2S.ISTREAM, R2S.DSTREAM, R2S.RSTREAM)
-
-
-@dataclass
-class Spent:
-    """What one judgement cost: wall and CPU seconds, peak resident memory in MB."""
-
-    wall: float = 0.0
-    cpu: float = 0.0
-    peak: float = 0.0
-
-
-@contextmanager
-def measured() -> Iterator[Spent]:
-    gc.collect()
-    found, done = Spent(), threading.Event()
-
-    def watch() -> None:
-        while not done.wait(0.2):
-            found.peak = max(found.peak, sum(each.memory_info().rss for each in tree()) / 1e6)
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    before, start = cpu(), time.monotonic()
-    yield found
-    found.wall, found.cpu = time.monotonic() - start, cpu() - before
-    done.set()
-    watcher.join()
-
-
-def tree() -> list[psutil.Process]:
-    return [psutil.Process(), *psutil.Process().children(recursive=True)]
-
-
-def cpu() -> float:
-    times = [each.cpu_times() for each in tree()]
-    return sum(each.user + each.system + each.children_user + each.children_system for each in times)
 
 
 def answered(fed: Sequence[StreamElement], semantics: Semantics, until: int) -> list[Answer]:
@@ -125,19 +86,18 @@ def by_pyoxigraph(run: Run, path: Path) -> Verdict:
     return decide(run, by_rows(run, definition(held), rules), held[0].time, rules)
 
 
-def judged(title: str, judge: Callable[[], Verdict], evaluator: Evaluator = "spark") -> Spent:
+def judged(table: ResultTable, title: str, judge: Callable[[], Verdict], evaluator: Evaluator = "spark") -> Cost:
     with measured() as spent:
         verdict = judge()
     expected = sum(window.expected for window in verdict.windows)
-    print(
-        f"| {title} | {evaluator} | {verdict.judgement} | {verdict.precision:.4f} | {verdict.recall:.4f} "
-        f"| {len(verdict.windows):,} | {expected:,} | {spent.wall:.1f} | {spent.cpu:.1f} | {spent.peak:,.0f} |",
-        flush=True,
-    )
+    table.add(
+        title, evaluator, verdict.judgement, f"{verdict.precision:.4f}", f"{verdict.recall:.4f}",
+        f"{len(verdict.windows):,}", f"{expected:,}", f"{spent.wall:.1f}", f"{spent.cpu:.1f}", f"{spent.peak:,.0f}",
+    )  # fmt: skip
     return spent
 
 
-HEAD = "| run | judged by | verdict | P | R | reports | expected rows | wall s | CPU s | resident peak MB |"
+HEAD = ("run", "judged by", "verdict", "P", "R", "reports", "expected rows", "wall s", "CPU s", "resident peak MB")
 
 
 def made(given: SparkSession, path: Path, stations: int, seconds: int) -> list[StreamElement]:
@@ -149,10 +109,10 @@ def made(given: SparkSession, path: Path, stations: int, seconds: int) -> list[S
 def big(given: SparkSession, folder: Path, stations: int, seconds: int) -> list[StreamElement]:
     fed = made(given, folder / "big", stations, seconds)
     size, times = sum(len(each.added) for each in fed), len({each.time for each in fed})
-    print(f"\n{len(fed):,} elements, {size:,} triples, {times:,} distinct times; 5 s/5 s\n\n{HEAD}\n{'|---' * 10}|")
-    for semantics in (CLOSE, CHANGE):
-        for r2s, run in recorded(fed, semantics).items():
-            judged(f"{semantics.name}, {r2s}", lambda run=run: by_spark(run, given, folder / "big"))
+    print(f"\n{len(fed):,} elements, {size:,} triples, {times:,} distinct times; 5 s/5 s")
+    with ResultTable("change_operators", HEAD) as table:
+        for semantics, r2s, run in ((each, *one) for each in (CLOSE, CHANGE) for one in recorded(fed, each).items()):
+            judged(table, f"{semantics.name}, {r2s}", lambda run=run: by_spark(run, given, folder / "big"))
     return fed
 
 
@@ -163,18 +123,17 @@ def warm(given: SparkSession, folder: Path) -> None:
 
 
 def growth(given: SparkSession, folder: Path, base: int, factors: Sequence[int]) -> None:
-    print(
-        f"\n{base} stations, {', '.join(f'{30 * factor} s' for factor in factors)}; Rstream\n\n{HEAD}\n{'|---' * 10}|"
-    )
+    print(f"\n{base} stations, {', '.join(f'{30 * factor} s' for factor in factors)}; Rstream")
     spent = []
     warm(given, folder)
-    for factor in factors:
-        path = folder / f"growth{factor}"
-        fed = made(given, path, base, 30 * factor)
-        run = recorded(fed, CHANGE)[R2S.RSTREAM]
-        title = f"x{factor}: {sum(len(each.added) for each in fed):,} triples"
-        del fed
-        spent.append(judged(title, lambda run=run, path=path: by_spark(run, given, path)))
+    with ResultTable("change_growth", HEAD) as table:
+        for factor in factors:
+            path = folder / f"growth{factor}"
+            fed = made(given, path, base, 30 * factor)
+            run = recorded(fed, CHANGE)[R2S.RSTREAM]
+            title = f"x{factor}: {sum(len(each.added) for each in fed):,} triples"
+            del fed
+            spent.append(judged(table, title, lambda run=run, path=path: by_spark(run, given, path)))
     for (one, before), (other, after) in zip(
         zip(factors, spent, strict=True), list(zip(factors, spent, strict=True))[1:], strict=False
     ):
@@ -190,9 +149,10 @@ def prefix(given: SparkSession, folder: Path, fed: Sequence[StreamElement], unti
     path = folder / "prefix.parquet"
     write(head, path)
     run = ran(answered(head, CHANGE, head[-1].time), CHANGE, head[-1].time)
-    print(f"\nthe first {until} ms: {len(head):,} elements; Rstream\n\n{HEAD}\n{'|---' * 10}|")
-    ours = judged("prefix", lambda: by_spark(run, given, path))
-    theirs = judged("prefix", lambda: by_pyoxigraph(run, path), "definition")
+    print(f"\nthe first {until} ms: {len(head):,} elements; Rstream")
+    with ResultTable("change_prefix", HEAD) as table:
+        ours = judged(table, "prefix", lambda: by_spark(run, given, path))
+        theirs = judged(table, "prefix", lambda: by_pyoxigraph(run, path), "definition")
     print(f"\nfrom scratch / from changes: wall {theirs.wall / ours.wall:.1f}x, CPU {theirs.cpu / ours.cpu:.1f}x")
 
 

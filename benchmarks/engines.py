@@ -15,23 +15,30 @@ not done again; results.jsonl there has one line a run. ``--profile CASE`` says 
 """
 
 import argparse
+import cProfile
+import io
 import json
 import os
+import pstats
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.spending import profiled
+from benchmarks.results import ResultTable
 from streamgauge.engines import EngineError, dialect, evaluator, load, names, profiles
+from streamgauge.formats.lines import encode_advance, encode_element
 from streamgauge.formats.run import RunError, read_run, write_run
 from streamgauge.formats.stream import elements
+from streamgauge.formats.task import encode_task
 from streamgauge.formats.written import read_written
+from streamgauge.harness.host import serve
 from streamgauge.harness.resources import machine, versions
 from streamgauge.harness.systems.pipe import RunLimits, program, record, task_of
+from streamgauge.model.element import StreamElement
 from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import Clock, Semantics
 from streamgauge.oracle.judging.judge import Means, judge_run
@@ -75,7 +82,7 @@ LIMIT_S = 900.0
 
 
 @dataclass(frozen=True)
-class Case:
+class EngineCase:
     """One run to measure; ``name`` is query/load/window."""
 
     name: str
@@ -97,7 +104,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Figures:
-    """What a run cost: s, MiB; the verdict, or why the run is none."""
+    """The cost of a run (s, MiB) and its verdict, or why the run is none."""
 
     name: str
     engine: str
@@ -132,7 +139,7 @@ def semantics_of(engine: str, name: str) -> Semantics:
     return known
 
 
-def cases(modes: Sequence[str], wanted: Callable[[Case], bool]) -> Iterator[Case]:
+def cases(modes: Sequence[str], wanted: Callable[[EngineCase], bool]) -> Iterator[EngineCase]:
     """Every case, each peer's beside `live`'s under the same semantics."""
     seen = set()
     for query, (_, _, loads) in LOADS.items():
@@ -142,13 +149,13 @@ def cases(modes: Sequence[str], wanted: Callable[[Case], bool]) -> Iterator[Case
                     name = own_semantics(peer)
                     for mode in modes:
                         for engine in (peer, "live"):
-                            case = Case(f"{query}/{scale}/{kind}", engine, semantics_of(engine, name), mode)
+                            case = EngineCase(f"{query}/{scale}/{kind}", engine, semantics_of(engine, name), mode)
                             if case.key not in seen and wanted(case):
                                 seen.add(case.key)
                                 yield case
 
 
-def header_of(case: Case, stream: Path, seconds: int) -> RunHeader:
+def header_of(case: EngineCase, stream: Path, seconds: int) -> RunHeader:
     query, scale, kind = case.parts
     size, slide = KINDS[kind]
     text = fill(query_text(load_workload("weather"), query), {"WSIZE": size, "WSLIDE": slide, **LOADS[query][1]})
@@ -168,7 +175,7 @@ def header_of(case: Case, stream: Path, seconds: int) -> RunHeader:
     )
 
 
-def measure(case: Case, stream: Path, seconds: int, out: Path) -> Run | str:
+def measure(case: EngineCase, stream: Path, seconds: int, out: Path) -> Run | str:
     """The recorded run, kept in its folder; a sentence when the engine is not there or refuses."""
     folder = out / case.key
     try:
@@ -189,7 +196,7 @@ def measure(case: Case, stream: Path, seconds: int, out: Path) -> Run | str:
     return run
 
 
-def figures(case: Case, run: Run, verdict: str) -> Figures:
+def figures(case: EngineCase, run: Run, verdict: str) -> Figures:
     header = run.header
     ended = max((answer.received for answer in run.answers), default=header.started)
     if case.mode == "pipe":
@@ -226,7 +233,7 @@ def said(run: Run) -> Counter[object]:
     return Counter((answer.instant, row) for answer in run.answers for row in answer.added)
 
 
-def judged(case: Case, run: Run, out: Path, spark: "Callable[[], SparkSession]") -> str:
+def judged(case: EngineCase, run: Run, out: Path, spark: "Callable[[], SparkSession]") -> str:
     """The oracle's word with precision and recall; of a preloaded run, whether it says the same as through the pipe."""
     if case.mode == "preload":
         try:
@@ -266,12 +273,12 @@ def oracle() -> "SparkSession":
     return session("local[2]", memory="4g", shuffle=4)
 
 
-def wanted_by(given: argparse.Namespace) -> Callable[[Case], bool]:
-    """Which cases: those with a goal, or those whose name or engine has every word given."""
+def wanted_by(given: argparse.Namespace) -> Callable[[EngineCase], bool]:
+    """The choice of cases: those with a goal, or those whose name or engine has every word given."""
     goals = {(name, peer) for name, peer, _, _ in GOALS} | {("select/big/5s/5s", "spark")}
     beside = {(name, semantics_of("live", own_semantics(peer)).name) for name, peer in goals}
 
-    def wanted(case: Case) -> bool:
+    def wanted(case: EngineCase) -> bool:
         if given.quick and (case.name, case.engine) not in goals and (
             case.engine != "live" or (case.name, case.semantics.name) not in beside
         ):  # fmt: skip
@@ -299,7 +306,7 @@ def main() -> None:
         out = given.out or Path(scratch)
         out.mkdir(parents=True, exist_ok=True)
         if given.profile:
-            case = Case(given.profile, "live", semantics_of("live", "csparql-0.9.7"), "pipe")
+            case = EngineCase(given.profile, "live", semantics_of("live", "csparql-0.9.7"), "pipe")
             stream = streams({case.parts[:2]}, given.seconds, out)[case.parts[:2]]
             profiled(header_of(case, stream, given.seconds), elements(stream))
         else:
@@ -310,7 +317,7 @@ def compare(given: argparse.Namespace, out: Path) -> None:
     todo = list(cases(given.modes, wanted_by(given)))
     made = streams({case.parts[:2] for case in todo}, given.seconds, out)
     print(f"{len(todo)} runs; load of the machine {os.getloadavg()[0]:.1f}; {machine()}", flush=True)
-    runs: list[tuple[Case, Run]] = []
+    runs: list[tuple[EngineCase, Run]] = []
     silent: dict[str, list[str]] = {}
     for number, case in enumerate(todo, 1):
         found = measure(case, made[case.parts[:2]], given.seconds, out)
@@ -334,20 +341,19 @@ def compare(given: argparse.Namespace, out: Path) -> None:
 
 def show(lines: Sequence[Figures], silent: dict[str, list[str]]) -> None:
     """Every run, every ratio with its goal, and who was not there."""
-    print(
-        "\n| case | engine | mode | CPU s | wall s | triples/s | RSS MiB | reports | rows | verdict | machine's load |"
-    )
-    print("|---|---|---|---|---|---|---|---|---|---|---|")
-    for one in lines:
-        print(
-            f"| {one.name} | {one.engine} as {one.semantics} | {one.mode} | {one.cpu:.2f} | {one.wall:.2f} | "
-            f"{one.rate:,.0f} | {one.rss:,.0f} | {one.reports:,} | {one.rows:,} | {one.failure or one.verdict} | "
-            f"{one.load:.1f} |"
-        )
-    print("\n| case | peer / live | mode | CPU | wall | memory | goal |\n|---|---|---|---|---|---|---|")
-    for one in lines:
-        if one.engine != "live" and (own := beside(one, lines)) is not None:
-            print(f"| {one.name} | {one.engine} | {one.mode} | {ratio_row(one, own)} |")
+    columns = ("case", "engine", "mode", "CPU s", "wall s", "triples/s", "RSS MiB", "reports", "rows", "verdict",
+               "machine's load")  # fmt: skip
+    with ResultTable("engines", columns) as table:
+        for one in lines:
+            table.add(
+                one.name, f"{one.engine} as {one.semantics}", one.mode, f"{one.cpu:.2f}", f"{one.wall:.2f}",
+                f"{one.rate:,.0f}", f"{one.rss:,.0f}", f"{one.reports:,}", f"{one.rows:,}", one.failure or one.verdict,
+                f"{one.load:.1f}",
+            )  # fmt: skip
+    with ResultTable("engines_ratios", ("case", "peer / live", "mode", "CPU", "wall", "memory", "goal")) as table:
+        for one in lines:
+            if one.engine != "live" and (own := beside(one, lines)) is not None:
+                table.add(one.name, one.engine, one.mode, *ratio_cells(one, own))
     for why, where in silent.items():
         print(f"\n{why} ({', '.join(dict.fromkeys(where))})")
 
@@ -359,14 +365,14 @@ def beside(one: Figures, lines: Sequence[Figures]) -> Figures | None:
                  == (one.name, name, one.mode)), None)  # fmt: skip
 
 
-def ratio_row(one: Figures, own: Figures) -> str:
+def ratio_cells(one: Figures, own: Figures) -> tuple[str, ...]:
+    """CPU, wall and memory of a peer over `live`'s, and the goals."""
     ratios = {
         "cpu": one.cpu / max(own.cpu, 1e-9),
         "wall": one.wall / max(own.wall, 1e-9),
         "rss": one.rss / max(own.rss, 1.0),
     }
-    shown = " | ".join(f"{value:.1f}x" for value in ratios.values())
-    return f"{shown} | {'; '.join(goals_of(one, ratios)) or '–'}"
+    return (*(f"{value:.1f}x" for value in ratios.values()), "; ".join(goals_of(one, ratios)) or "–")
 
 
 def goals_of(one: Figures, ratios: dict[str, float]) -> Iterator[str]:
@@ -377,6 +383,36 @@ def goals_of(one: Figures, ratios: dict[str, float]) -> Iterator[str]:
             yield f"{what} at least {least:g}x: {'reached' if worst >= least else f'not reached ({worst:.1f}x)'}"
     if (one.name, one.engine) == ("select/big/5s/5s", "spark"):
         yield f"{SPARK_GOAL:,} triples/s: {'reached' if one.rate >= SPARK_GOAL else f'not reached ({one.rate:,.0f})'}"
+
+
+PLACES = (
+    ("decoding elements", ("decode_input", "_triples", "raw_decode", "'split' of 'str'", "_laid_out")),
+    ("encoding answers", ("encode_answer", "iterencode", "encode_basestring", "c_make_encoder")),
+)
+"""Names of functions that belong to the wire, by part."""
+
+
+def profiled(header: RunHeader, stream: Iterable[StreamElement], shown: int = 15) -> None:
+    """Print the shares of own time by part, and the functions that take most."""
+    lines = [encode_task(task_of(header)), *map(encode_element, stream), encode_advance(header.advanced_to)]
+    given = io.BufferedReader(io.BytesIO(b"".join(lines)))
+    del lines
+    profile = cProfile.Profile()
+    profile.enable()
+    serve("live", given, io.BytesIO())
+    profile.disable()
+    stats = pstats.Stats(profile)
+    parts: Counter[str] = Counter()
+    own: Counter[str] = Counter()
+    for (file, line, name), (_, _, spent, *_) in stats.stats.items():  # type: ignore[attr-defined]
+        part = next((part for part, names in PLACES if any(each in name for each in names)), "evaluating")
+        parts[part] += spent
+        own[f"{file.rpartition('streamgauge/')[2]}:{line} {name}"] += spent
+    whole = sum(parts.values())
+    for part, spent in parts.most_common():
+        print(f"{part}: {spent / whole:.0%} of {whole:.1f} s (profiled)")
+    for name, spent in own.most_common(shown):
+        print(f"  {spent / whole:6.1%}  {name}")
 
 
 if __name__ == "__main__":

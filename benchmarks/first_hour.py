@@ -1,4 +1,4 @@
-"""How long a newcomer waits: each thing of the first hour, done as a program of its own, beside its limit.
+"""A newcomer's waits: each thing of the first hour, done as a program of its own, beside its limit.
 
 python -m benchmarks.first_hour [--only TEXT]
 
@@ -13,7 +13,6 @@ import argparse
 import os
 import resource
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -26,6 +25,9 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 import psutil
+
+from benchmarks.measure import free_port
+from benchmarks.results import ResultTable
 
 EXAMPLES: Final = Path(__file__).resolve().parents[1] / "examples"
 SELF: Final = "-m streamgauge"
@@ -76,7 +78,7 @@ def waited(wait: Wait, folder: Path) -> Waited:
     """Do it in a folder; programs find the package where this one did."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     if wait.serves:
-        port = _free_port()
+        port = free_port()
         return _served(words(wait.commands[0].replace("PORT", f"{port}")), port, folder, environment)
     before, began = _children(), time.monotonic()
     codes = [
@@ -84,12 +86,6 @@ def waited(wait: Wait, folder: Path) -> Waited:
         for each in wait.commands
     ]
     return Waited(time.monotonic() - began, _children() - before, not any(codes))
-
-
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 def _children() -> float:
@@ -127,20 +123,16 @@ def main() -> int:
     parser.add_argument("--only", default="", help="those whose name has this text")
     only = parser.parse_args().only
     beyond = 0
-    for wait in WAITS:
-        if only not in wait.name:
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            found = waited(wait, Path(folder))
-        took = found.cpu if wait.cpu else found.wall
-        right = found.ended_well and took <= wait.limit
-        beyond += not right
-        said = "" if right else "  BEYOND" if found.ended_well else "  FAILED"
-        unit = "s of CPU" if wait.cpu else "s"
-        print(
-            f"{wait.name:22} {found.wall:6.2f} s, {found.cpu:6.2f} s of CPU; limit {wait.limit} {unit}{said}",
-            flush=True,
-        )
+    with ResultTable("first_hour", ("", "s", "CPU s", "limit", "outcome")) as table:
+        for wait in (wait for wait in WAITS if only in wait.name):
+            with tempfile.TemporaryDirectory() as folder:
+                found = waited(wait, Path(folder))
+            took = found.cpu if wait.cpu else found.wall
+            right = found.ended_well and took <= wait.limit
+            beyond += not right
+            said = "" if right else "BEYOND" if found.ended_well else "FAILED"
+            unit = "s of CPU" if wait.cpu else "s"
+            table.add(wait.name, f"{found.wall:.2f}", f"{found.cpu:.2f}", f"{wait.limit} {unit}", said)
     return 1 if beyond else 0
 
 

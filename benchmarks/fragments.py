@@ -29,6 +29,9 @@ from urllib.parse import quote
 
 import psutil
 
+from benchmarks.measure import cpu, free_port, resident
+from benchmarks.results import ResultTable
+
 TRAIN = "http://example.org/train#"
 STAMP = "http://www.w3.org/2001/XMLSchema#dateTime"
 STATIC = ("hasDeparture", "departureTime", "headSign", "routeLabel")
@@ -38,8 +41,8 @@ SETS = {"small": (75, 50), "bigt": (16_667, 0), "big": (15_000, 10_000)}
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """What one load cost: ms CPU per request, ms p50, requests, MB of the server's processes after it."""
+class RequestCost:
+    """The cost of one load: ms CPU per request, ms p50, requests, MB of the server's processes after it."""
 
     cpu: float
     p50: float
@@ -48,8 +51,8 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
-    """What is asked of a data set, as which media type, over how many connections."""
+class RequestLoad:
+    """The requests for a data set: kind, media type, number of connections."""
 
     name: str
     what: str
@@ -77,12 +80,6 @@ def write(folder: Path) -> None:
     for name, (departures, graphs) in SETS.items():
         limit = 100_000 if name == "bigt" else None
         (folder / f"{name}.nq").write_text("".join(islice(lines(departures, graphs), limit)))
-
-
-def free_port() -> int:
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        return int(bound.getsockname()[1])
 
 
 @contextmanager
@@ -147,24 +144,15 @@ def addresses(name: str) -> Iterator[str]:
         yield f"/{name}?subject={subject}&predicate={predicate}"
 
 
-def measure(server: psutil.Process, port: int, asked: Iterator[str], load: Load, seconds: float) -> Measured:
+def measure(server: psutil.Process, port: int, asked: Iterator[str], load: RequestLoad, seconds: float) -> RequestCost:
     """Ask for addresses while there are any and time is left, each connection one after the other."""
-    before = cpu(server)
+    before = cpu(server, ended=False)
     times = asyncio.run(answers(port, asked, load, time.perf_counter() + seconds))
-    spent = cpu(server) - before
-    return Measured(spent / len(times) * 1e3, statistics.median(times) * 1e3, len(times), memory(server))
+    spent = cpu(server, ended=False) - before
+    return RequestCost(spent / len(times) * 1e3, statistics.median(times) * 1e3, len(times), resident(server))
 
 
-def cpu(server: psutil.Process) -> float:
-    times = [each.cpu_times() for each in (server, *server.children(recursive=True))]
-    return sum(each.user + each.system for each in times)
-
-
-def memory(server: psutil.Process) -> float:
-    return sum(each.memory_info().rss for each in (server, *server.children(recursive=True))) / 1e6
-
-
-async def answers(port: int, asked: Iterator[str], load: Load, until: float) -> list[float]:
+async def answers(port: int, asked: Iterator[str], load: RequestLoad, until: float) -> list[float]:
     """Seconds of each answer."""
     parts = await asyncio.gather(*(_ask(port, asked, load.kind, until) for _ in range(load.connections)))
     return [each for part in parts for each in part]
@@ -195,11 +183,11 @@ async def _answer(reader: asyncio.StreamReader) -> None:
     await reader.readline()
 
 
-def loads(connections: Sequence[int]) -> list[Load]:
+def loads(connections: Sequence[int]) -> list[RequestLoad]:
     """All loads, in the order in which they are done."""
     kinds = ("p", "s+p, first", "s+p, again")
     return [
-        Load(name, what, kind, number)
+        RequestLoad(name, what, kind, number)
         for name in SETS
         for kind in KINDS
         for number in connections
@@ -208,14 +196,14 @@ def loads(connections: Sequence[int]) -> list[Load]:
     ]
 
 
-def asked_by(load: Load) -> Iterator[str]:
+def asked_by(load: RequestLoad) -> Iterator[str]:
     """The addresses of a load."""
     if load.what == "p":
         return repeat(f"/{load.name}?predicate={quote(TRAIN + 'delay', safe='')}")
     return addresses(load.name) if load.what == "s+p, first" else cycle(islice(addresses(load.name), 1000))
 
 
-def measured(command: Sequence[str], port: int, given: argparse.Namespace) -> dict[Load, Measured]:
+def measured(command: Sequence[str], port: int, given: argparse.Namespace) -> dict[RequestLoad, RequestCost]:
     """Every load on one server."""
     with running(command, port) as server:
         found = {}
@@ -249,14 +237,17 @@ def main() -> None:
     table(here, there)
 
 
-def table(here: dict[Load, Measured], there: dict[Load, Measured]) -> None:
-    print("| data, request | Accept | c | ours, CPU ms | p50 ms | @ldf/server, CPU ms | p50 ms | ratio of CPU |")
-    print("|---|---|---|---|---|---|---|---|")
-    for load, own in here.items():
-        other = there.get(load)
-        beside = "| | |" if other is None else f"{other.cpu:.3f} | {other.p50:.2f} | {other.cpu / own.cpu:.1f}x |"
-        kind = load.kind.partition("/")[2]
-        print(f"| {load.name}, {load.what} | {kind} | {load.connections} | {own.cpu:.3f} | {own.p50:.2f} | {beside}")
+def table(here: dict[RequestLoad, RequestCost], there: dict[RequestLoad, RequestCost]) -> None:
+    columns = ("data, request", "Accept", "connections", "ours, CPU ms", "p50 ms", "@ldf/server, CPU ms", "p50 ms",
+               "ratio of CPU")  # fmt: skip
+    with ResultTable("fragments", columns) as rows:
+        for load, own in here.items():
+            other = there.get(load)
+            beside = ("",) * 3
+            if other is not None:
+                beside = (f"{other.cpu:.3f}", f"{other.p50:.2f}", f"{other.cpu / own.cpu:.1f}x")
+            kind = load.kind.partition("/")[2]
+            rows.add(f"{load.name}, {load.what}", kind, load.connections, f"{own.cpu:.3f}", f"{own.p50:.2f}", *beside)
     for name, rows in (("ours", here), ("@ldf/server", there)):
         if rows:
             print(f"\n{name}: at most {max(each.memory for each in rows.values()):.0f} MB resident")

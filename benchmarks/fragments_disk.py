@@ -23,7 +23,9 @@ from urllib.parse import quote
 
 import psutil
 
-from benchmarks.fragments import TRAIN, Load, free_port, lines, measure, running
+from benchmarks.fragments import TRAIN, RequestLoad, lines, measure, running
+from benchmarks.measure import free_port
+from benchmarks.results import ResultTable
 
 PREDICATE = quote(f"{TRAIN}delay", safe="")
 SIX = 6
@@ -93,12 +95,13 @@ def main() -> None:
     program = [sys.executable, "-m", "streamgauge.cli.main", "fragments", "serve", *words]
     with running(program, port) as server:
         print(f"serves after {time.perf_counter() - began:.1f} s, {anonymous(server):,.0f} MB\n")
-        print("| request | requests | CPU ms | p50 ms | MB resident | MB of its own |\n|---|---|---|---|---|---|")
-        for what, asked in drawn(given.quads, 0).items():
-            load = Load("data", what, "application/trig", given.connections)
-            found = measure(server, port, asked, load, given.seconds)
-            held = f"{found.memory:,.0f} | {anonymous(server):,.0f}"
-            print(f"| {what} | {found.requests:,} | {found.cpu:.3f} | {found.p50:.1f} | {held} |", flush=True)
+        columns = ("request", "requests", "CPU ms", "p50 ms", "MB resident", "MB of its own")
+        with ResultTable("fragments_disk", columns) as table:
+            for what, asked in drawn(given.quads, 0).items():
+                load = RequestLoad("data", what, "application/trig", given.connections)
+                found = measure(server, port, asked, load, given.seconds)
+                held = (f"{found.memory:,.0f}", f"{anonymous(server):,.0f}")
+                table.add(what, f"{found.requests:,}", f"{found.cpu:.3f}", f"{found.p50:.1f}", *held)
     print(f"\nload average {os.getloadavg()[0]:.1f}")
 
 

@@ -1,4 +1,4 @@
-"""What a cycle of updates costs a fragments server, and those who follow it: labels written in place, patches, events.
+"""Cost of a cycle of updates for a fragments server and its followers: labels written in place, patches, events.
 
 python -m benchmarks.fragments_writing [--cycles 20] [--departures 100] [--listeners 1000]
 
@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 import httpx
 from starlette.types import Message
 
+from benchmarks.results import ResultTable
 from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.servers.fragments.annotations import method, methods
@@ -165,14 +166,16 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--departures", type=int, default=100)
     parser.add_argument("--listeners", type=int, default=1000)
     given = parser.parse_args(words)
-    print("| method, label | quads changed: replaced | anew | CPU ms: replaced | anew | bytes: fragments | patches |")
-    print("|---|---|---|---|---|---|---|")
-    for name in methods():
-        for label in (Label.EXPIRATION, Label.INTERVAL):
-            style = Style(name, label)
-            ours, theirs, quads, fresh = renewals(style, given.cycles, given.departures)
-            whole, patches = asyncio.run(sizes(style, given.departures))
-            print(f"| {name}, {label} | {quads} | {fresh} | {ours:.1f} | {theirs:.1f} | {whole:,} | {patches:,} |")
+    columns = ("method, label", "quads changed: replaced", "anew", "CPU ms: replaced", "anew", "bytes: fragments",
+               "patches")  # fmt: skip
+    with ResultTable("fragments_writing", columns) as table:
+        for name in methods():
+            for label in (Label.EXPIRATION, Label.INTERVAL):
+                style = Style(name, label)
+                ours, theirs, quads, fresh = renewals(style, given.cycles, given.departures)
+                whole, patches = asyncio.run(sizes(style, given.departures))
+                cells = (quads, fresh, f"{ours:.1f}", f"{theirs:.1f}", f"{whole:,}", f"{patches:,}")
+                table.add(f"{name}, {label}", *cells)
     for number in (0, given.listeners):
         cost = asyncio.run(listening(number, given.cycles, given.departures))
         print(f"a cycle with {number:,} listeners: {cost:.1f} ms CPU")

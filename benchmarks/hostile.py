@@ -37,10 +37,11 @@ from benchmarks.hostile_kinds import (
     PREFIX,
     SELECT,
     UPDATE,
-    Ask,
-    Kind,
+    Attack,
+    AttackKind,
     window,
 )
+from benchmarks.results import ResultTable
 
 PERIOD_S: Final = 0.02
 AFTER_S: Final = 0.3
@@ -75,7 +76,7 @@ class Http:
         self._port = port
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
-    async def send(self, ask: Ask) -> tuple[int, bytes]:
+    async def send(self, ask: Attack) -> tuple[int, bytes]:
         """The status and the body of the answer."""
         if self._streams is None or self._streams[0].at_eof():
             self._streams = await asyncio.open_connection("127.0.0.1", self._port, limit=2**20)
@@ -107,19 +108,19 @@ async def sepa(port: int, text: str) -> tuple[int, bytes]:
 AUTHORIZED: Final = {"Authorization": f"Bearer {TOKEN}"}
 
 
-def small(server: str, number: int) -> Ask:
+def small(server: str, number: int) -> Attack:
     """The request of the other client."""
     if server == "broker":
-        return Ask("POST", "/publish", f'<urn:t:v{number}> <urn:t:name> "v{number}" .')
+        return Attack("POST", "/publish", f'<urn:t:v{number}> <urn:t:name> "v{number}" .')
     if server == "queries":
-        return Ask(
+        return Attack(
             "POST",
             "/streams/urn:s?t=now",
             f"<urn:t:v{number % 300}> <urn:t:{('name', 'age', 'knows')[number % 3]}> <urn:t:v{number % 7}> .",
         )
     if number % 2:
-        return Ask("GET", f"/people?subject={quote(f'urn:t:s{number % PEOPLE}')}")
-    return Ask("POST", "/people?for=60s", f"<urn:t:v{number % 50}> <urn:t:seen> {number} .")
+        return Attack("GET", f"/people?subject={quote(f'urn:t:s{number % PEOPLE}')}")
+    return Attack("POST", "/people?for=60s", f"<urn:t:v{number % 50}> <urn:t:seen> {number} .")
 
 
 def prepared(server: str, folder: Path) -> list[str]:
@@ -175,7 +176,7 @@ class Server:
 
     @property
     def errors(self) -> int:
-        """How many tracebacks it has logged."""
+        """The number of tracebacks in the server's log."""
         return self.log.read_text().count("Traceback")
 
     @property
@@ -219,10 +220,10 @@ class Other:
 
 
 @dataclass(frozen=True)
-class Measured:
+class HostileDelay:
     """The outcome of a kind; ``status`` 0 where nothing was answered in time."""
 
-    kind: Kind
+    kind: AttackKind
     status: int
     took: float
     delays: Delays
@@ -230,7 +231,7 @@ class Measured:
     said: str
 
 
-async def measured(server: Server, kind: Kind, patience: float) -> Measured:
+async def measured(server: Server, kind: AttackKind, patience: float) -> HostileDelay:
     """Fire a kind beside the other client."""
     http, delays, other = Http(server.port), Delays(), Other(server)
     for ask in kind.before:
@@ -254,14 +255,14 @@ async def measured(server: Server, kind: Kind, patience: float) -> Measured:
     with suppress(OSError, asyncio.IncompleteReadError):
         for ask in (*kind.after, *left_behind(kind, said)):
             await Http(server.port).send(ask)
-    return Measured(kind, status, took, delays, memory, said[:200].decode(errors="replace"))
+    return HostileDelay(kind, status, took, delays, memory, said[:200].decode(errors="replace"))
 
 
-def left_behind(kind: Kind, said: bytes) -> Sequence[Ask]:
+def left_behind(kind: AttackKind, said: bytes) -> Sequence[Attack]:
     """The requests that end a query that was registered."""
     if kind.server != "queries" or b'"id"' not in said[:200]:
         return ()
-    return (Ask("DELETE", f"/queries/{json.loads(said)['id']}"),)
+    return (Attack("DELETE", f"/queries/{json.loads(said)['id']}"),)
 
 
 async def idle(server: Server) -> Delays:
@@ -275,17 +276,12 @@ async def warm(server: Server) -> None:
     """Small requests of each kind, so that all is loaded that is loaded when it is first needed."""
     http = Http(server.port)
     if server.name == "queries":
-        await http.send(Ask("POST", "/queries", window("?a ?b ?c FILTER REGEX(?c, 'a+b*')"), SELECT))
+        await http.send(Attack("POST", "/queries", window("?a ?b ?c FILTER REGEX(?c, 'a+b*')"), SELECT))
     else:
         path = "/update" if server.name == "broker" else "/few"
         method = "POST" if server.name == "broker" else "PATCH"
-        await http.send(Ask(method, path, PREFIX + "DELETE WHERE { :none :none ?x }", UPDATE))
+        await http.send(Attack(method, path, PREFIX + "DELETE WHERE { :none :none ?x }", UPDATE))
     await idle(server)
-
-
-def line(cells: Sequence[object]) -> None:
-    """A row of a table."""
-    print(f"| {' | '.join(map(str, cells))} |", flush=True)
 
 
 def shown(delays: Delays) -> str:
@@ -293,50 +289,40 @@ def shown(delays: Delays) -> str:
     return f"p50 {delays.share(0.5):.1f}, p99 {delays.share(0.99):.1f}, worst {delays.worst():.1f} ms"
 
 
-def measure(name: str, words: Sequence[str], patience: float) -> list[Measured]:
+COLUMNS: Final = (
+    "kind", "bytes", "status", "its own time, s", "worst delay of the other client, ms", "of its reads", "failed",
+    "MB more",
+)  # fmt: skip
+
+
+def _kind(server: Server, kind: AttackKind, patience: float, table: ResultTable) -> HostileDelay:
+    """One kind of request; a server that it ended is started again."""
+    assert len(kind.ask.body) <= LARGEST, kind.name
+    got = asyncio.run(measured(server, kind, patience))
+    status: object = got.status or "none"
+    if server.ended:
+        status = "the server ended"
+        server.start()
+    table.add(
+        kind.name, len(kind.ask.body), status, f"{got.took:.2f}", f"{got.delays.worst():.1f}",
+        f"{1000 * max(got.delays.reads):.1f}" if got.delays.reads else "",
+        f"{got.delays.failed} {got.delays.why}".strip(" 0"), got.memory,
+    )  # fmt: skip
+    return got
+
+
+def measure(name: str, words: Sequence[str], patience: float) -> list[HostileDelay]:
     """All kinds of a server, printed as they are measured."""
-    found: list[Measured] = []
+    found: list[HostileDelay] = []
     with tempfile.TemporaryDirectory() as folder:
         server = Server(name, Path(folder))
         server.start()
         try:
             asyncio.run(warm(server))
             print(f"\n{name}, idle before: {shown(asyncio.run(idle(server)))}; load {os.getloadavg()[0]:.1f}\n")
-            line(
-                [
-                    "kind",
-                    "bytes",
-                    "status",
-                    "its own time, s",
-                    "worst delay of the other client, ms",
-                    "of its reads",
-                    "failed",
-                    "MB more",
-                ]
-            )
-            line(["---"] * 8)
-            for kind in KINDS[name]():
-                if words and not any(word in kind.name for word in words):
-                    continue
-                assert len(kind.ask.body) <= LARGEST, kind.name
-                got = asyncio.run(measured(server, kind, patience))
-                found.append(got)
-                status: object = got.status or "none"
-                if server.ended:
-                    status = "the server ended"
-                    server.start()
-                line(
-                    [
-                        kind.name,
-                        len(kind.ask.body),
-                        status,
-                        f"{got.took:.2f}",
-                        f"{got.delays.worst():.1f}",
-                        f"{1000 * max(got.delays.reads):.1f}" if got.delays.reads else "",
-                        f"{got.delays.failed} {got.delays.why}".strip(" 0"),
-                        got.memory,
-                    ]
-                )
+            with ResultTable(f"hostile_{name}", COLUMNS) as table:
+                chosen = (kind for kind in KINDS[name]() if not words or any(word in kind.name for word in words))
+                found.extend(_kind(server, kind, patience, table) for kind in chosen)
             print(f"\n{name}: {server.errors} tracebacks in its log")
             print(f"\n{name}, idle after: {shown(asyncio.run(idle(server)))}; load {os.getloadavg()[0]:.1f}")
         finally:

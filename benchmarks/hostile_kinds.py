@@ -16,7 +16,7 @@ NOW: Final = time.time_ns() // 1_000_000
 
 
 @dataclass(frozen=True)
-class Ask:
+class Attack:
     """A request; the kind of body ``websocket`` is a message to SEPA's address."""
 
     method: str
@@ -26,14 +26,14 @@ class Ask:
 
 
 @dataclass(frozen=True)
-class Kind:
+class AttackKind:
     """A hostile kind: requests that prepare it, the one that is measured, those that clear up after it."""
 
     server: str
     name: str
-    ask: Ask
-    before: tuple[Ask, ...] = ()
-    after: tuple[Ask, ...] = ()
+    ask: Attack
+    before: tuple[Attack, ...] = ()
+    after: tuple[Attack, ...] = ()
 
 
 def select(pattern: str, what: str = "*", tail: str = "") -> str:
@@ -88,13 +88,13 @@ def pattern_kinds() -> dict[str, str]:
     }
 
 
-def broker_kinds() -> Iterator[Kind]:
+def broker_kinds() -> Iterator[AttackKind]:
     """Hostile to the broker: channels, publications, updates, rows, SEPA."""
-    channel, gone = "/channels/hostile", (Ask("DELETE", "/channels/hostile"),)
+    channel, gone = "/channels/hostile", (Attack("DELETE", "/channels/hostile"),)
 
-    def created(name: str, query: str) -> Kind:
+    def created(name: str, query: str) -> AttackKind:
         path = f"/channels/{quote(name)}"
-        return Kind("broker", name, Ask("PUT", path, query, SELECT), (), (Ask("DELETE", path),))
+        return AttackKind("broker", name, Attack("PUT", path, query, SELECT), (), (Attack("DELETE", path),))
 
     for name, pattern in pattern_kinds().items():
         yield created(f"channel: {name}", select(pattern))
@@ -107,9 +107,13 @@ def broker_kinds() -> Iterator[Kind]:
     )
     for name, query in (("a product", select("?a :name ?b . ?c :name ?d . ?e :name ?f")), ("all", select("?a ?p ?b"))):
         text = json.dumps({"subscribe": {"sparql": query, "alias": "x"}})
-        yield Kind("broker", f"SEPA: {name}", Ask("", "", text, "websocket"))
-    yield Kind(
-        "broker", "rows of all", Ask("GET", f"{channel}/rows"), (Ask("PUT", channel, select("?a ?p ?b"), SELECT),), gone
+        yield AttackKind("broker", f"SEPA: {name}", Attack("", "", text, "websocket"))
+    yield AttackKind(
+        "broker",
+        "rows of all",
+        Attack("GET", f"{channel}/rows"),
+        (Attack("PUT", channel, select("?a ?p ?b"), SELECT),),
+        gone,
     )
     free = " . ".join(f"?s{n} ?p{n} ?o{n}" for n in range(6))
     wide = " . ".join(f"?a :made{n} ?b" for n in range(2500))
@@ -119,26 +123,30 @@ def broker_kinds() -> Iterator[Kind]:
         ("all names go", "DELETE WHERE { ?a :none ?b . ?c :name ?d . ?e ?f ?g }"),
         ("data of 64 KB", f"INSERT DATA {{ {' '.join(within(f':u{n} :p {n} .' for n in count()))} }}"),
     ):
-        yield Kind("broker", f"update: {name}", Ask("POST", "/update", PREFIX + text, UPDATE))
+        yield AttackKind("broker", f"update: {name}", Attack("POST", "/update", PREFIX + text, UPDATE))
     for name, text in graphs().items():
-        yield Kind("broker", f"publication: {name}", Ask("POST", "/publish", text), (), (Ask("POST", "/delete", text),))
+        yield AttackKind(
+            "broker", f"publication: {name}", Attack("POST", "/publish", text), (), (Attack("POST", "/delete", text),)
+        )
     chain = "".join(f":x{n} :partOf :x{n + 1} . " for n in range(2000))
     star, joined = graphs()["10,000 triples"], select("?a :q ?b . ?a :q ?c")
-    yield Kind(
+    yield AttackKind(
         "broker",
         "publication: a star beside a channel that joins it",
-        Ask("POST", "/publish", star),
-        (Ask("PUT", channel, joined, SELECT),),
-        (*gone, Ask("POST", "/delete", star)),
+        Attack("POST", "/publish", star),
+        (Attack("PUT", channel, joined, SELECT),),
+        (*gone, Attack("POST", "/delete", star)),
     )
     links = [f"@prefix : <urn:t:>. :y{n} :partOf :y{n + 1} ." for n in range(300)]
-    yield Kind(
+    yield AttackKind(
         "broker",
         "deletion: the middle of a chain",
-        Ask("POST", "/delete", links[150]),
-        tuple(Ask("POST", "/publish", link) for link in links),
+        Attack("POST", "/delete", links[150]),
+        tuple(Attack("POST", "/publish", link) for link in links),
     )
-    yield Kind("broker", "publication: a transitive chain", Ask("POST", "/publish", f"@prefix : <urn:t:>.{chain}"))
+    yield AttackKind(
+        "broker", "publication: a transitive chain", Attack("POST", "/publish", f"@prefix : <urn:t:>.{chain}")
+    )
 
 
 def graphs() -> dict[str, str]:
@@ -153,7 +161,7 @@ def graphs() -> dict[str, str]:
     }
 
 
-def fragments_kinds() -> Iterator[Kind]:
+def fragments_kinds() -> Iterator[AttackKind]:
     """Hostile to the fragments server: updates, writes by patterns, uploads, pages that compare."""
     free = " . ".join(f"?s{n} ?p{n} ?o{n}" for n in range(6))
     wide = " . ".join(f"?a :made{n} ?b" for n in range(2500))
@@ -163,61 +171,67 @@ def fragments_kinds() -> Iterator[Kind]:
             ("a wide template", f"INSERT {{ {wide} }} WHERE {{ ?a :name ?b }}"),
             ("a product", "INSERT { ?a :near ?c } WHERE { ?a :age ?b . ?c :age ?d . ?e :age ?f }"),
         ):
-            yield Kind("fragments", f"update of {data}: {name}", Ask("PATCH", f"/{data}", PREFIX + text, UPDATE))
+            yield AttackKind(
+                "fragments", f"update of {data}: {name}", Attack("PATCH", f"/{data}", PREFIX + text, UPDATE)
+            )
     for name, text in graphs().items():
-        yield Kind("fragments", f"upload: {name}", Ask("POST", "/people?for=60s", text))
-    yield Kind(
+        yield AttackKind("fragments", f"upload: {name}", Attack("POST", "/people?for=60s", text))
+    yield AttackKind(
         "fragments",
         "upload: facts that end together",
-        Ask("POST", "/people?for=500ms", graphs()["10,000 triples"].replace("big", "brief")),
+        Attack("POST", "/people?for=500ms", graphs()["10,000 triples"].replace("big", "brief")),
     )
     many = [{"replace": {"predicate": "urn:t:age"}, "by": ""} for _ in range(900)]
-    yield Kind("fragments", "900 replacements", Ask("PATCH", "/people", json.dumps(many), "application/json"))
+    yield AttackKind("fragments", "900 replacements", Attack("PATCH", "/people", json.dumps(many), "application/json"))
     data = " ; ".join(within((f"DELETE DATA {{ :s{n} :age {n} }}" for n in count()), 60_000))
-    yield Kind("fragments", "1,600 operations", Ask("PATCH", "/people", PREFIX + data, UPDATE))
-    yield Kind(
-        "fragments", "all facts of a predicate", Ask("DELETE", f"/people?predicate={quote('urn:t:knows')}&at=now")
+    yield AttackKind("fragments", "1,600 operations", Attack("PATCH", "/people", PREFIX + data, UPDATE))
+    yield AttackKind(
+        "fragments", "all facts of a predicate", Attack("DELETE", f"/people?predicate={quote('urn:t:knows')}&at=now")
     )
-    yield Kind("fragments", "a variable twice", Ask("GET", "/people?subject=?x&predicate=?p&object=?x"))
+    yield AttackKind("fragments", "a variable twice", Attack("GET", "/people?subject=?x&predicate=?p&object=?x"))
     rows = " ".join(f"(<urn:t:s{n}> UNDEF) (UNDEF <urn:t:s{n}>)" for n in range(32))
     values = quote(f"(?s ?o) {{ {rows} }}")
-    yield Kind(
-        "fragments", "bindings that overlap", Ask("GET", f"/people?subject=?s&predicate=?p&object=?o&values={values}")
+    yield AttackKind(
+        "fragments",
+        "bindings that overlap",
+        Attack("GET", f"/people?subject=?s&predicate=?p&object=?o&values={values}"),
     )
-    yield Kind("fragments", "a page of 1,000", Ask("GET", "/people?limit=1000&page=5"))
+    yield AttackKind("fragments", "a page of 1,000", Attack("GET", "/people?limit=1000&page=5"))
 
 
-def queries_kinds() -> Iterator[Kind]:
+def queries_kinds() -> Iterator[AttackKind]:
     """Hostile to the query service: registrations, whose work comes with the other client's elements, and feeding."""
     for name, pattern in pattern_kinds().items():
-        yield Kind("queries", f"query: {name}", Ask("POST", "/queries", window(pattern), SELECT))
+        yield AttackKind("queries", f"query: {name}", Attack("POST", "/queries", window(pattern), SELECT))
     tiny = window("?a ?b ?c", size="RANGE PT1H STEP PT0.001S")
-    yield Kind("queries", "query: a window each ms", Ask("POST", "/queries", tiny, SELECT))
+    yield AttackKind("queries", "query: a window each ms", Attack("POST", "/queries", tiny, SELECT))
     elements = within(
         json.dumps({"t": NOW + n, "n": n, "stream": "urn:h", "add": f'<urn:t:f{n}> <urn:t:name> "{n}" .'})
         for n in count()
     )
     jsonl = "application/x-ndjson"
-    yield Kind(
+    yield AttackKind(
         "queries",
         "elements: 64 KB",
-        Ask("POST", "/streams/urn:h", "\n".join(elements), jsonl),
+        Attack("POST", "/streams/urn:h", "\n".join(elements), jsonl),
     )
     far = json.dumps({"t": NOW + 10**12, "n": 1, "stream": "urn:h", "add": "<urn:a> <urn:p> <urn:b> ."})
     every = tiny.replace("ON <urn:s>", "ON <urn:h>").replace("PT1H", "PT1S")
-    yield Kind(
+    yield AttackKind(
         "queries",
         "elements: a jump in time",
-        Ask("POST", "/streams/urn:h", far, jsonl),
+        Attack("POST", "/streams/urn:h", far, jsonl),
         (
-            Ask("POST", "/queries", every, SELECT),
-            Ask("POST", "/streams/urn:h", far.replace(str(NOW + 10**12), str(NOW)), jsonl),
+            Attack("POST", "/queries", every, SELECT),
+            Attack("POST", "/streams/urn:h", far.replace(str(NOW + 10**12), str(NOW)), jsonl),
         ),
     )
-    yield Kind("queries", "static data: 10,000 triples", Ask("PUT", "/static/urn:d", graphs()["10,000 triples"]))
+    yield AttackKind(
+        "queries", "static data: 10,000 triples", Attack("PUT", "/static/urn:d", graphs()["10,000 triples"])
+    )
 
 
-KINDS: Final[Mapping[str, Callable[[], Iterator[Kind]]]] = {
+KINDS: Final[Mapping[str, Callable[[], Iterator[AttackKind]]]] = {
     "broker": broker_kinds,
     "fragments": fragments_kinds,
     "queries": queries_kinds,

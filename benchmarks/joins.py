@@ -10,11 +10,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from rich.console import Console
-from rich.table import Table
 from tests.servers.fragments.client.fakes import trains
 from tests.servers.fragments.client.test_servers import HOST, Served
 
+from benchmarks.results import ResultTable
 from streamgauge.model.algebra import Var
 from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
 from streamgauge.servers.fragments.client.contract import Binding
@@ -31,8 +30,8 @@ PLANS = ("bindings", "no bindings", "rows")
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
-    """What one question cost; bytes received on the wire, CPU ms of server and client together."""
+class PlanCost:
+    """The cost of one question; bytes received on the wire, CPU ms of server and client together."""
 
     rows: int
     requests: int
@@ -55,7 +54,7 @@ async def row_by_row(patterns: Sequence[QuadPattern], source: FragmentsSource) -
 
 
 async def asked(plan: str, patterns: Sequence[QuadPattern], web: CachingHttpClient) -> int:
-    """How many rows a plan finds."""
+    """The number of rows that a plan finds."""
     with web.round():
         source = await open_source(f"{HOST}/d", web)
         assert isinstance(source, FragmentsSource)
@@ -65,14 +64,14 @@ async def asked(plan: str, patterns: Sequence[QuadPattern], web: CachingHttpClie
         return len((await solve(patterns, [chosen], web)).rows)
 
 
-def cost(plan: str, patterns: Sequence[QuadPattern], departures: int) -> Cost:
-    """What a plan costs on so many departures, of which 75 are of the station."""
+def cost(plan: str, patterns: Sequence[QuadPattern], departures: int) -> PlanCost:
+    """The cost of a plan on so many departures, of which 75 are of the station."""
     here = [(f"<urn:d{n}>", "<urn:station>", "<urn:here>", "") for n in range(0, departures, departures // 75)][:75]
     web = Served([*trains(departures), *here]).web()
     began = time.process_time()
     rows = asyncio.run(asked(plan, patterns, web))
     spent = (time.process_time() - began) * 1000
-    return Cost(rows, web.counters.requests, web.counters.received, spent)
+    return PlanCost(rows, web.counters.requests, web.counters.received, spent)
 
 
 def main() -> None:
@@ -80,13 +79,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--departures", type=int, default=16_667, help="of which 75 are of one station")
     many = parser.parse_args().departures
-    table = Table("question", "plan", "rows", "requests", "kB", "CPU ms")
-    for name, patterns, departures in (("train, 75", TRAIN, 75), (f"one station of {many}", STATION, many)):
-        for plan in PLANS:
-            found = cost(plan, patterns, departures)
-            kilobytes = f"{found.received / 1000:.1f}"
-            table.add_row(name, plan, str(found.rows), str(found.requests), kilobytes, f"{found.cpu:.0f}")
-    Console().print(table)
+    with ResultTable("joins", ("question", "plan", "rows", "requests", "kB received", "CPU ms, both sides")) as table:
+        for name, patterns, departures in (("train, 75", TRAIN, 75), (f"one station of {many}", STATION, many)):
+            for plan in PLANS:
+                found = cost(plan, patterns, departures)
+                kilobytes = f"{found.received / 1000:.1f}"
+                table.add(name, plan, found.rows, found.requests, kilobytes, f"{found.cpu:.0f}")
 
 
 if __name__ == "__main__":

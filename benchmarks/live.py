@@ -15,12 +15,14 @@ import gc
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import psutil
 import pyoxigraph as ox
 
+from benchmarks.measure import PREFIXES, QUERIES, RUNS, SEED, observations, window_query
+from benchmarks.results import ResultTable
 from streamgauge.engines import live
 from streamgauge.formats.canonical import Canonical
 from streamgauge.formats.lines import decode_input, encode_element
@@ -28,39 +30,19 @@ from streamgauge.formats.stream import elements
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
-from streamgauge.model.semantics import R2S, Semantics
+from streamgauge.model.semantics import Semantics
 from streamgauge.query import parse_sparql
 from streamgauge.query.printer import sparql
-from streamgauge.semantics.profiles import CQELS, CSPARQL
+from streamgauge.semantics.profiles import CSPARQL
 from streamgauge.spark.session import session
 from streamgauge.workloads.weather import STREAM, generate
 
-SEED = 1430236906
-ONTOLOGY = "http://knoesis.wright.edu/ssw/ont/"
-PREFIXES = f"PREFIX om-owl: <{ONTOLOGY}sensor-observation.owl#> PREFIX weather: <{ONTOLOGY}weather.owl#> "
-OBSERVED = (
-    "?obs{n} om-owl:observedProperty weather:_AirTemperature ; om-owl:procedure ?sensor ; "
-    "om-owl:result ?res{n} . ?res{n} om-owl:floatValue ?value{n} . "
-)
-QUERIES = {
-    "select": "SELECT ?sensor ?obs ?value { " + OBSERVED.format(n="") + "FILTER(?value > 50.0) }",
-    "average": "SELECT (AVG(?value) AS ?avg) { " + OBSERVED.format(n="") + "}",
-    "variation": "SELECT ?sensor ?obs1 ?obs2 { "
-    + OBSERVED.format(n=1)
-    + OBSERVED.format(n=2)
-    + "FILTER(?value1 - ?value2 > 60.0) }",
-}
-RUNS = (
-    ("close 5 s/5 s", CSPARQL, Window(5000, 5000)),
-    ("close 5 s/1 s", CSPARQL, Window(5000, 1000)),
-    ("change 5 s/5 s", replace(CQELS, name="change", r2s=R2S.ISTREAM), Window(5000, 5000)),
-)
 Push = Callable[[StreamElement], None]
 
 
 @dataclass(frozen=True)
-class Spent:
-    """What one run took, seconds, and what it answered."""
+class AnsweredRun:
+    """CPU and wall seconds of one run, and its answers."""
 
     cpu: float
     wall: float
@@ -68,7 +50,7 @@ class Spent:
 
     def rate(self, triples: int) -> str:
         """Triples per second of CPU, and of wall time."""
-        return f"{triples / self.cpu:11,.0f} ({triples / self.wall:9,.0f})"
+        return f"{triples / self.cpu:,.0f} ({triples / self.wall:,.0f})"
 
 
 def stream(stations: int, seconds: int) -> list[StreamElement]:
@@ -80,11 +62,7 @@ def stream(stations: int, seconds: int) -> list[StreamElement]:
         return list(elements(f"{folder}/stream"))
 
 
-def asked(name: str, window: Window) -> ContinuousQuery:
-    return ContinuousQuery(parse_sparql(PREFIXES + QUERIES[name]), (StreamWindow(STREAM, window),))
-
-
-def run(query: ContinuousQuery, semantics: Semantics, feed: Callable[[Push], int]) -> Spent:
+def run(query: ContinuousQuery, semantics: Semantics, feed: Callable[[Push], int]) -> AnsweredRun:
     """One run; ``feed`` pushes everything and returns how far time came."""
     answers: list[Answer] = []
     gc.collect()
@@ -92,7 +70,7 @@ def run(query: ContinuousQuery, semantics: Semantics, feed: Callable[[Push], int
     wall, cpu = time.perf_counter(), time.process_time()
     running = live.start(query, semantics, answers.append)
     running.advance(feed(running.push))
-    spent = Spent(time.process_time() - cpu, time.perf_counter() - wall, answers)
+    spent = AnsweredRun(time.process_time() - cpu, time.perf_counter() - wall, answers)
     gc.unfreeze()
     return spent
 
@@ -140,22 +118,27 @@ def compare(names: Sequence[str], fed: Sequence[StreamElement], samples: int) ->
     lines = [encode_element(element) for element in fed]
     size = sum(len(element.added) for element in fed)
     print(f"{len(fed):,} elements, {size:,} triples")
-    print("query      run              triples/s memory (wall)  from lines (wall)       from N-Triples (wall)", end="")
-    print("   reports       rows pyoxigraph CPU s  ratio")
-    for name in names:
-        for label, semantics, window in RUNS:
-            line(f"{name:10} {label:14}", asked(name, window), semantics, fed, lines, samples, size)
+    columns = ("query", "run", "triples/s in memory (wall)", "from JSON lines", "from N-Triples", "reports", "rows",
+               "pyoxigraph, CPU s", "pyoxigraph / live, CPU")  # fmt: skip
+    with ResultTable("live", columns) as table:
+        for name in names:
+            for label, semantics, window in RUNS:
+                table.add(
+                    name,
+                    label,
+                    *line(window_query(name, window.size, window.slide), semantics, fed, lines, samples, size),
+                )
 
 
 def line(
-    title: str,
     query: ContinuousQuery,
     semantics: Semantics,
     fed: Sequence[StreamElement],
     lines: Sequence[bytes],
     samples: int,
     size: int,
-) -> None:
+) -> Iterator[str]:
+    """The cells of a query under a run: rates, reports, rows, and the peer's cost."""
     spent = run(query, semantics, partial(from_memory, fed))
     answers = spent.answers
     closes = semantics is CSPARQL
@@ -169,27 +152,21 @@ def line(
     coded = run(query, semantics, partial(from_lines, lines, until))
     texts = [(element.time, "".join(f"{s} {p} {o} .\n" for s, p, o in element.added).encode()) for element in fed]
     parsed = run(query, semantics, partial(from_ntriples, texts, until))
-    print(
-        f"{title} {spent.rate(size)} {coded.rate(size)} {parsed.rate(size)}"
-        f" {candidates:9,} {rows:10,} {peer:14,.1f} {peer / spent.cpu:7,.0f}",
-        flush=True,
-    )
+    yield from (spent.rate(size), coded.rate(size), parsed.rate(size))
+    yield from (f"{candidates:,}", f"{rows:,}", f"{peer:,.1f}", f"{peer / spent.cpu:,.0f}x")
 
 
 def many(numbers: Sequence[int], fed: Sequence[StreamElement]) -> None:
     """Queries that differ in their threshold: in one session, and in a session each."""
     size = sum(len(element.added) for element in fed)
     print(f"{size:,} triples; CPU s of n queries in one session, and in a session each")
-    for label, semantics, window in RUNS:
-        for number in numbers:
-            queries = [thresholded(100 * at / number, window) for at in range(number)]
-            one = together([queries], semantics, fed)
-            each = together([[query] for query in queries], semantics, fed)
-            print(
-                f"{label:14} {number:4} queries: one session {one:8.2f} ({size / one:9,.0f} triples/s), "
-                f"a session each {each:8.2f}, {each / one:4.1f}x",
-                flush=True,
-            )
+    with ResultTable("live_queries", ("run", "queries", "one session", "a session each", "ratio")) as table:
+        for label, semantics, window in RUNS:
+            for number in numbers:
+                queries = [thresholded(100 * at / number, window) for at in range(number)]
+                one = together([queries], semantics, fed)
+                each = together([[query] for query in queries], semantics, fed)
+                table.add(label, number, f"{one:.2f}", f"{each:.2f}", f"{each / one:.1f}x")
 
 
 def thresholded(value: float, window: Window) -> ContinuousQuery:
@@ -213,7 +190,7 @@ def soak(stations: int, minutes: int) -> None:
     """Ever-new observations, one a second and station; what the process holds after each minute of stream time."""
     process = psutil.Process()
     for label, semantics, window in RUNS:
-        running = live.start(asked("select", window), semantics, lambda _answer: None)
+        running = live.start(window_query("select", window.size, window.slide), semantics, lambda _answer: None)
         for minute in range(minutes):
             cpu = 0.0
             for second in range(minute * 60, minute * 60 + 60):
@@ -226,34 +203,6 @@ def soak(stations: int, minutes: int) -> None:
             print(
                 f"{label:14} minute {minute + 1:3} {420 * stations / cpu:10,.0f} triples/s, {resident:,} MB", flush=True
             )
-
-
-def observations(stations: int, second: int) -> Iterator[StreamElement]:
-    """One second of the stream: every station once, at equal distances, values that go round."""
-    for station in range(stations):
-        time_ = second * 1000 + station * 1000 // stations
-        me, result = (
-            f"<http://knoesis.wright.edu/ssw/{kind}_A{station}_{time_}>" for kind in ("Observation", "Measure")
-        )
-        value = (station * 7 + second * 13) % 100
-        yield StreamElement(STREAM, time_, second * stations + station, _triples(me, result, station, value))
-
-
-def _triples(me: str, result: str, station: int, value: int) -> tuple[tuple[str, str, str], ...]:
-    om, weather, rdf = (
-        f"<{ONTOLOGY}sensor-observation.owl#",
-        f"<{ONTOLOGY}weather.owl#",
-        "<http://www.w3.org/1999/02/22-rdf",
-    )
-    return (
-        (me, f"{rdf}-syntax-ns#type>", f"{weather}TemperatureObservation>"),
-        (me, f"{om}observedProperty>", f"{weather}_AirTemperature>"),
-        (me, f"{om}procedure>", f"<http://knoesis.wright.edu/ssw/System_A{station}>"),
-        (me, f"{om}result>", result),
-        (result, f"{rdf}-syntax-ns#type>", f"{om}MeasureData>"),
-        (result, f"{om}floatValue>", f'"{value}"^^<http://www.w3.org/2001/XMLSchema#float>'),
-        (result, f"{om}uom>", f"{weather}fahrenheit>"),
-    )
 
 
 def main() -> None:

@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import psutil
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyoxigraph as ox
 
+from benchmarks.measure import PREFIXES, QUERIES, SEED, cpu, resident
 from streamgauge.formats.canonical import Canonical
 from streamgauge.model.algebra import Select
 from streamgauge.model.report import DueReport, View
@@ -27,37 +27,12 @@ from streamgauge.spark.answers import answers
 from streamgauge.spark.session import session
 from streamgauge.workloads.weather import generate
 
-SEED = 1430236906
 WINDOWS = ((5000, 5000), (5000, 1000))
-PREFIXES = (
-    "PREFIX om-owl: <http://knoesis.wright.edu/ssw/ont/sensor-observation.owl#> "
-    "PREFIX weather: <http://knoesis.wright.edu/ssw/ont/weather.owl#> "
-)
-OBSERVED = (
-    "?obs{n} om-owl:observedProperty weather:_AirTemperature ; om-owl:procedure ?sensor ; "
-    "om-owl:result [om-owl:floatValue ?value{n}] . "
-)
-QUERIES = {
-    "select": "SELECT ?sensor ?obs ?value WHERE { " + OBSERVED.format(n="") + "FILTER(?value > 50.0) }",
-    "average": "SELECT (AVG(?value) AS ?avg) WHERE { " + OBSERVED.format(n="") + "}",
-    "variation": "SELECT ?sensor ?obs1 ?obs2 WHERE { "
-    + OBSERVED.format(n="1")
-    + OBSERVED.format(n="2")
-    + "FILTER(?value1 - ?value2 > 60.0) }",
-}
 
 
 def due_reports(size: int, slide: int, end: int) -> list[DueReport]:
     closes = range(size, end + 1, slide)
     return [DueReport(close, (View(close - size, close, close - size, close - 1, 1 << 62),)) for close in closes]
-
-
-def cpu() -> float:
-    spent = 0.0
-    for process in [psutil.Process(), *psutil.Process().children(recursive=True)]:
-        times = process.cpu_times()
-        spent += times.user + times.system + times.children_user + times.children_system
-    return spent
 
 
 @contextmanager
@@ -114,7 +89,7 @@ def compare(folder: Path, arguments: argparse.Namespace) -> None:
         for attempt in range(arguments.repeat):
             with measured(f"spark {attempt + 1}", found):
                 answers(spark, stream, due, query).write.mode("overwrite").parquet(str(folder / "answers"))
-        print(f"  peak {peak():.0f} MB, {spark.read.parquet(str(folder / 'answers')).count()} rows")
+        print(f"  peak {resident():.0f} MB, {spark.read.parquet(str(folder / 'answers')).count()} rows")
         if not arguments.without_pyoxigraph:
             check(folder, due, query, found, arguments)
     spark.stop()
@@ -145,12 +120,6 @@ def check(
 
 def ratio(found: dict[str, tuple[float, float]]) -> float:
     return found["pyoxigraph"][0] / found["spark 1"][0]
-
-
-def peak() -> float:
-    """Resident memory of the process tree now, in MB."""
-    tree = [psutil.Process(), *psutil.Process().children(recursive=True)]
-    return sum(process.memory_info().rss for process in tree) / 1e6
 
 
 if __name__ == "__main__":

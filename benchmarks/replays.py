@@ -11,11 +11,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
 from tests.servers.fragments.live_queries.simulated import run
 from tests.servers.fragments.live_queries.test_replay import PLANS, replayed
 
+from benchmarks.results import ResultTable
 from streamgauge.servers.fragments.annotations import methods
 from streamgauge.servers.fragments.style import Label, Style
 
@@ -39,7 +38,7 @@ def done(wish: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def kept(log: Path) -> list[dict[str, Any]]:
-    """What the log has."""
+    """The replays in the log."""
     lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
     return [json.loads(line) for line in lines if line.endswith("}")]
 
@@ -62,11 +61,17 @@ def main() -> None:
         with given.log.open("a", encoding="utf-8") as file:
             file.write(json.dumps(found) + "\n")
         print(f"{place + 1} of {len(todo)}: {found}", flush=True)
-    Console(width=120).print(_table(kept(given.log), len(todo)))
+    _table(kept(given.log), len(todo))
 
 
-def _table(found: list[dict[str, Any]], of: int) -> Table:
-    table = Table("plan", "cache", "label", "replays", "answers", "wrong", "failed polls", "CPU s each")
+def _table(found: list[dict[str, Any]], of: int) -> None:
+    columns = ("plan", "cache", "label", "replays", "answers", "wrong", "failed polls", "CPU s each")
+    with ResultTable("replays", columns) as table:
+        _rows(found, table)
+    print(f"{len(found)} of {of} replays")
+
+
+def _rows(found: list[dict[str, Any]], table: ResultTable) -> None:
     for (plan, cache), label in product(SETTINGS, Label):
         rows = [each for each in found if (each["plan"], each["cache"], each["label"]) == (plan, cache, label.value)]
         if rows:
@@ -75,9 +80,7 @@ def _table(found: list[dict[str, Any]], of: int) -> Table:
             )
             cpu = sum(each["cpu"] for each in rows) / len(rows)
             cells = (plan, cache, label.value, len(rows), answers, wrong, failed, f"{cpu:.1f}")
-            table.add_row(*map(str, cells))
-    table.caption = f"{len(found)} of {of} replays"
-    return table
+            table.add(*cells)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What `live` costs as windows, queries and stations grow, and its delay at half of what it carries.
+"""Cost of `live` as windows, queries and stations grow, and its delay at half of the load that it carries.
 
 python -m benchmarks.scale [--triples 700000] [--parts windows stations queries delay]
 
@@ -12,7 +12,9 @@ wall time, then paced at half of that, received less due for every report. The f
 import argparse
 from collections.abc import Sequence
 
-from benchmarks.live import RUNS, asked, from_memory, observations, run, thresholded, together
+from benchmarks.live import from_memory, run, thresholded, together
+from benchmarks.measure import RUNS, observations, window_query
+from benchmarks.results import ResultTable
 from benchmarks.soak import task
 from streamgauge.harness.systems.pipe import RunLimits, program, record
 from streamgauge.model.element import StreamElement
@@ -35,7 +37,7 @@ def stream(stations: int, triples: int, least: int = 15) -> list[StreamElement]:
     return [element for second in range(seconds) for element in observations(stations, second)]
 
 
-def windows(triples: int) -> None:
+def windows(triples: int, table: ResultTable) -> None:
     for label, semantics, slide in (
         ("close, tumbling", CLOSE, None),
         ("close, slide 1 s", SLIDING, 1),
@@ -44,26 +46,34 @@ def windows(triples: int) -> None:
         for seconds in WINDOWS_S:
             fed = stream(1000, triples, 3 * seconds)
             window = Window(seconds * 1000, (slide or seconds) * 1000)
-            spent = run(asked("select", window), semantics, lambda push, fed=fed: from_memory(fed, push))
-            print(f"| {label} | {seconds} s | {seconds * 7000:,} | {7 * len(fed) / spent.cpu:,.0f} |", flush=True)
+            spent = run(
+                window_query("select", window.size, window.slide),
+                semantics,
+                lambda push, fed=fed: from_memory(fed, push),
+            )
+            table.add(label, f"{seconds} s", f"{seconds * 7000:,}", f"{7 * len(fed) / spent.cpu:,.0f}")
 
 
-def stations(triples: int) -> None:
+def stations(triples: int, table: ResultTable) -> None:
     for label, semantics, window in RUNS:
         for number in STATIONS:
             fed = stream(number, triples)
-            spent = run(asked("select", window), semantics, lambda push, fed=fed: from_memory(fed, push))
-            print(f"| {label} | {number:,} | {7 * len(fed) / spent.cpu:,.0f} |", flush=True)
+            spent = run(
+                window_query("select", window.size, window.slide),
+                semantics,
+                lambda push, fed=fed: from_memory(fed, push),
+            )
+            table.add(label, f"{number:,}", f"{7 * len(fed) / spent.cpu:,.0f}")
 
 
-def queries(triples: int) -> None:
+def queries(triples: int, table: ResultTable) -> None:
     fed = stream(1000, triples)
     for label, semantics, window in RUNS:
         for number in QUERIES:
             several = [thresholded(100 * at / number, window) for at in range(number)]
             cpu = together([several], semantics, fed)
             rate = 7 * len(fed) / cpu
-            print(f"| {label} | {number} | {rate:,.0f} | {rate * number:,.0f} |", flush=True)
+            table.add(label, number, f"{rate:,.0f}", f"{rate * number:,.0f}")
 
 
 def header(semantics: Semantics, fed: Sequence[StreamElement], factor: float | None) -> RunHeader:
@@ -72,7 +82,7 @@ def header(semantics: Semantics, fed: Sequence[StreamElement], factor: float | N
     return RunHeader("live", parse(text), text, "rspql", semantics, end, 0, factor=factor)
 
 
-def delay(triples: int) -> None:
+def delay(triples: int, table: ResultTable) -> None:
     for label, semantics in (("close 5 s/5 s", CLOSE), ("change 5 s/5 s", CHANGE)):
         for number in (1000, 10_000):
             fed = stream(number, triples, 30)
@@ -83,11 +93,8 @@ def delay(triples: int) -> None:
             with ahead(iter(fed), factor) as given:
                 paced = record(header(semantics, fed, factor), program("live"), given, RunLimits())
             p50, p99, most = (percentile(delays(paced), share) for share in (50, 99, 100))
-            print(
-                f"| {label} | {number:,} | {carried:,.0f} | {factor:.1f} | {p50:,.1f} | {p99:,.1f} | {most:,.1f} | "
-                f"{feeder_p99(paced):,.1f} |",
-                flush=True,
-            )
+            late = (f"{each:,.1f}" for each in (p50, p99, most, feeder_p99(paced)))
+            table.add(label, f"{number:,}", f"{carried:,.0f}", f"{factor:.1f}", *late)
 
 
 def delays(run: Run) -> list[float]:
@@ -123,8 +130,9 @@ def main() -> None:
     given = options.parse_args()
     for name in given.parts:
         part, columns = PARTS[name]
-        print(f"\n{name}: {given.triples:,} triples\n\n| {' | '.join(columns)} |\n|{'---|' * len(columns)}")
-        part(given.triples)
+        print(f"\n{name}: {given.triples:,} triples")
+        with ResultTable(f"scale_{name}", columns) as table:
+            part(given.triples, table)
 
 
 if __name__ == "__main__":

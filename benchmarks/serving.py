@@ -1,4 +1,4 @@
-"""What queries that ask the same cost the service: answered together, or each by a session of its own.
+"""Cost of equal queries in the query service: answered together, or each by a session of its own.
 
 python -m benchmarks.serving [--stations 200] [--seconds 12] [--queries 1 10 100] [--repeat 3]
 
@@ -12,7 +12,8 @@ import argparse
 import time
 from collections.abc import Sequence
 
-from benchmarks.live import STREAM, observations
+from benchmarks.measure import STREAM, observations
+from benchmarks.results import ResultTable
 from streamgauge import workloads
 from streamgauge.engines import load
 from streamgauge.model.element import StreamElement
@@ -57,14 +58,15 @@ def main() -> None:
     given = parser.parse_args()
     between = list(observations(max(given.queries), 0))
     fed = [each for second in range(1, given.seconds + 1) for each in observations(given.stations, second)]
-    print("| window | queries | together, us | each its own, us | ratio |\n|---|---|---|---|---|")
-    for slide in SLIDES_S:
-        for number in given.queries:
-            together, own = (
-                min(microseconds(number, slide, fed, each) for _ in range(given.repeat)) for each in ((), between)
-            )
-            ratio = f"{own / together:.1f}x" if number > 1 else ""
-            print(f"| 5 s/{slide} s | {number} | {together:,.1f} | {own:,.1f} | {ratio} |", flush=True)
+    columns = ("window", "queries", "together, us", "each its own, us", "ratio")
+    with ResultTable("serving", columns) as table:
+        for slide in SLIDES_S:
+            for number in given.queries:
+                together, own = (
+                    min(microseconds(number, slide, fed, each) for _ in range(given.repeat)) for each in ((), between)
+                )
+                ratio = f"{own / together:.1f}x" if number > 1 else ""
+                table.add(f"5 s/{slide} s", number, f"{together:,.1f}", f"{own:,.1f}", ratio)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from benchmarks.live import observations
+from benchmarks.measure import observations
 from streamgauge.formats.lines import encode_advance, encode_element
 from streamgauge.formats.task import READY, Task, encode_task
 from streamgauge.harness.resources import spent, usage
@@ -39,7 +39,7 @@ Rows = Counter[tuple[str, str, float]]
 
 @dataclass
 class Checked:
-    """What was seen of the answers so far; ``begin`` is the start (ms) of the window whose rows are gathered."""
+    """The answers seen so far; ``begin`` is the start (ms) of the window whose rows are gathered."""
 
     stations: int
     windows: int = 0

@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from benchmarks.oracle import SEED, cpu, due_reports
+from benchmarks.measure import SEED, cpu
+from benchmarks.oracle import due_reports
 from streamgauge.engines import live
 from streamgauge.engines.spark.batches import Done
 from streamgauge.engines.spark.pipeline import Job, run

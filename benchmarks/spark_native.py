@@ -21,7 +21,8 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from benchmarks.spark_engine import BATCH_S, SEMANTICS, cpu, stream
+from benchmarks.measure import cpu
+from benchmarks.spark_engine import BATCH_S, SEMANTICS, stream
 from streamgauge.engines.spark.batches import Done
 from streamgauge.engines.spark.pipeline import Job, run
 from streamgauge.engines.spark.shown import ROWS
@@ -37,7 +38,7 @@ ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvi
 
 
 @dataclass(frozen=True)
-class Measured:
+class NativeCost:
     """Wall s of each batch, CPU s of all, the most rows and bytes that were in the state, how many windows were said.
 
     A state of no rows is none.
@@ -50,7 +51,7 @@ class Measured:
     windows: int
 
 
-def native(spark: SparkSession, root: Path, once: Callable[[DataFrame], DataFrame], name: str) -> Measured:
+def native(spark: SparkSession, root: Path, once: Callable[[DataFrame], DataFrame], name: str) -> NativeCost:
     """Spark's own operator; ``once`` takes out what repeats."""
     rows = spark.readStream.schema(ROWS).option("maxFilesPerTrigger", BATCH_S).parquet(str(root / "stream"))
     value = fn.substring_index(fn.substring_index("object", '"', 2), '"', -1).try_cast("float")
@@ -70,11 +71,13 @@ def native(spark: SparkSession, root: Path, once: Callable[[DataFrame], DataFram
     ]
     walls = [each["durationMs"]["triggerExecution"] / 1000 for each in progress]
     half = len(states) // 2
-    return Measured(walls, spent, max(states[:half]), max(states[half:]), spark.read.parquet(str(root / name)).count())
+    return NativeCost(
+        walls, spent, max(states[:half]), max(states[half:]), spark.read.parquet(str(root / name)).count()
+    )
 
 
-def engine(spark: SparkSession, root: Path) -> Measured:
-    """The same of the spark engine."""
+def engine(spark: SparkSession, root: Path) -> NativeCost:
+    """The cost of the spark engine."""
     at: list[float] = []
 
     def tell(_done: Done) -> None:
@@ -83,10 +86,10 @@ def engine(spark: SparkSession, root: Path) -> Measured:
     before = cpu()
     places = str(root / "stream"), str(root / "answers"), root / "checkpoint"
     state = run(spark, Job(parse(TEXT), TEXT, "rspql", SEMANTICS, *places, files=BATCH_S, drain=True), tell)
-    return Measured([later - earlier for earlier, later in pairwise(at)], cpu() - before, 0, 0, state.sent)
+    return NativeCost([later - earlier for earlier, later in pairwise(at)], cpu() - before, 0, 0, state.sent)
 
 
-def say(name: str, triples: int, batch: float, found: Measured) -> None:
+def say(name: str, triples: int, batch: float, found: NativeCost) -> None:
     wall = median(found.walls[len(found.walls) // 2 :])
     speed = f"{batch / wall:10,.0f} triples/s wall {triples / found.cpu:10,.0f} triples/CPU s"
     print(

@@ -11,12 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from rich.console import Console
-from rich.table import Table
 from tests.servers.fragments.live_queries import simulated
 from tests.servers.fragments.live_queries.boards import Boards, T
 from tests.servers.fragments.live_queries.simulated import BASE, Served, Wire, clock
 
+from benchmarks.results import ResultTable
 from streamgauge.servers.fragments.annotations import methods
 from streamgauge.servers.fragments.client.http_cache import ResponseCache
 from streamgauge.servers.fragments.live_queries.watch import watch
@@ -132,37 +131,35 @@ def main() -> None:
     reading.add_argument("--cycles", type=int, default=5)
     reading.add_argument("--method", action="append", choices=methods())
     given = reading.parse_args()
-    console = Console(width=170)
-    console.print(_costs(given.method or methods(), given.cycles))
-    console.print(_shared(given.cycles))
+    _costs(given.method or methods(), given.cycles)
+    _shared(given.cycles)
 
 
-def _costs(names: Sequence[str], cycles: int) -> Table:
+def _costs(names: Sequence[str], cycles: int) -> None:
     first = ("first: requests", "kB", "CPU ms")
     later = ("cycle: requests", "kB", "CPU ms", "stale s")
-    table = Table("method", "plan", "cache", *first, *later, "prototype's requests")
-    for method in names:
-        for plan, cache in PLANS:
-            begun, *rest = simulated.run(measured(method, plan, cache, cycles))
-            table.add_row(
-                *(method, plan, cache),
-                *(str(begun.requests), f"{begun.received / 1000:.1f}", f"{begun.cpu:.0f}"),
-                _span([each.requests for each in rest], ""),
-                _span([each.received / 1000 for each in rest], ".1f"),
-                _span([each.cpu for each in rest], ".0f"),
-                _span([each.stale for each in rest], ".1f"),
-                PROTOTYPE.get((method, plan, cache), ""),
-            )
-    return table
+    with ResultTable("streamer", ("method", "plan", "cache", *first, *later, "prototype's requests")) as table:
+        for method in names:
+            for plan, cache in PLANS:
+                begun, *rest = simulated.run(measured(method, plan, cache, cycles))
+                table.add(
+                    *(method, plan, cache),
+                    *(begun.requests, f"{begun.received / 1000:.1f}", f"{begun.cpu:.0f}"),
+                    _span([each.requests for each in rest], ""),
+                    _span([each.received / 1000 for each in rest], ".1f"),
+                    _span([each.cpu for each in rest], ".0f"),
+                    _span([each.stale for each in rest], ".1f"),
+                    PROTOTYPE.get((method, plan, cache), ""),
+                )
 
 
-def _shared(cycles: int) -> Table:
-    table = Table("plan", "shared cache, kB at most", "requests of 12 queries", "reused", "kB held")
-    for plan in ("incremental", "streamer"):
-        for capacity in (0, 100_000, 1_000_000, 64 * 2**20):
-            requests, rate, size = simulated.run(sharing(plan, capacity, cycles))
-            table.add_row(plan, f"{capacity / 1000:.0f}", str(requests), f"{rate:.0%}", f"{size / 1000:.0f}")
-    return table
+def _shared(cycles: int) -> None:
+    columns = ("plan", "shared cache, kB at most", "requests of 12 queries", "reused", "kB held")
+    with ResultTable("streamer_shared", columns) as table:
+        for plan in ("incremental", "streamer"):
+            for capacity in (0, 100_000, 1_000_000, 64 * 2**20):
+                requests, rate, size = simulated.run(sharing(plan, capacity, cycles))
+                table.add(plan, f"{capacity / 1000:.0f}", requests, f"{rate:.0%}", f"{size / 1000:.0f}")
 
 
 def _span(values: Sequence[float], form: str) -> str:

@@ -48,6 +48,11 @@ class Module:
     def is_package(self) -> bool:
         return self.path.stem == "__init__"
 
+    @property
+    def is_program(self) -> bool:
+        """Whether the module runs by its name, under ``if __name__ == "__main__"``."""
+        return any(isinstance(node, ast.If) and "__name__" in ast.dump(node.test) for node in self.tree.body)
+
     @cached_property
     def code(self) -> int:
         """Lines that are neither empty, nor a comment, nor part of a docstring."""
@@ -159,6 +164,8 @@ class Structure:
         folder = module.name.rpartition(".")[0]
         if folder in self._kept.get("extension_points", {}):
             return f"extension point: {self._kept['extension_points'][folder]}"
+        if module.is_program:
+            return f"a program: python -m {module.name}"
         if module.layer != by.layer:
             return f"border of layers: {by.layer} imports {module.layer}"
         if module.lines + by.lines > PAIR:
@@ -178,7 +185,9 @@ class Structure:
         """Modules and packages whose name ends in -ing, with the reason: a noun of the field (else empty)."""
         words = self._kept.get("nouns", {})
         last = {name: name.rpartition(".")[2] for name in self.modules}
-        return {name: words.get(word, "") for name, word in sorted(last.items()) if word.endswith("ing")}
+        return {
+            name: words.get(name, words.get(word, "")) for name, word in sorted(last.items()) if word.endswith("ing")
+        }
 
     def lengths(self) -> list[int]:
         """Lines of every function, ascending."""

@@ -1,1 +1,1 @@
-"""Where a data set's quads are kept: our stores beside what else could keep them, and how their cost grows."""
+"""Stores of a data set's quads: ours beside others, and the growth of their cost."""

@@ -2,8 +2,9 @@
 
 python -m benchmarks.stores [--size 100000] [--sizes 100000 10000000] [--updates 10000] [--only peers sizes history]
 Figures are CPU times (user + system) of the process, the least of 5 rounds, in microseconds a call unless said. Every
-side has the same quads (see quads.py), the same calls on the same matches, and what a change wrote is on the disk when
-it returns. `peers`: all sides in one run; the ratio is the side's time over that of our store on disk. `sizes`: our two
+side has the same quads (departures: four facts that stay, two that end, a graph for three departures) and the same
+calls on the same matches; changes are on the disk when a call returns.
+`peers`: all sides in one run; the ratio is the side's time over that of our store on disk. `sizes`: our two
 stores at each size; resident memory is that of a process which opened the folder and answered all that is measured.
 `history`: a store in memory that keeps what left, after a tenth, a fifth, a half and all of so many updates of 20 facts
 with new graphs; its last column asks what a departure's delays were 200 updates before.
@@ -17,14 +18,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
 
+from benchmarks.results import ResultTable
 from benchmarks.stores.peers import PEERS, BlocksOnSqlite, Peer
-from benchmarks.stores.quads import DELAY, NOW, departure, quads, update
-from streamgauge.servers.fragments.quads import Match
+from streamgauge.servers.fragments.quads import ExpiringQuad, Match, Quad
 from streamgauge.servers.fragments.store import Keep, Store
 from streamgauge.servers.fragments.store.disk import DiskStore
 from streamgauge.servers.fragments.store.indexed import IndexedStore
@@ -32,6 +33,34 @@ from streamgauge.servers.fragments.store.memory import MemoryStore
 
 BATCH = 20
 ROUNDS = 5
+TRAIN = "http://example.org/train#"
+NOW = 1_700_000_000_000
+DELAY: Match = (None, f"<{TRAIN}p4>", None, None)
+"""The largest range that is asked for: a predicate of every departure."""
+
+
+def departure(number: int) -> str:
+    """Its IRI."""
+    return f"<http://example.org/departure/{number}>"
+
+
+def quads(size: int) -> Iterator[ExpiringQuad]:
+    """About ``size`` quads, by departure."""
+    for number in range(int(size / 6.34)):
+        subject, graph = departure(number), f"<http://example.org/graphs#{number // 3}>"
+        end = NOW + number % 60 * 1000
+        for place in range(4):
+            yield (subject, f"<{TRAIN}p{place}>", f'"{(number * 7919 + place) % 200_000}"', ""), None
+        for place in (4, 5):
+            yield (subject, f"<{TRAIN}p{place}>", f'"{(number * 31 + place) % 60}"', graph), end
+        if number % 3 == 0:
+            yield (graph, "<http://example.org/temporal#expiration>", f'"{end}"', ""), end
+
+
+def update(number: int, size: int) -> list[Quad]:
+    """The ``number``-th batch of new facts, all in a graph of their own."""
+    graph = f"<http://example.org/graphs#new{number}>"
+    return [(departure(each), DELAY[1] or "", f'"{(number + each) % 60}"', graph) for each in range(size)]
 
 
 def spent(call: Callable[[int], object], calls: int) -> float:
@@ -47,7 +76,7 @@ def spent(call: Callable[[int], object], calls: int) -> float:
 
 
 def calls(store: Peer | Store, size: int) -> dict[str, tuple[Callable[[int], object], int]]:
-    """What is measured of every side, and how often."""
+    """The calls that are measured on every side, and how often."""
     draws, departures = random.Random(1), int(size / 6.34)
     total = store.count(DELAY)
     assert total == departures
@@ -95,13 +124,13 @@ def peers(size: int) -> None:
             there = Path(folder) / str(number)
             peer = kind(there)
             sides[name] = _side(name, peer, lambda peer=peer: _fill(peer, size), size, there)
-    print(f"| {size:,} quads | {' | '.join(sides)} |\n|{'---|' * (len(sides) + 1)}")
-    for measure, base in sides["disk"].items():
-        cells = [
-            f"{side[measure]:,.1f}" + ("" if name == "disk" else f" ({side[measure] / base:,.1f}x)")
-            for name, side in sides.items()
-        ]
-        print(f"| {measure} | {' | '.join(cells)} |")
+    with ResultTable("stores", (f"{size:,} quads", *sides)) as table:
+        for measure, base in sides["disk"].items():
+            cells = [
+                f"{side[measure]:,.1f}" + ("" if name == "disk" else f" ({side[measure] / base:,.1f}x)")
+                for name, side in sides.items()
+            ]
+            table.add(measure, *cells)
 
 
 def _fill(peer: Peer, size: int) -> None:
@@ -169,25 +198,32 @@ def _since(cpu: float, wall: float) -> str:
 
 
 def history(updates: int) -> None:
-    """What asking and changing cost while what left is kept: all of it, some of it, none of it in another store."""
-    print("| kept | updates | runs kept | page of what is there | count | nearest end | change | page as it was |")
-    print("|---|---|---|---|---|---|---|---|")
-    for name, keep in (("nothing", None), ("10,000 runs", Keep(runs=10_000)), ("everything", Keep())):
-        store = MemoryStore(keep)
-        store.load(quads(10_000), at=NOW)
-        store.change((), [(quad, NOW + 60_000) for quad in update(0, BATCH)], NOW)
-        for tenth in range(1, 11):
-            changing = 0.0
-            for number in range((tenth - 1) * updates // 10, tenth * updates // 10):
-                added = [(quad, NOW + 60_000 + number) for quad in update(number + 1, BATCH)]
-                before = time.process_time()
-                store.change(update(number, BATCH), added, NOW + number + 1)
-                changing += time.process_time() - before
-            if tenth in (1, 2, 5, 10):
-                _history_row(name, store, tenth * updates // 10, changing / (updates // 10) * 1e6)
+    """Cost of reads and changes while the past is kept: all of it, some of it, none of it."""
+    columns = ("kept", "updates", "runs kept", "page of what is there", "count", "nearest end", "change",
+               "page as it was")  # fmt: skip
+    kinds = (("nothing", None), ("10,000 runs", Keep(runs=10_000)), ("everything", Keep()))
+    with ResultTable("stores_history", columns) as table:
+        for name, keep in kinds:
+            _history(table, name, keep, updates)
 
 
-def _history_row(name: str, store: MemoryStore, number: int, changing: float) -> None:
+def _history(table: ResultTable, name: str, keep: Keep | None, updates: int) -> None:
+    """Rows of one policy after a tenth, a fifth, half and all of the updates."""
+    store = MemoryStore(keep)
+    store.load(quads(10_000), at=NOW)
+    store.change((), [(quad, NOW + 60_000) for quad in update(0, BATCH)], NOW)
+    for tenth in range(1, 11):
+        changing = 0.0
+        for number in range((tenth - 1) * updates // 10, tenth * updates // 10):
+            added = [(quad, NOW + 60_000 + number) for quad in update(number + 1, BATCH)]
+            before = time.process_time()
+            store.change(update(number, BATCH), added, NOW + number + 1)
+            changing += time.process_time() - before
+        if tenth in (1, 2, 5, 10):
+            _history_row(table, name, store, tenth * updates // 10, changing / (updates // 10) * 1e6)
+
+
+def _history_row(table: ResultTable, name: str, store: MemoryStore, number: int, changing: float) -> None:
     current: Match = (None, None, None, update(number, 1)[0][3])
     assert store.count(current) == BATCH
     before = NOW + number - 200
@@ -199,7 +235,7 @@ def _history_row(name: str, store: MemoryStore, number: int, changing: float) ->
         changing,
         spent(lambda _: store.at((departure(3), DELAY[1], None, None), before, 0, 100), 100) if store.kept else 0.0,
     ]
-    print(f"| {name} | {number:,} | {store.kept:,} | {' | '.join(f'{each:,.1f}' for each in measures)} |", flush=True)
+    table.add(name, f"{number:,}", f"{store.kept:,}", *(f"{each:,.1f}" for each in measures))
 
 
 def main() -> None:

@@ -21,14 +21,14 @@ SHAPES = [shape for shape in product((True, False), repeat=4) if any(shape)]
 
 
 class Peer(Protocol):
-    """What is measured."""
+    """The members of a store that are measured."""
 
     def change(self, removed: Iterable[Quad], added: Iterable[Quad]) -> object:
         """Remove, then add; on the disk when it returns."""
         ...
 
     def count(self, match: Match) -> int:
-        """How many quads match."""
+        """The number of quads that match."""
         ...
 
     def page(self, match: Match, offset: int, limit: int) -> list[Quad]:
@@ -47,7 +47,7 @@ def counted(quad: Quad) -> Iterator[Match]:
 
 
 def differences(removed: Iterable[Quad], added: Iterable[Quad]) -> Counter[Match]:
-    """What a change adds to counters."""
+    """The differences that a change makes to counters."""
     made = Counter(match for quad in added for match in counted(quad))
     made.subtract(match for quad in removed for match in counted(quad))
     return made

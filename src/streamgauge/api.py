@@ -18,7 +18,7 @@ from streamgauge.model.tabular import html_table
 from streamgauge.model.verdict import Evaluator, Verdict
 from streamgauge.oracle.judging.expecting import expected_reports
 from streamgauge.oracle.judging.judge import Means, judge_run, with_cautions, with_query
-from streamgauge.papers.rules import Settings, judge_as
+from streamgauge.papers.rules import RuleSettings, judge_as
 from streamgauge.query import parse
 from streamgauge.semantics.beginning import near
 from streamgauge.semantics.profiles import profile
@@ -187,7 +187,7 @@ def check(run: Run | str | Path, **options: Unpack[CheckOptions]) -> Verdict:
         begun = near(recorded.header.query.windows, named, stream_facts(stream).first)
         recorded = replace(recorded, header=replace(recorded.header, semantics=begun))
     if asked.rules is not None:
-        settings = Settings(gracious=asked.gracious)
+        settings = RuleSettings(gracious=asked.gracious)
         return with_cautions(recorded, judge_as(asked.rules, recorded, tuple(elements(stream)), settings), stream)
     late = None if asked.max_delay is None else duration(asked.max_delay)
     means = Means(_spark, asked.evaluator, late, gracious=asked.gracious, exact_datatypes=asked.exact_datatypes)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from streamgauge.papers.page import write
-from streamgauge.papers.sepbm import document
-from streamgauge.papers.sepbm_plan import Extent
+from streamgauge.papers.reproduction import write
+from streamgauge.papers.sepbm.page import document
+from streamgauge.papers.sepbm.plan import SepbmExtent
 from tests.browser.driving import CONTRAST, asked, offline, show
 from tests.report.sepbm import measured
 
@@ -24,7 +24,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("page") / "sepbm.html"
-    write(document(Extent(), measured()), path)
+    write(document(SepbmExtent(), measured()), path)
     return Path(path).as_uri()
 
 

@@ -3,35 +3,41 @@
 import json
 from pathlib import Path
 
-from streamgauge.papers.result import Line, Reproduction, Section, Table
+from streamgauge.papers.reproduction import Reproduction
 from streamgauge.report import charts
+from streamgauge.report.charts import ChartDrawing
 from streamgauge.report.plots import FULL, PHONE, STREAM_TIME, Figure, draw
-from streamgauge.report.svg import Drawing
+from streamgauge.report.sections import PageSection, PageTable, TableLine
 
 LONG = "a_note_that_nobody_broke_into_words_" * 4
 
 
 def reproduction(*, agrees: bool = True) -> Reproduction:
     """Two tables, one compared, and a plot."""
-    compared = Table(
+    compared = PageTable(
         "Compared <b>",
         ("engine", "published", "ours", "note"),
-        (Line(("C-SPARQL", "1", "1", LONG), True), Line(("CQELS", "2", "2" if agrees else "3", "[brackets]"), agrees)),
+        (
+            TableLine(("C-SPARQL", "1", "1", LONG), True),
+            TableLine(("CQELS", "2", "2" if agrees else "3", "[brackets]"), agrees),
+        ),
         "A note below.",
     )
-    told = Table("Told", ("claim", "files"), (Line(("something", "else")),))
-    section = Section("first", "First things", ("A sentence & more.",), (compared, told), (_figure(),))
+    told = PageTable("Told", ("claim", "files"), (TableLine(("something", "else")),))
+    section = PageSection("first", "First things", ("A sentence & more.",), (compared, told), (_figure(),))
     data = {"cells": [{"engine": "C-SPARQL"}]}
-    return Reproduction("A reproduction", "A paper, 2013", (section, Section("rest", "The rest", ("Nothing.",))), data)
+    return Reproduction(
+        "A reproduction", "A paper, 2013", (section, PageSection("rest", "The rest", ("Nothing.",))), data
+    )
 
 
 def _figure() -> Figure:
-    fits = [charts.Fit(0.0, 5.0, 1.0, 5.0, "right", "window 1")]
+    fits = [charts.FittedBorders(0.0, 5.0, 1.0, 5.0, "right", "window 1")]
 
-    def chart(size: charts.Size) -> object:
+    def chart(size: charts.ChartSize) -> object:
         return charts.reconstructed(fits, STREAM_TIME, size._replace(height=24))
 
-    return Figure("Borders", "Outline: expected.", draw(Drawing(), "Borders", chart, (FULL, PHONE)), (), "full")  # type: ignore[arg-type]
+    return Figure("Borders", "Outline: expected.", draw(ChartDrawing(), "Borders", chart, (FULL, PHONE)), (), "full")  # type: ignore[arg-type]
 
 
 TURTLE = """@prefix om-owl: <http://knoesis.wright.edu/ssw/ont/sensor-observation.owl#> .

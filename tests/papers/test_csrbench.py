@@ -7,8 +7,9 @@ import pytest
 from streamgauge.cli.exits import Exit
 from streamgauge.harness.importing import ForeignError
 from streamgauge.model.verdict import Diagnosis, Part
-from streamgauge.papers import csrbench
-from streamgauge.papers.csrbench_published import QUERIES, TABLE_2
+from streamgauge.papers.csrbench import measure
+from streamgauge.papers.csrbench.measure import QUERIES, TABLE_2
+from streamgauge.papers.csrbench.page import reproduce
 from tests.papers import build
 
 pytestmark = pytest.mark.slow
@@ -31,7 +32,7 @@ def found(shared_data, explained):
         explained.append((run.header.engine, elements))
         return FAULT
 
-    return csrbench.reproduce(shared_data / "csrbench", explain)
+    return reproduce(shared_data / "csrbench", explain)
 
 
 def test_all_21_cells_of_table_2_come_out(found):
@@ -78,7 +79,7 @@ def test_every_head_recording_that_fails_is_diagnosed(found, explained):
 def test_at_least_five_of_the_six_wrong_recordings_are_explained_exactly(shared_data):
     from streamgauge.oracle.diagnosis.diagnose import diagnose
 
-    told = csrbench.reproduce(shared_data / "csrbench", diagnose)
+    told = reproduce(shared_data / "csrbench", diagnose)
     exact = [cell["diagnosis"]["exact"] for cell in told.data["cells"] if cell["diagnosis"]]
     assert len(exact) == 6
     assert sum(exact) >= 5
@@ -93,16 +94,16 @@ def test_the_counts_are_there_for_every_t0(found):
 
 
 def test_a_diagnosis_that_finds_no_difference_is_none(tmp_path):
-    data = csrbench.Data(build.csrbench(tmp_path))
+    data = measure.CsrbenchData(build.csrbench(tmp_path))
     for said, told in ((Diagnosis(((),), 0, 0, 3), "those of the declared semantics"), (FAULT, "")):
-        why, note = csrbench._explained(lambda run, elements, said=said: said, None, data.elements)
+        why, note = measure._explained(lambda run, elements, said=said: said, None, data.elements)
         assert (why is None) == bool(told)
         assert told in note
 
 
 def test_what_is_missing_is_named(tmp_path):
     with pytest.raises(ForeignError, match="stream: missing: --data names a folder"):
-        csrbench.reproduce(tmp_path, lambda run, elements: None)
+        reproduce(tmp_path, lambda run, elements: None)
 
 
 def test_the_command_prints_json_writes_a_page_and_says_that_values_differ(tmp_path, command):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from streamgauge.papers import page
+from streamgauge.papers import reproduction as page
 from tests.browser.test_report import CONTRAST, browser, show
 from tests.papers import build
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from streamgauge.papers import csrbench
-from streamgauge.papers.steps import Steps
+from streamgauge.papers.csrbench.page import reproduce
+from streamgauge.papers.reproduction import ReproductionSteps as Steps
 from tests.papers import build
 
 
@@ -71,16 +71,16 @@ def test_an_interrupted_reproduction_goes_on(tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        csrbench.reproduce(folder, lambda _run, _elements: None, tell, tmp_path / "kept")
+        reproduce(folder, lambda _run, _elements: None, tell, tmp_path / "kept")
     assert len(list((tmp_path / "kept").glob("*/cell-*.json"))) == 8
-    whole = csrbench.reproduce(folder, lambda _run, _elements: None, keep=tmp_path / "kept")
-    assert whole == csrbench.reproduce(folder, lambda _run, _elements: None)
+    whole = reproduce(folder, lambda _run, _elements: None, keep=tmp_path / "kept")
+    assert whole == reproduce(folder, lambda _run, _elements: None)
     assert not list((tmp_path / "kept").iterdir())
 
 
 SLOWLY = """
 import time
-from streamgauge.papers import csrbench
+from streamgauge.papers.csrbench import measure as csrbench
 from streamgauge.cli.main import main
 
 cell = csrbench._cell

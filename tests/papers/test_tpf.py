@@ -4,13 +4,22 @@ from dataclasses import replace
 
 import pytest
 
-from streamgauge.papers import tpf_plan as plan
-from streamgauge.papers.page import page
-from streamgauge.papers.tpf import Wanted, reproduce, reproduction
-from streamgauge.papers.tpf_capacity import Carried, carried, sized, staleness
-from streamgauge.papers.tpf_capacity import table as capacity
-from streamgauge.papers.tpf_claims import claims
-from streamgauge.papers.tpf_measured import Measured, crossing, growth, measure, per_client
+from streamgauge.papers.reproduction import page
+from streamgauge.papers.tpf import plan
+from streamgauge.papers.tpf.measure import (
+    CarriedClients,
+    TpfOutcomes,
+    capacity_table,
+    carried,
+    claims,
+    crossing,
+    growth,
+    measure,
+    per_client,
+    sized,
+    staleness,
+)
+from streamgauge.papers.tpf.page import TpfRequest, reproduce, reproduction
 from streamgauge.suites.crowds.runs import ScenarioRunner
 from streamgauge.suites.crowds.scenario import CrowdOutcome, ReceivedAnswer, to_json
 from streamgauge.suites.experiments.capacity_search import Bracket
@@ -62,7 +71,11 @@ def everything():
         found[scenario] = outcome(scenario, took=(900, ms, ms, ms))
     for scenario in (*plan.proxied(QUICK), *plan.herd(QUICK)):
         found[scenario] = outcome(scenario)
-    return Measured(found)
+    return TpfOutcomes(found)
+
+
+def compared(extent, measured):
+    return [claim.line for claim in claims(extent, measured)]
 
 
 def test_the_plan_has_the_papers_sizes():
@@ -75,7 +88,7 @@ def test_the_plan_has_the_papers_sizes():
 
 
 def test_claims_come_out_where_the_figures_say_so():
-    lines = {line.cells[0]: line for line in claims(QUICK, everything())}
+    lines = {line.cells[0]: line for line in compared(QUICK, everything())}
     assert all(line.agrees for line in lines.values() if line.agrees is not None), [
         line.cells for line in lines.values() if line.agrees is False
     ]
@@ -90,7 +103,7 @@ def test_claims_are_refuted_where_they_fail():
         scenario: replace(found, server_cpu=found.server_cpu * 8) if scenario.system in plan.FRAGMENTS else found
         for scenario, found in measured.outcomes.items()
     }
-    lines = {line.cells[0]: line for line in claims(QUICK, Measured(worse))}
+    lines = {line.cells[0]: line for line in compared(QUICK, TpfOutcomes(worse))}
     assert lines["H1, identical: fragments, streamer costs the server less than C-SPARQL"].agrees is False
     assert lines["the fragments server's CPU, identical queries"].agrees is False
 
@@ -100,18 +113,18 @@ def test_a_system_that_said_nothing_is_no_evidence():
         scenario: replace(found, answers=()) if scenario.system == "csparql" else found
         for scenario, found in everything().outcomes.items()
     }
-    names = [line.cells[0] for line in claims(QUICK, Measured(silent))]
+    names = [line.cells[0] for line in compared(QUICK, TpfOutcomes(silent))]
     assert not [name for name in names if name.startswith("H1") and name.endswith("than C-SPARQL")]
     assert [name for name in names if name.startswith("H1") and name.endswith("than CQELS")]
 
 
 def test_without_measures_nothing_is_claimed():
-    assert [line for line in claims(QUICK, Measured({})) if line.agrees is not None] == []
+    assert [line for line in compared(QUICK, TpfOutcomes({})) if line.agrees is not None] == []
 
 
 @pytest.mark.slow
 def test_the_page_has_every_figure():
-    found = [Carried(1000, Bracket(50.0, 100.0), ((50, 900.0), (100, None)))]
+    found = [CarriedClients(1000, Bracket(50.0, 100.0), ((50, 900.0), (100, None)))]
     made = reproduction(QUICK, everything(), {"cqels": "set STREAMGAUGE_CQELS_HOME"}, found)
     text = page(made)
     for words in ("Figure 2a, server", "Figure 2b", "Figure 3a", "Figure 3b", "Figure 4: interval", "nginx in front",
@@ -135,7 +148,7 @@ def test_capacity_asks_for_every_client_to_be_fresh():
     found = outcome(scenario)
     assert staleness(found) == 700
     assert staleness(replace(found, answers=found.answers[:5])) is None
-    assert capacity([Carried(10_000, Bracket(3.0, None), ((3, 900.0),))]).lines[0].cells == (
+    assert capacity_table([CarriedClients(10_000, Bracket(3.0, None), ((3, 900.0),))]).lines[0].cells == (
         "10,000", "3", "–", "3: 900 ms",
     )  # fmt: skip
 
@@ -150,7 +163,7 @@ def test_what_is_kept_is_shown_and_not_measured_again(tmp_path):
     )
     assert measured.of(scenario) == outcome(scenario)
     made = reproduce(
-        Wanted(QUICK, tmp_path, QUICK.parts, done=True), lambda: pytest.fail("no Spark"), lambda _what, _share: None
+        TpfRequest(QUICK, tmp_path, QUICK.parts, done=True), lambda: pytest.fail("no Spark"), lambda _what, _share: None
     )
     assert made.data["outcomes"][0]["right"] == 15
 

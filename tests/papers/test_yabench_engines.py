@@ -10,21 +10,34 @@ from streamgauge.formats.stream import write
 from streamgauge.model.verdict import Judgement, Verdict, WindowVerdict
 from streamgauge.oracle.judging.judge import Means, judge_run
 from streamgauge.oracle.judging.oracle import unknown
-from streamgauge.papers.page import page
-from streamgauge.papers.rules.yabench_lines import parse as line
-from streamgauge.papers.yabench_differs import paragraph
-from streamgauge.papers.yabench_files import Published
-from streamgauge.papers.yabench_real import Found, reproduction
-from streamgauge.papers.yabench_runs import Doer, Done, Kept, Outcome, available, do, moved_on, outcome
-from streamgauge.papers.yabench_trials import OUR_STATION, THEIR_STATION, Side, experiment, sides, trials
+from streamgauge.papers.reproduction import page
+from streamgauge.papers.yabench.engines import YabenchRuns, paragraph, reproduction
+from streamgauge.papers.yabench.oracle_files import parse as line
+from streamgauge.papers.yabench.results import PublishedLines
+from streamgauge.papers.yabench.trials import (
+    OUR_STATION,
+    THEIR_STATION,
+    TableOneCell,
+    TrialOutcome,
+    TrialRun,
+    TrialRunner,
+    TrialSide,
+    available,
+    do,
+    experiment,
+    moved_on,
+    outcome,
+    sides,
+    trials,
+)
 from streamgauge.semantics.profiles import RSPQL
 from streamgauge.suites.experiments.experiment import ExperimentError
 from tests.notation import stream
 from tests.oracle.runs import TEXT, right_run
 
-CSPARQL = Side("csparql", "csparql-0.9.7-wall", "csparql")
-LIVE = Side("live", "yabench", "csparql")
-PUBLISHED = Published(
+CSPARQL = TrialSide("csparql", "csparql-0.9.7-wall", "csparql")
+LIVE = TrialSide("live", "yabench", "csparql")
+PUBLISHED = PublishedLines(
     {"ORACLE_small1": [line("1.0,0.975,116,119,1750,0,5000,154"), line("1.0,0.5,60,120,1750,5000,10000,38")]}
 )
 
@@ -102,19 +115,24 @@ def test_rows_that_are_in_the_next_window(windows, lag, answer):
 def test_a_cell_of_table_1(tmp_path):
     run = right_run(RSPQL)
     shares = Verdict(Judgement.RIGHT, "definition", 0, 1.0, 1.0, 0, 0, 0, None, (), ())
-    assert outcome(run, shares, tmp_path, None) is Outcome.RIGHT
+    assert outcome(run, shares, tmp_path, None) is TableOneCell.RIGHT
     assert (
         outcome(run, replace(unknown(run, "why"), windows=(window(0, "a"), window(1, "", "a"))), tmp_path, None)
-        is Outcome.NEXT
+        is TableOneCell.NEXT
     )
     assert (
-        outcome(run, replace(unknown(run, "why"), windows=(window(0, "a"), window(1))), tmp_path, None) is Outcome.WRONG
+        outcome(run, replace(unknown(run, "why"), windows=(window(0, "a"), window(1))), tmp_path, None)
+        is TableOneCell.WRONG
     )
 
 
 @pytest.mark.parametrize(
     ("engine", "window", "cell"),
-    [("csparql", (5, 1), Outcome.WRONG), ("csparql", (5, 5), Outcome.RIGHT), ("live", (5, 1), Outcome.RIGHT)],
+    [
+        ("csparql", (5, 1), TableOneCell.WRONG),
+        ("csparql", (5, 5), TableOneCell.RIGHT),
+        ("live", (5, 1), TableOneCell.RIGHT),
+    ],
 )
 def test_a_published_engine_has_no_window_before_the_first_full_one(tmp_path, engine, window, cell):
     run = right_run(replace(RSPQL, partial_head=True), window=window)
@@ -127,14 +145,14 @@ def test_a_published_engine_has_no_window_before_the_first_full_one(tmp_path, en
 
 
 def kept(*texts, judgement=Judgement.RIGHT, memory=60.0, **more):
-    return Kept(
+    return TrialRun(
         Path("run"), judgement, 1.0, 1.0, 30.1, ((0.0, 20.0), (1.0, memory)), 3.5, tuple(map(line, texts)), **more
     )
 
 
 def done(side=CSPARQL, *runs, test="E1/small"):
     (trial,) = trials(None, [test])
-    return Done(trial, side, runs)
+    return TrialOutcome(trial, side, runs)
 
 
 SAME = ("1.0,0.975,116,119,1750,0,5000,150", "1.0,0.5,60,120,1750,5000,10000,40")
@@ -173,15 +191,21 @@ def test_a_run_without_lines_says_why():
 
 @pytest.mark.slow
 def test_the_page_has_every_table_and_figure():
-    change = Side("live", "yabench-change", "cqels")
+    change = TrialSide("live", "yabench-change", "cqels")
     dones = (
         done(CSPARQL, kept(*SAME), kept(*SAME)),
         done(change, kept(*SAME)),
-        done(CSPARQL, kept(outcome=Outcome.NEXT), kept(outcome=Outcome.NEXT), kept(outcome=Outcome.WRONG), test="Q1"),
+        done(
+            CSPARQL,
+            kept(outcome=TableOneCell.NEXT),
+            kept(outcome=TableOneCell.NEXT),
+            kept(outcome=TableOneCell.WRONG),
+            test="Q1",
+        ),
         done(CSPARQL, kept(*SAME, gracious=(line(SAME[0]),)), test="E4"),
-        Done(trials(None, ["E3/big"])[0], CSPARQL, (), "it refuses <this>"),
+        TrialOutcome(trials(None, ["E3/big"])[0], CSPARQL, (), "it refuses <this>"),
     )
-    found = reproduction(Found(dones, (CSPARQL, change), {"cqels": "put it there"}, None, hurricane=True))
+    found = reproduction(YabenchRuns(dones, (CSPARQL, change), {"cqels": "put it there"}, None, hurricane=True))
     assert [section.id for section in found.sections] == [
         "runs", "table-1", "table-2", "experiment-1", "experiment-3", "experiment-4",
     ]  # fmt: skip
@@ -205,7 +229,7 @@ def test_the_command_without_engines_that_are_here(monkeypatch, command, tmp_pat
 
 @pytest.mark.prove
 def test_live_is_right_in_real_time(spark, tmp_path):
-    doer = Doer(tmp_path, lambda: spark, 1, lambda _what, _share: None)
+    doer = TrialRunner(tmp_path, lambda: spark, 1, lambda _what, _share: None)
     first, second = do(trials(None, ["E4"]), sides("live"), doer)
     assert second.runs[0].lines[0].text().startswith("1.0,1.0,10,10,35,0,4031,")
     for each in (first, second):

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from streamgauge.papers import sepbm_plan as plan
-from streamgauge.papers.sepbm_measured import Measured
+from streamgauge.papers.sepbm import plan
+from streamgauge.papers.sepbm.measure import SepbmOutcomes
 from streamgauge.suites.sepbm.analysis import analyse
 from streamgauge.suites.sepbm.contract import DueRows, PublicationRecord, ReceivedNotification, SepbmRecording
 from streamgauge.suites.sepbm.recordings import JudgedRecording
@@ -54,4 +54,4 @@ def measured():
         one = ran("incremental", ("q01",), {"q01": 1.0})
         outcomes[f"publishers/incremental-{count}"] = replace(one, recording=replace(one.recording, publishers=count))
     counts = {"2": 287_421, "10": 1_591_802, "10 closed": 2_407_874}
-    return Measured(outcomes, {"systems/an RSP engine": "it is not there"}, counts)
+    return SepbmOutcomes(outcomes, {"systems/an RSP engine": "it is not there"}, counts)

@@ -4,21 +4,22 @@ import altair as alt
 import pytest
 
 from streamgauge.report import charts
-from streamgauge.report.charts import Axis, Bar, Fit, Line, Placed, Size
-from streamgauge.report.svg import Drawing
-from streamgauge.report.thin import Bin, Box, Point
+from streamgauge.report.charts import Bar, ChartAxis, ChartDrawing, ChartLine, ChartSize, FittedBorders, PlacedBox
+from streamgauge.report.points import Bin, Box, Point
 
-SIZE = Size(600, 200, 20)
-X, SHARE, LOG = Axis("time (s)"), Axis("recall", ".0%", (0, 1)), Axis("rows", scale="log")
+SIZE = ChartSize(600, 200, 20)
+X, SHARE, LOG = ChartAxis("time (s)"), ChartAxis("recall", ".0%", (0, 1)), ChartAxis("rows", scale="log")
 BINS = [Bin(n, 1.0, 2.0, 3.0, n + 1, f"bin {n}") for n in range(4)]
 CHARTS = {
-    "lines": charts.lines([Line(0, False, BINS), Line(1, True, BINS)], X, SHARE, SIZE),
-    "one line": charts.lines([Line(0, False, BINS[:1])], X, LOG, SIZE),
-    "scatter": charts.scatter({0: [Point(1, 2, "first")], 3: [Point(2, 4, "second")]}, X, Axis("delay (ms)"), SIZE),
-    "boxes": charts.boxes([Placed("10", 0, Box(1, 2, 3, 4, 5, 9), "box")], X, Axis("delay (ms)"), SIZE),
+    "lines": charts.lines([ChartLine(0, False, BINS), ChartLine(1, True, BINS)], X, SHARE, SIZE),
+    "one line": charts.lines([ChartLine(0, False, BINS[:1])], X, LOG, SIZE),
+    "scatter": charts.scatter(
+        {0: [Point(1, 2, "first")], 3: [Point(2, 4, "second")]}, X, ChartAxis("delay (ms)"), SIZE
+    ),
+    "boxes": charts.boxes([PlacedBox("10", 0, Box(1, 2, 3, 4, 5, 9), "box")], X, ChartAxis("delay (ms)"), SIZE),
     "borders": charts.borders([Bar(0, 5, n, state, "bar") for n, state in enumerate(charts.SYMBOLS)], X, SIZE),
     "reconstructed": charts.reconstructed(
-        [Fit(0, 5, 1, 6, "wrong", "fit"), Fit(5, 10, None, None, "missed", "no fit")], X, SIZE
+        [FittedBorders(0, 5, 1, 6, "wrong", "fit"), FittedBorders(5, 10, None, None, "missed", "no fit")], X, SIZE
     ),
 }
 
@@ -27,7 +28,7 @@ CHARTS = {
 @pytest.mark.parametrize("name", CHARTS)
 def test_a_chart_is_valid_and_drawn(name: str) -> None:
     alt.LayerChart.from_dict(CHARTS[name], validate=True)
-    drawn = Drawing().svg(CHARTS[name], name, "half")
+    drawn = ChartDrawing().svg(CHARTS[name], name, "half")
     assert f'aria-label="{name}"' in drawn
     assert "<path" in drawn
 

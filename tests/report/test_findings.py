@@ -10,7 +10,7 @@ from rich.console import Console
 from streamgauge import report
 from streamgauge.model.verdict import Diagnosis, Part
 from streamgauge.report import text
-from streamgauge.report.findings import diagnosed, findings
+from streamgauge.report.cards import diagnosed, findings
 from tests.report import build
 from tests.report.test_page import read
 

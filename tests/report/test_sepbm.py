@@ -6,11 +6,10 @@ import json
 import pytest
 from rich.console import Console
 
-from streamgauge.papers import sepbm_plan as plan
-from streamgauge.papers.page import page, shown
-from streamgauge.papers.sepbm import document as reproduced
-from streamgauge.papers.sepbm_claims import differences
-from streamgauge.papers.sepbm_measured import Measured
+from streamgauge.papers.reproduction import page, shown
+from streamgauge.papers.sepbm import plan
+from streamgauge.papers.sepbm.measure import SepbmOutcomes, differences
+from streamgauge.papers.sepbm.page import document as reproduced
 from streamgauge.report.sepbm import Compared, data, fine, mean_times, named
 from streamgauge.report.sepbm import page as page_of_runs
 from streamgauge.report.sepbm import shown as shown_runs
@@ -40,14 +39,14 @@ def test_times_are_short_or_long():
 
 
 def test_the_papers_claims_hold_where_ours_are_as_published():
-    found = reproduced(plan.Extent(), measured())
+    found = reproduced(plan.SepbmExtent(), measured())
     lines = {line.cells[0]: line for section in found.sections for table in section.tables for line in table.lines}
     assert lines["average notification times"].agrees
     assert lines["the six slowest"].agrees
     assert lines["q17: StringRS guesses, GraphSS cannot"].agrees
     assert lines["throughput of the slow channels with StringRS and GraphSS"].agrees
     assert lines["LUBM(2), explicit"].agrees
-    assert lines["LUBM(10), with what follows"].cells == ("LUBM(10), with what follows", "2.4 million", "2,407,874")
+    assert lines["LUBM(10), with what follows"].cells[:3] == ("LUBM(10), with what follows", "2.4 million", "2,407,874")
     assert found.compared[0] == found.compared[1] > 6
     assert found.sections[0].tables[0].lines[0].cells[:2] == ("reevaluate", "1.01 s")
 
@@ -59,7 +58,7 @@ def test_claims_that_do_not_hold_are_said_so():
         swapped["together/graphss"],
         swapped["together/stringrs"],
     )
-    found = reproduced(plan.Extent(), Measured(swapped, {}, {"2": 1}))
+    found = reproduced(plan.SepbmExtent(), SepbmOutcomes(swapped, {}, {"2": 1}))
     lines = {line.cells[0]: line for section in found.sections for table in section.tables for line in table.lines}
     assert lines["average notification times"].agrees is False
     assert lines["LUBM(2), explicit"].agrees is False
@@ -78,7 +77,7 @@ def test_other_slow_channels_and_other_guesses_are_explained():
         other[f"alone/{one}"] = ran(name, (query,), {query: time})
     other["alone/reevaluate/q14"] = ran("reevaluate", ("q14",), {"q14": times("reevaluate")["q09"]})
     other["alone/graphss/q17"] = ran("graphss", ("q17",), {"q17": times("stringrs")["q17"]})
-    paragraphs = whole_text(Measured(other, {}, {}))
+    paragraphs = whole_text(SepbmOutcomes(other, {}, {}))
     assert "Slow channels: q09 here in the place of q14." in paragraphs
     assert "q17: GraphSS is faster here (40 ms) than StringRS (100 ms)." in paragraphs
 
@@ -88,7 +87,7 @@ def whole_text(found):
 
 
 def test_the_page_and_the_terminal_show_all_parts():
-    found = reproduced(plan.Extent(), measured())
+    found = reproduced(plan.SepbmExtent(), measured())
     text = page(found)
     for heading in (
         "Each channel alone",
@@ -105,7 +104,7 @@ def test_the_page_and_the_terminal_show_all_parts():
 
 
 def test_the_plan_has_each_run_once_and_resumes_by_name(tmp_path):
-    extent = plan.Extent(strategies=("incremental",))
+    extent = plan.SepbmExtent(strategies=("incremental",))
     runs = plan.runs(extent, tmp_path)
     names = [each.name for part, wanted in runs.items() for each in wanted if part != "systems"]
     assert len(names) == len(set(names)) == 1 + 20 + 3 + 3

@@ -5,8 +5,8 @@ from itertools import permutations
 
 import pytest
 
+from streamgauge.report.document import named
 from streamgauge.report.series import Series, series_of
-from streamgauge.report.tables import named
 from tests.report import build
 
 

@@ -28,7 +28,7 @@ from streamgauge.model.verdict import Diagnosis, Evaluator, Verdict
 from streamgauge.oracle.expected.background import beside
 from streamgauge.oracle.judging.expecting import expected_reports
 from streamgauge.oracle.judging.judge import Means, judge_run, with_cautions, with_query
-from streamgauge.papers.rules import Settings, judge_as
+from streamgauge.papers.rules import RuleSettings, judge_as
 from streamgauge.query import detect, fill, parse
 from streamgauge.report.numbers import moment
 from streamgauge.report.text import verdict_json, verdict_lines
@@ -121,7 +121,7 @@ def _judged(run: Run, stream: Path, rules: str | None, means: Means) -> Verdict:
         raise typer.BadParameter(f"{rules}'s rules have neither --evaluator, --max-delay nor --exact-datatypes")
     if any(answer.kind != "solutions" for answer in run.answers):
         raise RefusedError(f"{rules}'s rules compare solutions of a SELECT: this run has other answers")
-    settings = Settings(gracious=means.gracious, progress=means.progress)
+    settings = RuleSettings(gracious=means.gracious, progress=means.progress)
     return with_cautions(run, judge_as(rules, run, tuple(elements(stream)), settings), stream)
 
 

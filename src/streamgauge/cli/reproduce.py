@@ -14,7 +14,7 @@ from streamgauge.cli.names import chosen
 from streamgauge.cli.progress import telling
 from streamgauge.cli.spark import spark, tell_unused
 from streamgauge.cli.terminal import printing
-from streamgauge.papers.result import Reproduction
+from streamgauge.papers.reproduction import Reproduction
 
 Data = Annotated[Path, typer.Option(help="The folder of the paper's data.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -38,13 +38,13 @@ def csrbench(
 ) -> None:
     """CSRBench's table 2 from the recorded answers of C-SPARQL, CQELS and SPARQLstream."""
     from streamgauge.oracle.diagnosis.diagnose import diagnose
-    from streamgauge.papers.csrbench import reproduce
+    from streamgauge.papers.csrbench.page import reproduce
 
     _do(lambda tell: reproduce(data, diagnose, tell, runs), as_json=as_json, out=out)
 
 
 def _loads(value: str) -> str:
-    from streamgauge.papers.yabench_published import LOADS
+    from streamgauge.papers.yabench.results import LOADS
 
     return ",".join(chosen(each.strip(), LOADS) for each in value.split(","))
 
@@ -70,14 +70,14 @@ def yabench(
 ) -> None:
     """YABench's expected sizes, its gracious mode, and what its text says of its figures; or all on real engines."""
     if engines is not None:
-        from streamgauge.papers.yabench_real import Wanted, on_engines
+        from streamgauge.papers.yabench.engines import YabenchRequest, on_engines
 
-        wanted = Wanted(tuple(engines.split(",")), tuple(only or ()), data, hurricane, runs, repetitions)
+        wanted = YabenchRequest(tuple(engines.split(",")), tuple(only or ()), data, hurricane, runs, repetitions)
         _foretell(not only, "hours: streams are fed in real time, --only and --repetitions take less")
         _do(lambda tell: on_engines(wanted, lambda: spark(master), tell), as_json=as_json, out=out, master=master)
     if data is None:
         raise typer.BadParameter("name the folder of the paper's data", param_hint="--data")
-    from streamgauge.papers.yabench import reproduce
+    from streamgauge.papers.yabench.page import reproduce
 
     folder = data
     _do(
@@ -101,12 +101,12 @@ def tpf(
     master: Annotated[str | None, typer.Option(help="Spark master, local[*] unless given.")] = None,
 ) -> None:
     """The TPF Query Streamer's experiment: servers and crowds of clients, done here beside the paper's claims."""
-    from streamgauge.papers.tpf import Wanted, reproduce
-    from streamgauge.papers.tpf_plan import FULL, PARTS, QUICK
+    from streamgauge.papers.tpf.page import TpfRequest, reproduce
+    from streamgauge.papers.tpf.plan import FULL, PARTS, QUICK
 
     only = [chosen(each, PARTS, "--only") for each in only or ()]
     extent = QUICK if quick else FULL
-    wanted = Wanted(extent, runs, tuple(only or extent.parts), kept)
+    wanted = TpfRequest(extent, runs, tuple(only or extent.parts), kept)
     _foretell(not (kept or only), "about an hour" if quick else "about 8 hours; --quick and --only take less")
     _do(lambda tell: reproduce(wanted, lambda: spark(master), tell), as_json=as_json, out=out, master=master)
 
@@ -131,8 +131,8 @@ def sepbm(
 ) -> None:
     """SEP-BM: strategies of the broker on the paper's benchmark; publishers, channels and other systems beside."""
     from streamgauge.formats.streams import read_triples
-    from streamgauge.papers.sepbm import Wanted, reproduce
-    from streamgauge.papers.sepbm_plan import PARTS, STRATEGIES, Extent
+    from streamgauge.papers.sepbm.page import SepbmRequest, reproduce
+    from streamgauge.papers.sepbm.plan import PARTS, STRATEGIES, SepbmExtent
 
     only = [chosen(each, PARTS, "--only") for each in only or ()]
     strategy = [chosen(each, STRATEGIES, "--strategy") for each in strategy or ()]
@@ -140,9 +140,9 @@ def sepbm(
     if ontology is not None:
         tuple(read_triples(ontology))  # refused before anything is made
     _foretell(not only, "three quarters of an hour for one university on two cores; --only and --strategy take less")
-    extent = Extent(universities, publications, rule, tuple(strategy or STRATEGIES), tuple(only or PARTS), judge)
+    extent = SepbmExtent(universities, publications, rule, tuple(strategy or STRATEGIES), tuple(only or PARTS), judge)
     _do(
-        lambda tell: reproduce(Wanted(extent, runs, ontology), lambda: spark(master), tell),
+        lambda tell: reproduce(SepbmRequest(extent, runs, ontology), lambda: spark(master), tell),
         as_json=as_json,
         out=out,
         master=master,
@@ -163,7 +163,7 @@ def _do(
     master: str | None = None,
 ) -> NoReturn:
     """Reproduce, show, write; exit code 0 when every compared value came out, else 1."""
-    from streamgauge.papers.page import shown, write
+    from streamgauge.papers.reproduction import shown, write
 
     console = Console(stderr=True)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # what was started is ended, as by Ctrl-C

@@ -1,4 +1,4 @@
-"""What engines carry: the one figure of each, delay and correctness over the load; a page, tables, JSON."""
+"""Capacities of engines: the one figure of each, delay and correctness over the load; a page, tables, JSON."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -10,15 +10,14 @@ from rich.console import RenderableType
 from rich.markup import escape
 
 from streamgauge.report import charts
-from streamgauge.report.charts import Axis, Rule
+from streamgauge.report.charts import ChartAxis, ChartDrawing, RuleLine
 from streamgauge.report.document import swatch
 from streamgauge.report.numbers import duration, number, percent
 from streamgauge.report.page import write as write_page
 from streamgauge.report.plots import HALF, PHONE, SHARE, Figure, draw
-from streamgauge.report.sections import Line, Look, Section, Table, render, rich_table
+from streamgauge.report.points import Bin
+from streamgauge.report.sections import PageSection, PageStyle, PageTable, TableLine, render, rich_table
 from streamgauge.report.series import Judged
-from streamgauge.report.svg import Drawing
-from streamgauge.report.thin import Bin
 from streamgauge.suites.experiments.capacity import Capacity
 from streamgauge.suites.experiments.capacity import CapacityAxis as Varied
 from streamgauge.suites.experiments.capacity_search import Harder, Limit, Probe
@@ -67,7 +66,7 @@ def figure_of(carried: Carried, one: Capacity) -> str:
 
 
 def bound_of(carried: Carried, one: Capacity) -> str:
-    """What an engine is bound by, in a sentence; empty when it is not there."""
+    """The bound of an engine in a sentence; empty when the engine is not there."""
     if one.absent:
         return ""
     if one.beyond is None or one.beyond.bound is None:
@@ -91,7 +90,7 @@ def rule(carried: Carried) -> str:
 def page(carried: Carried) -> str:
     """One self-contained HTML file as text."""
     labels = [label(one) for one in carried.found]
-    look = Look(
+    look = PageStyle(
         "Streamgauge capacity", carried.title, _headline(carried), WORDS, _tally, labels,
         [swatch(index) for index in range(len(labels))],
     )  # fmt: skip
@@ -101,8 +100,8 @@ def page(carried: Carried) -> str:
     ]
     tables = tuple(_table(carried, one) for one in carried.found if one.probes)
     sections = (
-        Section("curves", "Over the load", (rule(carried),), (), tuple(_figures(carried))),
-        Section("probes", "Every probe", (), tables),
+        PageSection("curves", "Over the load", (rule(carried),), (), tuple(_figures(carried))),
+        PageSection("probes", "Every probe", (), tables),
     )
     return render("cards.html.j2", look, sections, cards=cards)
 
@@ -128,7 +127,7 @@ def write_probes(found: Sequence[Capacity], read: Callable[[Path], Judged], tell
 
 
 def shown(carried: Carried) -> Iterator[RenderableType]:
-    """The same for the terminal."""
+    """The capacities for the terminal."""
     yield escape(rule(carried))
     for one in carried.found:
         if one.probes:
@@ -138,7 +137,7 @@ def shown(carried: Carried) -> Iterator[RenderableType]:
 
 
 def json_of(carried: Carried) -> dict[str, Any]:
-    """The same for programs."""
+    """The capacities for programs."""
     found = [
         {
             "engine": one.engine,
@@ -177,17 +176,17 @@ def _outcome(one: Capacity) -> bool | None:
     return False if one.reached or one.absent else None
 
 
-def _tally(table: Table) -> str:
+def _tally(table: PageTable) -> str:
     return f"{sum(line.agrees is True for line in table.lines)} of {len(table.lines)} carried"
 
 
-def _table(carried: Carried, one: Capacity) -> Table:
+def _table(carried: Carried, one: Capacity) -> PageTable:
     columns = (carried.axis.title, "triples/s", "right", "precision", "recall", "delay p50", "p99",
                "slowest window's p99", "feeder p99", "bound by")  # fmt: skip
-    return Table(label(one), columns, tuple(_line(carried, probe) for probe in one.probes))
+    return PageTable(label(one), columns, tuple(_line(carried, probe) for probe in one.probes))
 
 
-def _line(carried: Carried, probe: Probe) -> Line:
+def _line(carried: Carried, probe: Probe) -> TableLine:
     cells = (
         carried.axis.written(probe.value),
         f"{probe.rate:,.0f}",
@@ -200,7 +199,7 @@ def _line(carried: Carried, probe: Probe) -> Line:
         duration(probe.feeder),
         probe.bound or "",
     )
-    return Line(cells, probe.carried, (probe.reason,), _link(carried, probe))
+    return TableLine(cells, probe.carried, (probe.reason,), _link(carried, probe))
 
 
 def _link(carried: Carried, probe: Probe) -> str:
@@ -213,12 +212,12 @@ def _link(carried: Carried, probe: Probe) -> str:
 
 
 def page_of(probe: Probe) -> Path:
-    """Where the page of a probe's runs is: beside their folders."""
+    """The file of the page of a probe's runs, beside their folders."""
     return probe.folders[0].parent / "report.html"
 
 
 def _figures(carried: Carried) -> Iterator[Figure]:
-    drawing = Drawing()
+    drawing = ChartDrawing()
     drawn = [(index, one) for index, one in enumerate(carried.found) if any(probe.windows for probe in one.probes)]
     if not drawn:
         return
@@ -229,11 +228,11 @@ def _figures(carried: Carried) -> Iterator[Figure]:
     if any(line.bins for line in late):
         bound = duration(carried.limit.delay)
         text = f"Delay over {carried.axis.name}: bounded by {bound}"
-        axis = Axis("delay, ms", ",~r", None, "log")
-        rules = [*limits, Rule("y", carried.limit.delay, f"bound {bound}")]
+        axis = ChartAxis("delay, ms", ",~r", None, "log")
+        rules = [*limits, RuleLine("y", carried.limit.delay, f"bound {bound}")]
         note = f"Solid: median; dashed: 99th percentile. {_LIMITS}"
         yield _figure(drawing, carried, (text, note), (late, axis, series), rules)
-    right = [charts.Line(index, False, _bins(carried, one, _share, percent)) for index, one in drawn]
+    right = [charts.ChartLine(index, False, _bins(carried, one, _share, percent)) for index, one in drawn]
     text = f"Share of right windows over {carried.axis.name}"
     axis = SHARE._replace(title="right windows, %")
     lower = [rule._replace(below=rule.below + 0.3) for rule in limits]
@@ -243,14 +242,14 @@ def _figures(carried: Carried) -> Iterator[Figure]:
 _LIMITS = "The line upwards: the easiest value that is not carried, or the hardest one tried."
 
 
-def _limits(carried: Carried, index: int, one: Capacity) -> Iterator[Rule]:
-    """Where an engine's limit is on the axis, or how far the search came without it."""
+def _limits(carried: Carried, index: int, one: Capacity) -> Iterator[RuleLine]:
+    """An engine's limit on the axis, or the end of a search that found none."""
     if one.beyond is not None and one.reached:
         text = f"not carried at {carried.axis.written(one.beyond.value)}: {one.beyond.bound}"
-        yield Rule("x", one.beyond.value, text, index, before=_before(carried, one.beyond.value))
+        yield RuleLine("x", one.beyond.value, text, index, before=_before(carried, one.beyond.value))
     elif one.carried is not None:
         text = f"carried at {carried.axis.written(one.carried.value)}, limit not reached"
-        yield Rule("x", one.carried.value, text, index, before=_before(carried, one.carried.value))
+        yield RuleLine("x", one.carried.value, text, index, before=_before(carried, one.carried.value))
 
 
 def _before(carried: Carried, value: float) -> bool:
@@ -260,24 +259,24 @@ def _before(carried: Carried, value: float) -> bool:
 
 
 def _figure(
-    drawing: Drawing,
+    drawing: ChartDrawing,
     carried: Carried,
     words: tuple[str, str],
-    content: tuple[Sequence[charts.Line], Axis, tuple[int, ...]],
-    rules: Sequence[Rule],
+    content: tuple[Sequence[charts.ChartLine], ChartAxis, tuple[int, ...]],
+    rules: Sequence[RuleLine],
 ) -> Figure:
     (text, note), (lines, y, series) = words, content
-    x = Axis(carried.axis.title, ",~r", None, "log")
+    x = ChartAxis(carried.axis.title, ",~r", None, "log")
 
-    def chart(size: charts.Size) -> charts.Spec:
+    def chart(size: charts.ChartSize) -> charts.Spec:
         return charts.lines(lines, x, y, size, rules)
 
     return Figure(text, note, draw(drawing, text, chart, (HALF, PHONE)), series)
 
 
-def _delays(carried: Carried, index: int, one: Capacity) -> Iterator[charts.Line]:
-    yield charts.Line(index, False, _bins(carried, one, lambda probe: probe.p50, duration))
-    yield charts.Line(index, True, _bins(carried, one, lambda probe: probe.p99, duration))
+def _delays(carried: Carried, index: int, one: Capacity) -> Iterator[charts.ChartLine]:
+    yield charts.ChartLine(index, False, _bins(carried, one, lambda probe: probe.p50, duration))
+    yield charts.ChartLine(index, True, _bins(carried, one, lambda probe: probe.p99, duration))
 
 
 def _share(probe: Probe) -> float | None:

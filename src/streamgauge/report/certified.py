@@ -15,7 +15,7 @@ _COLUMNS = (TaskStanding.PASSED, TaskStanding.REFUSED, TaskStanding.DEVIATING, T
 
 
 def certified_lines(certificate: Certificate) -> RenderableType:
-    """What passed, what was refused by which sentence, what deviates and why, what fails; then by what is asked for."""
+    """Tasks that passed, were refused (by which sentence), deviate (and why) or fail; then counts by feature."""
     shown = [column for column in _COLUMNS if certificate.counts()[column]]
     parts: list[RenderableType] = [Text(headline(certificate), style="bold")]
     parts += _refused(certificate)
@@ -26,7 +26,7 @@ def certified_lines(certificate: Certificate) -> RenderableType:
 
 
 def outcome_line(outcome: ConformanceOutcome, listed: str | None) -> str:
-    """How one task went, as it is printed when it is done; ``listed`` names the deviation that lists the task."""
+    """The outcome of one task as it is printed at its end; ``listed`` names the deviation that lists the task."""
     sentence = f", listed under {listed!r}" if listed else ""
     if outcome.sentence:
         sentence += f": {' '.join(outcome.sentence.split())}"

@@ -4,17 +4,23 @@ A specification is plain data, made once and handed to vl-convert: a page of 22 
 same page takes through Altair, which validates and copies each specification several times.
 """
 
+import re
 from collections.abc import Mapping, Sequence
+from html import escape
+from itertools import count
 from typing import Any, Final, Literal, NamedTuple
+from xml.etree import ElementTree
+
+import vl_convert
 
 from streamgauge.report import theme
-from streamgauge.report.thin import Bin, Box, Point
+from streamgauge.report.points import Bin, Box, Point
 
 Spec = dict[str, Any]
 """A Vega-Lite specification or a part of one (https://vega.github.io/vega-lite/docs/spec.html)."""
 
 
-class Size(NamedTuple):
+class ChartSize(NamedTuple):
     """The outer width and the height of a plot in px, and how many bins of data it has room for."""
 
     width: int
@@ -22,7 +28,7 @@ class Size(NamedTuple):
     bins: int
 
 
-class Axis(NamedTuple):
+class ChartAxis(NamedTuple):
     """An axis: its title with the unit, d3's number format, its range when that is fixed, and its scale."""
 
     title: str
@@ -31,7 +37,7 @@ class Axis(NamedTuple):
     scale: Literal["linear", "log", "symlog"] = "linear"
 
 
-class Line(NamedTuple):
+class ChartLine(NamedTuple):
     """One line of a chart: the series that gives its colour, whether it is dashed, and its bins."""
 
     series: int
@@ -39,7 +45,7 @@ class Line(NamedTuple):
     bins: Sequence[Bin]
 
 
-class Rule(NamedTuple):
+class RuleLine(NamedTuple):
     """A line across a chart at a value of one axis, with its words; muted unless it belongs to a series.
 
     ``below`` is how far down the words of a line upwards stand, as a share of the chart's height; they are left of the
@@ -54,7 +60,9 @@ class Rule(NamedTuple):
     before: bool = False
 
 
-def lines(content: Sequence[Line], x: Axis, y: Axis, size: Size, rules: Sequence[Rule] = ()) -> Spec:
+def lines(
+    content: Sequence[ChartLine], x: ChartAxis, y: ChartAxis, size: ChartSize, rules: Sequence[RuleLine] = ()
+) -> Spec:
     """Lines through the medians, with a band from lowest to highest where a bin holds several values."""
     rows = [
         _row(line, bin_) | {"x": bin_.x, "low": bin_.low, "y": bin_.middle, "high": bin_.high, "tip": bin_.tip}
@@ -81,7 +89,7 @@ def lines(content: Sequence[Line], x: Axis, y: Axis, size: Size, rules: Sequence
     return _finished(rows, layers, size)
 
 
-def _rule(rule: Rule, x: Axis, y: Axis, size: Size) -> tuple[Spec, Spec]:
+def _rule(rule: RuleLine, x: ChartAxis, y: ChartAxis, size: ChartSize) -> tuple[Spec, Spec]:
     """The line and its words: beside a line upwards, above one to the right."""
     colour = theme.MUTED.light if rule.series is None else theme.series_colour(rule.series)
     words: Spec = {"type": "text", "color": colour, "fontSize": 11}
@@ -99,12 +107,12 @@ def _rule(rule: Rule, x: Axis, y: Axis, size: Size) -> tuple[Spec, Spec]:
     return data | _layer(line, shared, {}), data | _layer(words, shared, said | {"text": _nominal("text")})
 
 
-def _row(line: Line, bin_: Bin) -> dict[str, Any]:
+def _row(line: ChartLine, bin_: Bin) -> dict[str, Any]:
     name = f"{line.series}{'d' if line.dashed else ''}"
     return {"series": str(line.series), "dashed": line.dashed, "line": name, "count": bin_.values}
 
 
-def scatter(content: Mapping[int, Sequence[Point]], x: Axis, y: Axis, size: Size) -> Spec:
+def scatter(content: Mapping[int, Sequence[Point]], x: ChartAxis, y: ChartAxis, size: ChartSize) -> Spec:
     """Points, coloured and shaped by series."""
     rows = [
         {"series": str(series), "x": point.x, "y": point.y, "tip": point.tip}
@@ -117,7 +125,7 @@ def scatter(content: Mapping[int, Sequence[Point]], x: Axis, y: Axis, size: Size
     return _finished(rows, [_layer(mark, placed, shown)], size)
 
 
-class Placed(NamedTuple):
+class PlacedBox(NamedTuple):
     """One box of a box plot: where it stands, its series, the box and its tooltip."""
 
     x: str
@@ -126,7 +134,7 @@ class Placed(NamedTuple):
     tip: str
 
 
-def boxes(content: Sequence[Placed], x: Axis, y: Axis, size: Size) -> Spec:
+def boxes(content: Sequence[PlacedBox], x: ChartAxis, y: ChartAxis, size: ChartSize) -> Spec:
     """Box plots side by side: whiskers to the lowest and highest value, the box over the quartiles."""
     rows = [{"x": one.x, "series": str(one.series), "tip": one.tip, **one.box._asdict()} for one in content]
     order = list(dict.fromkeys(one.x for one in content))
@@ -159,7 +167,7 @@ class Bar(NamedTuple):
 SYMBOLS = {"right": "✓", "late": "◷", "wrong": "✗", "missed": "?", "surplus": "+"}
 
 
-def borders(content: Sequence[Bar], x: Axis, size: Size) -> Spec:
+def borders(content: Sequence[Bar], x: ChartAxis, size: ChartSize) -> Spec:
     """Windows as bars in lanes, coloured and signed by their state; a missed one is an outline."""
     rows = [bar._asdict() | {"sign": SYMBOLS[bar.state], "middle": (bar.start + bar.end) / 2} for bar in content]
     shared, colour = _lane("lane"), _state_colour()
@@ -173,7 +181,7 @@ def borders(content: Sequence[Bar], x: Axis, size: Size) -> Spec:
     return _finished(rows, layers, size)
 
 
-class Fit(NamedTuple):
+class FittedBorders(NamedTuple):
     """One window's expected borders and those that fit best (s, ``None`` when it was missed), state and tooltip."""
 
     start: float
@@ -184,7 +192,7 @@ class Fit(NamedTuple):
     tip: str
 
 
-def reconstructed(content: Sequence[Fit], x: Axis, size: Size) -> Spec:
+def reconstructed(content: Sequence[FittedBorders], x: ChartAxis, size: ChartSize) -> Spec:
     """A row per window: the expected borders as an outline, a bar between those that fit best, signed by its state."""
     rows = [
         {"row": place, "start": fit.start, "end": fit.end, "found": fit.found_start, "until": fit.found_end}
@@ -234,7 +242,7 @@ def _lane(name: str) -> Spec:
     return {"y": lane, "description": _nominal("tip")}
 
 
-def _position(channel: Literal["x", "y"], name: str, axis: Axis) -> Spec:
+def _position(channel: Literal["x", "y"], name: str, axis: ChartAxis) -> Spec:
     scale: Spec = {"nice": False, "zero": False} if axis.domain is None else {"domain": list(axis.domain)}
     if axis.scale != "linear":
         scale = {"type": axis.scale, "nice": False}
@@ -266,7 +274,7 @@ def _dash() -> Spec:
     return _nominal("dashed") | {"scale": {"domain": [False, True], "range": [[1, 0], [5, 4]]}, "legend": None}
 
 
-def _width(content: Sequence[Line]) -> Spec:
+def _width(content: Sequence[ChartLine]) -> Spec:
     """Wide below, narrow on top: lines that coincide all stay visible."""
     names = [str(series) for series in dict.fromkeys(line.series for line in content)]
     widths = [
@@ -276,7 +284,7 @@ def _width(content: Sequence[Line]) -> Spec:
     return _nominal("series") | {"scale": {"domain": names, "range": widths}, "legend": None}
 
 
-def _finished(rows: Sequence[Mapping[str, Any]], layers: Sequence[Spec], size: Size) -> Spec:
+def _finished(rows: Sequence[Mapping[str, Any]], layers: Sequence[Spec], size: ChartSize) -> Spec:
     return {
         "data": {"values": rows},
         "layer": layers,
@@ -305,3 +313,58 @@ _CONFIG: Final[Spec] = {
     },
     "axisY": {"domain": False, "ticks": False, "tickCount": 4, "labelPadding": 6},
 }
+
+
+_SVG = "{http://www.w3.org/2000/svg}"
+_LONG = re.compile(r"-?\d+\.\d{3,}")
+_DROPPED = ("role", "aria-roledescription", "aria-hidden", "aria-label", "pointer-events", "stroke-miterlimit")
+_VERSION = "6.4"
+"""The version of Vega-Lite that the specifications are written for."""
+
+
+class ChartDrawing:
+    """Draws charts for one page, on which no two ids may be the same."""
+
+    def __init__(self) -> None:
+        self._numbers = count(1)
+
+    def svg(self, chart: Spec, label: str, variant: str) -> str:
+        """The chart as an SVG element of class ``plot`` and ``variant``, read out as ``label``."""
+        text = vl_convert.vegalite_to_svg(chart, vl_version=_VERSION)
+        root = ElementTree.fromstring(text)
+        _clean(root)
+        _rename(root, f"p{next(self._numbers)}-")
+        inner = "".join(_text(child) for child in root)
+        box = escape(root.attrib["viewBox"])
+        return f'<svg class="plot {variant}" viewBox="{box}" role="img" aria-label="{escape(label)}">{inner}</svg>'
+
+
+def _text(element: ElementTree.Element) -> str:
+    return ElementTree.tostring(element, encoding="unicode").replace(' xmlns="http://www.w3.org/2000/svg"', "")
+
+
+def _clean(element: ElementTree.Element) -> None:
+    """Strip namespaces, roles and empty shapes in place; a mark's description becomes its title element."""
+    element.tag = element.tag.removeprefix(_SVG)
+    described = element.get("aria-label") if element.get("role") == "graphics-symbol" else None
+    axis = element.get("aria-roledescription") == "axis"
+    for name in _DROPPED:
+        element.attrib.pop(name, None)
+    for name, value in element.attrib.items():
+        element.set(name, _LONG.sub(lambda match: f"{float(match[0]):.2f}", value))
+    for child in list(element):
+        if child.get("class") in ("background", "foreground") and child.tag.endswith("path"):
+            element.remove(child)
+        else:
+            _clean(child)
+    if described and not axis:
+        title = ElementTree.SubElement(element, "title")
+        title.text = described
+
+
+def _rename(root: ElementTree.Element, prefix: str) -> None:
+    for element in root.iter():
+        if "id" in element.attrib:
+            element.set("id", prefix + element.attrib["id"])
+        if "clip-path" in element.attrib:
+            element.set("clip-path", element.attrib["clip-path"].replace("url(#", f"url(#{prefix}"))

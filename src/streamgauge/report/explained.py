@@ -11,15 +11,15 @@ from streamgauge.model.run import RunHeader
 from streamgauge.model.terms import Row
 from streamgauge.model.verdict import Diagnosis, Part, Verdict
 from streamgauge.oracle.diagnosis.worked import Worked
-from streamgauge.report.findings import late_ones
+from streamgauge.report.cards import late_ones
 from streamgauge.report.series import unit_of
 
 LISTED = 8
-"""How many models and rows are printed; the JSON has all."""
+"""Models and rows that are printed; the JSON has all."""
 
 
 def explained_lines(header: RunHeader, verdict: Verdict, window: Worked | None) -> RenderableType:
-    """What is wrong in a sentence a part, the proof, the models that fit as well, what was late, and one window."""
+    """The diagnosis: a sentence for each part, the proof, models that fit as well, late reports, and one window."""
     diagnosis = verdict.diagnosis
     assert diagnosis is not None
     parts: list[RenderableType] = [Text(sentence, style="yellow") for sentence in verdict.cautions]

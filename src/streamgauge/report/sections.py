@@ -15,7 +15,7 @@ SIGN = {True: "✓", False: "✗", None: ""}
 
 
 @dataclass(frozen=True)
-class Line:
+class TableLine:
     """One line of a table; ``agrees`` says whether ours is the published value, ``None`` where none is compared.
 
     ``link`` is the address that the line's name leads to, relative to the page.
@@ -28,29 +28,29 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Table:
+class PageTable:
     """A table: heading, columns (the first names the line), lines, and a note below."""
 
     heading: str
     columns: tuple[str, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[TableLine, ...]
     note: str = ""
 
 
 @dataclass(frozen=True)
-class Section:
+class PageSection:
     """A part of the page: its anchor, heading, sentences, tables and plots."""
 
     id: str
     heading: str
     sentences: tuple[str, ...]
-    tables: tuple[Table, ...] = ()
+    tables: tuple[PageTable, ...] = ()
     figures: tuple[Figure, ...] = ()
 
 
 @dataclass(frozen=True)
-class Look:
-    """What is the same on every page of a kind: brand, title, headline, words for a line's outcome, a table's tally.
+class PageStyle:
+    """The frame of a page: brand, title, headline, words for a line's outcome, a table's tally.
 
     ``labels`` and ``swatches`` are the legend's, one each per series; none where no plot tells series apart.
     """
@@ -59,13 +59,13 @@ class Look:
     title: str
     headline: str
     words: Mapping[bool | None, str]
-    tally: Callable[[Table], str]
+    tally: Callable[[PageTable], str]
     labels: Sequence[str] = ()
     swatches: Sequence[Markup] = ()
 
 
 def render(
-    template: str, look: Look, sections: Sequence[Section], own: BaseLoader | None = None, **more: object
+    template: str, look: PageStyle, sections: Sequence[PageSection], own: BaseLoader | None = None, **more: object
 ) -> str:
     """One self-contained HTML file as text; ``own`` is where a template is that is not the report's."""
     shared = PackageLoader("streamgauge.report", "templates")
@@ -86,7 +86,7 @@ def render(
     )
 
 
-def rich_table(table: Table, tally: str) -> RichTable:
+def rich_table(table: PageTable, tally: str) -> RichTable:
     """A table for the terminal, a sign behind every line that is judged."""
     judged = any(line.agrees is not None for line in table.lines)
     columns = [*map(escape, table.columns), *([""] if judged else [])]
@@ -98,6 +98,6 @@ def rich_table(table: Table, tally: str) -> RichTable:
     return shown
 
 
-def _sign(line: Line) -> str:
+def _sign(line: TableLine) -> str:
     style = {True: "green", False: "red", None: "dim"}[line.agrees]
     return f"[{style}]{SIGN[line.agrees]}[/{style}]"

@@ -11,13 +11,12 @@ from rich.markup import escape
 from streamgauge.model.counts import counted
 from streamgauge.model.verdict import Judgement, Verdict
 from streamgauge.report import charts
-from streamgauge.report.charts import Axis
+from streamgauge.report.charts import ChartAxis, ChartDrawing
 from streamgauge.report.document import swatch
 from streamgauge.report.numbers import NOTHING, duration, number, percent
 from streamgauge.report.plots import FULL, PHONE, Figure, draw
-from streamgauge.report.sections import Line, Look, Section, Table, render, rich_table
-from streamgauge.report.svg import Drawing
-from streamgauge.report.thin import Point
+from streamgauge.report.points import Point
+from streamgauge.report.sections import PageSection, PageStyle, PageTable, TableLine, render, rich_table
 from streamgauge.suites.sepbm.analysis import SLOW, ChangeKind, NotificationScore, TimeStatistics, by_channel, score
 from streamgauge.suites.sepbm.characteristics import MEANING, ChannelCharacter, RankedTrait
 from streamgauge.suites.sepbm.contract import SepbmRecording
@@ -65,12 +64,12 @@ def page(compared: Compared) -> str:
     """One self-contained HTML file as text."""
     labels = tuple(compared.outcomes)
     swatches = [swatch(index) for index in range(len(labels))]
-    look = Look("Streamgauge SEP-BM", compared.title, compared.headline, WORDS, _tally, labels, swatches)
+    look = PageStyle("Streamgauge SEP-BM", compared.title, compared.headline, WORDS, _tally, labels, swatches)
     cards = [
         (index, name, outcome.right, _figure(outcome), _bound(outcome))
         for index, (name, outcome) in enumerate(compared.outcomes.items())
     ]
-    return render("cards.html.j2", look, tuple(_sections(Drawing(), compared)), cards=cards)
+    return render("cards.html.j2", look, tuple(_sections(ChartDrawing(), compared)), cards=cards)
 
 
 def write(compared: Compared, path: Path) -> None:
@@ -79,7 +78,7 @@ def write(compared: Compared, path: Path) -> None:
 
 
 def shown(compared: Compared) -> Iterator[RenderableType]:
-    """The same for the terminal."""
+    """The runs for the terminal."""
     for section in _sections(None, compared):
         yield f"\n[bold]{escape(section.heading)}[/bold]"
         yield from map(escape, section.sentences)
@@ -88,19 +87,19 @@ def shown(compared: Compared) -> Iterator[RenderableType]:
 
 
 def data(compared: Compared) -> dict[str, object]:
-    """The same for programs."""
+    """The runs for programs."""
     return {"runs": [as_json(name, outcome) for name, outcome in compared.outcomes.items()]}
 
 
-def _sections(drawing: Drawing | None, compared: Compared) -> Iterator[Section]:
+def _sections(drawing: ChartDrawing | None, compared: Compared) -> Iterator[PageSection]:
     outcomes = compared.outcomes
     plots = () if drawing is None else tuple(by_channel_plot(drawing, outcomes))
-    yield Section("runs", "Runs", (NOTE,), tuple(overall(outcomes)), plots)
+    yield PageSection("runs", "Runs", (NOTE,), tuple(overall(outcomes)), plots)
     for place, (name, outcome) in enumerate(outcomes.items(), 1):
         yield _run(place, name, outcome)
 
 
-def _tally(table: Table) -> str:
+def _tally(table: PageTable) -> str:
     judged = [each.agrees for each in table.lines if each.agrees is not None]
     return f"{sum(judged):,} of {len(judged):,} right" if judged else ""
 
@@ -116,22 +115,22 @@ def _bound(outcome: JudgedRecording) -> str:
     return f"{counted(found.due, 'notification')} due, {found.missed:,} missed, {found.surplus:,} surplus"
 
 
-def overall(outcomes: Mapping[str, JudgedRecording]) -> Iterator[Table]:
+def overall(outcomes: Mapping[str, JudgedRecording]) -> Iterator[PageTable]:
     """A line a run, and what the oracle says of it."""
     lines = tuple(line(name, score(outcome.analysis)) for name, outcome in outcomes.items())
-    yield Table("", ("run", *COLUMNS[1:]), lines)
+    yield PageTable("", ("run", *COLUMNS[1:]), lines)
     if any(outcome.verdicts for outcome in outcomes.values()):
         columns = ("run", "channels right", "precision", "recall", "judged by")
         judged = tuple(_judged(name, outcome.verdicts) for name, outcome in outcomes.items() if outcome.verdicts)
-        yield Table("The common oracle", columns, judged, "Precision and recall over the rows of all reports.")
+        yield PageTable("The common oracle", columns, judged, "Precision and recall over the rows of all reports.")
 
 
-def _judged(name: str, verdicts: Mapping[str, Verdict]) -> Line:
+def _judged(name: str, verdicts: Mapping[str, Verdict]) -> TableLine:
     right = sum(each.judgement in {Judgement.RIGHT, Judgement.LATE} for each in verdicts.values())
     precision, recall = micro(verdicts.values())
     by = ", ".join(sorted({str(each.evaluator) for each in verdicts.values()}))
     cells = (name, f"{right} of {len(verdicts)}", percent(precision), percent(recall), by)
-    return Line(cells, right == len(verdicts))
+    return TableLine(cells, right == len(verdicts))
 
 
 def micro(verdicts: Iterable[Verdict]) -> tuple[float, float]:
@@ -142,13 +141,13 @@ def micro(verdicts: Iterable[Verdict]) -> tuple[float, float]:
     return found / said if said else float(not due), found / due if due else float(not said)
 
 
-def line(name: str, found: NotificationScore) -> Line:
+def line(name: str, found: NotificationScore) -> TableLine:
     """One line of the metrics."""
     counts = (found.due, found.told, found.missed, found.surplus, found.deferred)
     made, received = found.made or found.received, found.received
     times = (_time(made, "mean"), _time(made, "p50"), _time(made, "p99"), _time(received, "mean"))
     done = found.throughput
-    return Line((name, *(f"{count:,}" for count in counts), *times, f"{done.complete:,}", number(done.rate)))
+    return TableLine((name, *(f"{count:,}" for count in counts), *times, f"{done.complete:,}", number(done.rate)))
 
 
 def _time(found: TimeStatistics | None, name: str) -> str:
@@ -160,7 +159,7 @@ def fine(ms: float) -> str:
     return duration(ms) if ms >= 1 else f"{ms * 1000:,.0f} µs"
 
 
-def _run(place: int, name: str, outcome: JudgedRecording) -> Section:
+def _run(place: int, name: str, outcome: JudgedRecording) -> PageSection:
     analysis, recording = outcome.analysis, outcome.recording
     lines = [line("all", score(analysis)), *(line(kind, score(analysis, kind=kind)) for kind in ChangeKind)]
     slow = [channel for channel in analysis.channels if channel in SLOW]
@@ -177,13 +176,16 @@ def _run(place: int, name: str, outcome: JudgedRecording) -> Section:
         said.append(f"The first {_MOST} channels are shown.")
     if recording.failure:
         said.append(f"The run failed: {recording.failure}")
-    tables = (Table("", COLUMNS, tuple(lines)), Table("By channel", (*COLUMNS, "precision", "recall"), channels))
-    return Section(f"run-{place}", name, tuple(said), tables)
+    tables = (
+        PageTable("", COLUMNS, tuple(lines)),
+        PageTable("By channel", (*COLUMNS, "precision", "recall"), channels),
+    )
+    return PageSection(f"run-{place}", name, tuple(said), tables)
 
 
-def _channel(name: str, found: NotificationScore, verdict: Verdict | None) -> Line:
+def _channel(name: str, found: NotificationScore, verdict: Verdict | None) -> TableLine:
     shares = (NOTHING, NOTHING) if verdict is None else (percent(verdict.precision), percent(verdict.recall))
-    return Line((*line(name, found).cells, *shares))
+    return TableLine((*line(name, found).cells, *shares))
 
 
 def mean_times(outcome: JudgedRecording) -> dict[str, float]:
@@ -192,7 +194,7 @@ def mean_times(outcome: JudgedRecording) -> dict[str, float]:
     return {name: times.mean for name, each in scores.items() if (times := each.made or each.received) is not None}
 
 
-def by_channel_plot(drawing: Drawing, outcomes: Mapping[str, JudgedRecording]) -> Iterator[Figure]:
+def by_channel_plot(drawing: ChartDrawing, outcomes: Mapping[str, JudgedRecording]) -> Iterator[Figure]:
     """Figures 4 and 6: the mean notification time of each channel, a mark for each run."""
     times = {place: mean_times(outcome) for place, outcome in enumerate(outcomes.values())}
     yield from plotted(drawing, "Notification time by channel", times, "mean notification time, ms", fine)
@@ -204,7 +206,7 @@ def rates(outcome: JudgedRecording) -> dict[str, float]:
 
 
 def plotted(
-    drawing: Drawing,
+    drawing: ChartDrawing,
     title: str,
     found: Mapping[int, Mapping[str, float]],
     axis: str,
@@ -221,10 +223,10 @@ def plotted(
         for series, values in found.items()
     }
     if any(points.values()):
-        across = Axis(f"{channels[0]} to {channels[-1]}, in this order", ",d", (0, len(channels) + 1))
+        across = ChartAxis(f"{channels[0]} to {channels[-1]}, in this order", ",d", (0, len(channels) + 1))
 
-        def chart(size: charts.Size) -> charts.Spec:
-            return charts.scatter(points, across, Axis(axis, ",~r", None, "log"), size)
+        def chart(size: charts.ChartSize) -> charts.Spec:
+            return charts.scatter(points, across, ChartAxis(axis, ",~r", None, "log"), size)
 
         yield Figure(title, "", draw(drawing, title, chart, _WIDE), tuple(points), "full")
 
@@ -263,16 +265,18 @@ def _verdict_json(verdict: Verdict) -> dict[str, object]:
     }
 
 
-def characters(found: Sequence[ChannelCharacter]) -> Table:
+def characters(found: Sequence[ChannelCharacter]) -> PageTable:
     """A line a channel: its query, its data and rules, P1 to P10."""
-    lines = tuple(Line((each.channel, *map(_plain, each.values.values()))) for each in found)
-    return Table("", ("channel", *MEANING), lines, "; ".join(f"{name}: {text}" for name, text in MEANING.items()))
+    lines = tuple(TableLine((each.channel, *map(_plain, each.values.values()))) for each in found)
+    return PageTable("", ("channel", *MEANING), lines, "; ".join(f"{name}: {text}" for name, text in MEANING.items()))
 
 
-def ranks(found: Sequence[RankedTrait]) -> Table:
-    """How the channels' order by each property agrees with that by notification time, the closest first."""
-    lines = tuple(Line((each.strategy, each.property, number(each.rho), str(each.channels))) for each in found)
-    return Table("Rank correlation with notification time", ("run", "property", "Spearman's rho", "channels"), lines)
+def ranks(found: Sequence[RankedTrait]) -> PageTable:
+    """The agreement of the channels' order by each property with that by notification time, the closest first."""
+    lines = tuple(TableLine((each.strategy, each.property, number(each.rho), str(each.channels))) for each in found)
+    return PageTable(
+        "Rank correlation with notification time", ("run", "property", "Spearman's rho", "channels"), lines
+    )
 
 
 def _plain(value: float | None) -> str:

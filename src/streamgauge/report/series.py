@@ -47,7 +47,7 @@ class Series:
         }
 
     def repetition(self, header: RunHeader) -> str:
-        """What one of its runs is called, empty where there is no other: ``repetition 2 (seed 7)``."""
+        """The name of one of its runs, empty where there is no other: ``repetition 2 (seed 7)``."""
         return self._names[id(header)] if len(self.runs) > 1 else ""
 
     @property
@@ -58,7 +58,7 @@ class Series:
 
     @property
     def unit(self) -> str:
-        """What one line of the verdict is called: a window, or a report where reports are not window closes."""
+        """The name of one line of the verdict: a window, or a report where reports are not window closes."""
         return unit_of(self.header.semantics)
 
 
@@ -68,7 +68,7 @@ def unit_of(semantics: Semantics) -> str:
 
 
 def unit_over(series: Sequence[Series]) -> str:
-    """What a line of these verdicts is called: a report where some are windows and some are not."""
+    """The name of a line of these verdicts: a report where some are windows and some are not."""
     units = {one.unit for one in series}
     return units.pop() if len(units) == 1 else "report"
 
@@ -131,7 +131,7 @@ def _named(traits: Mapping[str, str], names: Sequence[str]) -> Iterator[str]:
 
 
 def _traits(header: RunHeader) -> Mapping[str, str]:
-    """What may differ between any two series, in words."""
+    """Traits that may differ between any two series, in words."""
     pace = "unpaced" if header.factor is None else f"{header.factor:g}"
     tables = (_workload(header), header.parameters)
     given = {key: str(value) for table in tables for key, value in table.items()}
@@ -139,7 +139,7 @@ def _traits(header: RunHeader) -> Mapping[str, str]:
 
 
 def _own(header: RunHeader) -> Mapping[str, str]:
-    """What may differ between two series of an engine under semantics of one name."""
+    """Traits that may differ between two series of an engine under semantics of one name."""
     semantics = {
         one.name.replace("_", " "): _written(getattr(header.semantics, one.name))
         for one in fields(header.semantics)
@@ -169,7 +169,7 @@ def delay_of(window: WindowVerdict) -> str:
 
 
 def place(window: WindowVerdict) -> int | None:
-    """Where a report stands in stream time (ms): its instant, else its end; ``None`` when it names neither."""
+    """The place of a report in stream time (ms): its instant, else its end; ``None`` when it names neither."""
     return window.instant if window.instant is not None else window.end
 
 

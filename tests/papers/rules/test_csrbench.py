@@ -13,11 +13,10 @@ from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import CQL, R2S, Report
 from streamgauge.model.terms import XSD
 from streamgauge.model.verdict import Judgement
-from streamgauge.papers.rules import Equality, Settings, UnknownRulesError, judge_as, names
-from streamgauge.papers.rules.csrbench import (
-    Contents,
-    Oracle,
-    Relation,
+from streamgauge.papers.csrbench.rules import (
+    AnswerRelation,
+    CsrbenchOracle,
+    ScopeAnswers,
     changing,
     closing,
     counts,
@@ -26,6 +25,7 @@ from streamgauge.papers.rules.csrbench import (
     place,
     recorded,
 )
+from streamgauge.papers.rules import Equality, RuleSettings, UnknownRulesError, judge_as, names
 from streamgauge.query import parse, parse_sparql
 from streamgauge.semantics.profiles import CQELS, CSPARQL, SPARQLSTREAM, YABENCH, profile
 from streamgauge.workloads import csrbench
@@ -37,7 +37,7 @@ DATA = "1000: a p x. | 3000: b p x. | 12000: c p x. | 15000: d p x."
 
 def oracle(window=(5000, 5000), semantics=CSPARQL, text=DATA, sparql=TEXT, equality=Equality.NUMBERS):
     query = ContinuousQuery(parse_sparql(sparql), (StreamWindow(STREAM, Window(*window)),))
-    return Oracle(Contents(query, stream(text)), semantics, equality=equality)
+    return CsrbenchOracle(ScopeAnswers(query, stream(text)), semantics, equality=equality)
 
 
 def run(answers, semantics=CSPARQL, window=(5000, 5000), sparql=TEXT):
@@ -118,7 +118,7 @@ def test_numbers_are_told_by_their_text(term, value):
 def test_a_solution_with_numbers_is_equal_by_its_numbers_alone():
     rows = (("<urn:a>", '"9"'), ("<urn:b>", '"9.0"'))
     for equality, size in ((Equality.NUMBERS, 1), (Equality.WHOLE, 2)):
-        assert len(Relation(("s", "v"), rows, equality=equality).mappings) == size
+        assert len(AnswerRelation(("s", "v"), rows, equality=equality).mappings) == size
 
 
 def test_a_contiguous_part_is_contained_wherever_it_starts():
@@ -222,15 +222,15 @@ T0 = {
 def contents(shared_data):
     elements = csrbench.elements(data=str(shared_data / "csrbench" / "stream"))
     asked = [parse(workloads.query_text(workloads.load("csrbench"), f"q{i}")) for i in range(1, 8)]
-    return [Contents(query, elements) for query in asked]
+    return [ScopeAnswers(query, elements) for query in asked]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("engine", "query"), COUNTS, ids=[f"{engine}-q{query}" for engine, query in COUNTS])
 def test_recorded_verdicts_and_expected_sizes(engine, query, contents, shared_data):
-    from streamgauge.papers.rules.csrbench import verdict
+    from streamgauge.papers.csrbench.rules import verdict
 
-    whole = Oracle(contents[query - 1], profile(engine), equality=Equality.WHOLE)
+    whole = CsrbenchOracle(contents[query - 1], profile(engine), equality=Equality.WHOLE)
     assert [counts(whole.output(t0)) for t0 in whole.candidates] == COUNTS[engine, query]
     file = shared_data / "csrbench" / "answers" / "2013-head" / f"{engine}-answer-{query}.json"
     text = workloads.query_text(workloads.load("csrbench"), f"q{query}")
@@ -247,7 +247,7 @@ def test_settings_say_whether_the_quirk_counts():
     sparql = "SELECT ?s ?v { ?s <urn:v> ?v }"
     told = [Answer(("s", "v"), (("<urn:x>", '"9.0"'),))]
     judgements = [
-        judge_as("csrbench", run(told, sparql=sparql), stream(text), Settings(equality=equality)).judgement
+        judge_as("csrbench", run(told, sparql=sparql), stream(text), RuleSettings(equality=equality)).judgement
         for equality in Equality
     ]
     assert judgements == [Judgement.RIGHT, Judgement.WRONG]

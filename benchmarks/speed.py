@@ -1,0 +1,225 @@
+"""The suite `speed`: every case of cases.toml, in CPU seconds, and two states of the code beside each other.
+
+python -m benchmarks.speed [CASE ...] [--repeat 3]
+python -m benchmarks.speed --before OTHER/src [CASE ...] [--repeat 7] [--slower 5]
+
+Alone: triples (of the broker publications and deletions) per second of the process's CPU time, the least CPU of all
+repetitions. With ``--before``, each case runs in processes of its own that take turns between the package below that
+folder and this one; medians of CPU are compared. Exit code 1 when a case is slower by more than ``--slower`` percent,
+or does not reach its goal.
+"""
+
+import argparse
+import gc
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+from benchmarks.measure import RUNS, observations, window_query
+from benchmarks.results import ResultTable
+
+HOME: Final = Path(__file__).parent
+SOURCE: Final = HOME.parent / "src"
+
+
+@dataclass(frozen=True)
+class SpeedCase:
+    """A case of the suite: see the head of cases.toml for units."""
+
+    name: str
+    kind: str
+    engine: str
+    query: str
+    window: int = 5
+    slide: int = 5
+    stations: int = 0
+    seconds: int = 0
+    channels: int = 0
+    publications: int = 0
+    goal: int = 0
+
+    @property
+    def size(self) -> int:
+        """Triples, of the broker publications and deletions, that the case is about."""
+        return 2 * self.publications if self.kind == "broker" else 7 * self.stations * self.seconds
+
+
+def cases(names: list[str]) -> list[SpeedCase]:
+    """The cases of these names, all where there are none; SystemExit names those that there are."""
+    found = {name: SpeedCase(name, **each) for name, each in tomllib.loads((HOME / "cases.toml").read_text()).items()}
+    if unknown := [name for name in names if name not in found]:
+        raise SystemExit(f"there is no case {unknown[0]}: there is {', '.join(found)}")
+    return [found[name] for name in names or found]
+
+
+def cpu_of(call: Callable[[], object]) -> float:
+    """CPU seconds of a call, with what was made before out of the collector's reach."""
+    gc.collect()
+    gc.freeze()
+    before = time.process_time()
+    call()
+    spent = time.process_time() - before
+    gc.unfreeze()
+    return spent
+
+
+def _fed(case: SpeedCase) -> list[Any]:
+    return [element for second in range(case.seconds) for element in observations(case.stations, second)]
+
+
+def _asked(case: SpeedCase) -> tuple[Any, Any]:
+    """Query and semantics of a case of windows."""
+    semantics = RUNS[2][1] if case.slide == 0 else RUNS[0][1]
+    return window_query(case.query, case.window * 1000, (case.slide or case.window) * 1000), semantics
+
+
+def _answers(case: SpeedCase, query: Any, semantics: Any, fed: list[Any]) -> tuple[Any, ...]:
+    found: list[Any] = []
+    session = import_module("streamgauge.engines").load(case.engine).start(query, semantics, found.append)
+    for element in fed:
+        session.push(element)
+    session.advance(_until(fed))
+    return tuple(found)
+
+
+def _until(fed: list[Any]) -> int:
+    return int(fed[-1].time) // 1000 * 1000
+
+
+def _engine(case: SpeedCase, _: Path) -> Callable[[], object]:
+    (query, semantics), fed = _asked(case), _fed(case)
+    return lambda: _answers(case, query, semantics, fed)
+
+
+def _pipe(case: SpeedCase, _: Path) -> Callable[[], object]:
+    coded = import_module("streamgauge.wire.lines")
+    (query, semantics), fed = _asked(case), _fed(case)
+    lines = [coded.encode_element(element) for element in fed]
+    return lambda: _answers(case, query, semantics, [coded.decode_input(line) for line in lines])
+
+
+def _check(case: SpeedCase, folder: Path) -> Callable[[], object]:
+    """Judging a run of the engine by the definition; its answers are made before."""
+    judge, runs = import_module("streamgauge.bench.judging.judge"), import_module("streamgauge.model.run")
+    (query, semantics), fed = _asked(case), _fed(case)
+    answers = _answers(case, query, semantics, fed)
+    import_module("streamgauge.wire.stream").write(fed, folder / "stream.parquet")
+    header = runs.RunHeader(case.engine, query, query.sparql, "sparql", semantics, _until(fed), 0)
+    means = judge.Means(lambda: sys.exit("the definition needs no Spark"), evaluator="definition")
+    return lambda: _right(judge.judge_run(runs.Run(header, answers, ()), folder / "stream.parquet", means))
+
+
+def _right(verdict: Any) -> None:
+    if verdict.judgement.value != "right":
+        raise SystemExit(f"the run is {verdict.judgement.value}: {verdict.reason}")
+
+
+def _broker(case: SpeedCase, _: Path) -> Callable[[], object]:
+    """Facts of ``channels`` classes, published and deleted one by one; a channel joins the facts of one class."""
+    core = import_module("streamgauge.services.broker.broker")
+    limits = import_module("streamgauge.services.broker.limits").Limits()
+    rules = import_module("streamgauge.compute.reasoning.rules").Rules()
+    begin = import_module("streamgauge.services.broker.strategies").begin
+    broker = core.Broker(begin("incremental", rules), lambda: 0, time.monotonic, None, limits)
+    for number in range(case.channels):
+        broker.create_channel(f"c{number}", f"SELECT * {{ ?x a <urn:C{number}> ; <urn:n> ?n FILTER(?n < 50) }}")
+    kind = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
+    integer = "<http://www.w3.org/2001/XMLSchema#integer>"
+    facts = [
+        (
+            (f"<urn:x{at}>", kind, f"<urn:C{at % case.channels}>"),
+            (f"<urn:x{at}>", "<urn:n>", f'"{at % 100}"^^{integer}'),
+        )
+        for at in range(case.publications)
+    ]
+
+    def publish() -> None:
+        for each in facts:
+            broker.publish(each)
+        for each in facts:
+            broker.delete(each)
+
+    return publish
+
+
+KINDS: Final[dict[str, Callable[[SpeedCase, Path], Callable[[], object]]]] = {
+    "engine": _engine, "pipe": _pipe, "check": _check, "broker": _broker,
+}  # fmt: skip
+"""Kinds of cases by name: from a case and a folder of its own to the call that is measured."""
+
+
+def least(case: SpeedCase, repeat: int) -> float:
+    """The least CPU seconds of some repetitions in this process, after one that is not counted."""
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # names of before, which older states know
+        call = KINDS[case.kind](case, Path(folder))
+        return min([cpu_of(call) for _ in range(repeat + 1)][1:])
+
+
+def beside(case: SpeedCase, source: Path) -> float:
+    """The least CPU seconds of a case in a process of its own, with the package below a folder."""
+    words = [sys.executable, "-W", "ignore", "-m", "benchmarks.speed", case.name, "--one"]
+    environment = {**os.environ, "PYTHONPATH": f"{source.resolve()}{os.pathsep}{HOME.parent}"}
+    done = subprocess.run(words, cwd=HOME.parent, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{case.name} with {source}: {done.stderr.strip()[-500:]}")
+    return float(json.loads(done.stdout))
+
+
+def alone(chosen: list[SpeedCase], repeat: int) -> bool:
+    """Print every case; whether all goals are reached."""
+    reached = True
+    with ResultTable("speed", ("case", "kind", "CPU s", "a CPU second", "goal", "outcome")) as table:
+        for case in chosen:
+            spent = least(case, repeat)
+            rate = case.size / spent
+            reached = reached and rate >= case.goal
+            outcome = "" if not case.goal else "reached" if rate >= case.goal else "not reached"
+            goal = f"{case.goal:,}" if case.goal else ""
+            table.add(case.name, case.kind, f"{spent:.3f}", f"{rate:,.0f}", goal, outcome)
+    return reached
+
+
+def paired(chosen: list[SpeedCase], before: Path, repeat: int, slower: float) -> bool:
+    """Print every case in both states, which take turns; whether none is slower by more than so many percent."""
+    kept = True
+    with ResultTable("speed_paired", ("case", "before, CPU s", "now, CPU s", "now / before", "outcome")) as table:
+        for case in chosen:
+            turns = [(beside(case, before), beside(case, SOURCE)) for _ in range(repeat)]
+            old, new = (median(side) for side in zip(*turns, strict=True))
+            right = new <= old * (1 + slower / 100)
+            kept = kept and right
+            table.add(case.name, f"{old:.3f}", f"{new:.3f}", f"{new / old:.2f}", "" if right else "slower")
+    return kept
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("case", nargs="*")
+    parser.add_argument("--repeat", type=int)
+    parser.add_argument("--before", type=Path, help="the folder src of another state of the code")
+    parser.add_argument("--slower", type=float, default=5.0, help="percent that a case may be slower")
+    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    chosen = cases(given.case)
+    if given.one:
+        print(json.dumps(least(chosen[0], 2)))
+        return 0
+    if given.before is None:
+        return 0 if alone(chosen, given.repeat or 3) else 1
+    return 0 if paired(chosen, given.before, given.repeat or 7, given.slower) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,203 @@
+"""CSRBench's table 2 measured on the recorded answers: every cell by its rule, with t0, the file and the diagnosis."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from streamgauge import workloads
+from streamgauge.harness.importing import ForeignError, ImportRequest, formats
+from streamgauge.model.element import StreamElement
+from streamgauge.model.run import Run
+from streamgauge.model.semantics import Grain
+from streamgauge.model.verdict import Diagnosis, Judgement, Verdict
+from streamgauge.papers.claims import paper
+from streamgauge.papers.csrbench.rules import CsrbenchOracle, ScopeAnswers, counts, grouped, verdict
+from streamgauge.papers.reproduction import ReproductionSteps, Tell
+from streamgauge.papers.rules import Equality
+from streamgauge.query import parse
+from streamgauge.semantics.profiles import profile
+from streamgauge.semantics.refusal import RefusedError
+from streamgauge.workloads import csrbench
+
+PAPER: Final = paper("csrbench")
+QUERIES: Final[list[str]] = PAPER.value("queries")
+TABLE_2: Final[dict[str, list[str]]] = PAPER.value("table_2")
+"""Engines with their published verdicts, ``ok`` or ``fail``, a query each."""
+
+NAMES: Final = {"csparql": "C-SPARQL", "cqels": "CQELS", "sparqlstream": "SPARQLstream"}
+OK, FAIL = "ok", "fail"
+GROUP = 1000
+"""Rows that an engine sends one by one are taken together by the second (ms)."""
+
+Explain = Callable[[Run, Sequence[StreamElement]], Diagnosis | None]
+"""(run, stream) to why its answers are wrong."""
+
+
+@dataclass(frozen=True)
+class CsrbenchRecording:
+    """One way to look at a recorded file: as it is, or its rows taken together."""
+
+    file: Path
+    run: Run
+    how: str
+
+
+@dataclass(frozen=True)
+class TableCell:
+    """One cell of table 2; ``reason`` is the paper's; ``t0`` (ms) is the first that fits, ``code_t0`` by its code."""
+
+    engine: str
+    query: str
+    published: str
+    ours: str
+    t0: int | None
+    file: str
+    note: str
+    reason: str
+    diagnosis: Diagnosis | None
+    code_t0: int | None
+
+    @property
+    def agrees(self) -> bool:
+        """Whether our verdict is the published one."""
+        return self.published == self.ours
+
+
+class CsrbenchData:
+    """The data set of a folder: ``stream/`` and ``answers/``; ForeignError says what is missing."""
+
+    def __init__(self, folder: Path) -> None:
+        self.answers = folder / "answers"
+        self._stream = folder / "stream"
+        for part in (self._stream, self.answers / "2013-head"):
+            if not part.is_dir():
+                raise ForeignError(f"{part}: missing: --data names a folder with stream/ and answers/2013-head/")
+        self.elements = csrbench.elements(data=str(self._stream))
+        self.integers = csrbench.elements(data=str(self._stream), values="integer")
+        self._contents: dict[str, ScopeAnswers] = {}
+
+    def fed(self, engine: str) -> tuple[StreamElement, ...]:
+        """The stream as the recorded engine was given it: C-SPARQL got whole numbers."""
+        return self.integers if engine == "csparql" else self.elements
+
+    def oracle(self, engine: str, query: str, equality: Equality) -> CsrbenchOracle:
+        """The oracle for an engine and a query; what it evaluates is evaluated once for all engines."""
+        if query not in self._contents:
+            asked = parse(workloads.query_text(workloads.load("csrbench"), query))
+            self._contents[query] = ScopeAnswers(asked, self.elements)
+        return CsrbenchOracle(self._contents[query], profile(engine), equality=equality)
+
+    def run(self, engine: str, query: str, file: Path) -> Run:
+        """A recorded file as a run."""
+        text = workloads.query_text(workloads.load("csrbench"), query)
+        request = ImportRequest(query=text, stream=self._stream, semantics=profile(engine), engine=engine)
+        (imported,) = formats()["csrbench"].read(file, request)
+        return imported.run(self.elements[-1].time)
+
+    def recordings(self, engine: str, query: str) -> Iterator[CsrbenchRecording]:
+        """The file that was published with the paper, as it is and by the second, then older ones."""
+        number = query.removeprefix("q")
+        head = self.answers / "2013-head" / f"{engine}-answer-{number}.json"
+        run = self.run(engine, query, head)
+        yield CsrbenchRecording(head, run, "")
+        if run.header.semantics.grain is Grain.ROW:
+            together = replace(run, answers=grouped(run.answers, GROUP))
+            yield CsrbenchRecording(head, together, "its rows taken together by the second")
+        for file in sorted((self.answers / "2013-history").glob(f"{engine}-answer-{number}.*.json")):
+            yield CsrbenchRecording(
+                file, self.run(engine, query, file), f"the older recording of commit {file.name.split('.')[1]}"
+            )
+
+
+def cells(data: CsrbenchData, explain: Explain, tell: Tell, steps: ReproductionSteps) -> list[TableCell]:
+    """All 21 cells, engine by engine."""
+    found: list[TableCell] = []
+    for engine, published in TABLE_2.items():
+        for query, value in zip(QUERIES, published, strict=True):
+            tell(f"{NAMES[engine]} {query.upper()}", len(found) / (len(TABLE_2) * len(QUERIES)))
+            made = partial(_cell, data, engine, query, value, explain)
+            found.append(steps.do(f"cell-{engine}-{query}", TableCell, made))
+    return found
+
+
+def _cell(data: CsrbenchData, engine: str, query: str, published: str, explain: Explain) -> TableCell:
+    """The verdict on the head recording; where it is not the published one, on the first recording that gives that."""
+    head, *others = data.recordings(engine, query)
+    oracle = data.oracle(engine, query, Equality.WHOLE)
+    first = verdict(head.run, oracle)
+    used, found, note = head, first, ""
+    if said(first) != published:
+        for other in others:
+            tried = verdict(other.run, oracle)
+            if said(tried) == published:
+                used, found = other, tried
+                note = f"from {other.how}; the head recording as it is gives {said(first)}: {first.reason}"
+                break
+    by_code = verdict(used.run, data.oracle(engine, query, Equality.NUMBERS))
+    why, unexplained = (None, "") if said(first) == OK else _explained(explain, head.run, data.fed(engine))
+    return TableCell(
+        engine=engine,
+        query=query,
+        published=published,
+        ours=said(found),
+        t0=found.t0 if said(found) == OK else None,
+        file=str(used.file.relative_to(data.answers.parent)),
+        note="; ".join(filter(None, (note, unexplained))),
+        reason=PAPER.value("reasons").get(engine, {}).get(query, ""),
+        diagnosis=why,
+        code_t0=by_code.t0 if said(by_code) == OK else None,
+    )
+
+
+def _explained(explain: Explain, run: Run, fed: Sequence[StreamElement]) -> tuple[Diagnosis | None, str]:
+    """The diagnosis of a failing recording; none where, report by report, the declared semantics gives it."""
+    try:
+        found = explain(run, fed)
+    except RefusedError as error:
+        return None, f"no diagnosis: {error}"
+    if found is not None and not found.differs:
+        return None, "report by report its answers are those of the declared semantics: no fault to diagnose"
+    return found, ""
+
+
+def said(found: Verdict) -> str:
+    """A verdict as the paper's table has it."""
+    return OK if found.judgement is Judgement.RIGHT else FAIL
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedSize:
+    """Expected relations and solutions for one t0 (ms), by whole solutions and by the oracle's code."""
+
+    engine: str
+    query: str
+    t0: int
+    relations: int
+    mappings: int
+    by_its_code: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedSizes:
+    """The sizes of an engine and a query, one for each t0."""
+
+    counts: tuple[ExpectedSize, ...]
+
+
+def all_counts(data: CsrbenchData, tell: Tell, steps: ReproductionSteps) -> list[ExpectedSize]:
+    """Counts of expected relations and solutions for every candidate t0."""
+    found: list[ExpectedSize] = []
+    for engine in TABLE_2:
+        for query in QUERIES:
+            tell(f"sizes of {NAMES[engine]} {query.upper()}", 1.0)
+            made = partial(_counts, data, engine, query)
+            found += steps.do(f"counts-{engine}-{query}", ExpectedSizes, made).counts
+    return found
+
+
+def _counts(data: CsrbenchData, engine: str, query: str) -> ExpectedSizes:
+    whole, code = (data.oracle(engine, query, equality) for equality in (Equality.WHOLE, Equality.NUMBERS))
+    sizes = ((t0, counts(whole.output(t0)), counts(code.output(t0))) for t0 in whole.candidates)
+    return ExpectedSizes(tuple(ExpectedSize(engine, query, t0, *own, by_code) for t0, own, by_code in sizes))

@@ -1,0 +1,278 @@
+"""SEP-BM measured here: configurations, runs, analyses and verdicts, each kept in its folder; and the claims."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Final
+
+from streamgauge import workloads
+from streamgauge.formats.making import made_folder
+from streamgauge.formats.run import read_json, write_json
+from streamgauge.formats.streams import read_triples
+from streamgauge.papers.claims import ComparedClaim, paper
+from streamgauge.papers.reproduction import Tell
+from streamgauge.papers.sepbm import plan
+from streamgauge.reasoning import read_rules
+from streamgauge.report.numbers import NOTHING, number
+from streamgauge.report.sections import TableLine
+from streamgauge.report.sepbm import fine
+from streamgauge.suites.sepbm import runner
+from streamgauge.suites.sepbm.analysis import SLOW, NotificationScore, score
+from streamgauge.suites.sepbm.configuration import ABOUT, Stored, read
+from streamgauge.suites.sepbm.generator import ConfigurationRequest, generate, small
+from streamgauge.suites.sepbm.generator import university as world
+from streamgauge.suites.sepbm.recordings import JudgedRecording, JudgingMeans, judge, outcome
+from streamgauge.suites.sepbm.selection import SelectionRule
+from streamgauge.workloads import university
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PAPER: Final = paper("sepbm")
+CLAIMS: Final = PAPER.claims
+NAIVE: Final = "reevaluate"
+_COUNTS: Final = "counts.json"
+_FORMAT: Final = "streamgauge sepbm counts"
+COUNTED: Final = (2, 10)
+"""Universities whose statements the paper counts."""
+
+CLOSED: Final = 10
+"""Universities whose closure it counts."""
+
+
+@dataclass(frozen=True)
+class SepbmOutcomes:
+    """Outcomes by the name of their run, why others have none, and statements by universities."""
+
+    outcomes: Mapping[str, JudgedRecording]
+    lacking: Mapping[str, str] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+    def together(self, strategy: str) -> JudgedRecording | None:
+        """All channels at once."""
+        return self.outcomes.get(f"together/{strategy}")
+
+    def alone(self, strategy: str) -> dict[str, NotificationScore]:
+        """Each channel by itself, by its name; without those that were not run."""
+        found = {query: self.outcomes.get(f"alone/{strategy}/{query}") for query in plan.QUERIES}
+        return {query: score(each.analysis) for query, each in found.items() if each is not None}
+
+
+def measure(
+    extent: plan.SepbmExtent, folder: Path, ontology: Path | None, spark: "Callable[[], SparkSession]", tell: Tell
+) -> SepbmOutcomes:
+    """Do what is not kept; after an interruption the same call goes on."""
+    axioms = ontology or university.ONTOLOGY
+    home = folder / extent.name
+    counts = _counts(folder, axioms, spark, tell) if "counts" in extent.parts else {}
+    wanted = [each for runs in plan.runs(extent, folder).values() for each in runs]
+    for made in dict.fromkeys(each.configuration for each in wanted):
+        _configured(made, extent, axioms, spark, tell)
+    lacking = runner.done(wanted, home, tell)
+    judging = JudgingMeans(spark, lambda what, at, of: tell(what, at / of))
+    outcomes = {}
+    for each in wanted:
+        if each.name in lacking or each.name in outcomes:
+            continue
+        stored = read(each.configuration)
+        if extent.judged and each.name.startswith(("together/", "systems/")):
+            _judged(home / each.name, stored, judging)
+        tell(f"analysing {each.name}", 1.0)
+        outcomes[each.name] = outcome(home / each.name, stored, judging)
+    return SepbmOutcomes(outcomes, lacking, counts)
+
+
+def _judged(folder: Path, stored: Stored, judging: JudgingMeans) -> None:
+    if not outcome(folder, stored, judging).verdicts:
+        judge(folder, stored, judging, again=False)
+
+
+def _configured(
+    folder: Path, extent: plan.SepbmExtent, axioms: Path, spark: "Callable[[], SparkSession]", tell: Tell
+) -> None:
+    """Make a configuration unless it is there; its folder's name says how many channels it has."""
+    if (folder / ABOUT).exists():
+        return
+    tell(f"making {folder.name}", 0.0)
+    channels = int(folder.name.removeprefix("channels-")) if folder.name.startswith("channels-") else 0
+    asked = ConfigurationRequest(extent.publications, rule=SelectionRule(extent.rule), channels=channels)
+    session = None if small(extent.universities) else spark()
+    made = world(session, read_triples(axioms), extent.universities)
+    made_folder(folder.parent)
+    generate(made, asked, folder, lambda what: tell(f"{folder.name}: {what}", 0.0))
+
+
+def _counts(folder: Path, axioms: Path, spark: "Callable[[], SparkSession]", tell: Tell) -> dict[str, int]:
+    """Statements of the Extended Data Set, and of its closure with owl:Thing types, each size counted once."""
+    file = folder / _COUNTS
+    counts: dict[str, int] = read_json(file, _FORMAT, 1)["counts"] if file.exists() else {}
+    for universities in COUNTED:
+        if f"{universities}" not in counts:
+            tell(f"counting the statements of {universities} universities", 0.0)
+            counts |= _counted(universities, axioms, spark())
+            write_json(file, {"format": _FORMAT, "version": 1, "counts": counts})
+    return counts
+
+
+def _counted(universities: int, axioms: Path, spark: "SparkSession") -> dict[str, int]:
+    from streamgauge.spark.entailment import entailed
+
+    module = workloads.load("university")
+    table = module.generate(spark, 0, universities=universities, extended="own")
+    facts = table.selectExpr("subject", "predicate", "object", "0 lo", "0 hi").distinct().persist()
+    try:
+        found = {f"{universities}": facts.count()}
+        if universities == CLOSED:
+            rules = read_rules(read_triples(axioms), "full")
+            found[f"{universities} closed"] = entailed(spark, facts, rules).count()
+        return found
+    finally:
+        facts.unpersist()
+
+
+def mean_rate(scores: Mapping[str, NotificationScore], channels: Sequence[str]) -> float | None:
+    """The mean publication throughput of some channels, publications a second."""
+    rates = [scores[name].throughput.rate for name in channels if name in scores]
+    return sum(rates) / len(rates) if rates else None
+
+
+def mean_times(scores: Mapping[str, NotificationScore]) -> dict[str, float]:
+    """The mean notification time (ms) of each channel that was told something."""
+    return {name: times.mean for name, each in scores.items() if (times := each.made or each.received) is not None}
+
+
+def averages(measured: SepbmOutcomes) -> dict[str, float]:
+    """The average notification time (ms) by strategy, over all notifications of all channels at once."""
+    found = {}
+    for name, each in measured.outcomes.items():
+        part, _, strategy = name.partition("/")
+        times = score(each.analysis)
+        made = times.made or times.received
+        if part == "together" and made is not None:
+            found[strategy] = made.mean
+    return found
+
+
+def average_lines(measured: SepbmOutcomes) -> Iterator[TableLine]:
+    """Average notification times: ours on today's machine, so only their order is compared."""
+    ours, published = averages(measured), PAPER.value("average_ms")
+    for strategy in (*published, *(name for name in ours if name not in published)):
+        theirs = published.get(strategy)
+        factor = ours[NAIVE] / ours[strategy] if NAIVE in ours and ours.get(strategy) else None
+        faster = None if theirs is None else published[NAIVE] / theirs
+        yield TableLine((
+            strategy,
+            NOTHING if theirs is None else fine(theirs), fine(ours[strategy]) if strategy in ours else NOTHING,
+            NOTHING if faster is None else f"×{number(faster)}", NOTHING if factor is None else f"×{number(factor)}",
+        ))  # fmt: skip
+
+
+def throughput_lines(measured: SepbmOutcomes) -> Iterator[TableLine]:
+    """The average throughput of the ten slow channels, each by itself, against the naive strategy's."""
+    naive = mean_rate(measured.alone(NAIVE), SLOW)
+    published = PAPER.value("factor")
+    for strategy in (NAIVE, *published, "incremental"):
+        ours = mean_rate(measured.alone(strategy), SLOW)
+        factor = ours / naive if ours and naive else None
+        theirs = published.get(strategy)
+        yield TableLine((
+            strategy, NOTHING if theirs is None else f"×{number(theirs)}",
+            NOTHING if factor is None else f"×{number(factor)}",
+            NOTHING if ours is None else f"{number(ours)} a second",
+        ))  # fmt: skip
+
+
+def count_claims(counts: Mapping[str, int]) -> Iterator[ComparedClaim]:
+    """Statements of the Extended Data Set."""
+    for claim, key in (("statements_2", "2"), ("statements_10", "10"), ("closed_10", f"{CLOSED} closed")):
+        yield CLAIMS[claim].beside(counts.get(key), f"{counts[key]:,}" if key in counts else NOTHING)
+
+
+def claims(measured: SepbmOutcomes) -> Iterator[ComparedClaim]:
+    """The paper's sentences beside what is so here; claims without a measurement are left out."""
+    ours = averages(measured)
+    if {NAIVE, "stringrs", "graphss"} <= ours.keys():
+        strategies = (NAIVE, "stringrs", "graphss")
+        said = " > ".join(sorted(strategies, key=lambda name: -ours[name]))
+        yield CLAIMS["averages"].beside([ours[name] for name in strategies], said)
+    naive = measured.alone(NAIVE)
+    if len(naive) > len(SLOW):
+        yield from _slow(mean_times(naive))
+        yield _fast_beside_slow(naive)
+    yield from _not_guessed(measured)
+    yield from _grows(measured)
+
+
+def _slow(times: Mapping[str, float]) -> Iterator[ComparedClaim]:
+    """The ten slow channels: all slower than the others, six of them the slowest."""
+    slow = {name: time for name, time in times.items() if name in SLOW}
+    others = {name: time for name, time in times.items() if name not in SLOW}
+    if not slow or not others:
+        return
+    said = f"{fine(min(slow.values()))} to {fine(max(slow.values()))}; the others {fine(max(others.values()))} at most"
+    published = " to ".join(map(fine, PAPER.value("slow_ms")))
+    yield CLAIMS["slow_channels"].beside([min(slow.values()), max(others.values())], said, published=published)
+    theirs = PAPER.value("slowest")
+    ranked = sorted(sorted(times, key=lambda name: -times[name])[: len(theirs)])
+    come, gone = (", ".join(sorted(one)) for one in (set(ranked) - set(theirs), set(theirs) - set(ranked)))
+    yield CLAIMS["slowest"].beside(ranked, ", ".join(ranked), come=come, gone=gone)
+
+
+def _fast_beside_slow(scores: Mapping[str, NotificationScore]) -> ComparedClaim:
+    """Channels with short notification times have a high throughput (section 4.1)."""
+    times = mean_times(scores)
+    fast = [scores[name].throughput.rate for name in times if name not in SLOW]
+    slow = [scores[name].throughput.rate for name in times if name in SLOW]
+    if not fast or not slow:
+        return CLAIMS["throughput_of_fast"].beside([0, 0])
+    said = f"{number(fmean(fast))} and {number(fmean(slow))} a second"
+    return CLAIMS["throughput_of_fast"].beside([fmean(fast), fmean(slow)], said)
+
+
+def _not_guessed(measured: SepbmOutcomes) -> Iterator[ComparedClaim]:
+    channel = PAPER.value("not_guessed")
+    string, graph = (mean_times(measured.alone(name)).get(channel) for name in ("stringrs", "graphss"))
+    if string is not None and graph is not None:
+        told = {"string": fine(string), "graph": fine(graph)}
+        yield CLAIMS["not_guessed"].beside([string, graph], f"{told['string']} and {told['graph']}", **told)
+
+
+def _grows(measured: SepbmOutcomes) -> Iterator[ComparedClaim]:
+    """Heuristics raise the throughput of the slow channels, GraphSS more than StringRS."""
+    naive, string, graph = (mean_rate(measured.alone(name), SLOW) for name in (NAIVE, "stringrs", "graphss"))
+    if naive and string and graph:
+        said = f"×{number(string / naive)} and ×{number(graph / naive)}"
+        yield CLAIMS["throughput_grows"].beside([naive, string, graph], said)
+
+
+def differences(measured: SepbmOutcomes) -> Iterator[str]:
+    """A paragraph on each published value that differs here, and why."""
+    ours, published = averages(measured), PAPER.value("average_ms")
+    if NAIVE in ours:
+        times = number(published[NAIVE] / ours[NAIVE])
+        yield CLAIMS["average_reevaluate"].why.format(
+            ours=fine(ours[NAIVE]), published=fine(published[NAIVE]), times=times
+        )
+    for strategy in ("stringrs", "graphss"):
+        if NAIVE in ours and strategy in ours:
+            yield from _factor(
+                "average_heuristic", strategy, ours[NAIVE] / ours[strategy], published[NAIVE] / published[strategy]
+            )
+    naive = mean_rate(measured.alone(NAIVE), SLOW)
+    for strategy, factor in PAPER.value("factor").items():
+        rate = mean_rate(measured.alone(strategy), SLOW)
+        if naive and rate:
+            yield from _factor("throughput_heuristic", strategy, rate / naive, factor)
+    naive_times = mean_times(measured.alone(NAIVE))
+    if len(naive_times) > len(SLOW):
+        yield from (each.why for each in _slow(naive_times) if each.why)
+    yield from (each.why for each in _not_guessed(measured) if each.why)
+    if "2" in measured.counts:
+        yield CLAIMS["statements_differ"].why.format(ours=f"{measured.counts['2']:,}")
+
+
+def _factor(claim: str, strategy: str, ours: float, theirs: float) -> Iterator[str]:
+    compared = CLAIMS[claim].beside(ours / theirs, number(ours), strategy=strategy, published=number(theirs))
+    if compared.why:
+        yield compared.why

@@ -1,0 +1,325 @@
+"""The experiment of the TPF Query Streamer measured here: outcomes by scenario, the most clients, and the claims."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import fmean, linear_regression, median
+from typing import Final
+
+from streamgauge.harness.process import ProgramError
+from streamgauge.papers.claims import ComparedClaim, paper
+from streamgauge.papers.reproduction import Tell
+from streamgauge.papers.tpf import plan
+from streamgauge.papers.tpf.plan import FULL, QUICK, TpfExtent, scaled
+from streamgauge.report.numbers import NOTHING, duration
+from streamgauge.report.sections import PageTable, TableLine
+from streamgauge.suites.crowds.judgement import freshness
+from streamgauge.suites.crowds.runs import ScenarioRunner
+from streamgauge.suites.crowds.scenario import CrowdOutcome, Scenario
+from streamgauge.suites.experiments.capacity_search import Bracket, SearchRange, search
+
+PAPER: Final = paper("tpf")
+CLAIMS: Final = PAPER.claims
+NAMES: Final = {
+    "incremental": "fragments, incremental",
+    "streamer": "fragments, streamer",
+    "streamer-no-cache": "streamer, no cache",
+    "streamer-prototype-off": "streamer, cache off as the prototype",
+    "polling": "polling each second",
+    "live-csparql": "live as C-SPARQL",
+    "live-cqels": "live as CQELS",
+    "csparql": "C-SPARQL",
+    "cqels": "CQELS",
+    "broker": "the broker",
+}
+"""Systems as they are called on the page."""
+
+
+@dataclass(frozen=True)
+class TpfOutcomes:
+    """Outcomes of scenarios, and why others have none."""
+
+    outcomes: Mapping[Scenario, CrowdOutcome]
+    lacking: Mapping[Scenario, str] = field(default_factory=dict)
+
+    def of(self, scenario: Scenario) -> CrowdOutcome | None:
+        """The outcome of a scenario, ``None`` where there is none."""
+        return self.outcomes.get(scenario)
+
+
+def measure(scenarios: Iterable[Scenario], doing: ScenarioRunner, tell: Tell) -> TpfOutcomes:
+    """Do the scenarios that are not kept; one that cannot be done says why."""
+    todo = list(dict.fromkeys(scenarios))
+    outcomes: dict[Scenario, CrowdOutcome] = {}
+    lacking: dict[Scenario, str] = {}
+    for place, scenario in enumerate(todo):
+        left = sum(each.seconds + 10 for each in todo[place:] if not doing.kept(each)) / 60
+        tell(f"{scenario.system}, {scenario.clients} clients, at most {left:.0f} min left", place / len(todo))
+        try:
+            outcomes[scenario] = doing.outcome(scenario)
+        except ProgramError as error:
+            lacking[scenario] = str(error)
+    return TpfOutcomes(outcomes, lacking)
+
+
+def kept(scenarios: Iterable[Scenario], doing: ScenarioRunner) -> TpfOutcomes:
+    """Only what is kept already."""
+    todo = list(dict.fromkeys(scenarios))
+    return TpfOutcomes(
+        {each: doing.outcome(each) for each in todo if doing.kept(each)},
+        {each: "not measured yet" for each in todo if not doing.kept(each)},
+    )
+
+
+def stale(outcome: CrowdOutcome) -> list[int]:
+    """Staleness (ms): from each update to the first answer of each client that was asked for after the update.
+
+    Answers that name the change that they tell of (a broker's) are measured from that change.
+    """
+    late = [each.late for each in outcome.answers if each.late is not None]
+    if late:
+        return late
+    answers = [(each.client, each.received, each.took) for each in outcome.answers]
+    return freshness(answers, outcome.updates)
+
+
+def iterations(outcome: CrowdOutcome) -> list[int]:
+    """Durations (ms) of the first client's polls; the first includes the client's start."""
+    return [each.took for each in outcome.answers if each.client == 0]
+
+
+def later(outcome: CrowdOutcome) -> list[int]:
+    """Durations (ms) of the first client's polls without the first."""
+    return iterations(outcome)[1:]
+
+
+def mean_later(outcome: CrowdOutcome | None) -> float | None:
+    """The mean duration (ms) of the polls after the first."""
+    return fmean(found) if outcome is not None and (found := later(outcome)) else None
+
+
+def growth(outcome: CrowdOutcome) -> float | None:
+    """The growth from one iteration to the next, as a share of their mean; ``None`` for too few."""
+    found = later(outcome)
+    if len(found) < 3:
+        return None
+    return linear_regression(range(len(found)), found).slope / max(1.0, fmean(found))
+
+
+def per_client(outcome: CrowdOutcome) -> tuple[float, float, float, float] | None:
+    """Of the median client: requests and bytes until its first answer, and of each later poll."""
+    firsts: list[tuple[int, int]] = []
+    steps: list[tuple[float, float]] = []
+    for client in {each.client for each in outcome.answers}:
+        own = [(each.requests, each.bytes) for each in outcome.answers if each.client == client]
+        firsts.append(own[0])
+        if len(own) > 1:
+            polls = len(own) - 1
+            steps.append(((own[-1][0] - own[0][0]) / polls, (own[-1][1] - own[0][1]) / polls))
+    if not firsts or not steps:
+        return None
+    return (*_medians(firsts), *_medians(steps))
+
+
+def _medians(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    return median(first for first, _ in pairs), median(second for _, second in pairs)
+
+
+def crossing(one: Sequence[tuple[int, float]], other: Sequence[tuple[int, float]]) -> float | None:
+    """The number of clients at which the curves first cross, either way, between measured points; or ``None``."""
+    both = sorted(set(dict(one)) & set(dict(other)))
+    gaps = [(clients, dict(one)[clients] - dict(other)[clients]) for clients in both]
+    for (before, low), (after, high) in pairwise(gaps):
+        if min(low, high) <= 0 < max(low, high):
+            return before + (after - before) * -low / (high - low)
+    return None
+
+
+FACTS: Final = {FULL: (1_000, 10_000, 100_000, 1_000_000, 10_000_000), QUICK: (1_000, 10_000)}
+PER_STATION: Final = 412
+"""Static triples of a station whose board has 100 departures."""
+
+FRESH_MS: Final = 5_000
+"""How stale 99 of 100 answers may be; facts end half a second after their update, polls are spread by 1 s."""
+
+REACH: Final = SearchRange(start=25, least=1, most=3_200, whole=True, precision=0.25)
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedClients:
+    """So many facts, and the most clients that were kept fresh; how stale the answers were at each number tried."""
+
+    facts: int
+    found: Bracket
+    tried: tuple[tuple[int, float | None], ...]
+
+
+def carried(extent: TpfExtent, facts: int, doing: ScenarioRunner, tell: Tell) -> CarriedClients:
+    """Search the most clients, each with another query; what is kept is not measured again."""
+    tried: dict[int, float | None] = {}
+
+    def passes(clients: float) -> bool:
+        tell(f"{facts:,} facts, {clients:.0f} clients", 1.0)
+        tried[int(clients)] = late = staleness(doing.outcome(sized(extent, facts, int(clients))))
+        return late is not None and late <= FRESH_MS
+
+    return CarriedClients(facts, search(passes, REACH), tuple(sorted(tried.items())))
+
+
+def sized(extent: TpfExtent, facts: int, clients: int) -> Scenario:
+    """Clients of a data set with about so many facts, of which one station's board changes."""
+    usual = scaled(extent, "incremental", clients, distinct=True)
+    return Scenario(
+        usual.system, clients, distinct=True, seconds=usual.seconds, spread=usual.spread,
+        beside=max(0, round(facts / PER_STATION) - 1),
+    )  # fmt: skip
+
+
+def staleness(outcome: CrowdOutcome) -> float | None:
+    """The 99th of a hundred, ms; ``None`` when some client had no answer."""
+    late = sorted(stale(outcome))
+    answered = len({each.client for each in outcome.answers})
+    return float(late[int(0.99 * (len(late) - 1))]) if late and answered == outcome.scenario.clients else None
+
+
+def capacity_table(found: list[CarriedClients]) -> PageTable:
+    """A line for each size."""
+    lines = []
+    for each in found:
+        passed = NOTHING if each.found.passed is None else f"{each.found.passed:.0f}"
+        failed = NOTHING if each.found.failed is None else f"{each.found.failed:.0f}"
+        tried = ", ".join(f"{clients}: {duration(late)}" for clients, late in each.tried)
+        lines.append(TableLine((f"{each.facts:,}", passed, failed, tried)))
+    note = f"Fresh: 99 of 100 answers are at most {duration(FRESH_MS)} behind; clients run on the same machine."
+    return PageTable(
+        "Most clients that are kept fresh", ("facts", "fresh", "not", "99th staleness"), tuple(lines), note
+    )
+
+
+WITHOUT = ("streamer-no-cache", "streamer-prototype-off")
+
+
+def claims(extent: plan.TpfExtent, measured: TpfOutcomes) -> Iterator[ComparedClaim]:
+    """The paper's claims beside ours; a claim that lacks what was to be measured says nothing."""
+    for distinct in (False, True):
+        yield from _servers(extent, measured, distinct)
+    yield _clients(extent, measured)
+    yield _settling(extent, measured)
+    for other in WITHOUT:
+        yield _cache(extent, measured, other)
+    for other in WITHOUT:
+        yield _proportional(extent, measured, other)
+    yield _order(extent, measured)
+    yield from _growth(extent, measured)
+
+
+def _at_most_clients(
+    extent: plan.TpfExtent, measured: TpfOutcomes, distinct: bool, *systems: str
+) -> list[CrowdOutcome]:
+    """Outcomes of systems at the largest number of clients at which all of them answered.
+
+    The cost of a system that says nothing is no evidence.
+    """
+    for clients in reversed(extent.distinct if distinct else extent.clients):
+        found = [measured.of(plan.scaled(extent, system, clients, distinct=distinct)) for system in systems]
+        if all(each is not None and each.answers for each in found):
+            return [each for each in found if each is not None]
+    return []
+
+
+def _servers(extent: plan.TpfExtent, measured: TpfOutcomes, distinct: bool) -> Iterator[ComparedClaim]:
+    """Hypothesis 1."""
+    queries = "distinct" if distinct else "identical"
+    own = _at_most_clients(extent, measured, distinct, "incremental")
+    if own:
+        said = f"{own[0].server_percent:.2f}% at {own[0].scenario.clients} clients"
+        yield CLAIMS["server"].beside(own[0].server_percent, said, queries=queries)
+    for fragments in ("incremental", "streamer"):
+        for other in plan.FOREIGN:
+            found = _at_most_clients(extent, measured, distinct, fragments, other)
+            if found:
+                times = found[1].server_percent / max(1e-9, found[0].server_percent)
+                said = f"{times:.1f} times less at {found[0].scenario.clients} clients"
+                names = {"fragments": NAMES[fragments], "other": NAMES[other]}
+                yield CLAIMS["less_than_windows"].beside(times, said, queries=queries, **names)
+
+
+def _clients(extent: plan.TpfExtent, measured: TpfOutcomes) -> ComparedClaim:
+    """Hypothesis 2."""
+    found = _at_most_clients(extent, measured, False, "streamer", "csparql") or _at_most_clients(
+        extent, measured, False, "incremental", "live-csparql"
+    )
+    if not found:
+        return CLAIMS["clients"].beside(None)
+    fragments, windows = (each.client_percent for each in found)
+    said = f"{fragments:.2f}% against {windows:.3f}% of a core, a client, at {found[0].scenario.clients}"
+    return CLAIMS["clients"].beside([fragments, windows], said)
+
+
+def _settling(extent: plan.TpfExtent, measured: TpfOutcomes) -> ComparedClaim:
+    """Figure 2b's text: a peak in the beginning."""
+    found = _at_most_clients(extent, measured, False, "streamer") or _at_most_clients(
+        extent, measured, False, "incremental"
+    )
+    if not found:
+        return CLAIMS["settling"].beside(None)
+    percents = [percent for _, percent in found[0].clients]
+    ends = found[0].scenario.spread
+    settled = fmean([percent for at, percent in found[0].clients if at > 1.5 * ends] or percents[-1:])
+    said = f"all {found[0].scenario.clients}: {max(percents):.0f}% at most, {settled:.0f}% when all have started"
+    return CLAIMS["settling"].beside(max(percents) / max(1e-9, settled), said)
+
+
+def _cache(extent: plan.TpfExtent, measured: TpfOutcomes, other: str) -> ComparedClaim:
+    """The time that the cache saves, of the same plan without it or of the prototype's way of doing without."""
+    on, off = (
+        mean_later(measured.of(plan.annotated(extent, "graphs", "expiration", system, "published")))
+        for system in ("streamer", other)
+    )
+    if on is None or not off:
+        return CLAIMS["cache"].beside(None, other=NAMES[other])
+    said = f"{_signed(1 - on / off)}: {duration(on)} against {duration(off)}"
+    return CLAIMS["cache"].beside(1 - on / off, said, other=NAMES[other])
+
+
+def _proportional(extent: plan.TpfExtent, measured: TpfOutcomes, other: str) -> ComparedClaim:
+    """Hypothesis 3, by 0 to 4 static patterns of five."""
+    shares = []
+    for count in range(5):
+        on, off = (mean_later(measured.of(plan.with_static(extent, count, system))) for system in ("streamer", other))
+        if on is not None and off:
+            shares.append((count, 1 - on / off))
+    if len(shares) < 3:
+        return CLAIMS["proportional"].beside(None, other=NAMES[other])
+    said = ", ".join(f"{_signed(share)} at {count} of 5" for count, share in shares)
+    return CLAIMS["proportional"].beside([abs(share - count / 5) for count, share in shares], said, other=NAMES[other])
+
+
+def _signed(share: float) -> str:
+    return f"{share:.0%}".replace("-", "\N{MINUS SIGN}")
+
+
+def _order(extent: plan.TpfExtent, measured: TpfOutcomes) -> ComparedClaim:
+    found = {
+        method: mean_later(measured.of(plan.annotated(extent, method, "expiration", "streamer", "published")))
+        for method in plan.METHODS
+    }
+    times = [value for value in found.values() if value is not None]
+    if len(times) < len(plan.METHODS):
+        return CLAIMS["order"].beside(None)
+    return CLAIMS["order"].beside(times, ", ".join(f"{method} {duration(value)}" for method, value in found.items()))
+
+
+def _growth(extent: plan.TpfExtent, measured: TpfOutcomes) -> Iterator[ComparedClaim]:
+    """Figure 4: intervals grow, expirations do not; and how iterations go where history is kept in place."""
+    cases = (
+        ("intervals_grow", "interval", "streamer-prototype-off", "published"),
+        ("expirations_constant", "expiration", "streamer-prototype-off", "published"),
+        ("intervals_kept", "interval", "incremental", "kept"),
+    )
+    for claim, label, system, renewal in cases:
+        outcome = measured.of(plan.annotated(extent, "graphs", label, system, renewal))
+        each = None if outcome is None else growth(outcome)
+        if each is not None:
+            said = f"{each:+.1%} from one to the next".replace("-", "\N{MINUS SIGN}")
+            yield CLAIMS[claim].beside(each, said, system=NAMES[system], renewal=renewal)

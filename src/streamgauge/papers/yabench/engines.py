@@ -1,0 +1,417 @@
+"""YABench's tables and figures from real engines, run here in real time, beside the published files.
+
+Where figures differ from the published ones by more than claims.toml tolerates, a paragraph says so, and why.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean, median
+from typing import TYPE_CHECKING, Final
+
+from streamgauge.harness.importing import ForeignError
+from streamgauge.model.verdict import Judgement
+from streamgauge.papers.reproduction import Reproduction, Tell
+from streamgauge.papers.yabench import plots
+from streamgauge.papers.yabench.measure import last_result
+from streamgauge.papers.yabench.oracle_files import OracleLine
+from streamgauge.papers.yabench.results import LOADS, NAMES, PAPER, SIZE, PublishedLines, ResultFiles
+from streamgauge.papers.yabench.trials import TableOneCell, TrialOutcome, TrialRunner, TrialSide, available, do, trials
+from streamgauge.report.charts import ChartDrawing
+from streamgauge.report.numbers import NOTHING, duration, percent
+from streamgauge.report.plots import Figure
+from streamgauge.report.sections import PageSection, PageTable, TableLine
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+POINTS: Final = PAPER.claims["recall_on_engines"].tolerance["at_most"]
+"""Medians of precision or recall that differ by more are named (0.05: five points of 100)."""
+
+FACTOR: Final = PAPER.claims["delay_on_engines"].tolerance["factor"][1]
+LEAST_MS: Final = 50.0
+"""Median delays that differ by a greater factor, and by more than so many ms, are named."""
+
+MEMORY_FACTOR: Final = PAPER.claims["memory_on_engines"].tolerance["factor"][1]
+"""Greatest memories that differ by a greater factor are named."""
+
+TORN: Final = PAPER.claims["recall_on_engines"].why
+
+RULE = (
+    f"Named are medians of precision and recall that differ by more than {POINTS * 100:g} points, of the delay by more "
+    f"than a factor of {FACTOR:g} and {LEAST_MS:g} ms, and greatest memories that differ by more than a factor of "
+    f"{MEMORY_FACTOR:g}."
+)
+
+SIGN: Final = {TableOneCell.RIGHT: "✓", TableOneCell.NEXT: "✓ *", TableOneCell.WRONG: "✗"}
+PARTS = {1: "Experiment 1", 2: "Experiment 2", 3: "Experiment 3"}
+
+
+@dataclass(frozen=True)
+class YabenchRuns:
+    """The runs of every test on every side, absent engines, published files, and whether Q1-Q7 had their stream."""
+
+    done: Sequence[TrialOutcome]
+    sides: Sequence[TrialSide]
+    absent: dict[str, str]
+    results: ResultFiles | None
+    hurricane: bool
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The series of the plots: the published engines, then the sides."""
+        return (*(f"{name}, published" for name in NAMES.values()), *(side.label for side in self.sides))
+
+    def series(self, side: TrialSide) -> int:
+        """A side's place among the labels."""
+        return len(NAMES) + list(self.sides).index(side)
+
+    def of(self, test: str) -> list[TrialOutcome]:
+        """A test on every side that has runs."""
+        return [done for done in self.done if done.test.name == test and done.runs]
+
+    def published(self, number: int, engine: str, load: str | None) -> PublishedLines | None:
+        """The result files, ``None`` where there are none."""
+        if self.results is None or load is None:
+            return None
+        try:
+            return self.results.lines(number, engine, load)
+        except ForeignError:
+            return None
+
+    def memory(self, number: int, engine: str, load: str | None) -> list[tuple[float, float]]:
+        """The published memory over time, empty where there is none."""
+        if self.results is None or load is None:
+            return []
+        try:
+            return self.results.memory_over_time(number, engine, load)
+        except ForeignError:
+            return []
+
+
+@dataclass(frozen=True)
+class YabenchRequest:
+    """A request: engines, tests (all when empty), published files, CSRBench's stream, folder of runs."""
+
+    engines: tuple[str, ...]
+    only: tuple[str, ...]
+    data: Path | None
+    hurricane: Path | None
+    runs: Path
+    repetitions: int
+
+
+def on_engines(wanted: YabenchRequest, spark: "Callable[[], SparkSession]", tell: Tell) -> Reproduction:
+    """YABench's experiments on these engines; those that are absent say how to get them."""
+    results = None if wanted.data is None else ResultFiles(wanted.data)
+    asked = trials(wanted.hurricane, wanted.only)
+    taking_part, absent = available(wanted.engines)
+    done = tuple(do(asked, taking_part, TrialRunner(wanted.runs, spark, wanted.repetitions, tell)))
+    return reproduction(YabenchRuns(done, taking_part, absent, results, wanted.hurricane is not None))
+
+
+def reproduction(found: YabenchRuns) -> Reproduction:
+    """The page's content."""
+    drawing = ChartDrawing()
+    sections = [_who(found), *_csrbench(found), *_last(found)]
+    for number, heading in PARTS.items():
+        sections += _experiment(found, number, heading, drawing)
+    sections += _gracious(found, drawing)
+    tabled = [{"section": section.id, "sentences": list(section.sentences), **_json(table)}
+              for section in sections for table in section.tables]  # fmt: skip
+    data = {"paper": PAPER.source, "absent": found.absent, "tables": tabled}
+    return PAPER.reproduction("YABench's experiments on real engines", sections, data, found.labels)
+
+
+def _json(table: PageTable) -> dict[str, object]:
+    return {"table": table.heading, "columns": list(table.columns), "lines": [list(line.cells) for line in table.lines]}
+
+
+def _who(found: YabenchRuns) -> PageSection:
+    """The engines that took part, the common judge's verdict on every run, and absent engines."""
+    columns = ("test", "engine", "semantics", "runs", "right", "precision", "recall", "feeder at most", "memory")
+    lines = tuple(TableLine(_summary(done)) for done in found.done)
+    sentences = (
+        "Every run was fed in real time, stamped where the engine has no clock for it by when it was handed over, as "
+        "YABench fed it. The common judge goes by the clock that the engine's semantics names; the figures below are "
+        "by YABench's own rules, which go by the stream's times.",
+        *(f"{name} is absent: {sentence}" for name, sentence in found.absent.items()),
+        *dict.fromkeys(
+            f"{done.side.label} refuses {done.test.name}: {done.reason}" for done in found.done if done.reason
+        ),
+    )
+    return PageSection("runs", "Runs", sentences, (PageTable("By the common judge", columns, lines),))
+
+
+def _summary(done: TrialOutcome) -> tuple[str, ...]:
+    if not done.runs:
+        return done.test.name, done.side.engine, done.side.semantics, "0", *[NOTHING] * 5
+    right = sum(kept.judgement in {Judgement.RIGHT, Judgement.LATE} for kept in done.runs)
+    shares = (percent(fmean(kept.precision for kept in done.runs)), percent(fmean(kept.recall for kept in done.runs)))
+    fed = duration(max(kept.feeder for kept in done.runs))
+    runs = f"{len(done.runs)}"
+    memory = f"{greatest_memory(done):,.0f} MiB"
+    return done.test.name, done.side.engine, done.side.semantics, runs, f"{right}", *shares, fed, memory
+
+
+def _csrbench(found: YabenchRuns) -> Iterator[PageSection]:
+    """Table 1."""
+    names = list(dict.fromkeys(done.test.name for done in found.done if not done.test.number))
+    if not names:
+        return
+    lines = tuple(_cell(found, done) for name in names for done in found.of(name))
+    stream = "CSRBench's own" if found.hurricane else (
+        "a stand-in for CSRBench's (28 stations, 34 s, temperature and humidity), so cells are not compared"
+    )  # fmt: skip
+    sentences = (
+        f"The stream is {stream}. A cell is what most runs give. ✓: right under the engine's own clock, or the "
+        "stream's; ✓ *: right, but as a rule some rows are in the next window (every missing row is surplus in the "
+        "first later window that does not overlap, and no other row is surplus); ✗: wrong. Of the published engines, "
+        "one that reports windows that close should report CSRBench's: none before the first full one.",
+    )
+    columns = ("query", "engine", "published", "ours", "runs")
+    yield PageSection("table-1", "Table 1: CSRBench's queries", sentences, (PageTable("Table 1", columns, lines),))
+
+
+def _cell(found: YabenchRuns, done: TrialOutcome) -> TableLine:
+    counted = Counter(kept.outcome for kept in done.runs if kept.outcome is not None)
+    ours_is = counted.most_common(1)[0][0]
+    told = None
+    if done.side.engine in NAMES:
+        told = done.test.name not in PAPER.value("table_1")[done.side.engine]
+    published = NOTHING if told is None else "✓ or ✓ *" if told else "✗"
+    all_runs = ", ".join(f"{SIGN[each]} {count}" for each, count in counted.most_common())
+    agrees = None if told is None or not found.hurricane else told == (ours_is is not TableOneCell.WRONG)
+    return TableLine((done.test.name, done.side.label, published, SIGN[ours_is], all_runs), agrees)
+
+
+def _last(found: YabenchRuns) -> Iterator[PageSection]:
+    """Table 2."""
+    lines = []
+    for done in found.done:
+        arrivals = [kept.last_answer for kept in done.runs if kept.last_answer is not None]
+        if done.test.number not in PARTS or done.side.published != "cqels" or not arrivals:
+            continue
+        figures = (f"{fmean(arrivals):.1f}", f"{min(arrivals):.1f}", f"{max(arrivals):.1f}")
+        lines.append(TableLine((done.test.name, done.side.label, _bound(found, done), *figures)))
+    if lines:
+        columns = ("test", "engine", "published, at least", "average", "min", "max")
+        note = "The published values are not in the files: the last window's end plus its mean delay is a lower bound."
+        table = PageTable("Arrival of the last result, s after the start", columns, tuple(lines), note)
+        yield PageSection("table-2", "Table 2: arrival of the last result", (), (table,))
+
+
+def _bound(found: YabenchRuns, done: TrialOutcome) -> str:
+    published = found.published(done.test.number, "cqels", done.test.load)
+    if published is None:
+        return NOTHING
+    return f"{last_result(published):.1f}"
+
+
+def _experiment(found: YabenchRuns, number: int, heading: str, drawing: ChartDrawing) -> Iterator[PageSection]:
+    """Figures 3 and 4 (experiment 1), the same for experiments 2 and 3."""
+    tests = list(dict.fromkeys(done.test.name for done in found.done if done.test.number == number))
+    if not tests:
+        return
+    sentences: list[str] = [RULE] if number != 3 else ["The result files of experiment 3 are not published."]
+    tables: list[PageTable] = []
+    figures: list[Figure] = []
+    for test in tests:
+        dones = found.of(test)
+        if not dones:
+            continue
+        sentences += _paragraphs(found, dones)
+        tables.append(_medians(found, test, dones))
+        figures += _figures(found, test, dones, drawing)
+    yield PageSection(f"experiment-{number}", heading, tuple(sentences), tuple(tables), tuple(figures))
+
+
+def _paragraphs(found: YabenchRuns, dones: Iterable[TrialOutcome]) -> Iterator[str]:
+    for done in dones:
+        published = found.published(done.test.number, done.side.published, done.test.load)
+        if published is not None:
+            memory = [size for _, size in found.memory(done.test.number, done.side.published, done.test.load)]
+            yield paragraph(done, published, memory)
+
+
+Value = Callable[[OracleLine], float]
+MEASURES: tuple[tuple[str, Value, Callable[[float], str]], ...] = (
+    ("precision", lambda line: line.precision, percent),
+    ("recall", lambda line: line.recall, percent),
+    ("actual rows", lambda line: line.actual, lambda value: f"{value:,.0f}"),
+    ("expected rows", lambda line: line.expected, lambda value: f"{value:,.0f}"),
+    ("input triples", lambda line: line.input, lambda value: f"{value:,.0f}"),
+    ("delay", lambda line: line.delay, duration),
+)
+
+
+def _medians(found: YabenchRuns, test: str, dones: Sequence[TrialOutcome]) -> PageTable:
+    """The medians over the runs by window, published ones above ours."""
+    shown = _shown(found, dones)
+    windows = max((lines.windows for _, lines in shown.values()), default=0)
+    rows = [
+        TableLine((label, measure, f"{len(lines.files)}", *_cells(lines.medians(value), show, windows)))
+        for label, lines in shown.values()
+        for measure, value, show in MEASURES
+    ]
+    refused = dict.fromkeys(kept.refused for done in dones for kept in done.runs if kept.refused)
+    columns = ("engine", "median of", "runs", *(f"W{number}" for number in range(1, windows + 1)))
+    return PageTable(f"{test}, by YABench's rules", columns, tuple(rows), " ".join(refused))
+
+
+def _cells(values: Sequence[float], show: Callable[[float], str], windows: int) -> list[str]:
+    return [*map(show, values), *[NOTHING] * (windows - len(values))]
+
+
+def _shown(found: YabenchRuns, dones: Sequence[TrialOutcome]) -> dict[int, tuple[str, PublishedLines]]:
+    """Series to label and lines: published ones where there are files, and ours where the rules gave lines."""
+    shown: dict[int, tuple[str, PublishedLines]] = {}
+    for place, engine in enumerate(NAMES):
+        lines = found.published(dones[0].test.number, engine, dones[0].test.load)
+        if lines is not None:
+            shown[place] = (found.labels[place], lines)
+    for done in dones:
+        if (mine := ours(done)).files:
+            shown[found.series(done.side)] = (done.side.label, mine)
+    return shown
+
+
+def _titles(test: str, load: str | None, first: bool) -> tuple[str, str, str]:
+    """The titles of the figures of correctness, delay and memory; experiment 1's have the paper's numbers."""
+    if not first or load is None:
+        return test, test, test
+    place = LOADS.index(load)
+    return f"Figure 3{'abc'[place]}: {test}", f"Figure 3{'def'[place]}: {test}", f"Figure 4{'abc'[place]}: {test}"
+
+
+def _figures(found: YabenchRuns, test: str, dones: Sequence[TrialOutcome], drawing: ChartDrawing) -> Iterator[Figure]:
+    """Boxes of correctness and delay, memory, and for experiment 1 small the result sizes (figure 4d)."""
+    trial = dones[0].test
+    shown = _shown(found, dones)
+    right, late, used = _titles(test, trial.load, trial.number == 1)
+    yield from plots.correctness(drawing, right, shown)
+    yield from plots.delay(drawing, late, shown)
+    over_time = {found.series(done.side): (done.side.label, done.runs[0].memory) for done in dones}
+    for place, engine in enumerate(NAMES):
+        if told := found.memory(trial.number, engine, trial.load):
+            over_time[place] = (found.labels[place], tuple(told))
+    yield from plots.memory(drawing, used, dict(sorted(over_time.items())))
+    if test == "E1/small":
+        single = {found.series(done.side): (done.side.label, done.runs[0].lines) for done in dones}
+        yield from plots.size_and_delay(drawing, "Figure 4d: result size and delay, E1/small", single)
+
+
+def _gracious(found: YabenchRuns, drawing: ChartDrawing) -> Iterator[PageSection]:
+    """Figures 6a and 6b."""
+    dones = found.of("E4")
+    if not dones:
+        return
+    rows = [line for done in dones for line in _modes(done)]
+    columns = ("engine", "mode", "window", "precision, recall", "actual, expected, input", "borders, ms")
+    figures = [
+        figure
+        for done in dones
+        for figure in plots.borders(
+            drawing, f"Figure 6b: {done.side.label}, the borders that gracious mode finds", done.runs[0].gracious, SIZE
+        )
+    ]
+    sentences = (
+        f"Published: {PAPER.value('figure_6')}.",
+        *_paragraphs(found, dones),
+        *(f"{done.side.label}: {kept.refused}." for done in dones for kept in done.runs if kept.refused),
+    )
+    table = PageTable("Figures 6a and 6b, line by line", columns, tuple(rows))
+    yield PageSection("experiment-4", "Experiment 4: gracious mode", sentences, (table,), tuple(figures))
+
+
+def _modes(done: TrialOutcome) -> Iterator[TableLine]:
+    kept = done.runs[0]
+    for mode, lines in (("non-gracious", kept.lines), ("gracious", kept.gracious)):
+        for place, line in enumerate(lines, 1):
+            shares = f"{percent(line.precision)}, {percent(line.recall)}"
+            sizes = f"{line.actual}, {line.expected}, {line.input}"
+            yield TableLine((done.side.label, mode, f"{place}", shares, sizes, f"[{line.start:,}, {line.end:,}]"))
+
+
+def ours(done: TrialOutcome) -> PublishedLines:
+    """The lines of the runs, as published ones are held."""
+    return PublishedLines({f"{number}": list(kept.lines) for number, kept in enumerate(done.runs) if kept.lines})
+
+
+def paragraph(done: TrialOutcome, published: PublishedLines, memory: Sequence[float]) -> str:
+    """The figures that differ from the published files of the same load, and why; a sentence when none does."""
+    mine = ours(done)
+    name = f"{done.test.name}, {done.side.label} beside the published {NAMES[done.side.published]}"
+    if not mine.files:
+        reason = done.reason or next((kept.refused or kept.failure for kept in done.runs), "it gave no lines")
+        return f"{name}: nothing to compare: {reason}."
+    shares = [*_shares("precision", mine, published, lambda line: line.precision),
+              *_shares("recall", mine, published, lambda line: line.recall)]  # fmt: skip
+    late = [*_delays(mine, published)]
+    more = [*_memory(done, memory)]
+    if not (shares or late or more):
+        return f"{name}: no figure differs by more than the stated factors."
+    causes = [_why_shares(done)] * bool(shares) + [_why_delays(done)] * bool(late) + [_why_memory(done)] * bool(more)
+    return f"{name}: {'; '.join([*shares, *late, *more])}. {' '.join(causes)}"
+
+
+def _shares(
+    what: str, mine: PublishedLines, theirs: PublishedLines, value: Callable[[OracleLine], float]
+) -> Iterator[str]:
+    pairs = zip(mine.medians(value), theirs.medians(value), strict=False)
+    told = [
+        f"W{number} {percent(own)} here, {percent(their)} published"
+        for number, (own, their) in enumerate(pairs, 1)
+        if abs(own - their) > POINTS
+    ]
+    if told:
+        yield f"{what} differs in {', '.join(told)}"
+
+
+def _delays(mine: PublishedLines, theirs: PublishedLines) -> Iterator[str]:
+    own, their = (median(found.medians(lambda line: line.delay)) for found in (mine, theirs))
+    low, high = sorted((max(1.0, own), max(1.0, their)))
+    if high > FACTOR * low and high - low > LEAST_MS:
+        yield f"the median delay of a window is {duration(own)} here, {duration(their)} published"
+
+
+def greatest_memory(done: TrialOutcome) -> float:
+    """MiB, the median over the runs of each run's greatest; 0 without samples."""
+    found = [max((value for _, value in kept.memory), default=0.0) for kept in done.runs]
+    return median(found) if found else 0.0
+
+
+def _memory(done: TrialOutcome, published: Sequence[float]) -> Iterator[str]:
+    own, their = greatest_memory(done), max(published, default=0.0)
+    if own and their and max(own, their) > MEMORY_FACTOR * min(own, their):
+        yield f"memory reaches {own:,.0f} MiB here, {their:,.0f} MiB published"
+
+
+def _why_shares(done: TrialOutcome) -> str:
+    """Whether the answers are wrong by the engine's own semantics, or only by YABench's rules."""
+    right = sum(kept.judgement in {Judgement.RIGHT, Judgement.LATE} for kept in done.runs)
+    precision, recall = (percent(median(values)) for values in zip(
+        *((kept.precision, kept.recall) for kept in done.runs), strict=True
+    ))  # fmt: skip
+    torn = f" {TORN}" if done.side.published == "csparql" and done.side.engine != "live" else ""
+    if right == len(done.runs):
+        return (
+            f"Under {done.side.semantics}, by the clock that this names, every window of every run is right: YABench "
+            f"goes by the stream's times, so which rows it misses depends on when triples arrived.{torn}"
+        )
+    return (
+        f"Under {done.side.semantics} the common judge finds {right} of {len(done.runs)} runs right, with a precision "
+        f"of {precision} and a recall of {recall} (medians): the answers are not those of its semantics either.{torn}"
+    )
+
+
+def _why_delays(done: TrialOutcome) -> str:
+    fed = duration(max(kept.feeder for kept in done.runs))
+    return PAPER.claims["delay_on_engines"].why.format(fed=fed)
+
+
+def _why_memory(done: TrialOutcome) -> str:
+    if done.side.engine == "live":
+        return "Memory is that of another program: live is no JVM and keeps a window as integers."
+    return PAPER.claims["memory_on_engines"].why

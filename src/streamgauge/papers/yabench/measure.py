@@ -1,0 +1,208 @@
+"""YABench measured here: expected sizes of streams made again from their seeds, and its text held against its files."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from statistics import fmean
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from streamgauge import workloads
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.oracle.judging.expecting import expected_reports
+from streamgauge.oracle.judging.judge import Means
+from streamgauge.papers.claims import ComparedClaim, claims_table
+from streamgauge.papers.reproduction import ReproductionSteps, Tell
+from streamgauge.papers.yabench.results import (
+    EXPERIMENTS,
+    NAMES,
+    PAPER,
+    SIZE,
+    WINDOW,
+    PublishedLines,
+    ResultFiles,
+    YabenchExperiment,
+    percent_of,
+)
+from streamgauge.query import fill, parse
+from streamgauge.report.sections import PageTable, TableLine
+from streamgauge.semantics.profiles import YABENCH, YABENCH_CHANGE
+from streamgauge.workloads.tables import Maker
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Sizes = list[tuple[int, int]]
+"""Expected rows and input triples, a window each."""
+
+
+def query_of(experiment: YabenchExperiment) -> tuple[str, ContinuousQuery]:
+    """The experiment's query as text and parsed."""
+    template = workloads.query_text(workloads.load("weather"), experiment.query)
+    text = fill(template, {**WINDOW, **experiment.parameters})
+    return text, parse(text)
+
+
+def generate(spark: "Callable[[], SparkSession]", experiment: YabenchExperiment, load: str, target: Path) -> Path:
+    """The experiment's stream as a table on disk."""
+    weather = workloads.load("weather")
+    size = {"stations": experiment.stations[load], "duration": experiment.duration}
+    given = workloads.parameters(weather, size)
+    Maker(spark).write_stream(weather, experiment.seed, given, target)
+    return target
+
+
+@dataclass(frozen=True)
+class LoadLines:
+    """The lines of a load: C-SPARQL's, and in experiment 1 CQELS's."""
+
+    closing: tuple[TableLine, ...]
+    changing: tuple[TableLine, ...] = ()
+
+
+def tables(
+    results: ResultFiles,
+    spark: "Callable[[], SparkSession]",
+    loads: Sequence[str],
+    tell: Tell,
+    steps: ReproductionSteps,
+) -> Iterator[PageTable]:
+    """A table per experiment and engine that can be compared."""
+    lines: dict[tuple[int, str], list[TableLine]] = {(1, "csparql"): [], (1, "cqels"): [], (2, "csparql"): []}
+    todo = [(number, load) for number in (1, 2) for load in loads]
+    for done, (number, load) in enumerate(todo):
+        tell(f"experiment {number}, {load}", done / len(todo))
+        found = steps.do(f"sizes-{number}-{load}", LoadLines, partial(_load, results, spark, number, load))
+        lines[number, "csparql"] += found.closing
+        if number == 1:
+            lines[1, "cqels"] += found.changing
+    columns = ("load", "window", "files", "rows published", "rows ours", "triples published", "triples ours")
+    for (number, engine), own in lines.items():
+        yield PageTable(f"Experiment {number}, {NAMES[engine]}", columns, tuple(own))
+
+
+def _load(results: ResultFiles, spark: "Callable[[], SparkSession]", number: int, load: str) -> LoadLines:
+    experiment = EXPERIMENTS[number]
+    with TemporaryDirectory() as scratch:
+        stream = generate(spark, experiment, load, Path(scratch) / "stream")
+        published = results.lines(number, "csparql", load)
+        sizes = closing(experiment, stream, Means(spark), published.windows)
+        closed = tuple(compared(load, published, sizes))
+        if number != 1:
+            return LoadLines(closed)
+        changes = changing(experiment, stream, Means(spark), [size for _, size in sizes])
+        return LoadLines(closed, tuple(compared(load, results.lines(1, "cqels", load), changes)))
+
+
+def closing(experiment: YabenchExperiment, stream: Path, means: Means, windows: int) -> Sizes:
+    """The sizes of the windows that close: closed at both ends, from 0 on."""
+    found = expected_reports(query_of(experiment)[1], YABENCH, stream, means, windows=windows)
+    return [(len(report.rows), report.content) for report in found]
+
+
+def changing(experiment: YabenchExperiment, stream: Path, means: Means, inputs: Sequence[int]) -> Sizes:
+    """New rows by the slide in which they are due; the triples are those of the same closed windows."""
+    query = query_of(experiment)[1]
+    found = expected_reports(query, YABENCH_CHANGE, stream, means, advance_to=experiment.duration)
+    rows: Counter[int] = Counter()
+    for report in found:
+        rows[max(0, -(-report.due.instant // SIZE) - 1)] += len(report.rows)
+    return [(rows[number], size) for number, size in enumerate(inputs[: max(rows) + 1])]
+
+
+def compared(load: str, published: PublishedLines, ours: Sizes) -> Iterator[TableLine]:
+    """A line per window: what all files say, and ours."""
+    for window in range(published.windows):
+        told = [
+            (line.expected, line.input) for lines in published.files.values() for line in lines[window : window + 1]
+        ]
+        mine = ours[window] if window < len(ours) else (0, 0)
+        rows, triples = (" or ".join(f"{value:,}" for value in sorted(set(side))) for side in zip(*told, strict=True))
+        cells = (load, f"{window + 1}", f"{len(told)}", rows, f"{mine[0]:,}", triples, f"{mine[1]:,}")
+        yield TableLine(cells, set(told) == {mine})
+
+
+SAME, OTHER = "the files agree", "the files say otherwise"
+"""The outcome of a claim of the text, which is no value of ours: it counts for neither side."""
+
+
+def claims(results: ResultFiles) -> PageTable:
+    """Every claim of the text with the figure recomputed from the published files."""
+    shown = claims_table("The text and the files", _claims(results))
+    columns = ("claim", "text", "files", "outcome", *shown.columns[3:5])
+    lines = (TableLine((*line.cells[:3], SAME if line.agrees else OTHER, *line.cells[3:5])) for line in shown.lines)
+    return PageTable(shown.heading, columns, tuple(lines))
+
+
+def _claims(results: ResultFiles) -> Iterator[ComparedClaim]:
+    yield from _correct(results)
+    yield from _late(results)
+    yield from _memory(results)
+    yield from _averages(results)
+    yield from _last_results(results)
+
+
+def _correct(results: ResultFiles) -> Iterator[ComparedClaim]:
+    told = PAPER.claims
+    for load in ("small", "medium", "big"):
+        found = results.lines(1, "cqels", load)
+        shares = [share for lines in found.files.values() for line in lines for share in (line.precision, line.recall)]
+        yield told["cqels_correct"].beside(shares, percent_of(shares), load=load)
+    small = results.lines(1, "csparql", "small")
+    below = [f"W{i + 1}" for i in range(small.windows) if min(small.column(lambda line: line.precision, i)) < 1]
+    yield told["csparql_precision"].beside(below, ", ".join(below))
+    recall = small.medians(lambda line: line.recall)
+    yield told["csparql_recall"].beside(recall, percent_of(recall))
+    for load in ("medium", "big"):
+        found = results.lines(1, "csparql", load)
+        columns = [found.column(lambda line: line.recall, i) for i in range(found.windows)]
+        widest = sorted(sorted(range(found.windows), key=lambda i: min(columns[i]) - max(columns[i]))[:2])
+        said = ", ".join(f"W{i + 1} ({percent_of(columns[i])})" for i in widest)
+        yield told["csparql_spread"].beside([f"W{i + 1}" for i in widest], said, load=load)
+
+
+def _late(results: ResultFiles) -> Iterator[ComparedClaim]:
+    cqels = results.lines(1, "cqels", "small").medians(lambda line: line.delay)
+    said = f"{min(cqels):g} to {max(cqels):g} ms"
+    yield PAPER.claims["cqels_delay"].beside(said, said)
+    found = results.lines(1, "csparql", "small")
+    first, *rest = found.medians(lambda line: line.delay)
+    said = f"{first:g}, then {min(rest):g} to {max(rest):g} ms"
+    yield PAPER.claims["csparql_delay"].beside(said, said)
+    least = min(line.delay for lines in found.files.values() for line in lines)
+    yield PAPER.claims["negative_delay"].beside(least, f"{least} ms")
+
+
+def _memory(results: ResultFiles) -> Iterator[ComparedClaim]:
+    for load in ("small", "medium"):
+        mean = fmean(results.memory(1, "csparql", load))
+        yield PAPER.claims[f"mean_memory_{load}"].beside(round(mean), f"{mean:.0f} MiB")
+    most = max(results.memory(1, "cqels", "medium"))
+    yield PAPER.claims["memory_levels_off"].beside(most, f"{most:,.0f} MiB at most")
+    for engine in ("cqels", "csparql"):
+        most = max(results.memory(1, engine, "big"))
+        yield PAPER.claims[f"memory_big_{engine}"].beside(round(most), f"{most:,.0f} MiB")
+
+
+def _averages(results: ResultFiles) -> Iterator[ComparedClaim]:
+    first, *rest = small = results.lines(2, "cqels", "small").medians(lambda line: line.precision)
+    said = ", ".join(f"{share * 100:.0f}" for share in small)
+    yield PAPER.claims["average_small"].beside([first, max(rest, default=0)], said)
+    for engine in ("cqels", "csparql"):
+        medium = results.lines(2, engine, "medium").medians(lambda line: line.precision)
+        yield PAPER.claims["average_medium"].beside(medium, percent_of(medium), engine=NAMES[engine])
+
+
+def _last_results(results: ResultFiles) -> Iterator[ComparedClaim]:
+    """Table 2's lower bound; in the text only that small is about 30 s."""
+    for load in ("small", "medium", "big"):
+        arrival = last_result(results.lines(1, "cqels", load))
+        name = "last_result_small" if load == "small" else "last_result"
+        yield PAPER.claims[name].beside(arrival, f"{arrival:.1f} s", load=load)
+
+
+def last_result(found: PublishedLines) -> float:
+    """The arrival of the last result at the least (s): the last window's end plus its mean delay."""
+    return fmean(found.column(lambda line: line.end + line.delay, found.windows - 1)) / 1000

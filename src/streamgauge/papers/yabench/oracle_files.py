@@ -1,0 +1,255 @@
+"""Input and output of YABench's oracle (YABench/yabench a3acfe2), with its slips.
+
+It reads triple by triple, one read ahead: a triple read ahead stays in the next window's content however late it is,
+and is not in the buffer. It writes a line a window into ORACLE_ files, into which records of content changes are
+gathered.
+"""
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from streamgauge.model.answer import Answer
+from streamgauge.model.terms import Triple
+from streamgauge.semantics.refusal import RefusedError
+
+Timed = tuple[int, Triple]
+"""A triple with its time in ms."""
+
+Solution = frozenset[tuple[str, str]]
+"""A solution mapping: variables with their terms, unbound ones left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowContent:
+    """A window's borders (ms, both inside) and its triples."""
+
+    start: int
+    end: int
+    triples: tuple[Timed, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EngineReport:
+    """An engine's report: ms after the feed's start, and its rows."""
+
+    end: int
+    rows: tuple[Solution, ...]
+
+
+class InputReader:
+    """The input stream: what was read into the present window, and a sorted buffer of what windows held."""
+
+    def __init__(self, stream: Sequence[Timed]) -> None:
+        self._stream = stream
+        self._at = 0
+        self._content: list[Timed] = []
+        self._buffer: list[Timed] = []
+        self._held: set[Timed] = set()
+        self._graph: int | None = None
+
+    def window(self, start: int, end: int) -> WindowContent | None:
+        """The content of the next window, read as far as its end; ``None`` after the stream's last triple."""
+        self._content = [timed for timed in self._content if timed[0] >= start]
+        begin = self._at
+        while self._at < len(self._stream) and self._stream[self._at][0] <= end:
+            self._at += 1
+        self._content += self._stream[begin : self._at]
+        found = WindowContent(start, end, tuple(self._content))
+        if self._at < len(self._stream):
+            self._content.append(self._stream[self._at])
+            self._at += 1
+        elif not self._content:
+            return None
+        self._keep(found.triples)
+        return found
+
+    def next_time(self) -> int | None:
+        """The time of the next triple, which is put into the content; ``None`` at the end."""
+        if self._at >= len(self._stream):
+            return None
+        self._content.append(self._stream[self._at])
+        self._at += 1
+        return self._stream[self._at - 1][0]
+
+    def next_graph(self) -> int | None:
+        """The time of the next group, read up to and including the first triple after it; ``None`` at the end."""
+        begin = self._at
+        while self._at < len(self._stream):
+            time = self._stream[self._at][0]
+            self._at += 1
+            changed = self._graph is not None and time != self._graph
+            self._graph = time
+            if changed:
+                break
+        else:
+            self._graph = None
+        self._content += self._stream[begin : self._at]
+        return self._stream[begin][0] if self._at > begin else None
+
+    def from_buffer(self, start: int) -> WindowContent:
+        """Everything in the buffer from ``start`` on."""
+        kept = self._buffer[bisect_left(self._buffer, (start,)) :]
+        return WindowContent(start, start, tuple(kept))
+
+    def without_first(self, window: WindowContent) -> WindowContent:
+        """The window without its first moment; RefusedError where YABench's oracle stops for want of a later one."""
+        at = bisect_left(self._buffer, (window.start + 1,))
+        if at == len(self._buffer):
+            raise RefusedError(f"YABench's oracle fails at {window.end} ms: no start is left to try in gracious mode")
+        start = self._buffer[at][0]
+        return WindowContent(start, window.end, tuple(self._buffer[at : self._after(window.end)]))
+
+    def size(self, start: int, end: int) -> int:
+        """The number of triples of the buffer between two times, both inside."""
+        return max(0, self._after(end) - bisect_left(self._buffer, (start,)))
+
+    def purge(self, floor: int) -> None:
+        """Forget what the buffer holds before ``floor``."""
+        at = bisect_left(self._buffer, (floor,))
+        self._held.difference_update(self._buffer[:at])
+        del self._buffer[:at]
+
+    def _after(self, end: int) -> int:
+        return bisect_right(self._buffer, end, key=lambda timed: timed[0])
+
+    def _keep(self, triples: Iterable[Timed]) -> None:
+        """Put triples into the buffer, each once; they come nearly sorted."""
+        for timed in triples:
+            if timed not in self._held:
+                self._held.add(timed)
+                insort(self._buffer, timed)
+
+
+class EngineReports:
+    """The engine's reports in order; a last report without rows is never seen (it is lost in reading)."""
+
+    def __init__(self, answers: Sequence[Answer], started: int) -> None:
+        """``started`` is the feed's start on the answers' clock, ns."""
+        self._said = [_said(answer, started) for answer in answers]
+        if self._said and not self._said[-1].rows:
+            self._said.pop()
+        self._at = 0
+
+    def __len__(self) -> int:
+        return len(self._said)
+
+    def next(self) -> EngineReport | None:
+        """The next report; ``None`` after the last."""
+        found = self.at(self._at)
+        self._at += found is not None
+        return found
+
+    def at(self, index: int) -> EngineReport | None:
+        """The report of that place; ``None`` after the last."""
+        return self._said[index] if index < len(self._said) else None
+
+
+def _said(answer: Answer, started: int) -> EngineReport:
+    return EngineReport((answer.received - started) // 1_000_000, solutions(answer.variables, answer.added))
+
+
+def solutions(variables: Sequence[str], rows: Iterable[Sequence[str | None]]) -> tuple[Solution, ...]:
+    """Rows as solution mappings."""
+    return tuple(frozenset((n, t) for n, t in zip(variables, row, strict=True) if t is not None) for row in rows)
+
+
+Ask = Callable[[WindowContent], tuple[Solution, ...]]
+"""The query's answer over a content."""
+
+UNSET = -1
+"""The number that YABench writes, and adds up, where a record has no such figure."""
+
+
+@dataclass(frozen=True, slots=True)
+class OracleLine:
+    """One line: sizes in rows and triples, borders and delay in ms; ``found`` counts rows that both sides have."""
+
+    precision: float
+    recall: float
+    actual: int
+    expected: int
+    input: int
+    start: int
+    end: int
+    delay: int
+    found: int = 0
+
+    def text(self) -> str:
+        """The line as YABench writes it."""
+        cells = (self.actual, self.expected, self.input, self.start, self.end, self.delay)
+        return ",".join(map(str, (self.precision, self.recall, *cells)))
+
+
+def parse(text: str) -> OracleLine:
+    """The line of a text; ValueError when it has not eight numbers."""
+    cells = text.strip().split(",")
+    if len(cells) != 8:
+        raise ValueError(f"eight numbers are expected: {text[:80]}")
+    actual, expected, size, start, end, delay = map(int, cells[2:])
+    return OracleLine(float(cells[0]), float(cells[1]), actual, expected, size, start, end, delay)
+
+
+MOST_EMPTY = 300_000
+"""Windows without a record that are written one after the other."""
+
+
+@dataclass
+class OracleWriter:
+    """Records to lines: by the slide in which a record ends; means over records; ``size_of`` counts input triples."""
+
+    size: int
+    slide: int
+    size_of: Callable[[int, int], int]
+    lines: list[OracleLine] = field(default_factory=list)
+    _records: list[OracleLine] = field(default_factory=list)
+    _number: int = 0
+    _first: bool = True
+
+    def add(self, record: OracleLine) -> None:
+        """Take a record; those before it are written as a line when it belongs to a later window."""
+        number = self.number(record.end)
+        if number == self._number or self._first:
+            self._records.append(record)
+            self._empty(self._number, number)
+        else:
+            if self._records:
+                self.lines.append(self._merged(self._records))
+            self._empty(self._number + 1, number)
+            self._records = [record]
+        self._number, self._first = number, False
+
+    def number(self, end: int) -> int:
+        """The smallest n >= 0 with (n + 1) slides at or after ``end``."""
+        return max(0, -(-end // self.slide) - 1)
+
+    def flush(self) -> list[OracleLine]:
+        """Every line, the last one too. (YABench writes a line of nonsense when there was no record at all.)"""
+        if self._records:
+            self.lines.append(self._merged(self._records))
+        return self.lines
+
+    def _empty(self, begin: int, end: int) -> None:
+        if end - begin > MOST_EMPTY:
+            raise RefusedError(
+                f"an answer came {end - begin:,} windows after the one before it: YABench writes a line for each, and "
+                f"no more than {MOST_EMPTY:,} are written here; judge without --as"
+            )
+        for number in range(begin, end):
+            start = number * self.slide
+            self.lines.append(OracleLine(1.0, 1.0, 0, 0, 0, start, start + self.size, 0))
+
+    def _merged(self, records: Sequence[OracleLine]) -> OracleLine:
+        delays = [record.delay for record in records if record.delay > 0]
+        start = min(record.start for record in records)
+        return OracleLine(
+            precision=sum(record.precision for record in records) / len(records),
+            recall=sum(record.recall for record in records) / len(records),
+            actual=sum(record.actual for record in records),
+            expected=sum(record.expected for record in records),
+            input=self.size_of(start, start + self.size),
+            start=start,
+            end=max(record.end for record in records),
+            delay=sum(delays) // max(1, len(delays)),
+            found=sum(record.found for record in records),
+        )

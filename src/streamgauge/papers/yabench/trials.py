@@ -1,0 +1,341 @@
+"""YABench's experiments on real engines: what is run in real time and kept, and its lines by YABench's own rules."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from streamgauge.engines import EngineError, command, load, profiles
+from streamgauge.formats.making import keep_first, making
+from streamgauge.formats.stream import elements
+from streamgauge.model.run import Run
+from streamgauge.model.semantics import Clock, Report
+from streamgauge.model.terms import Row
+from streamgauge.model.verdict import Judgement, Verdict, WindowVerdict
+from streamgauge.oracle.judging.clock import feeder_lateness
+from streamgauge.oracle.judging.judge import Means, judge_run
+from streamgauge.papers.rules import RuleSettings
+from streamgauge.papers.yabench import rules
+from streamgauge.papers.yabench.oracle_files import OracleLine, parse
+from streamgauge.papers.yabench.results import EXPERIMENTS, LOADS, NAMES, SIZE, WINDOW
+from streamgauge.query import fill
+from streamgauge.query import parse as parse_query
+from streamgauge.semantics.profiles import profile
+from streamgauge.semantics.refusal import RefusedError
+from streamgauge.suites.experiments.experiment import Experiment, ExperimentError
+from streamgauge.suites.experiments.runner import STREAM, ExperimentContext, run_experiment
+from streamgauge.workloads import load as load_workload
+from streamgauge.workloads import query_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SETTLE_MS = 2000
+"""How long beyond a window's size time goes on after the stream's end, so that the last window closes (as YABench)."""
+
+HURRICANE_MS = 33_000
+STAND_IN = {"stations": 28, "duration": HURRICANE_MS, "humidity": True, "values": "normal"}
+"""A stream like CSRBench's: 34 s, about 28 observations of temperature and as many of humidity a second."""
+THEIR_STATION, OUR_STATION = "System_C1190", "System_A0"
+"""The station that Q7 compares with, in CSRBench's data and in the stand-in."""
+
+
+@dataclass(frozen=True)
+class YabenchTrial:
+    """One test: its name, the experiment's number (0 for CSRBench's queries), published load, workload and query.
+
+    ``duration`` of the stream and size of its ``window`` in ms.
+    """
+
+    name: str
+    number: int
+    load: str | None
+    seed: int
+    workload: dict[str, Any]
+    query: dict[str, Any]
+    duration: int
+    window: int
+    gracious: bool = False
+    once: bool = False
+
+
+@dataclass(frozen=True)
+class TrialSide:
+    """An engine under a semantics, and whose published files it is beside."""
+
+    engine: str
+    semantics: str
+    published: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """Engine and semantics, the latter when it is not the engine's own."""
+        return self.engine if self.engine == self.published else f"{self.engine} as {self.semantics}"
+
+
+OPTIONS: dict[str, dict[str, Any]] = {"csparql": {"settle": 0}}
+"""Options of engines: time goes on until the last window has closed, so C-SPARQL need not wait after it."""
+
+OWN = {
+    "csparql": ("csparql-0.9.7-wall",),
+    "cqels": ("cqels-1.x-yabench",),
+    "live": ("yabench", "yabench-change"),
+}
+"""Semantics of an engine as YABench ran it, `live` under both of its oracle's semantics; others have their first."""
+
+
+def sides(engine: str) -> tuple[TrialSide, ...]:
+    """The sides on which an engine takes part."""
+    names = OWN.get(engine) or (profiles(load(engine)) or ("rspql",))[:1]
+    return tuple(TrialSide(engine, name, _beside(name), OPTIONS.get(engine, {})) for name in names)
+
+
+def _beside(name: str) -> str:
+    """C-SPARQL's files for who reports windows that close, CQELS's for who reports changes."""
+    return "cqels" if Report.CONTENT_CHANGE in profile(name).report else "csparql"
+
+
+def trials(hurricane: Path | None, only: Sequence[str]) -> tuple[YabenchTrial, ...]:
+    """Every test, or those named (a name, or its part before the slash); ExperimentError lists the names there are."""
+    found = (*_generated(), *_csrbench(hurricane))
+    unknown = [name for name in only if not any(_named(test, name) for test in found)]
+    if unknown:
+        raise ExperimentError(f"--only {unknown[0]}: there is {', '.join(test.name for test in found)}")
+    return tuple(test for test in found if not only or any(_named(test, name) for name in only))
+
+
+def _named(test: YabenchTrial, name: str) -> bool:
+    return name in (test.name, test.name.partition("/")[0])
+
+
+def _generated() -> tuple[YabenchTrial, ...]:
+    """Experiments 1 to 4, experiment 2 small with the paper's one station too; experiment 3 has no published files."""
+    made = [_weather(f"E1/{each}", 1, each) for each in LOADS]
+    made.append(replace(_weather("E2/small-1", 2, "small", stations=1), load=None))
+    made += [_weather(f"E2/{each}", 2, each) for each in LOADS]
+    made += [replace(_weather(f"E3/{each}", 3, each), load=None) for each in LOADS]
+    return (*made, replace(_weather("E4", 4, "one"), load="non-gracious"))
+
+
+def _weather(name: str, number: int, load: str, stations: int | None = None) -> YabenchTrial:
+    found = EXPERIMENTS[number]
+    workload = {"name": "weather", "stations": stations or found.stations[load], "duration": found.duration}
+    query = {"name": found.query, "parameters": {**WINDOW, **found.parameters}}
+    once = number == 4
+    return YabenchTrial(name, number, load, found.seed, workload, query, found.duration, SIZE, gracious=once, once=once)
+
+
+def _csrbench(hurricane: Path | None) -> tuple[YabenchTrial, ...]:
+    """Q1 to Q7 on CSRBench's stream, or on the stand-in where that is not there."""
+    workload: dict[str, Any] = {"name": "weather", **STAND_IN}
+    if hurricane is not None:
+        workload = {"name": "csrbench", "data": str(hurricane)}
+    texts = {f"Q{number}": _text(number, hurricane) for number in range(1, 8)}
+    return tuple(
+        YabenchTrial(name, 0, None, 1, workload, {"text": text}, HURRICANE_MS, parse_query(text).window.size)
+        for name, text in texts.items()
+    )
+
+
+def _text(number: int, hurricane: Path | None) -> str:
+    text = fill(query_text(load_workload("csrbench"), f"q{number}"), {})
+    return text if hurricane is not None else text.replace(THEIR_STATION, OUR_STATION)
+
+
+def experiment(test: YabenchTrial, side: TrialSide, repetitions: int) -> Experiment:
+    """The experiment file of a test: real time, one seed, as often as YABench did."""
+    return Experiment.model_validate(
+        {
+            "name": test.name,
+            "seeds": [test.seed],
+            "repetitions": 1 if test.once else repetitions,
+            "workload": test.workload,
+            "query": test.query,
+            "engine": [{"name": side.engine, "semantics": [side.semantics], "options": side.options}],
+            "feed": {"pace": "real time", "advance_to": test.duration + test.window + SETTLE_MS},
+        }
+    )
+
+
+AROUND_MS = 15_000
+"""About how long starting, judging and keeping a run take beside its stream, for the time that is left."""
+
+MIB = 2**20
+
+
+class TableOneCell(StrEnum):
+    """A cell of table 1."""
+
+    RIGHT = "right"
+    NEXT = "right, but some rows are in the next window"
+    WRONG = "wrong"
+
+
+@dataclass(frozen=True)
+class TrialRun:
+    """A run as it is shown: the common judge's words, YABench's lines, and memory (MiB) over time (s).
+
+    ``refused`` says why YABench's rules gave no lines; ``outcome`` is for CSRBench's queries only.
+    """
+
+    folder: Path
+    judgement: Judgement
+    precision: float
+    recall: float
+    last_answer: float | None
+    memory: tuple[tuple[float, float], ...]
+    feeder: float
+    lines: tuple[OracleLine, ...] = ()
+    gracious: tuple[OracleLine, ...] = ()
+    refused: str = ""
+    outcome: TableOneCell | None = None
+    failure: str = ""
+
+
+@dataclass(frozen=True)
+class TrialOutcome:
+    """A test on one side: its runs, or why there are none."""
+
+    test: YabenchTrial
+    side: TrialSide
+    runs: tuple[TrialRun, ...]
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class TrialRunner:
+    """The means of doing the tests: folder of the runs, Spark, repetitions, and the receiver of progress."""
+
+    out: Path
+    spark: "Callable[[], SparkSession]"
+    repetitions: int
+    tell: Callable[[str, float], None]
+
+
+def available(engines: Iterable[str]) -> tuple[tuple[TrialSide, ...], dict[str, str]]:
+    """The sides of the engines that are here, and the sentence of each that is not."""
+    found: list[TrialSide] = []
+    absent: dict[str, str] = {}
+    for name in engines:
+        try:
+            command(load(name))
+            found.extend(sides(name))
+        except EngineError as error:
+            absent[name] = str(error)
+    return tuple(found), absent
+
+
+def do(trials: Sequence[YabenchTrial], taking_part: Sequence[TrialSide], doer: TrialRunner) -> Iterator[TrialOutcome]:
+    """Every test on every side; a test that an engine refuses says so. Runs that exist are not done again."""
+    todo = [(test, side) for test in trials for side in taking_part]
+    lengths = [_length(test, doer) for test, _ in todo]
+    for place, (test, side) in enumerate(todo):
+        left = sum(lengths[place:])
+        doer.tell(f"{test.name}, {side.label}, at most {left / 60_000:.0f} min left", 1 - left / max(1, sum(lengths)))
+        try:
+            yield TrialOutcome(test, side, tuple(_runs(test, side, doer)))
+        except (ExperimentError, EngineError) as error:
+            yield TrialOutcome(test, side, (), str(error))
+
+
+def _length(test: YabenchTrial, doer: TrialRunner) -> int:
+    return (1 if test.once else doer.repetitions) * (test.duration + test.window + AROUND_MS)
+
+
+def _runs(test: YabenchTrial, side: TrialSide, doer: TrialRunner) -> Iterator[TrialRun]:
+    name = test.name.replace("/", "-")
+    doing = ExperimentContext(doer.out / name, doer.spark, streams=doer.out / "streams")
+    for folder, run, verdict in run_experiment(experiment(test, side, doer.repetitions), doing):
+        yield _kept(test, folder, run, verdict, doer)
+
+
+def _kept(test: YabenchTrial, folder: Path, run: Run, verdict: Verdict, doer: TrialRunner) -> TrialRun:
+    plain, refused = scored(folder, run, gracious=False)
+    fitted = scored(folder, run, gracious=True)[0] if test.gracious else ()
+    started = run.header.started
+    return TrialRun(
+        folder=folder,
+        judgement=verdict.judgement,
+        precision=verdict.precision,
+        recall=verdict.recall,
+        last_answer=None if verdict.last_answer is None else verdict.last_answer / 1000,
+        memory=tuple(((sample.at - started) / 1e9, sample.rss / MIB) for sample in run.samples),
+        feeder=feeder_lateness(run)[1],
+        lines=plain,
+        gracious=fitted,
+        refused=refused,
+        outcome=None if test.number else told(folder, run, verdict, Means(doer.spark)),
+        failure=run.header.failure or "",
+    )
+
+
+def scored(folder: Path, run: Run, *, gracious: bool) -> tuple[tuple[OracleLine, ...], str]:
+    """The lines by YABench's rules, kept as the ORACLE_ file that it writes; or why there are none."""
+    file = folder / ("ORACLE_gracious" if gracious else "ORACLE")
+    if not file.exists():
+        settings = RuleSettings(gracious=gracious, single_result=False)
+        try:
+            found = rules.lines(run, tuple(elements(folder / STREAM)), settings)
+        except RefusedError as error:
+            return (), str(error)
+        _keep(file, "".join(f"{line.text()}\n" for line in found))
+    return tuple(map(parse, file.read_text(encoding="utf-8").splitlines())), ""
+
+
+def told(folder: Path, run: Run, verdict: Verdict, means: Means) -> TableOneCell:
+    """The cell, kept in the run's folder."""
+    file = folder / "TABLE_1"
+    if not file.exists():
+        _keep(file, outcome(run, verdict, folder / STREAM, means))
+    return TableOneCell(file.read_text(encoding="utf-8"))
+
+
+def _keep(file: Path, text: str) -> None:
+    with making(file) as place:
+        place.write_text(text, encoding="utf-8")
+        keep_first(place, file)
+
+
+def outcome(run: Run, verdict: Verdict, stream: Path, means: Means) -> TableOneCell:
+    """A cell of table 1: right under either clock; else right but for rows that came too late for their window.
+
+    A published engine that reports windows that close has CSRBench's: no partial ones before the first full one.
+    """
+    header, declared = run.header, run.header.semantics
+    closes = Report.WINDOW_CLOSE in declared.report
+    own = replace(declared, partial_head=False) if closes and header.engine in NAMES else declared
+    for semantics in dict.fromkeys((own, replace(own, clock=Clock.APPLICATION))):
+        if semantics != declared:
+            verdict = judge_run(replace(run, header=replace(header, semantics=semantics)), stream, means)
+        if _right(verdict):
+            return TableOneCell.RIGHT
+    window = header.query.windows[0].window
+    if closes and moved_on(verdict.windows, -(-window.size // window.slide)):
+        return TableOneCell.NEXT
+    return TableOneCell.WRONG
+
+
+def _right(verdict: Verdict) -> bool:
+    return verdict.judgement in {Judgement.RIGHT, Judgement.LATE}
+
+
+def moved_on(windows: Sequence[WindowVerdict], lag: int) -> bool:
+    """Whether every missing row is surplus ``lag`` windows later, where it first could be, and no other row is surplus.
+
+    That is the next window where windows do not overlap; rows missing in the last windows have none to be in.
+    """
+    missing: dict[int, Counter[Row]] = {}
+    surplus: dict[int, Counter[Row]] = {}
+    for window in windows:
+        lost, more = window.expected - window.true_positives, window.actual - window.true_positives
+        if not window.due or (len(window.missing), len(window.surplus)) != (lost, more):
+            return False
+        missing[window.index], surplus[window.index] = Counter(window.missing), Counter(window.surplus)
+    last = max(missing, default=0)
+    return all(
+        (index + lag > last or rows == surplus[index + lag]) and (index - lag in missing or not surplus[index])
+        for index, rows in missing.items()
+    )

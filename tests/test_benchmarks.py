@@ -1,0 +1,75 @@
+"""The suite of benchmarks: the page is that of the results, tables are kept with machine and commit, cases run."""
+
+import json
+from pathlib import Path
+
+import pytest
+from benchmarks import results, speed
+from benchmarks.results import PAGE, RECORD, ResultTable, everything, page
+
+
+def test_the_page_is_made_of_the_results():
+    assert PAGE.read_text(encoding="utf-8") == page(everything()), "run python -m benchmarks.results"
+
+
+def test_every_result_has_its_machine_commit_command_and_whole_rows():
+    for name, result in everything().items():
+        assert all((result.title, result.what, result.machine, result.commit, result.command, result.date)), name
+        assert result.rows, name
+        assert {len(row) for row in result.rows} == {len(result.columns)}, name
+        assert (result.reached is None) or result.goal, name
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(results, "FILES", tmp_path)
+    return tmp_path
+
+
+def measure() -> None:
+    with ResultTable("mine", ("case", "CPU s")) as table:
+        table.add("one", 0.5)
+
+
+def test_a_table_is_printed_and_not_kept(folder: Path, capsys: pytest.CaptureFixture[str]):
+    measure()
+    assert capsys.readouterr().out == "\n| case | CPU s |\n|---|---|\n| one | 0.5 |\n"
+    assert not list(folder.iterdir())
+
+
+def test_a_table_is_kept_where_wished_and_its_goal_stays(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv(RECORD, "1")
+    measure()
+    kept = json.loads((folder / "mine.json").read_text())
+    assert (kept["columns"], kept["rows"]) == (["case", "CPU s"], [["one", "0.5"]])
+    assert "cores" in kept["machine"]
+    (folder / "mine.json").write_text(json.dumps({**kept, "goal": "1 s", "rows": [["one", "9"]]}))
+    measure()
+    again = results.load("mine")
+    assert (again.goal, again.rows) == ("1 s", [["one", "0.5"]])
+
+
+def test_a_table_that_was_cut_short_is_not_kept(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv(RECORD, "1")
+    with pytest.raises(ValueError, match="3 cells for 2 columns of mine"), ResultTable("mine", ("a", "b")) as table:
+        table.add(1, 2, 3)
+    assert not list(folder.iterdir())
+
+
+def test_every_case_is_of_a_kind_and_has_a_size():
+    for case in speed.cases([]):
+        assert case.kind in speed.KINDS
+        assert case.size > 0
+
+
+def test_an_unknown_case_is_named():
+    with pytest.raises(SystemExit, match="there is no case nothing: there is select_close"):
+        speed.cases(["nothing"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", list(speed.KINDS))
+def test_a_small_case_of_each_kind_runs(kind: str):
+    sizes = {"channels": 2, "publications": 4} if kind == "broker" else {"stations": 4, "seconds": 6, "slide": 1}
+    case = speed.SpeedCase("small", kind, "live", "select", **sizes)
+    assert speed.least(case, 1) > 0
