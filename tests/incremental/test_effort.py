@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from streamgauge.incremental.budget import TooMuchError
 from streamgauge.incremental.drivers.landmark import Landmark
-from streamgauge.incremental.effort import TooMuchError
 from streamgauge.query import parse_sparql
 from streamgauge.reasoning import read_rules
 from streamgauge.reasoning.closure import STATED, Closure

@@ -6,9 +6,9 @@ from itertools import count
 from typing import TypeAlias, TypeVar
 
 from streamgauge.incremental import matching
+from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.conditions import Batch, conjuncts, reads_patterns
 from streamgauge.incremental.correlation import Domain, closed, mentions, names_of, reads, scope
-from streamgauge.incremental.effort import Effort
 from streamgauge.incremental.grouping import Grouped
 from streamgauge.incremental.normal import Leaf, Normaliser, UnsupportedError, leaf, operands
 from streamgauge.incremental.open_graphs import HIDDEN
@@ -27,7 +27,7 @@ from streamgauge.incremental.operators import (
     Unique,
 )
 from streamgauge.incremental.paths import START, Nodes, Placed, Reach, nullable
-from streamgauge.incremental.plans import Asked, pushable
+from streamgauge.incremental.plan import BgpRequest, pushable
 from streamgauge.incremental.semijoins import firm, semijoined
 from streamgauge.incremental.sharing import Keyed, Pull, Shared
 from streamgauge.model import algebra as al
@@ -35,7 +35,7 @@ from streamgauge.query.rebuild import expression_parts
 
 Needed = frozenset[str]
 State = TypeVar("State", bound=Stateful)
-MakeLeaf: TypeAlias = Callable[[Asked], Take]
+MakeLeaf: TypeAlias = Callable[[BgpRequest], Take]
 """Makes a leaf of what is asked of a graph."""
 _CHANGING = {"RAND", "UUID", "STRUUID", "NOW", "BNODE"}
 
@@ -54,7 +54,7 @@ class Builder:
     groups: list[tuple[al.Group, Grouped]] = field(default_factory=list)
     states: list[Stateful] = field(default_factory=list)
     domain: Domain | None = None
-    effort: Effort = field(default_factory=Effort)
+    effort: EvaluationBudget = field(default_factory=EvaluationBudget)
     narrow: bool = False
     normal: Normaliser = field(default_factory=Normaliser)
     fresh: Iterator[int] = field(default_factory=count)
@@ -150,7 +150,7 @@ class Builder:
         own = (found.graph.name,) if isinstance(found.graph, al.Var) else ()
         names = (*own, *(name for name in names_of(al.pattern_variables(found.bgp)) if name not in own))
         output = tuple(name for name in dict.fromkeys((*self.order, *names)) if name in needed and name in names)
-        return Source(self.make_leaf(Asked(found.graph, found.bgp, tuple(conditions), output)), output)
+        return Source(self.make_leaf(BgpRequest(found.graph, found.bgp, tuple(conditions), output)), output)
 
     def _path(self, built: Operator | None, found: Leaf, path: al.Repeat, present: Needed) -> Operator:
         """A repeated path: followed from a constant end, else from what is joined so far, else from everywhere.
@@ -391,11 +391,11 @@ def _known(node: al.Node, certain: frozenset[str]) -> int:
     return 1 if node.name in certain else 0
 
 
-def _keep(operator: Operator, condition: al.Expression, effort: Effort) -> Operator:
+def _keep(operator: Operator, condition: al.Expression, effort: EvaluationBudget) -> Operator:
     return Keep(operator, _batch(condition, operator.variables, effort))
 
 
-def _batch(expression: al.Expression, variables: Sequence[str], effort: Effort) -> Batch:
+def _batch(expression: al.Expression, variables: Sequence[str], effort: EvaluationBudget) -> Batch:
     _check(expression)
     return Batch(expression, variables, effort)
 

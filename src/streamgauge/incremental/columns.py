@@ -13,9 +13,9 @@ from operator import getitem
 from typing import Any, Final, TypeAlias
 
 from streamgauge.incremental.bags import Bag
+from streamgauge.incremental.budget import TooMuchError
 from streamgauge.incremental.conditions import Test, test, variables_of
-from streamgauge.incremental.effort import TooMuchError
-from streamgauge.incremental.plans import Planned, Relation
+from streamgauge.incremental.plan import Planned, Relation
 from streamgauge.model.algebra import Var
 from streamgauge.model.terms import Term, Triple
 

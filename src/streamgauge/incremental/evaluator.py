@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 from streamgauge.incremental.bags import Bag, Delta, add_all
-from streamgauge.incremental.effort import Effort
+from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.normal import UnsupportedError
 from streamgauge.incremental.operators import Index, Take
-from streamgauge.incremental.plans import Asked
-from streamgauge.incremental.pool import Pool
+from streamgauge.incremental.plan import BgpRequest
 from streamgauge.incremental.tree import Tree
+from streamgauge.incremental.window_joins import WindowJoins
 from streamgauge.model import algebra as al
 from streamgauge.model.semantics import EmptyAggregate
 from streamgauge.model.terms import Row, Term, Triple
@@ -27,7 +27,7 @@ def refuse(form: al.QueryForm, names: Sequence[Term] = ()) -> str | None:
 class Patterns(Protocol):
     """What finds the solutions of basic graph patterns."""
 
-    def leaf(self, asked: Asked) -> Take:
+    def leaf(self, asked: BgpRequest) -> Take:
         """A pattern whose solutions are wanted."""
         ...
 
@@ -45,7 +45,7 @@ class Kept:
         pool: Patterns,
         empty_aggregate: EmptyAggregate = EmptyAggregate.SPARQL,
         names: Sequence[Term] | None = (),
-        effort: Effort | None = None,
+        effort: EvaluationBudget | None = None,
         ranked: bool = False,
     ) -> None:
         self._tree = Tree(form, names, empty_aggregate, pool.leaf, effort, ranked)
@@ -114,7 +114,7 @@ class Evaluator(Kept):
         empty_aggregate: EmptyAggregate = EmptyAggregate.SPARQL,
         names: Sequence[Term] = (),
     ) -> None:
-        self._pool = Pool(static)
+        self._pool = WindowJoins(static)
         super().__init__(form, self._pool, empty_aggregate, names)
         self.feeds = self._pool.feeds
         self.enter, self.leave = self.feeds(None)

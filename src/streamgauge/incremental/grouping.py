@@ -5,8 +5,8 @@ from typing import Any
 
 from streamgauge.incremental.aggregates import Accumulator, accumulator
 from streamgauge.incremental.bags import Bag, add
+from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.conditions import Batch
-from streamgauge.incremental.effort import Effort
 from streamgauge.incremental.operators import Operator, picker
 from streamgauge.model.algebra import Aggregate
 from streamgauge.model.terms import Row
@@ -24,7 +24,7 @@ class Grouped:
         keys: tuple[str, ...],
         aggregates: Sequence[tuple[str, Aggregate]],
         inputs: Sequence[Batch | None],
-        effort: Effort,
+        effort: EvaluationBudget,
     ) -> None:
         self.variables = (*keys, *(name for name, _ in aggregates))
         self.certain = inner.certain & frozenset(keys)

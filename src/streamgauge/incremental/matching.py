@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Final
 
 from streamgauge.incremental.bags import Bag, add, difference
+from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.conditions import Batch
 from streamgauge.incremental.correlation import Domain, has_value
-from streamgauge.incremental.effort import Effort
 from streamgauge.incremental.operators import Index, Merge, Operator
 from streamgauge.model.terms import XSD, Row, Term
 
@@ -67,7 +67,9 @@ class PerKey:
         return change
 
 
-def optional(left: Operator, right: Operator, condition: Batch | None, merge: Merge, effort: Effort) -> PerKey:
+def optional(
+    left: Operator, right: Operator, condition: Batch | None, merge: Merge, effort: EvaluationBudget
+) -> PerKey:
     """LeftJoin(left, right, condition)."""
     padding = (None,) * (merge.width - len(left.variables))
 
@@ -95,7 +97,9 @@ def optional(left: Operator, right: Operator, condition: Batch | None, merge: Me
     return PerKey(left, right, merge, answer, merge.variables, left.certain)
 
 
-def without(left: Operator, right: Operator, names: frozenset[str], domain: Domain | None, effort: Effort) -> PerKey:
+def without(
+    left: Operator, right: Operator, names: frozenset[str], domain: Domain | None, effort: EvaluationBudget
+) -> PerKey:
     """MINUS: rows that are compatible with none on the right, with which they share a bound variable of ``names``.
 
     A variable for which EXISTS has put a value is none any more.
@@ -118,7 +122,7 @@ def without(left: Operator, right: Operator, names: frozenset[str], domain: Doma
     return PerKey(left, right, merge, answer, left.variables, left.certain)
 
 
-def existing(left: Operator, right: Operator, wanted: object, effort: Effort) -> PerKey:
+def existing(left: Operator, right: Operator, wanted: object, effort: EvaluationBudget) -> PerKey:
     """EXISTS (``wanted`` true) and NOT EXISTS (false): rows with a compatible one on the right, or with none."""
     merge = Merge(left, right)
 
@@ -131,7 +135,7 @@ def existing(left: Operator, right: Operator, wanted: object, effort: Effort) ->
     return PerKey(left, right, merge, answer, left.variables, left.certain)
 
 
-def marked(left: Operator, right: Operator, name: str, effort: Effort) -> PerKey:
+def marked(left: Operator, right: Operator, name: str, effort: EvaluationBudget) -> PerKey:
     """EXISTS as a value: one more column, true for rows with a compatible one on the right, else false."""
     merge = Merge(left, right)
 

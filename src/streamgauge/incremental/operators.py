@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol, TypeAlias
 
 from streamgauge.incremental.bags import Bag, add, add_all, collect
+from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.conditions import Batch
-from streamgauge.incremental.effort import Effort
 from streamgauge.model.terms import Row, Term
 
 Key = tuple[Term | None, ...]
@@ -92,7 +92,7 @@ class Keep:
 class Compute:
     """BIND and SELECT expressions: one more column, unbound where the expression errs."""
 
-    def __init__(self, inner: Operator, name: str, value: Batch, effort: Effort) -> None:
+    def __init__(self, inner: Operator, name: str, value: Batch, effort: EvaluationBudget) -> None:
         self.variables, self.certain = (*inner.variables, name), inner.certain
         self._inner, self._value, self._effort = inner, value, effort
 
@@ -236,7 +236,7 @@ class Merge:
 class JoinRows:
     """Join: the product rule, new left with old right and all left with new right."""
 
-    def __init__(self, left: Operator, right: Operator, effort: Effort) -> None:
+    def __init__(self, left: Operator, right: Operator, effort: EvaluationBudget) -> None:
         self._merge, self._effort = Merge(left, right), effort
         self._crosses = self._merge.crosses
         self.variables, self.certain = self._merge.variables, left.certain | right.certain

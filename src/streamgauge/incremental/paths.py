@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from streamgauge.incremental.bags import Bag, add, collect
-from streamgauge.incremental.effort import Effort
+from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.operators import Operator
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Term
@@ -60,7 +60,9 @@ class Reach:
     variables: tuple[str, ...] = (START, END)
     certain: frozenset[str] = frozenset(variables)
 
-    def __init__(self, edges: Operator, demand: Operator, same: Operator | None, modifier: str, effort: Effort) -> None:
+    def __init__(
+        self, edges: Operator, demand: Operator, same: Operator | None, modifier: str, effort: EvaluationBudget
+    ) -> None:
         self._edges, self._demand, self._same, self._effort = edges, demand, same, effort
         self._once = modifier == _ONCE
         self.forget()
@@ -147,7 +149,7 @@ def _take(edges: Edges, source: Term, target: Term) -> None:
         del edges[source]
 
 
-def _reached(starts: Iterable[Term], edges: Mapping[Term, set[Term]], effort: Effort) -> set[Term]:
+def _reached(starts: Iterable[Term], edges: Mapping[Term, set[Term]], effort: EvaluationBudget) -> set[Term]:
     """What one step or more lead to."""
     found: set[Term] = set()
     waiting = list(starts)

@@ -18,8 +18,8 @@ from typing import Any, Final, TypeAlias
 from sortedcontainers import SortedList
 
 from streamgauge.incremental.bags import Bag, add, collect
+from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.conditions import Batch
-from streamgauge.incremental.effort import Effort
 from streamgauge.incremental.normal import UnsupportedError
 from streamgauge.incremental.shaping import wanted
 from streamgauge.model import algebra as al
@@ -105,7 +105,7 @@ class Ranking:
     Every copy of a row has a place. With DISTINCT a row has one, that of the first of its solutions.
     """
 
-    def __init__(self, cut: Cut, names: Sequence[str], width: int, effort: Effort) -> None:
+    def __init__(self, cut: Cut, names: Sequence[str], width: int, effort: EvaluationBudget) -> None:
         self._keys = [(Batch(key, names, effort), down) for key, down in cut.keys]
         self._distinct, self._width, self._effort = cut.distinct, width, effort
         self._first = cut.offset

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from streamgauge.incremental.bags import Bag, add_all, difference
+from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.building import Builder, MakeLeaf, picked
-from streamgauge.incremental.effort import Effort
 from streamgauge.incremental.grouping import Grouped
 from streamgauge.incremental.normal import UnsupportedError
 from streamgauge.incremental.open_graphs import opened
@@ -33,12 +33,12 @@ class Tree:
         names: Sequence[Term] | None,
         empty: EmptyAggregate,
         leaf: MakeLeaf,
-        effort: Effort | None = None,
+        effort: EvaluationBudget | None = None,
         ranked: bool = False,
     ) -> None:
         kept, cut = apart(form) if ranked and _is_cut(form) else (form, None)
         inner, plain = wanted(kept), _spread(kept, names)
-        builder = Builder(leaf, inner, effort=effort or Effort(), narrow=names is None)
+        builder = Builder(leaf, inner, effort=effort or EvaluationBudget(), narrow=names is None)
         pattern = builder.normal.pattern(plain.pattern)
         self._pull = builder.pull
         self._root = picked(builder.build(pattern, frozenset(inner)), inner)

@@ -8,11 +8,11 @@ from typing import TypeAlias
 
 from streamgauge.incremental.bags import Bag, Delta, difference
 from streamgauge.incremental.columns import Matches, Parted
-from streamgauge.incremental.generate import Feed
 from streamgauge.incremental.normal import UnsupportedError
 from streamgauge.incremental.operators import Take
-from streamgauge.incremental.plans import Asked, plan
+from streamgauge.incremental.plan import BgpRequest, plan
 from streamgauge.incremental.tree import Tree
+from streamgauge.incremental.window_joins import Feed
 from streamgauge.model import algebra as al
 from streamgauge.model.algebra import Var
 from streamgauge.model.semantics import EmptyAggregate
@@ -31,7 +31,7 @@ class Contents:
         self._matches: list[Matches] = []
         self.moved = True
 
-    def leaf(self, asked: Asked) -> Take:
+    def leaf(self, asked: BgpRequest) -> Take:
         """A pattern whose solutions are wanted at each look."""
         if isinstance(asked.graph, Var):
             raise UnsupportedError("GRAPH over each graph: spread the query first")

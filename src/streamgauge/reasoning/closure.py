@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from sys import intern
 from typing import Final, TypeAlias
 
-from streamgauge.incremental.effort import BOUNDLESS, TooMuchError
+from streamgauge.incremental.budget import BOUNDLESS, TooMuchError
 from streamgauge.incremental.facts.facts import Class, Facts, Property
-from streamgauge.incremental.facts.joins import Local, Text, readers, tell
+from streamgauge.incremental.facts.joins import readers, tell
+from streamgauge.incremental.ir import Do, Locals, Module, Test
 from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.terms import RDF_TYPE, Term, Triple
 from streamgauge.reasoning.chains import chain_of, edge_by_edge, transitive
@@ -447,38 +448,39 @@ class _Derive:
     events: list[Base]
     keys: tuple[str, ...] = ()
 
-    def headed(self, text: Text, given: Sequence[str]) -> dict[str, str]:
+    def headed(self, module: Module, given: Sequence[str]) -> dict[str, str]:
         """Nothing is known beside the fact."""
-        text.open(f"def run({', '.join(given)}):")
+        module.function("run", given)
         return {}
 
-    def begun(self, text: Text) -> None:
+    def begun(self, module: Module) -> None:
         """Nothing to prepare."""
 
-    def bound(self, text: Text, where: Local) -> None:
+    def bound(self, module: Module, where: Locals) -> None:
         """Every solution counts."""
 
-    def looked(self, text: Text, count: str) -> None:
-        """What is derived is bounded, not what is looked at."""
+    def looked(self, module: Module, count: str) -> None:
+        """Derivations are bounded, not the facts that are looked at."""
 
-    def found(self, text: Text, where: Local, _sign: int) -> None:
+    def found(self, module: Module, where: Locals, _sign: int) -> None:
         """Note the head, where it is a triple of RDF."""
-        head, rule = self.rule.head, self.rule
-        for test in rule.tests:
-            text.open(f"if {text.use(test.holds)}({', '.join(text.term(node, where) for node in test.nodes)}):")
-        one = text.term(head.subject, where)
-        text.open(f"if {one}[0] != '\"':")
-        two = one if isinstance(self.target, Class) else text.term(head.object, where)
+        head, term, use = self.rule.head, module.term, module.use
+        for test in self.rule.tests:
+            module.add(Test(f"{use(test.holds)}({', '.join(term(node, where) for node in test.nodes)})"))
+        one = term(head.subject, where)
+        module.add(Test(f"{one}[0] != '\"'"))
+        two = one if isinstance(self.target, Class) else term(head.object, where)
         if head.predicate == SAME:
-            text.open(f"if {one} != {two}:")
+            module.add(Test(f"{one} != {two}"))
         if self.target is None:
-            self._placed(text, where, one, two)
+            self._placed(module, where, one, two)
         else:
-            text.add(f"{text.use(self.events)}.append(({text.use(self.target)}, {one}, {two}))")
+            module.add(Do(f"{use(self.events)}.append(({use(self.target)}, {one}, {two}))"))
 
-    def _placed(self, text: Text, where: Local, one: str, two: str) -> None:
+    def _placed(self, module: Module, where: Locals, one: str, two: str) -> None:
         """Note a head whose predicate is a variable."""
-        predicate = text.term(predicate_of(self.rule.head), where)
-        same = text.use(SAME)
-        text.open(f"if {predicate}[0] == '<' and ({predicate} != {same} or {one} != {two}):")
-        text.add(f"{text.use(self.events)}.append({text.use(self.base)}({one}, {predicate}, {two}))")
+        predicate, same = module.term(predicate_of(self.rule.head), where), module.use(SAME)
+        module.add(
+            Test(f"{predicate}[0] == '<' and ({predicate} != {same} or {one} != {two})"),
+            Do(f"{module.use(self.events)}.append({module.use(self.base)}({one}, {predicate}, {two}))"),
+        )

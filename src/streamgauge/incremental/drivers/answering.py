@@ -7,9 +7,8 @@ from streamgauge.incremental.bags import Bag, Delta
 from streamgauge.incremental.drivers.instants import closing
 from streamgauge.incremental.drivers.latest import Feed
 from streamgauge.incremental.evaluator import Kept
-from streamgauge.incremental.generate import Follow
-from streamgauge.incremental.pool import Pool
 from streamgauge.incremental.whole import Contents, Held, Snapshots
+from streamgauge.incremental.window_joins import Follow, WindowJoins
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
 from streamgauge.model.terms import Term
@@ -77,7 +76,7 @@ def answering(queries: Sequence[ContinuousQuery], semantics: Semantics) -> tuple
     if all(looks_rarely(query, semantics) for query in queries):
         contents = Contents()
         return contents, [Snapshots(query.form, contents, empty, names) for query in queries]
-    pool = Pool(first.static)
+    pool = WindowJoins(first.static)
     kept: list[Answering] = [Kept(query.form, pool, empty, names) for query in queries]
     pool.feeds(None)
     return pool, kept

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from streamgauge.incremental.drivers.latest import Feed, Latest
 from streamgauge.incremental.drivers.noticing import Moves, Noticing
-from streamgauge.incremental.generate import Follow
+from streamgauge.incremental.window_joins import Follow
 from streamgauge.model.terms import Triple
 
 Entry: TypeAlias = tuple[int, tuple[Triple, ...], int]

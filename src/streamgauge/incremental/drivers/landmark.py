@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from streamgauge.incremental.effort import BOUNDLESS, TooMuchError
+from streamgauge.incremental.budget import BOUNDLESS, TooMuchError
 from streamgauge.incremental.facts.graphs import NamedGraphs, Quad
 from streamgauge.incremental.facts.pool import Queries, Standing
 from streamgauge.model.algebra import QueryForm

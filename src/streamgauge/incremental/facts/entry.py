@@ -15,9 +15,9 @@ from dataclasses import replace
 from typing import Final, Generic, Protocol, TypeVar
 
 from streamgauge.incremental.bags import Bag, add
-from streamgauge.incremental.effort import Effort
+from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.facts.shapes import Running, Taker, original
-from streamgauge.incremental.plans import Asked
+from streamgauge.incremental.plan import BgpRequest
 from streamgauge.model.terms import Term
 
 Owner = TypeVar("Owner")
@@ -34,7 +34,7 @@ _Told = tuple[Running[Owner], Taker[Owner], tuple[Term, ...]]
 class Shapes(Protocol[Owner]):
     """Where patterns run by their shapes."""
 
-    def running(self, asked: Asked) -> tuple[Running[Owner], tuple[Term, ...]]:
+    def running(self, asked: BgpRequest) -> tuple[Running[Owner], tuple[Term, ...]]:
         """What finds a pattern's solutions, and the constants to ask with."""
         ...
 
@@ -50,7 +50,7 @@ class Entry(Generic[Owner]):
     ``hand_over`` touches nothing that changes, the later ones are again for one thread at a time.
     """
 
-    def __init__(self, asked: Asked, owner: Owner, shapes: Shapes[Owner]) -> None:
+    def __init__(self, asked: BgpRequest, owner: Owner, shapes: Shapes[Owner]) -> None:
         self._asked, self._owner, self._shapes = asked, owner, shapes
         self._found: Bag = {}
         self._first: Bag | None = None
@@ -75,7 +75,7 @@ class Entry(Generic[Owner]):
             change, self._first = self._first, None
         return _narrowed(change, self._width) if self._wide else change
 
-    def steps(self, effort: Effort) -> Iterator[None]:
+    def steps(self, effort: EvaluationBudget) -> Iterator[None]:
         """Find what there is, a part at each step, and be told of changes from the first on; TooMuchError."""
         running, constants = self._shapes.running(self._asked)
         self._enter(running, Taker(self._found, self._owner), constants)
@@ -109,7 +109,7 @@ class Entry(Generic[Owner]):
         if before is not None:
             self._shapes.leave(*before)
 
-    def _parts(self, running: Running[Owner], effort: Effort) -> Iterator[None]:
+    def _parts(self, running: Running[Owner], effort: EvaluationBudget) -> Iterator[None]:
         """Find it value by value of the anchor, which the rows have as one more column where they had none."""
         anchor = running.anchor
         if anchor is None:
@@ -133,7 +133,7 @@ class Entry(Generic[Owner]):
         self._enter(running, Taker(self._found, self._owner), constants)
 
     def _part(
-        self, running: Running[Owner], constants: tuple[Term, ...], waiting: dict[Term, None], effort: Effort
+        self, running: Running[Owner], constants: tuple[Term, ...], waiting: dict[Term, None], effort: EvaluationBudget
     ) -> None:
         """One turn."""
         most, before = min(TURN + SINGLE, effort.left), len(self._found)

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field, replace
 from typing import Generic, TypeAlias, TypeVar
 
 from streamgauge.incremental.bags import Bag, add_all
-from streamgauge.incremental.effort import Effort, TooMuchError
+from streamgauge.incremental.budget import EvaluationBudget, TooMuchError
 from streamgauge.incremental.facts.entry import Entry
 from streamgauge.incremental.facts.facts import Facts
-from streamgauge.incremental.facts.joins import JoinError
-from streamgauge.incremental.facts.shapes import Bounds, Running, Shape, Taker, shape
+from streamgauge.incremental.facts.shapes import TOO_LARGE, Bounds, Running, Shape, Taker, shape
+from streamgauge.incremental.ir import JoinError
 from streamgauge.incremental.normal import UnsupportedError
-from streamgauge.incremental.plans import Asked
+from streamgauge.incremental.plan import BgpRequest
 from streamgauge.model.algebra import Var
 from streamgauge.model.terms import RDF_TYPE, Term, Triple
 
@@ -120,7 +120,7 @@ class _Graph(Generic[Owner]):
         """Among how many patterns its query parts what may be looked at."""
         return self.owners.share(owner.owner)
 
-    def running(self, asked: Asked) -> "tuple[Running[GraphEntry[Owner]], tuple[Term, ...]]":
+    def running(self, asked: BgpRequest) -> "tuple[Running[GraphEntry[Owner]], tuple[Term, ...]]":
         """What finds the solutions of a pattern, and the constants to ask with."""
         kind, constants = shape(asked)
         running = self.shapes.get(kind)
@@ -128,7 +128,7 @@ class _Graph(Generic[Owner]):
             try:
                 running = self.shapes[kind] = Running(kind, self.facts, self)
             except JoinError as error:
-                raise UnsupportedError(str(error)) from error
+                raise UnsupportedError(TOO_LARGE) from error
         return running, constants
 
     def leave(
@@ -247,7 +247,7 @@ class GraphEntry(Generic[Owner]):
     The same steps as of an ``Entry``. A pattern without triples has one solution in each graph that is there.
     """
 
-    def __init__(self, asked: Asked, owner: Owner, graphs: NamedGraphs[Owner]) -> None:
+    def __init__(self, asked: BgpRequest, owner: Owner, graphs: NamedGraphs[Owner]) -> None:
         self.owner, self._graphs = owner, graphs
         self.name = asked.graph if isinstance(asked.graph, str) else None
         self._place = _column(asked)
@@ -270,7 +270,7 @@ class GraphEntry(Generic[Owner]):
             return len(self._first)
         return len(self._found) + sum(each.waiting for _, each in self._dirty)
 
-    def steps(self, effort: Effort) -> Iterator[None]:
+    def steps(self, effort: EvaluationBudget) -> Iterator[None]:
         """Find what there is, graph by graph, and be told of changes from the first step on; TooMuchError."""
         self._graphs.enter(self)
         for name in self._graphs.names if self.name is None else (self.name,):
@@ -279,7 +279,7 @@ class GraphEntry(Generic[Owner]):
                 yield from self._begin(self._graphs.graph(name), effort)
                 yield
 
-    def _begin(self, graph: _Graph[Owner], effort: Effort) -> Iterator[None]:
+    def _begin(self, graph: _Graph[Owner], effort: EvaluationBudget) -> Iterator[None]:
         """Find what there is in one graph."""
         inner = self._inner[graph.name] = Entry(self._asked, self, graph)
         if self._asked.bgp.patterns:
@@ -296,7 +296,7 @@ class GraphEntry(Generic[Owner]):
         if not all(map(graph.facts.knows, missing)):
             return
         try:
-            for _ in self._begin(graph, Effort(self._graphs.most())):
+            for _ in self._begin(graph, EvaluationBudget(self._graphs.most())):
                 pass
         except TooMuchError:
             self._graphs.fail(self)
@@ -361,7 +361,7 @@ class GraphEntry(Generic[Owner]):
         add_all(self._found, rows)
 
 
-def _column(asked: Asked) -> int | None:
+def _column(asked: BgpRequest) -> int | None:
     """Where rows have the graph's name; ``None`` where they do not."""
     graph = asked.graph
     return asked.output.index(graph.name) if isinstance(graph, Var) and graph.name in asked.output else None

@@ -7,16 +7,16 @@ From ``Queries.begin`` on it is told of changes.
 
 from collections.abc import Iterable, Iterator
 
-from streamgauge.incremental.effort import BOUNDLESS, Effort, TooMuchError
+from streamgauge.incremental.budget import BOUNDLESS, EvaluationBudget, TooMuchError
 from streamgauge.incremental.evaluator import Kept
 from streamgauge.incremental.facts.entry import Entry
 from streamgauge.incremental.facts.facts import Facts
 from streamgauge.incremental.facts.graphs import GraphEntry, NamedGraphs
-from streamgauge.incremental.facts.joins import JoinError
-from streamgauge.incremental.facts.shapes import Running, Shape, Taker, shape
+from streamgauge.incremental.facts.shapes import TOO_LARGE, Running, Shape, Taker, shape
+from streamgauge.incremental.ir import JoinError
 from streamgauge.incremental.normal import UnsupportedError
 from streamgauge.incremental.operators import Take
-from streamgauge.incremental.plans import Asked
+from streamgauge.incremental.plan import BgpRequest
 from streamgauge.model.algebra import QueryForm
 from streamgauge.model.terms import Row, Term
 from streamgauge.query.rebuild import every_pattern
@@ -45,13 +45,13 @@ class Standing:
         self.form, self._pool = form, pool
         if uses_timestamp(form):
             raise UnsupportedError("timestamp(): facts stand until they are deleted, they have no times of their own")
-        self.effort = Effort(pool.most_to_begin, KEPT)
+        self.effort = EvaluationBudget(pool.most_to_begin, KEPT)
         self.failed, self.begun = False, False
         self.entries: list[Entry[Standing] | GraphEntry[Standing]] = []
         self._weight = sum(1 for _ in every_pattern(form.pattern)) // OPERATORS
         self.kept = Kept(form, self, names=None, effort=self.effort, ranked=True)
 
-    def leaf(self, asked: Asked) -> Take:
+    def leaf(self, asked: BgpRequest) -> Take:
         """A pattern whose solutions are wanted."""
         if len(self.entries) >= PATTERNS:
             raise TooMuchError(f"it asks for the solutions of more than {PATTERNS} groups of triple patterns")
@@ -164,7 +164,7 @@ class Queries:
         self._touched.clear()
         return found
 
-    def running(self, asked: Asked) -> tuple[Running["Standing"], tuple[Term, ...]]:
+    def running(self, asked: BgpRequest) -> tuple[Running["Standing"], tuple[Term, ...]]:
         """What finds the solutions of a pattern, and the constants to ask with."""
         kind, constants = shape(asked)
         running = self._shapes.get(kind)
@@ -172,7 +172,7 @@ class Queries:
             try:
                 running = self._shapes[kind] = Running(kind, self._facts, self)
             except JoinError as error:
-                raise UnsupportedError(str(error)) from error
+                raise UnsupportedError(TOO_LARGE) from error
         return running, constants
 
     def leave(self, running: Running[Standing], taker: Taker[Standing], constants: tuple[Term, ...]) -> None:

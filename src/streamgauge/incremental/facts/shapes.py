@@ -14,8 +14,9 @@ from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 from streamgauge.incremental.bags import Bag
 from streamgauge.incremental.facts.facts import Facts
 from streamgauge.incremental.facts.gates import Trigger
-from streamgauge.incremental.facts.joins import Anchor, Local, Text, planned
-from streamgauge.incremental.plans import Asked
+from streamgauge.incremental.facts.joins import Anchor, fact_joins
+from streamgauge.incremental.ir import Do, Emit, Locals, Module, Scan, Test, row_of, tuple_of
+from streamgauge.incremental.plan import BgpRequest
 from streamgauge.model.algebra import Call, Expression, Node, TriplePattern, Var
 from streamgauge.model.terms import RDF_TYPE, Term
 
@@ -63,7 +64,7 @@ class _Naming:
         return condition
 
 
-def shape(asked: Asked) -> tuple[Shape, tuple[Term, ...]]:
+def shape(asked: BgpRequest) -> tuple[Shape, tuple[Term, ...]]:
     """The shape of what is asked, and the constants with which it is."""
     naming = _Naming()
     patterns = tuple(map(naming.pattern, asked.bgp.patterns))
@@ -72,7 +73,7 @@ def shape(asked: Asked) -> tuple[Shape, tuple[Term, ...]]:
     return Shape(patterns, conditions, output, tuple(naming.constants.values())), tuple(naming.constants)
 
 
-def original(asked: Asked, name: str) -> str:
+def original(asked: BgpRequest, name: str) -> str:
     """What a variable of the shape is called in the pattern."""
     naming = _Naming()
     for each in asked.bgp.patterns:
@@ -99,6 +100,9 @@ class Takers(list[tuple[Bag, Owner]]):
 
 
 Asking: TypeAlias = dict[object, Takers[Owner]]
+
+TOO_LARGE: Final = "a group of that many triple patterns and conditions: put some of them into a group"
+"""A pattern whose joins CPython does not compile."""
 
 FEW: Final = 4
 """Constants, or rows of them, with which joins of a changed fact begin, one after the other."""
@@ -143,7 +147,7 @@ class Running(Generic[Owner]):
         self._shares: Counter[int] = Counter()
         self._takers: Asking[Owner] = {}
         self._few = True
-        self._plan = planned(facts, shape.patterns, shape.conditions)
+        self._plan = fact_joins(facts, shape.patterns, shape.conditions)
         self._late = _Late(shape, self._takers, self._left, bounds.touch, self._over)
         self._triggers = [
             Trigger(facts, shape.patterns, shape.keys, at, self._compiled) for at in range(len(shape.patterns))
@@ -158,6 +162,10 @@ class Running(Generic[Owner]):
         if not self._few or self._plan.binds(at, self.shape.keys):
             return self._plan.trigger(at, sign, self._late)
         return self._plan.trigger(at, sign, _Early(self.shape, self._takers, self._bounds.touch, self._exceeded))
+
+    def functions(self) -> tuple[Callable[..., None], ...]:
+        """The generated functions: all solutions, then those that come with a fact of each pattern."""
+        return self._begin, *(self._compiled(at, 1) for at in range(len(self.shape.patterns)))
 
     def enter(self, taker: Taker[Owner], constants: Sequence[Term]) -> None:
         """A taker asks with these constants: changes of its solutions come from now on."""
@@ -261,20 +269,19 @@ def _key(constants: Sequence[Term]) -> object:
     return constants[0] if len(constants) == 1 else tuple(constants)
 
 
-def _names(shape: Shape, where: Local) -> str:
+def _names(shape: Shape, where: Locals) -> str:
     """The key of the takers, of locals."""
-    names = [where[name] for name in shape.keys]
-    return names[0] if len(names) == 1 else f"({', '.join(names)})"
+    return tuple_of([where[name] for name in shape.keys]) if shape.keys else "()"
 
 
-def _count(text: Text, shape: Shape, where: Local, sign: int, touch: Callable[[Owner], None]) -> None:
+def _count(module: Module, shape: Shape, where: Locals, sign: int, touch: Callable[[Owner], None]) -> None:
     """Count the row for every taker."""
-    text.add(f"row = ({''.join(where[name] + ', ' for name in shape.output)})")
-    text.open("for found, owner in takers:")
-    text.add(f"if not found: {text.use(touch)}(owner)")
-    text.add(f"n = found.get(row, 0) + {text.use(sign)}")
-    text.add("if n: found[row] = n")
-    text.add("else: del found[row]")
+    module.add(
+        row_of(shape.output, where),
+        Scan("found, owner", "takers"),
+        Do(f"if not found: {module.use(touch)}(owner)"),
+        Emit("found", f"+ {module.use(sign)}"),
+    )
 
 
 @dataclass(frozen=True)
@@ -291,35 +298,33 @@ class _Late(Generic[Owner]):
     def keys(self) -> tuple[str, ...]:
         return self.shape.keys
 
-    def headed(self, text: Text, given: Sequence[str]) -> dict[str, str]:
-        """Nobody is known yet who asks."""
-        text.open(f"def run({', '.join(given)}):")
-        self.begun(text)
+    def headed(self, module: Module, given: Sequence[str]) -> dict[str, str]:
+        """Begin without a known taker."""
+        module.function("run", given)
+        self.begun(module)
         return {}
 
-    def begun(self, text: Text) -> None:
-        """Nobody is known yet who asks."""
-        text.add("takers = None")
+    def begun(self, module: Module) -> None:
+        """Begin without a known taker."""
+        module.add(Do("takers = None"))
 
-    def looked(self, text: Text, count: str) -> None:
+    def looked(self, module: Module, count: str) -> None:
         """Stop where it is too much."""
-        left = text.use(self.left)
-        text.add(f"{left}[0] -= {count}")
-        text.add(f"if {left}[0] < 0 and {text.use(self.over)}(takers): return")
+        left = module.use(self.left)
+        module.add(Do(f"{left}[0] -= {count}"), Do(f"if {left}[0] < 0 and {module.use(self.over)}(takers): return"))
 
-    def bound(self, text: Text, where: Local) -> None:
-        """Go on where somebody asks."""
-        text.add(f"takers = {text.use(self.takers)}.get({_names(self.shape, where)})")
-        text.open("if takers:")
+    def bound(self, module: Module, where: Locals) -> None:
+        """Go on where there are takers."""
+        module.add(Do(f"takers = {module.use(self.takers)}.get({_names(self.shape, where)})"), Test("takers"))
 
-    def parted(self, text: Text) -> None:
+    def parted(self, module: Module) -> None:
         """Stop where enough was looked at."""
-        left = text.use(self.left)
-        text.add(f"if {left}[0] < {left}[1]: return")
+        left = module.use(self.left)
+        module.add(Do(f"if {left}[0] < {left}[1]: return"))
 
-    def found(self, text: Text, where: Local, sign: int) -> None:
+    def found(self, module: Module, where: Locals, sign: int) -> None:
         """Count the row for every taker."""
-        _count(text, self.shape, where, sign, self.touch)
+        _count(module, self.shape, where, sign, self.touch)
 
 
 @dataclass(frozen=True)
@@ -335,29 +340,29 @@ class _Early(Generic[Owner]):
     def keys(self) -> tuple[str, ...]:
         return self.shape.keys
 
-    def headed(self, text: Text, given: Sequence[str]) -> dict[str, str]:
+    def headed(self, module: Module, given: Sequence[str]) -> dict[str, str]:
         """A function that goes through the constants, and one for each of them."""
         where = {name: f"k{number}" for number, name in enumerate(self.shape.keys)}
-        known, fact = [*where.values(), *given], ", ".join(given)
-        text.open(f"def run({fact}):")
-        text.open(f"for {_names(self.shape, where) if where else '_'}, takers in {text.use(self.takers)}.items():")
-        text.add(f"join(takers, {', '.join(known)})")
-        text.depth = 0
-        text.open(f"def join(takers, {', '.join(known)}):")
+        known = [*where.values(), *given]
+        module.function("run", given)
+        key = _names(self.shape, where) if where else "_"
+        module.add(
+            Scan(f"{key}, takers", f"{module.use(self.takers)}.items()"), Do(f"join({', '.join(('takers', *known))})")
+        )
+        module.function("join", ["takers", *known])
         return where
 
-    def begun(self, text: Text) -> None:
-        """What finds all solutions is another's."""
+    def begun(self, module: Module) -> None:
+        """A function that finds all solutions is the other finish's."""
 
-    def looked(self, text: Text, count: str) -> None:
+    def looked(self, module: Module, count: str) -> None:
         """Stop where it is too much."""
-        text.add(f"takers.left -= {count}")
-        text.add(f"if takers.left < 0 and {text.use(self.over)}(takers): return")
+        module.add(Do(f"takers.left -= {count}"), Do(f"if takers.left < 0 and {module.use(self.over)}(takers): return"))
 
-    def bound(self, text: Text, where: Local) -> None:  # noqa: ARG002
-        """Go on where somebody asks."""
-        text.open("if takers:")
+    def bound(self, module: Module, where: Locals) -> None:  # noqa: ARG002
+        """Go on where there are takers."""
+        module.add(Test("takers"))
 
-    def found(self, text: Text, where: Local, sign: int) -> None:
+    def found(self, module: Module, where: Locals, sign: int) -> None:
         """Count the row for every taker."""
-        _count(text, self.shape, where, sign, self.touch)
+        _count(module, self.shape, where, sign, self.touch)

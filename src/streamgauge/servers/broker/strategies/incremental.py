@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from streamgauge.incremental.budget import TooMuchError
 from streamgauge.incremental.drivers.landmark import Difference, Landmark
-from streamgauge.incremental.effort import TooMuchError
 from streamgauge.incremental.facts.graphs import Quad
 from streamgauge.incremental.facts.memory import answer_bytes, fact_bytes, terms
 from streamgauge.incremental.facts.pool import Standing

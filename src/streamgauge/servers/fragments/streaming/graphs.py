@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from streamgauge.incremental.drivers.fetched import Holding
-from streamgauge.incremental.pool import Pool
+from streamgauge.incremental.window_joins import WindowJoins
 from streamgauge.model import algebra as al
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term, Triple
@@ -39,7 +39,7 @@ def named(reads: Sequence[Read]) -> Named:
 class Graphs:
     """Named graphs of sources, as triples that enter and leave a pool."""
 
-    def __init__(self, pool: Pool, names: Iterable[Term]) -> None:
+    def __init__(self, pool: WindowJoins, names: Iterable[Term]) -> None:
         self._held = {name: Holding(*pool.feeds(name)) for name in names}
         self._seen: dict[int, tuple[Quad, ...]] = {}
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from streamgauge.incremental.conditions import is_fast, variables_of
-from streamgauge.model.algebra import BGP, Call, Expression, TriplePattern, Var
+from streamgauge.model.algebra import BGP, Call, Expression, Node, TriplePattern, Var
 from streamgauge.model.terms import Term
 
 
@@ -57,7 +57,7 @@ class Plan:
 class Planned:
     """A basic graph pattern with its conditions, ready to be generated; ``relation_of`` is per pattern."""
 
-    patterns: tuple[tuple[Var | Term, Var | Term, Var | Term], ...]
+    patterns: tuple[tuple[Node, Node, Node], ...]
     relations: tuple[Relation, ...]
     relation_of: tuple[int, ...]
     conditions: tuple[Expression, ...]
@@ -65,19 +65,19 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class BgpRequest:
     """A basic graph pattern over a graph, conditions, and the variables of its rows.
 
     ``None`` is the default graph; a variable stands for each named graph, whose name is in its column.
     """
 
-    graph: Var | Term | None
+    graph: Node | None
     bgp: BGP
     conditions: tuple[Expression, ...]
     output: tuple[str, ...]
 
 
-def plan_all(asked: Sequence[Asked]) -> list[Planned]:
+def plan_all(asked: Sequence[BgpRequest]) -> list[Planned]:
     """Plans of patterns over one graph: those that differ in their conditions on one variable share a relation.
 
     These conditions are then tested while joining, not before.
@@ -116,7 +116,7 @@ def plan(bgp: BGP, conditions: Sequence[Expression], late: frozenset[Expression]
 
     Those of ``late`` are tested while joining.
     """
-    patterns = tuple(_nodes(triple) for triple in bgp.patterns)
+    patterns = tuple(nodes_of(triple) for triple in bgp.patterns)
     single = [each for each in conditions if len(variables_of(each)) == 1 and each not in late]
     rest = tuple(condition for condition in conditions if condition not in single)
     shapes = [_relation(nodes, single) for nodes in patterns]
@@ -128,17 +128,18 @@ def plan(bgp: BGP, conditions: Sequence[Expression], late: frozenset[Expression]
 
 def pushable(condition: Expression, bgp: BGP) -> bool:
     """Whether a condition can be tested inside the joins: fast, and over variables that the pattern binds."""
-    bound = {node.name for triple in bgp.patterns for node in _nodes(triple) if isinstance(node, Var)}
+    bound = {node.name for triple in bgp.patterns for node in nodes_of(triple) if isinstance(node, Var)}
     return is_fast(condition) and set(variables_of(condition)) <= bound
 
 
-def _nodes(triple: TriplePattern) -> tuple[Var | Term, Var | Term, Var | Term]:
+def nodes_of(triple: TriplePattern) -> tuple[Node, Node, Node]:
+    """Subject, predicate and object of a pattern without a path; ValueError."""
     if not isinstance(triple.predicate, Var | str):
         raise ValueError("a property path is not a triple pattern: normalise the query first")
     return triple.subject, triple.predicate, triple.object
 
 
-def _relation(nodes: tuple[Var | Term, ...], single: Sequence[Expression]) -> Relation:
+def _relation(nodes: tuple[Node, ...], single: Sequence[Expression]) -> Relation:
     constants = [node if isinstance(node, str) else None for node in nodes]
     equal = [nodes.index(node) if isinstance(node, Var) else at for at, node in enumerate(nodes)]
     conditions = tuple(
@@ -168,7 +169,7 @@ def _anonymous(condition: Expression, name: str) -> Expression:
 
 def _plan(
     first: int,
-    patterns: Sequence[tuple[Var | Term, ...]],
+    patterns: Sequence[tuple[Node, ...]],
     relations: Sequence[Relation],
     relation_of: Sequence[int],
     conditions: Sequence[Expression],
@@ -188,7 +189,7 @@ def _plan(
     return Plan(first, at_once, tuple(steps))
 
 
-def _boundness(nodes: Sequence[Var | Term], relation: Relation, bound: frozenset[str]) -> tuple[int, int, int]:
+def _boundness(nodes: Sequence[Node], relation: Relation, bound: frozenset[str]) -> tuple[int, int, int]:
     """Whole patterns first, then connected ones with the fewest open columns, more bound ones before others."""
     known = sum(_name(nodes[at]) in bound for at in relation.columns)
     opened = len(relation.columns) - known
@@ -202,9 +203,9 @@ def _ready(conditions: Sequence[Expression], waiting: list[int], bound: frozense
     return found
 
 
-def _names(nodes: Sequence[Var | Term]) -> frozenset[str]:
+def _names(nodes: Sequence[Node]) -> frozenset[str]:
     return frozenset(node.name for node in nodes if isinstance(node, Var))
 
 
-def _name(node: Var | Term) -> str | None:
+def _name(node: Node) -> str | None:
     return node.name if isinstance(node, Var) else None

@@ -13,7 +13,7 @@ class TooMuchError(RuntimeError):
 BOUNDLESS: Final = 1 << 62
 
 
-class Effort:
+class EvaluationBudget:
     """What an evaluation may still look at, ``most`` since it was renewed. One thread at a time."""
 
     __slots__ = ("left", "most", "weight")
