@@ -23,7 +23,7 @@ from statistics import fmean, median
 
 import psutil
 
-from streamgauge.incremental.lasting import lasting
+from streamgauge.incremental.collector import gc_frozen
 from streamgauge.model.terms import Triple
 from streamgauge.oracle.judging.metrics import percentile
 from streamgauge.suites.sepbm.adapters import start
@@ -74,7 +74,7 @@ def run(configuration: Stored, name: str, options: Mapping[str, str], first: int
     graphs = [each.added for each in islice(configuration.sequence(), first) if each.added]
     system, ear = start(name, options), list[Heard]()
     began = time.process_time()
-    with lasting():
+    with gc_frozen():
         system.load(configuration)
         loaded = time.process_time()
         for channel in configuration.channels:

@@ -21,7 +21,7 @@ from typing import TypeAlias
 from benchmarks.channel_grammar import OPEN, Drawn, Grammar
 from streamgauge import workloads
 from streamgauge.formats.streams import read_triples
-from streamgauge.incremental.lasting import lasting
+from streamgauge.incremental.collector import gc_frozen
 from streamgauge.model.terms import Term, Triple
 from streamgauge.oracle.judging.metrics import percentile
 from streamgauge.servers.broker.broker import Broker
@@ -96,7 +96,7 @@ def main() -> None:
     out = {triple for graph in graphs for triple in graph}
     broker = Broker(begin("incremental", rules_of(ontology)), lambda: 0, time.monotonic, None, _LIMITS)
     profile = cProfile.Profile()
-    with lasting():
+    with gc_frozen():
         broker.load(triple for triple in facts if triple not in out)
         if asked.profile == "create":
             profile.enable()

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from streamgauge.incremental.budget import TooMuchError
 from streamgauge.incremental.drivers.landmark import Landmark
 from streamgauge.incremental.facts import entry
-from streamgauge.incremental.normal import UnsupportedError
+from streamgauge.incremental.rewrite import UnsupportedError
 from tests.incremental.test_effort import form, iri
 
 PATTERNS = (

@@ -8,8 +8,7 @@ import pytest
 
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.drivers.landmark import Landmark
-from streamgauge.incremental.ranking import Ranking, apart
-from streamgauge.incremental.shaping import wanted
+from streamgauge.incremental.query_forms import Ranking, apart, wanted
 from streamgauge.query import parse_sparql
 from streamgauge.sparql.algebra import answer
 from streamgauge.sparql.comparison import ordered

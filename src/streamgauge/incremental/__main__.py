@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from streamgauge.incremental.bags import Bag
-from streamgauge.incremental.evaluator import Kept
+from streamgauge.incremental.evaluator import KeptAnswer
 from streamgauge.incremental.facts.facts import Facts
-from streamgauge.incremental.facts.pool import Queries
+from streamgauge.incremental.facts.queries import StandingQueries
 from streamgauge.incremental.ir import text_of
 from streamgauge.incremental.operators import Take
 from streamgauge.incremental.plan import BgpRequest, plan_all
@@ -28,7 +28,7 @@ def main() -> None:
 def generated(form: QueryForm, standing: bool = False) -> list[str]:
     """The texts of the modules that are generated for patterns over the default graph; UnsupportedError."""
     pool = _Requests()
-    Kept(form, pool, names=None if standing else ())
+    KeptAnswer(form, pool, names=None if standing else ())
     requests = [each for each in pool.requests if each.graph is None]
     functions = _over_facts(requests) if standing else _over_windows(requests)
     return list(dict.fromkeys(map(text_of, functions)))
@@ -53,7 +53,7 @@ def _over_windows(requests: list[BgpRequest]) -> Iterator[Any]:
 
 
 def _over_facts(requests: list[BgpRequest]) -> Iterator[Any]:
-    queries = Queries(Facts())
+    queries = StandingQueries(Facts())
     for request in requests:
         yield from queries.running(request)[0].functions()
 

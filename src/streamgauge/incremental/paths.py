@@ -20,21 +20,6 @@ Edges = dict[Term, set[Term]]
 _NOWHERE: Final = frozenset[Term]()
 
 
-def nullable(path: al.Path) -> bool:
-    """Whether the path has length zero too."""
-    match path:
-        case al.Repeat(path=inner, modifier=modifier):
-            return modifier in "*?" or nullable(inner)
-        case al.Sequence(steps=steps):
-            return all(map(nullable, steps))
-        case al.Alternative(choices=choices):
-            return any(map(nullable, choices))
-        case al.Inverse(path=inner):
-            return nullable(inner)
-        case _:
-            return False
-
-
 class Nodes:
     """The terms in two columns, each as often as it stands there."""
 

@@ -1,15 +1,28 @@
-"""One window of a query as it moves over its stream: what it holds, which scope it names, when it closes."""
+"""One window of a query as it moves over its stream: its content, the scope that it names, when it closes.
 
-from collections.abc import Sequence
+The clocks of a query are merged: which instants come up to a time, what moves there, which of them may report.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from heapq import merge
+from itertools import groupby
 from typing import TypeAlias
 
-from streamgauge.incremental.drivers.answering import Leaves
-from streamgauge.incremental.drivers.content import Content, Waiting
-from streamgauge.incremental.drivers.instants import LandmarkLooks, Look, Looks, closing
-from streamgauge.incremental.drivers.latest import Latest
-from streamgauge.incremental.drivers.noticing import noticing
+from streamgauge.incremental.drivers.content import BufferedContent, Content, Latest, change_detector
+from streamgauge.incremental.drivers.evaluators import Leaves
+from streamgauge.incremental.drivers.instants import (
+    NEVER,
+    LandmarkLooks,
+    Look,
+    Looks,
+    Ticking,
+    clock_of,
+    closes_of,
+    closing,
+)
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
-from streamgauge.model.semantics import Borders, Semantics
+from streamgauge.model.semantics import Borders, Due, Semantics
 from streamgauge.model.terms import Term, Triple
 from streamgauge.query.stamps import stamps_graph, uses_timestamp
 
@@ -125,14 +138,16 @@ def frames(queries: Sequence[ContinuousQuery], semantics: Semantics, leaves: Lea
     Several that close each for itself are shown as of their latest closes, so what arrives waits for them.
     """
     windows = queries[0].windows
-    held = Waiting if closing(semantics) and len(windows) > 1 else Content
+    held = BufferedContent if closing(semantics) and len(windows) > 1 else Content
     timed = any(uses_timestamp(query.form) for query in queries)
     names = dict.fromkeys(each.name for each in windows)
     latest = {name: Latest(*leaves.feeds(stamps_graph(name))) if timed else None for name in names}
     made = []
     for each in windows:
         graph = _graph(each)
-        content = held(*leaves.feeds(graph), noticing(queries, semantics), latest[each.name], leaves.follow(graph))
+        content = held(
+            *leaves.feeds(graph), change_detector(queries, semantics), latest[each.name], leaves.follow(graph)
+        )
         leaves.see(graph, content.graphs)
         made.append(_frame(each, content, semantics, t0))
     return tuple(made)
@@ -149,3 +164,72 @@ def _frame(seen: StreamWindow, content: Content, semantics: Semantics, t0: int) 
         return CountFrame(content, window, semantics, t0)
     looks = LandmarkLooks if window.kind == "landmark" else Looks
     return TimeFrame(content, looks(window, semantics, t0), semantics, t0)
+
+
+Move: TypeAlias = Callable[[int], None]
+"""Moves a window to an instant (ms)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hand:
+    """One clock, and what moves at its instants."""
+
+    ticking: Ticking
+    moves: tuple[Move, ...]
+
+
+class Clocks:
+    """Several clocks as one; ``next`` is the earliest instant (ms) that was not given yet."""
+
+    def __init__(self, hands: Sequence[Hand], due: Due) -> None:
+        self._hands = tuple(hands)
+        self._last = due is Due.LAST
+        self.next = self._earliest()
+
+    @property
+    def passed(self) -> int | None:
+        """The latest instant that was given or left out, ``None`` before the first."""
+        return max((at for hand in self._hands if (at := hand.ticking.passed) is not None), default=None)
+
+    def up_to(self, limit: int) -> Iterator[tuple[int, list[Move], bool]]:
+        """The instants up to ``limit`` (ms), each once: what moves, and whether a report may be due.
+
+        Of the instants of one clock only the last may report where the semantics says so.
+        """
+        given = [(hand, hand.ticking.up_to(limit)) for hand in self._hands]
+        self.next = self._earliest()
+        ordered = merge(
+            *([(instant, hand, instant == range_[-1]) for instant in range_] for hand, range_ in given),
+            key=lambda found: found[0],
+        )
+        for instant, group in groupby(ordered, key=lambda found: found[0]):
+            found = list(group)
+            moves = [move for _, hand, _ in found for move in hand.moves]
+            yield instant, moves, not self._last or any(last for _, _, last in found)
+
+    def skip_to(self, limit: int) -> None:
+        """Leave out the instants up to ``limit`` (ms): what would have moved is moved to the last of them."""
+        for hand in self._hands:
+            if left_out := hand.ticking.up_to(limit):
+                for move in hand.moves:
+                    move(left_out[-1])
+        self.next = self._earliest()
+
+    def _earliest(self) -> int:
+        return min((hand.ticking.next for hand in self._hands), default=NEVER)
+
+
+def clocks(query: ContinuousQuery, frames: Sequence[Frame], semantics: Semantics, t0: int) -> Clocks | None:
+    """The closes of a query's windows, or its one clock; ``None`` when elements alone drive the reports."""
+    if closing(semantics):
+        pairs = zip(query.windows, frames, strict=True)
+        hands = [
+            Hand(closes_of(each.window, semantics, t0), (frame.close,))
+            for each, frame in pairs
+            if isinstance(frame, TimeFrame)
+        ]
+        return Clocks(hands, semantics.due)
+    ticking = clock_of(semantics, t0)
+    if ticking is None:
+        return None
+    return Clocks([Hand(ticking, tuple(frame.clock for frame in frames))], Due.ALL)

@@ -16,7 +16,7 @@ from typing import Final, Generic, Protocol, TypeVar
 
 from streamgauge.incremental.bags import Bag, add
 from streamgauge.incremental.budget import EvaluationBudget
-from streamgauge.incremental.facts.shapes import Running, Taker, original
+from streamgauge.incremental.facts.shapes import ShapeJoins, Taker, original
 from streamgauge.incremental.plan import BgpRequest
 from streamgauge.model.terms import Term
 
@@ -28,17 +28,17 @@ TURN: Final = 10_000
 SINGLE: Final = 50_000
 """Facts that are looked at beyond a turn's for one value of an anchor, which has one turn."""
 
-_Told = tuple[Running[Owner], Taker[Owner], tuple[Term, ...]]
+_Told = tuple[ShapeJoins[Owner], Taker[Owner], tuple[Term, ...]]
 
 
 class Shapes(Protocol[Owner]):
     """Where patterns run by their shapes."""
 
-    def running(self, asked: BgpRequest) -> tuple[Running[Owner], tuple[Term, ...]]:
+    def running(self, asked: BgpRequest) -> tuple[ShapeJoins[Owner], tuple[Term, ...]]:
         """What finds a pattern's solutions, and the constants to ask with."""
         ...
 
-    def leave(self, running: Running[Owner], taker: Taker[Owner], constants: tuple[Term, ...]) -> None:
+    def leave(self, running: ShapeJoins[Owner], taker: Taker[Owner], constants: tuple[Term, ...]) -> None:
         """Nobody takes any more."""
         ...
 
@@ -103,13 +103,13 @@ class Entry(Generic[Owner]):
             told, self._told = self._told, None
             self._shapes.leave(*told)
 
-    def _enter(self, running: Running[Owner], taker: Taker[Owner], constants: tuple[Term, ...]) -> None:
+    def _enter(self, running: ShapeJoins[Owner], taker: Taker[Owner], constants: tuple[Term, ...]) -> None:
         before, self._told = self._told, (running, taker, constants)
         running.enter(taker, constants)
         if before is not None:
             self._shapes.leave(*before)
 
-    def _parts(self, running: Running[Owner], effort: EvaluationBudget) -> Iterator[None]:
+    def _parts(self, running: ShapeJoins[Owner], effort: EvaluationBudget) -> Iterator[None]:
         """Find it value by value of the anchor, which the rows have as one more column where they had none."""
         anchor = running.anchor
         if anchor is None:
@@ -133,7 +133,11 @@ class Entry(Generic[Owner]):
         self._enter(running, Taker(self._found, self._owner), constants)
 
     def _part(
-        self, running: Running[Owner], constants: tuple[Term, ...], waiting: dict[Term, None], effort: EvaluationBudget
+        self,
+        running: ShapeJoins[Owner],
+        constants: tuple[Term, ...],
+        waiting: dict[Term, None],
+        effort: EvaluationBudget,
     ) -> None:
         """One turn."""
         most, before = min(TURN + SINGLE, effort.left), len(self._found)

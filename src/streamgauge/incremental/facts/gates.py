@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final, TypeAlias
 
-from streamgauge.incremental.facts.facts import Class, Facts, Property, Several
+from streamgauge.incremental.facts.facts import Class, Facts, Property, Terms
 from streamgauge.incremental.facts.joins import kind_of, parameters
 from streamgauge.model.algebra import Node, TriplePattern, Var
 from streamgauge.model.terms import Term
@@ -222,7 +222,7 @@ def _add(looks: _Looks, term: Term, found: list["Trigger"]) -> None:
             found += met[0] if len(met) == 1 else dict.fromkeys(each for triggers in met for each in triggers)
 
 
-def _met(values: Several, table: Table) -> list[Triggers]:
+def _met(values: Terms, table: Table) -> list[Triggers]:
     """The triggers under any of the values; the shorter of both is gone through."""
     if len(values) <= len(table):
         return [table[value] for value in values if value in table]

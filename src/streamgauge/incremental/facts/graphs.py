@@ -13,10 +13,10 @@ from streamgauge.incremental.bags import Bag, add_all
 from streamgauge.incremental.budget import EvaluationBudget, TooMuchError
 from streamgauge.incremental.facts.entry import Entry
 from streamgauge.incremental.facts.facts import Facts
-from streamgauge.incremental.facts.shapes import TOO_LARGE, Bounds, Running, Shape, Taker, shape
+from streamgauge.incremental.facts.shapes import TOO_LARGE, Bounds, Shape, ShapeJoins, Taker, shape
 from streamgauge.incremental.ir import JoinError
-from streamgauge.incremental.normal import UnsupportedError
 from streamgauge.incremental.plan import BgpRequest
+from streamgauge.incremental.rewrite import UnsupportedError
 from streamgauge.model.algebra import Var
 from streamgauge.model.terms import RDF_TYPE, Term, Triple
 
@@ -96,7 +96,7 @@ class _Graph(Generic[Owner]):
     name: Term
     owners: Bounds[Owner]
     facts: GraphFacts = field(default_factory=GraphFacts)
-    shapes: dict[Shape, "Running[GraphEntry[Owner]]"] = field(default_factory=dict)
+    shapes: dict[Shape, "ShapeJoins[GraphEntry[Owner]]"] = field(default_factory=dict)
 
     @property
     def most(self) -> int:
@@ -120,20 +120,20 @@ class _Graph(Generic[Owner]):
         """Among how many patterns its query parts what may be looked at."""
         return self.owners.share(owner.owner)
 
-    def running(self, asked: BgpRequest) -> "tuple[Running[GraphEntry[Owner]], tuple[Term, ...]]":
+    def running(self, asked: BgpRequest) -> "tuple[ShapeJoins[GraphEntry[Owner]], tuple[Term, ...]]":
         """What finds the solutions of a pattern, and the constants to ask with."""
         kind, constants = shape(asked)
         running = self.shapes.get(kind)
         if running is None:
             try:
-                running = self.shapes[kind] = Running(kind, self.facts, self)
+                running = self.shapes[kind] = ShapeJoins(kind, self.facts, self)
             except JoinError as error:
                 raise UnsupportedError(TOO_LARGE) from error
         return running, constants
 
     def leave(
         self,
-        running: "Running[GraphEntry[Owner]]",
+        running: "ShapeJoins[GraphEntry[Owner]]",
         taker: "Taker[GraphEntry[Owner]]",
         constants: tuple[Term, ...],
     ) -> None:

@@ -134,7 +134,7 @@ class Bounds(Protocol[Told]):
         ...
 
 
-class Running(Generic[Owner]):
+class ShapeJoins(Generic[Owner]):
     """A shape over facts: its takers by their constants. In a turn it looks at ``bounds.most`` facts, at most twice.
 
     A query of several patterns parts that among them; where others ask for the shape too, the one with fewest counts.

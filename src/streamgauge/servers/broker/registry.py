@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from typing import Final, TypeAlias
 
 from streamgauge.incremental.budget import TooMuchError
-from streamgauge.incremental.normal import UnsupportedError
+from streamgauge.incremental.rewrite import UnsupportedError
 from streamgauge.model.algebra import QueryForm
 from streamgauge.query import parse_sparql
 from streamgauge.servers.broker.channels import (

@@ -15,7 +15,7 @@ from operator import attrgetter
 from typing import Final
 
 from streamgauge.harness.sample import sample
-from streamgauge.incremental.lasting import lasting
+from streamgauge.incremental.collector import gc_frozen
 from streamgauge.model.run import Sample
 from streamgauge.model.terms import Triple
 from streamgauge.servers.broker.contract import Publication
@@ -254,7 +254,7 @@ def _end(system: System, kept: Kept, within: float) -> None:
 def _perform(system: System, script: _Script, kept: Kept, times: Times) -> None:
     """Everything that the system is asked to do, in order."""
     try:
-        with lasting():
+        with gc_frozen():
             _prepare(system, script, kept)
         kept.doing, kept.started = "sequence", kept.clock()
         _publish(system, script, kept, times)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from streamgauge.incremental.drivers.fetched import Holding
-from streamgauge.incremental.evaluator import Kept
+from streamgauge.incremental.evaluator import KeptAnswer
 from streamgauge.incremental.window_joins import WindowJoins
 from streamgauge.model.terms import Term
 from streamgauge.servers.fragments.fetching.contract import Source
@@ -21,7 +21,7 @@ class _Evaluating:
     def __init__(self, asked: Asked, names: tuple[Term, ...]) -> None:
         self.names = names
         pool = WindowJoins()
-        self.kept = Kept(asked.kept, pool, names=names)
+        self.kept = KeptAnswer(asked.kept, pool, names=names)
         self.holding = Holding(*pool.feeds(None))
         self.graphs = Graphs(pool, names)
 

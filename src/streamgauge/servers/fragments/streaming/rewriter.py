@@ -12,7 +12,8 @@ from functools import reduce
 from typing import TypeAlias
 
 from streamgauge.incremental.conditions import conjuncts, reads_patterns
-from streamgauge.incremental.normal import Normaliser, leaf, operands
+from streamgauge.incremental.rewrite import Normaliser
+from streamgauge.incremental.scopes import leaf, operands
 from streamgauge.model import algebra as al
 from streamgauge.query.rebuild import every_pattern
 from streamgauge.servers.fragments.streaming.demand import demand

@@ -5,31 +5,44 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TypeAlias, TypeVar
 
-from streamgauge.incremental import matching
+from streamgauge.incremental import outer_joins as matching
+from streamgauge.incremental.aggregates import Grouped
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.conditions import Batch, conjuncts, reads_patterns
-from streamgauge.incremental.correlation import Domain, closed, mentions, names_of, reads, scope
-from streamgauge.incremental.grouping import Grouped
-from streamgauge.incremental.normal import Leaf, Normaliser, UnsupportedError, leaf, operands
-from streamgauge.incremental.open_graphs import HIDDEN
 from streamgauge.incremental.operators import (
     Both,
     Compute,
     Constant,
     JoinRows,
     Keep,
+    Keyed,
     Merge,
     Operator,
     Pick,
+    Pull,
+    Shared,
     Source,
     Stateful,
     Take,
     Unique,
 )
-from streamgauge.incremental.paths import START, Nodes, Placed, Reach, nullable
+from streamgauge.incremental.outer_joins import Domain
+from streamgauge.incremental.paths import START, Nodes, Placed, Reach
 from streamgauge.incremental.plan import BgpRequest, pushable
-from streamgauge.incremental.semijoins import firm, semijoined
-from streamgauge.incremental.sharing import Keyed, Pull, Shared
+from streamgauge.incremental.rewrite import HIDDEN, Normaliser, UnsupportedError
+from streamgauge.incremental.scopes import (
+    Leaf,
+    closed,
+    firm,
+    leaf,
+    mentions,
+    names_of,
+    nullable,
+    operands,
+    reads,
+    scope,
+    semijoined,
+)
 from streamgauge.model import algebra as al
 from streamgauge.query.rebuild import expression_parts
 

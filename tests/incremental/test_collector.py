@@ -3,7 +3,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from streamgauge.incremental.lasting import lasting
+from streamgauge.incremental.collector import gc_frozen
 
 
 @pytest.fixture(autouse=True)
@@ -17,7 +17,7 @@ def looked_at(table: object) -> bool:
 
 
 def test_a_table_that_lasts_is_not_looked_at_when_it_grows() -> None:
-    with lasting():
+    with gc_frozen():
         table = {(str(n),): n for n in range(1000)}
     table[str(1000),] = 1000
     gc.collect(0)
@@ -26,7 +26,7 @@ def test_a_table_that_lasts_is_not_looked_at_when_it_grows() -> None:
 
 
 def test_what_is_made_afterwards_is_looked_at() -> None:
-    with lasting():
+    with gc_frozen():
         pass
     table = {(str(n),): n for n in range(1000)}
     assert looked_at(table)
@@ -34,14 +34,14 @@ def test_what_is_made_afterwards_is_looked_at() -> None:
 
 def test_the_collector_goes_on_as_it_was() -> None:
     before = gc.get_threshold()
-    with pytest.raises(ZeroDivisionError), lasting(), lasting():
+    with pytest.raises(ZeroDivisionError), gc_frozen(), gc_frozen():
         1 / 0  # noqa: B018
     assert gc.get_threshold() == before
 
 
 def test_no_full_collection_runs_meanwhile() -> None:
     before = gc.get_stats()
-    with lasting():
+    with gc_frozen():
         kept: list[list[list[int]]] = [[[]] for _ in range(200_000)]
     after = gc.get_stats()
     assert len(kept) == 200_000
@@ -55,7 +55,7 @@ def test_garbage_of_meanwhile_is_collected() -> None:
             self.own = self
 
     gone = []
-    with lasting():
+    with gc_frozen():
         Ring.__del__ = lambda _: gone.append(True)  # type: ignore[attr-defined]
         Ring()
     assert gone

@@ -1,14 +1,13 @@
-"""Which evaluator answers a query: changes as they come, or contents looked at whole."""
+"""The choice of an evaluator for queries on windows: changes as they come, or snapshots of contents."""
 
 from collections.abc import Sequence
 from typing import Final, Protocol
 
 from streamgauge.incremental.bags import Bag, Delta
 from streamgauge.incremental.drivers.instants import closing
-from streamgauge.incremental.drivers.latest import Feed
-from streamgauge.incremental.evaluator import Kept
-from streamgauge.incremental.whole import Contents, Held, Snapshots
-from streamgauge.incremental.window_joins import Follow, WindowJoins
+from streamgauge.incremental.evaluator import KeptAnswer
+from streamgauge.incremental.snapshot import Contents, Held, Snapshots
+from streamgauge.incremental.window_joins import Feed, Follow, WindowJoins
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
 from streamgauge.model.terms import Term
@@ -19,7 +18,7 @@ OVERLAP: Final = 3
 to 4 looks either way, a self-join at more than 5 (benchmarks/RESULTS.md)."""
 
 
-class Answering(Protocol):
+class QueryEvaluator(Protocol):
     """The answer of a query over contents that move."""
 
     variables: tuple[str, ...]
@@ -66,7 +65,7 @@ class Leaves(Protocol):
         ...
 
 
-def answering(queries: Sequence[ContinuousQuery], semantics: Semantics) -> tuple[Leaves, list[Answering]]:
+def evaluators(queries: Sequence[ContinuousQuery], semantics: Semantics) -> tuple[Leaves, list[QueryEvaluator]]:
     """Evaluators for queries with the same windows and static data, and what they have in common.
 
     ValueError for what they do not do.
@@ -77,7 +76,7 @@ def answering(queries: Sequence[ContinuousQuery], semantics: Semantics) -> tuple
         contents = Contents()
         return contents, [Snapshots(query.form, contents, empty, names) for query in queries]
     pool = WindowJoins(first.static)
-    kept: list[Answering] = [Kept(query.form, pool, empty, names) for query in queries]
+    kept: list[QueryEvaluator] = [KeptAnswer(query.form, pool, empty, names) for query in queries]
     pool.feeds(None)
     return pool, kept
 

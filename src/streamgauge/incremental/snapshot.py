@@ -1,23 +1,114 @@
-"""A basic graph pattern over a whole content at once: columns of terms, joined by primitives that run over a column.
+"""Queries over snapshots of contents: the operators of the incremental evaluator, from nothing each time.
 
-A column is a list of terms; a solution is what stands at one place of all columns. Nothing is kept between two looks,
-and the order of joins follows the sizes that are found.
+Worth it where little of a content is still there at the next look: changes in between cost nothing. The joins are
+columnar: a column is a list of terms, a solution is one place of all columns, and primitives run over a whole column.
+Nothing is kept between two looks, and the order of joins follows the sizes that are found.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import chain, compress, repeat
 from operator import getitem
 from typing import Any, Final, TypeAlias
 
-from streamgauge.incremental.bags import Bag
+from streamgauge.incremental.bags import Bag, Delta, difference
 from streamgauge.incremental.budget import TooMuchError
 from streamgauge.incremental.conditions import Test, test, variables_of
-from streamgauge.incremental.plan import Planned, Relation
+from streamgauge.incremental.evaluator import Tree
+from streamgauge.incremental.operators import Take
+from streamgauge.incremental.plan import BgpRequest, Planned, Relation, plan
+from streamgauge.incremental.rewrite import UnsupportedError
+from streamgauge.incremental.window_joins import Feed
+from streamgauge.model import algebra as al
 from streamgauge.model.algebra import Var
+from streamgauge.model.semantics import EmptyAggregate
 from streamgauge.model.terms import Term, Triple
+
+Held: TypeAlias = Callable[[], Iterable[Sequence[Triple]]]
+"""What a content holds now, graph by graph."""
+
+
+class Contents:
+    """The contents that one query or several look at, parted as their patterns ask; nothing stays between two looks."""
+
+    def __init__(self) -> None:
+        self._parted: dict[Term | None, Parted] = {}
+        self._seen: list[tuple[Term | None, Held]] = []
+        self._matches: list[Matches] = []
+        self.moved = True
+
+    def leaf(self, asked: BgpRequest) -> Take:
+        """A pattern whose solutions are wanted at each look."""
+        if isinstance(asked.graph, Var):
+            raise UnsupportedError("GRAPH over each graph: spread the query first")
+        parted = self._parted.setdefault(asked.graph, Parted())
+        matches = Matches(plan(asked.bgp, asked.conditions), asked.output, parted)
+        self._matches.append(matches)
+        return matches.take
+
+    def see(self, graph: Term | None, held: Held) -> None:
+        """One more content of a graph, ``None`` for the default graph."""
+        if graph in self._parted:
+            self._seen.append((graph, held))
+
+    def feeds(self, _graph: Term | None) -> tuple[Feed, Feed]:
+        """Two functions that do nothing: what comes and goes between two looks is not asked about."""
+        return _pass, _pass
+
+    def follow(self, _graph: Term | None) -> None:
+        """Nothing can be followed."""
+
+    def look(self) -> None:
+        """Take in what is held now."""
+        for graph, parted in self._parted.items():
+            parted.fill([triples for name, held in self._seen if name == graph for triples in held()])
+        for matches in self._matches:
+            matches.renew()
+
+    def release(self) -> None:
+        """The look is over."""
+        for parted in self._parted.values():
+            parted.fill(())
+
+
+class Snapshots:
+    """The answer of a query at the looks at its contents.
+
+    Raises UnsupportedError for what ``evaluator.refuse`` names.
+    """
+
+    def __init__(
+        self,
+        form: al.QueryForm,
+        contents: Contents,
+        empty_aggregate: EmptyAggregate = EmptyAggregate.SPARQL,
+        names: Sequence[Term] = (),
+    ) -> None:
+        self._tree = Tree(form, names, empty_aggregate, contents.leaf)
+        self._shown: Bag = {}
+        self.variables = self._tree.variables
+
+    def settle(self) -> Delta:
+        """The change of the answer since it was last asked for."""
+        before = self._shown
+        return difference(self.answer(), before)
+
+    def answer(self) -> Bag:
+        """Evaluate at this look, once: row -> multiplicity; do not change it."""
+        self._tree.forget()
+        self._shown = self._tree.pull()
+        return self._shown
+
+    def solutions(self) -> Bag:
+        """The answer when it was last asked for; do not change it."""
+        return self._shown
+
+
+def _pass(_triples: Iterable[Triple]) -> None:
+    """Nothing is done with triples one by one."""
+
 
 FEW: Final = 4
 """How often a pair of terms must come on average for all pairs to be tested beforehand."""
@@ -29,7 +120,7 @@ LARGEST: Final = 20_000_000
 """Rows that one join makes, at most: they are made by one call that nothing stops."""
 
 
-class Several(Enum):
+class Multiplicity(Enum):
     """Whether an index has lists, because a key stands in several rows."""
 
     NO = 0
@@ -161,7 +252,7 @@ class Side:
         self._columns, self.width = columns, len(columns)
         self._triples = _distinct(triples)
         self.size = len(self._triples)
-        self._indexes: dict[tuple[int, ...], tuple[Index, Several]] = {}
+        self._indexes: dict[tuple[int, ...], tuple[Index, Multiplicity]] = {}
 
     def cells(self, places: Sequence[int]) -> Column:
         """The terms at some of the columns, by their numbers; tuples when these are several."""
@@ -171,23 +262,23 @@ class Side:
             return [triple[at] for triple in self._triples]
         return [tuple([triple[at] for at in positions]) for triple in self._triples]
 
-    def index(self, bound: tuple[int, ...]) -> tuple[Index, Several]:
+    def index(self, bound: tuple[int, ...]) -> tuple[Index, Multiplicity]:
         """From the terms at bound columns to those at the others: one each, or lists where a key has several."""
         if bound not in self._indexes:
             self._indexes[bound] = self._made(bound)
         return self._indexes[bound]
 
-    def _made(self, bound: tuple[int, ...]) -> tuple[Index, Several]:
+    def _made(self, bound: tuple[int, ...]) -> tuple[Index, Multiplicity]:
         keys = self.cells(bound)
         opened = tuple(place for place in range(self.width) if place not in bound)
         values = self.cells(opened) if opened else [()] * self.size
         index: Index = dict(zip(keys, values, strict=True))
         if len(index) == len(keys):
-            return index, Several.NO
+            return index, Multiplicity.NO
         lists: Index = {key: [] for key in index}
         for key, value in zip(keys, values, strict=True):
             lists[key].append(value)
-        return lists, Several.YES
+        return lists, Multiplicity.YES
 
 
 class Solutions(Side):
@@ -236,7 +327,7 @@ class Table:
         self.columns = {name: column for name, column in self.columns.items() if name in needed}
         if not bound:
             self._multiply(side, opened, names, needed)
-        elif not opened and side.index(bound)[1] is Several.NO:
+        elif not opened and side.index(bound)[1] is Multiplicity.NO:
             self.keep(list(map(side.index(bound)[0].__contains__, keys)))
         else:
             values = self._looked_up(*side.index(bound), keys)
@@ -247,14 +338,14 @@ class Table:
         self.columns = {name: list(compress(column, kept)) for name, column in self.columns.items()}
         self.size = sum(kept)
 
-    def _looked_up(self, index: Index, several: Several, keys: Column) -> Column:
+    def _looked_up(self, index: Index, several: Multiplicity, keys: Column) -> Column:
         """What an index has for the keys; solutions without any go, those with several are repeated."""
         values: Column = list(map(index.get, keys))
         kept = [value is not None for value in values]
         if not all(kept):
             self.keep(kept)
             values = list(compress(values, kept))
-        if several is Several.YES:
+        if several is Multiplicity.YES:
             self._repeat(list(map(len, values)))
             values = list(chain.from_iterable(values))
         return values

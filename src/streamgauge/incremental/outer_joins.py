@@ -1,13 +1,13 @@
 """OPTIONAL, MINUS and EXISTS: the rows of a touched key are answered before and after, the difference is passed on."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from streamgauge.incremental.bags import Bag, add, difference
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.conditions import Batch
-from streamgauge.incremental.correlation import Domain, has_value
-from streamgauge.incremental.operators import Index, Merge, Operator
+from streamgauge.incremental.operators import PRESENT, Index, Merge, Operator, Shared
 from streamgauge.model.terms import XSD, Row, Term
 
 Answer = Callable[[Bag, Bag], Bag]
@@ -16,6 +16,35 @@ FALSE: Final[Term] = f'"false"^^<{XSD}boolean>'
 
 
 _NONE: Final[Bag] = {}
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The outer solutions, ``variables`` of them under a ``key`` each that is made of the variables ``keyed``."""
+
+    key: str
+    keyed: tuple[str, ...]
+    variables: tuple[str, ...]
+    rows: Shared
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that every operator beside the domain carries."""
+        return (self.key, *self.variables)
+
+    @property
+    def places(self) -> dict[str, int]:
+        """Where in a key it says whether a variable has a value outside."""
+        return {name: self.keyed.index(name) for name in self.variables}
+
+    def tap(self) -> Operator:
+        """The distinct outer solutions with their keys."""
+        return self.rows.tap()
+
+
+def has_value(key: Term | None, place: int) -> bool:
+    """Whether the outer variable at this place of a key has a value."""
+    return key is not None and key[place] == PRESENT
 
 
 class PerKey:

@@ -1,4 +1,4 @@
-"""What lasts is out of the reach of CPython's collector of garbage, which would stop everything to look at it."""
+"""CPython's garbage collector: objects that stay are taken out of its reach, as it would stop the process for them."""
 
 import gc
 from collections.abc import Iterator
@@ -11,11 +11,11 @@ _ONE: Final = RLock()
 
 
 @contextmanager
-def lasting() -> Iterator[None]:
-    """What is made meanwhile, and all that is there then, is not looked at again, until ``gc.unfreeze``.
+def gc_frozen() -> Iterator[None]:
+    """All objects that are there at the end of the block are not looked at again, until ``gc.unfreeze``.
 
-    Only what is young is collected meanwhile. A full collection would let go of tables of texts, which come back among
-    what is youngest, and are gone through there, with the next tuple that is put into them (``untrack_dicts`` in
+    Only young objects are collected meanwhile. A full collection would untrack tables of texts, which come back among
+    the youngest objects, and are gone through there, with the next tuple that is put into them (``untrack_dicts`` in
     CPython's gcmodule.c). One thread at a time.
     """
     with _ONE:
