@@ -23,8 +23,8 @@ from pyspark.sql import functions as fn
 
 from benchmarks.spark_engine import BATCH_S, SEMANTICS, cpu, stream
 from streamgauge.engines.spark.batches import Done
+from streamgauge.engines.spark.panes import ROWS
 from streamgauge.engines.spark.pipeline import Job, run
-from streamgauge.engines.spark.shown import ROWS
 from streamgauge.query import parse
 from streamgauge.spark.session import session
 

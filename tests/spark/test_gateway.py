@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from streamgauge.spark.gateway import CHATTER, Relay
+from streamgauge.spark.session import CHATTER, Relay
 
 CHATTERING = [
     "WARNING: Using incubator modules: jdk.incubator.vector",

@@ -6,8 +6,8 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.spark.sweep import latest
-from streamgauge.spark.tallies import Kind, groups
+from streamgauge.spark.aggregates import Kind, groups
+from streamgauge.spark.intervals import latest
 
 REPORTS = 12
 REALS = st.sampled_from([0.1, -2.5, 1e20, 1e-300, 3.0, math.inf, -math.inf, math.nan, None])

@@ -66,7 +66,7 @@ class Tree:
             each.forget()
 
     def tables(self) -> Iterator[dict[Any, Any] | Index]:
-        """What operators remember rows in; not to be changed."""
+        """The tables in which operators remember rows; not to be changed."""
         for state in self._states:
             yield from (each for each in vars(state).values() if isinstance(each, dict | Index))
 
@@ -76,7 +76,7 @@ class Tree:
 
 
 class OverNothing:
-    """What an aggregation without keys answers where no solution reached it: these rows instead of its own."""
+    """The answer of an aggregation without keys that no solution reached: these rows instead of its own."""
 
     def __init__(self, group: Grouped, rows: tuple[Row, ...]) -> None:
         self._group, self._rows = group, rows
@@ -131,10 +131,10 @@ def refuse(form: al.QueryForm, names: Sequence[Term] = ()) -> str | None:
 
 
 class Patterns(Protocol):
-    """What finds the solutions of basic graph patterns."""
+    """Finds the solutions of basic graph patterns."""
 
     def leaf(self, asked: BgpRequest) -> Take:
-        """A pattern whose solutions are wanted."""
+        """Request the solutions of a pattern."""
         ...
 
 
@@ -198,7 +198,7 @@ class KeptAnswer:
         return self._shown
 
     def tables(self) -> Iterator[dict[Any, Any] | Index]:
-        """What operators remember rows in; not to be changed."""
+        """The tables in which operators remember rows; not to be changed."""
         return self._tree.tables()
 
     def remembered(self) -> dict[str, int]:

@@ -134,14 +134,14 @@ class Module:
 
     @contextmanager
     def collected(self) -> Iterator[Operations]:
-        """What is added meanwhile goes to a list of its own."""
+        """Operations that are added meanwhile go to a list of their own."""
         outer, self.operations = self.operations, []
         yield self.operations
         self.operations = outer
 
     @contextmanager
     def branch(self) -> Iterator[None]:
-        """What is added meanwhile is a branch."""
+        """Operations that are added meanwhile are a branch."""
         with self.collected() as inner:
             yield
         if inner:

@@ -37,7 +37,7 @@ class Operator(Protocol):
 
 
 class Stateful(Protocol):
-    """What remembers rows."""
+    """An operator that remembers rows."""
 
     @property
     def held(self) -> int:

@@ -1,4 +1,4 @@
-"""Property paths with ``*``, ``+`` and ``?``: what can be reached from the nodes that are asked for, kept up to date.
+"""Property paths with ``*``, ``+`` and ``?``: the nodes that requested nodes reach, kept up to date.
 
 SPARQL 1.1, 18.4 (ZeroLengthPath, ALP): pairs are a set; a path of length zero joins every node of the graph, and every
 constant at an end of the path, with itself.
@@ -135,7 +135,7 @@ def _take(edges: Edges, source: Term, target: Term) -> None:
 
 
 def _reached(starts: Iterable[Term], edges: Mapping[Term, set[Term]], effort: EvaluationBudget) -> set[Term]:
-    """What one step or more lead to."""
+    """The nodes at the end of one step or more."""
     found: set[Term] = set()
     waiting = list(starts)
     while waiting:

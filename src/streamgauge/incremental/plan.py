@@ -1,4 +1,4 @@
-"""How a basic graph pattern is joined when one triple comes or goes: relations, access paths, the order of joins."""
+"""Plans of the joins of a basic graph pattern when one triple comes or goes: relations, access paths, order."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -46,7 +46,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What follows when a triple matches pattern ``pattern``: conditions at once, then the steps."""
+    """The joins when a triple matches pattern ``pattern``: conditions at once, then the steps."""
 
     pattern: int
     conditions: tuple[int, ...]
@@ -114,7 +114,7 @@ def _over(planned: Planned, relations: tuple[Relation, ...], places: Sequence[in
 def plan(bgp: BGP, conditions: Sequence[Expression], late: frozenset[Expression] = frozenset()) -> Planned:
     """Relations, and for each pattern the joins that follow, most-bound first, conditions as early as can be.
 
-    Those of ``late`` are tested while joining.
+    Conditions of ``late`` are tested while joining.
     """
     patterns = tuple(nodes_of(triple) for triple in bgp.patterns)
     single = [each for each in conditions if len(variables_of(each)) == 1 and each not in late]

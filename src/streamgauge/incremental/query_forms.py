@@ -149,7 +149,7 @@ def _is_triple(cells: Sequence[Term | None]) -> bool:
 
 
 def shape(form: al.QueryForm, names: Sequence[str]) -> AnswerStage | None:
-    """What shapes solutions over ``names``; ``None`` for SELECT, whose answer they are."""
+    """The last stage over solutions with ``names``; ``None`` for SELECT, whose answer the solutions are."""
     if isinstance(form, al.Ask):
         return Boolean()
     return Triples(form.template, names) if isinstance(form, al.Construct) else None

@@ -51,7 +51,7 @@ def leaf(pattern: al.Pattern) -> Leaf | None:
 
 
 def operands(pattern: al.Pattern) -> tuple[al.Pattern, ...]:
-    """What a tree of joins joins, left to right."""
+    """The operands of a tree of joins, left to right."""
     if isinstance(pattern, al.Join):
         return operands(pattern.left) + operands(pattern.right)
     return (pattern,)

@@ -27,7 +27,7 @@ from streamgauge.model.semantics import EmptyAggregate
 from streamgauge.model.terms import Term, Triple
 
 Held: TypeAlias = Callable[[], Iterable[Sequence[Triple]]]
-"""What a content holds now, graph by graph."""
+"""The triples that a content holds now, graph by graph."""
 
 
 class Contents:
@@ -40,7 +40,7 @@ class Contents:
         self.moved = True
 
     def leaf(self, asked: BgpRequest) -> Take:
-        """A pattern whose solutions are wanted at each look."""
+        """Request the solutions of a pattern at each look."""
         if isinstance(asked.graph, Var):
             raise UnsupportedError("GRAPH over each graph: spread the query first")
         parted = self._parted.setdefault(asked.graph, Parted())
@@ -204,7 +204,7 @@ class Matches:
 
 @dataclass(frozen=True, slots=True)
 class _Joining:
-    """What is still to join at one look, and the conditions still to test."""
+    """The sides still to join at one look, and the conditions still to test."""
 
     waiting: "list[Named]"
     conditions: list[tuple[tuple[str, ...], Test]]
@@ -339,7 +339,7 @@ class Table:
         self.size = sum(kept)
 
     def _looked_up(self, index: Index, several: Multiplicity, keys: Column) -> Column:
-        """What an index has for the keys; solutions without any go, those with several are repeated."""
+        """The values of an index for the keys; solutions without any go, solutions with several are repeated."""
         values: Column = list(map(index.get, keys))
         kept = [value is not None for value in values]
         if not all(kept):
@@ -381,7 +381,7 @@ def _tests(relation: Relation) -> list[tuple[int, Test]]:
 
 
 def _rows(relation: Relation, triples: list[Triple], tests: Sequence[tuple[int, Test]]) -> list[Triple]:
-    """Those of the triples with the right predicate that belong to a relation."""
+    """The triples with the right predicate that belong to a relation."""
     for at in (0, 2):
         constant = relation.constants[at]
         if constant is not None:

@@ -1,8 +1,16 @@
 """The closure of facts under rules, kept exactly while facts come and go.
 
-What one fact brings by steps is counted: a fact is there while something that stands brings it. What rules that join
-derive is counted apart, as it may rest on itself: a deletion takes away whatever rests on no explicit fact any more,
-and afterwards what is still derived comes back (DRed with counts: Hu, Motik, Horrocks, AAAI 2018).
+Facts that one fact brings by steps are counted: a fact is there while a fact that stands brings it. Facts that joining
+rules derive are counted apart, as these may rest on themselves: a deletion takes away every fact that rests on no
+explicit fact any more, and afterwards those that are still derived come back (DRed with counts: Hu, Motik, Horrocks,
+AAAI 2018).
+
+A worked example, with the step A -> B (subclass) and the rule p(x, y), B(y) -> B(x). Explicit are A(a), p(c, a) and
+p(c, c). The state of A(a) is EXPLICIT + FIRM, that of B(a) is FIRM, as A(a) brings it. The rule derives B(c) of p(c, a)
+and B(a), which gives B(c) the state SOFT; then it derives B(c) of p(c, c) and B(c): derived twice. Now A(a) is deleted.
+B(a) loses its FIRM and goes; with it the rule loses B(c) once, which leaves one derivation. No explicit fact brings
+B(c), so it goes too, in doubt; with it the rule loses B(c) again, which leaves none. B(c) rested on itself and stays
+away. Had p(c, d) and B(d) been explicit as well, one derivation would have been left, and B(c) would have come back.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -16,9 +24,8 @@ from streamgauge.incremental.facts.joins import readers, tell
 from streamgauge.incremental.ir import Do, Locals, Module, Test
 from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.terms import RDF_TYPE, Term, Triple
-from streamgauge.reasoning.chains import chain_of, edge_by_edge, transitive
 from streamgauge.reasoning.rules import SAME, Rule, Rules, instance, is_class, passes, predicate_of
-from streamgauge.reasoning.steps import Link, Steps
+from streamgauge.reasoning.steps import Link, Steps, chain_of, edge_by_edge, transitive
 
 EXPLICIT: Final = 1
 FIRM: Final = 2
@@ -237,7 +244,7 @@ class Closure:
         self._unspread(link, subject, end, FIRM)
 
     def _spread(self, link: Link, subject: Term, end: Term, by: int) -> None:
-        """What a pair brings beside itself is brought once more."""
+        """The facts that a pair brings beside itself are brought once more."""
         if end[0] == '"' and link.literal is not None:
             link = link.literal
         for of in link.same:
@@ -337,9 +344,9 @@ class Closure:
         of.remove(subject, end)
 
     def _derive(self, most: int = BOUNDLESS) -> None:
-        """Take in what rules derived, until nothing new is; TooMuchError beyond ``most`` times.
+        """Take in the facts that rules derived, until none is new; TooMuchError beyond ``most`` times.
 
-        What has the count 0 is brought still: a deletion that was taken back left it so.
+        Facts with the count 0 are brought still: a deletion that was taken back left them so.
         """
         events, derived, left = self._events, self._derived, most
         while events:
@@ -372,7 +379,7 @@ class Closure:
         return True
 
     def _return(self, stated: Iterable[Triple] = ()) -> None:
-        """What is doubtful and still brought or derived comes back; some facts are explicit again."""
+        """Doubtful facts that are still brought or derived come back; some facts are explicit again."""
         derived = self._derived
         doubtful, off = list(self._doubtful.items()), [base for base in self._off if derived.get(base)]
         self._doubtful.clear()

@@ -1,4 +1,4 @@
-"""How much each report's content holds, and which contents change: over (window, triple) pairs, never over stamps."""
+"""The size of each report's content, and which contents change: over (window, triple) pairs, never over stamps."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ def contents(
     counting: Counting = Counting.SET,
     changes: Changes = Changes.BOTH,
 ) -> Contents:
-    """What the due reports' contents are, without their triples; copies of a triple count in a bag only."""
+    """The contents of the due reports, without their triples; copies of a triple count in a bag only."""
     if not due:
         return Contents((), frozenset())
     held = _held(stream, due, windows, counting)

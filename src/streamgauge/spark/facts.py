@@ -1,4 +1,8 @@
-"""The facts that triple patterns read, graph by graph: streamed triples with their intervals, and static data."""
+"""The facts that triple patterns read, graph by graph: streamed triples with their intervals, stamps, and static data.
+
+Stamps are facts that say when each triple of a content arrived last, over intervals of reports. Their vocabulary is
+that of ``query/stamps.py``; a stamp's name is any term that tells triples apart.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,12 +17,36 @@ from streamgauge.model.query import StreamWindow
 from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import Counting
 from streamgauge.model.terms import XSD, Term, Triple
-from streamgauge.query.stamps import stamps_graph
-from streamgauge.spark.intervals import TRIPLE, Source, intervals, longest, merged, repeats, sources
-from streamgauge.spark.numbers import SPARK_TYPES, exact_kind, guarded, parsed
+from streamgauge.query.stamps import stamp, stamps_graph, time_fact
+from streamgauge.spark.intervals import TRIPLE, Source, intervals, latest, longest, merged, repeats, sources, swept
 from streamgauge.spark.profile import NOT_LITERAL, Profile, profiled
 from streamgauge.spark.relation import Relation, column, cut, number
-from streamgauge.spark.stamps import stamps
+from streamgauge.spark.scalars import SPARK_TYPES, exact_kind, guarded, parsed
+
+_NOTHING = ("", "", "")
+_PARTS = tuple(fact[1] for fact in stamp(_NOTHING))
+_TIME = time_fact(_NOTHING, 0)[1]
+
+
+def stamps(arrivals: DataFrame) -> DataFrame:
+    """The stamps (subject, predicate, object, lo, hi) of arrivals that have their triple, time (ms), lo and hi."""
+    present = merged(arrivals.select(*TRIPLE, "lo", "hi"))
+    constant = [
+        present.select(_name(), fn.lit(part).alias("predicate"), fn.col(position).alias("object"), "lo", "hi")
+        for part, position in zip(_PARTS, TRIPLE, strict=True)
+    ]
+    found = swept(
+        arrivals.select(*TRIPLE, "lo", "hi", "time"), TRIPLE, latest, {"lo": "int", "hi": "int", "time": "bigint"}
+    )
+    text = fn.concat(fn.lit('"'), fn.col("time").cast("string"), fn.lit(f'"^^<{XSD}integer>'))
+    times = found.select(_name(), fn.lit(_TIME).alias("predicate"), text.alias("object"), "lo", "hi")
+    return reduce(DataFrame.unionByName, constant, times)
+
+
+def _name() -> Column:
+    digest = fn.md5(fn.concat_ws("\n", *TRIPLE))
+    return fn.concat(fn.lit("<urn:streamgauge:stamp:"), digest, fn.lit(">")).alias("subject")
+
 
 _BLOCKS = 8  # a block of reports is this many times as wide as the longest interval: few rows are cut, few pairs wasted
 
@@ -91,7 +119,7 @@ Patterns = Mapping[Term | None, Sequence[TriplePattern]]
 
 @dataclass(frozen=True)
 class Reader:
-    """What all graphs of a query are read from: the stream table, the due reports, the windows, how copies count.
+    """The sources of all graphs of a query: the stream table, the due reports, the windows, how copies count.
 
     ``known`` is the profile of the stream where somebody has counted already; ``plain`` says that every pattern is a
     triple pattern without a path, so that making solutions distinct does what making triples distinct would do.

@@ -9,9 +9,7 @@ import pytest
 
 from streamgauge.engines.spark import pipeline
 from streamgauge.engines.spark.evaluation import Said
-from streamgauge.engines.spark.landing import Landing
-from streamgauge.engines.spark.pipeline import CheckpointError, Job, run
-from streamgauge.engines.spark.sinks import Messages
+from streamgauge.engines.spark.pipeline import CheckpointError, Job, Landing, Messages, run
 from streamgauge.engines.spark.state import State
 from streamgauge.formats.run import read_run
 from streamgauge.formats.streams import write_stream

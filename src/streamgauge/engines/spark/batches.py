@@ -7,10 +7,9 @@ from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
-from streamgauge.engines.spark.arrived import Arrived
+from streamgauge.engines.spark.arrivals import Arrived, late, surely_in_time
 from streamgauge.engines.spark.closes import Closes
 from streamgauge.engines.spark.evaluation import Evaluation, Said
-from streamgauge.engines.spark.lateness import late, surely_in_time
 from streamgauge.engines.spark.panes import Panes, files_of
 from streamgauge.engines.spark.state import State, StateLog, forget
 from streamgauge.model.query import ContinuousQuery
@@ -30,7 +29,7 @@ class Done:
     after: State
 
 
-class Sink(Protocol):
+class BatchSink(Protocol):
     """Where answers go. The same batch may be written twice: the second time replaces the first or has its keys."""
 
     def write(self, done: Done) -> None:
@@ -44,7 +43,7 @@ class Batches:
     """
 
     def __init__(
-        self, spark: SparkSession, query: ContinuousQuery, semantics: Semantics, checkpoint: Path, sink: Sink
+        self, spark: SparkSession, query: ContinuousQuery, semantics: Semantics, checkpoint: Path, sink: BatchSink
     ) -> None:
         self._query, self._semantics, self._sink = query, semantics, sink
         self._panes = Panes(spark, checkpoint / "panes", query)
@@ -91,7 +90,7 @@ class Batches:
 
     @property
     def state(self) -> State:
-        """What is known now."""
+        """The state now."""
         return self._log.latest()
 
     def _begun(self, state: State) -> State:

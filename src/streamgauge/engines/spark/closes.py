@@ -1,4 +1,4 @@
-"""Which reports are due when event time has come to an instant, and what their windows hold."""
+"""The reports that are due when event time has come to an instant, and the contents of their windows."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What the due reports of a micro-batch say: windows through ``spark``, then the query's operator."""
+"""The answers of a micro-batch's due reports: windows through ``spark``, then the query's operator."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -12,24 +12,54 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
-from streamgauge.engines.spark.learned import Learned
-from streamgauge.engines.spark.shown import Held, Shown
+from streamgauge.engines.spark.panes import Held, Shown
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import R2S, Counting, Report, Semantics
+from streamgauge.model.terms import Term
 from streamgauge.query.stamps import uses_timestamp
 from streamgauge.spark.answers import Means, answers, changes
 from streamgauge.spark.compiler import lasting
 from streamgauge.spark.intervals import intervals, sources
-from streamgauge.spark.numbers import OTHER_KIND
-from streamgauge.spark.profile import Counts, Profile
+from streamgauge.spark.profile import Counts, Looked, Profile
+from streamgauge.spark.scalars import OTHER_KIND
 from streamgauge.spark.session import JOB_ERRORS
+
+
+class Learned:
+    """The datatype of each predicate's objects, ``None`` once there were several, and whether triples repeat often."""
+
+    def __init__(self, counts: Counts) -> None:
+        self._counts = counts
+        self._kinds: dict[Term, str | None] = {}
+        self._often: bool | None = None
+
+    def profile(self, counted: Sequence[int], rows: DataFrame) -> Profile:
+        """The profile of rows with so many triples of each predicate; a job looks at what was never seen."""
+        present = {name for name, count in zip(self._counts.predicates, counted, strict=True) if count}
+        if self._often is None or not present.intersection(self._counts.numeric) <= self._kinds.keys():
+            self._look(rows)
+        return self._counts.profile(counted, Looked(self._kinds, bool(self._often)))
+
+    def mistaken(self, rows: DataFrame) -> None:
+        """Some of these rows were of another datatype: look at them, and do not count on one again."""
+        before = dict(self._kinds)
+        self._look(rows)
+        if self._kinds == before:
+            self._kinds = dict.fromkeys(self._kinds)
+
+    def _look(self, rows: DataFrame) -> None:
+        found = self._counts.look(rows)
+        for name, kind in found.kinds.items():
+            self._kinds[name] = kind if self._kinds.get(name, kind) == kind else None
+        self._often = self._often or found.often
+
 
 Compiling: TypeAlias = Callable[[DataFrame, Sequence[DueReport], Profile | None], DataFrame]
 """Makes a plan over rows for due reports."""
 
 Shape: TypeAlias = tuple[object, ...]
-"""What a plan was made for: what it answers, the reports from their base on, the columns, what is known of triples."""
+"""The key of a plan: the query, the reports from their base on, the columns, the profile of triples."""
 
 KEPT = 16
 """So many plans are kept."""
@@ -76,7 +106,7 @@ class Evaluation:
         return tuple(report for report, size in zip(due, accumulate(steps), strict=False) if size)
 
     def said(self, held: Held, due: Sequence[DueReport], last: DueReport | None) -> Iterator[Said]:
-        """What is sent at the reports when ``last`` was evaluated before them; nothing for a silent one."""
+        """The answers of the reports when ``last`` was evaluated before them; none for a silent one."""
         if not due:
             return
         rstream = (self._query.r2s or self._semantics.r2s) is R2S.RSTREAM
@@ -107,7 +137,7 @@ class Evaluation:
         return tables
 
     def _answered(self, held: Held, due: Sequence[DueReport], compiling: Compiling) -> pa.Table:
-        """What a plan says of these files, compiled for other datatypes when they are not those of the ones before."""
+        """The answer of a plan on these files, compiled anew when their datatypes are others than before."""
         base = 0 if self._absolute else due[0].instant
         rows = self._shown.show(held, base)
         shape = tuple(_from(base, each) for each in due)

@@ -43,7 +43,7 @@ class Latest:
                 self._move(triple, before, time)
 
     def went(self, time: int, triples: Iterable[Triple]) -> None:
-        """What arrived at ``time`` (ms) is no longer there."""
+        """Arrivals of ``time`` (ms) are no longer there."""
         for triple in triples:
             times = self._times[triple]
             before = max(times)
@@ -62,7 +62,7 @@ class Latest:
 
 
 class ChangeDetector(Protocol):
-    """What is told of a content's moves and asked at its looks."""
+    """Follows the moves of a content and says at each look whether it has changed."""
 
     @property
     def none(self) -> bool:
@@ -134,8 +134,8 @@ class SetChanges:
 class AnyChange:
     """Whether anything came or went, for reports that are sent only when an answer has changed.
 
-    What came and went again is no change of the answer, so nobody sees that it counted; only the first report of all is
-    due when something is held, whatever the answer was before.
+    Triples that came and went again are no change of the answer, so nobody sees that they counted; only the first
+    report of all is due when something is held, whatever the answer was before.
     """
 
     def __init__(self) -> None:
@@ -162,7 +162,7 @@ class AnyChange:
 
 
 def change_detector(queries: Sequence[ContinuousQuery], semantics: Semantics) -> SetChanges | AnyChange | None:
-    """What notices the changes of one content of queries, ``None`` where they are no reason to report.
+    """The change detector of one content of queries, ``None`` where changes are no reason to report.
 
     An answer tells a change by itself when only its own changes are sent, every move counts, and it follows from the
     set of triples alone: timestamp() reads when they came, SAMPLE takes what came first.
@@ -187,7 +187,7 @@ def _samples(form: al.QueryForm) -> bool:
 
 
 class Content:
-    """What a window holds, in order of time; says at each look whether its set of triples has changed."""
+    """The triples of a window, in order of time; says at each look whether the set has changed."""
 
     def __init__(
         self,
@@ -281,10 +281,10 @@ class Content:
         return True
 
     def show(self) -> None:
-        """Let in what waits for a look; here nothing waits."""
+        """Waiting arrivals enter; here none waits."""
 
     def drop(self, first: int) -> None:
-        """What is earlier than ``first`` (ms) leaves."""
+        """Arrivals before ``first`` (ms) leave."""
         live = self._live
         if not live or live[0][0] >= first:
             return
@@ -300,7 +300,7 @@ class Content:
             self._went(self._unended([live.popleft() for _ in range(len(live) - size)]))
 
     def end(self, last: int) -> None:
-        """What ends at ``last`` (ms) or before is no longer held, but keeps its place among the arrivals."""
+        """Arrivals that end at ``last`` (ms) or before are no longer held, but keep their places."""
         over = []
         while self._ends and self._ends[0][0] <= last:
             _, number, entry = heappop(self._ends)
@@ -316,7 +316,7 @@ class Content:
         return self._changes is None or self._changes.settle(self.held)
 
     def _unended(self, out: list[Arrival]) -> list[Arrival]:
-        """Those of the entries out of scope that have not ended before."""
+        """The arrivals out of scope that have not ended before."""
         if not self._running and not self._ended:
             return out
         kept = [entry for entry in out if not entry[2] or entry[2] in self._running]
@@ -360,7 +360,7 @@ class BufferedContent(Content):
         self._waiting.append((time, triples, until))
 
     def show(self) -> None:
-        """What waits enters."""
+        """Waiting arrivals enter."""
         for time, triples, until in self._waiting:
             super().enter(time, triples, until)
         self._waiting.clear()

@@ -45,11 +45,11 @@ class Leaves(Protocol):
         ...
 
     def feeds(self, graph: Term | None) -> tuple[Feed, Feed]:
-        """What is told of the triples that enter and leave a graph."""
+        """Functions that take the triples that enter and leave a graph."""
         ...
 
     def follow(self, graph: Term | None) -> Follow | None:
-        """What is told of the triples that enter a graph and stops where a pattern finds something, if that can be."""
+        """A function that takes entering triples up to one that a pattern finds something for, if there can be one."""
         ...
 
     def see(self, graph: Term | None, held: Held) -> None:

@@ -56,7 +56,7 @@ class TimeFrame:
         self._move(self.looks.close(instant))
 
     def forget_before(self, instant: int) -> None:
-        """What no look from an instant of its clock (ms) on can see leaves."""
+        """Arrivals leave that no look from an instant of the clock (ms) on can see."""
         look = self.looks.close(instant) if self._closes else self.looks.clock(instant)
         self.content.drop(look.first)
 

@@ -60,7 +60,7 @@ class LandmarkLooks(Looks):
     """A landmark window: everything from t0 on, whatever the left border."""
 
     def close(self, instant: int) -> Look:
-        """What has come when it closes at an instant."""
+        """The look at all arrivals when the window closes at an instant."""
         return self.clock(instant)
 
     def whole_from(self) -> int:

@@ -19,7 +19,7 @@ MOST_TIMES: Final = 3
 
 
 class Difference(NamedTuple):
-    """What a change made of a set of rows."""
+    """The change of a set of rows."""
 
     added: tuple[Row, ...]
     removed: tuple[Row, ...]
@@ -93,7 +93,7 @@ class Landmark:
         """Facts are deleted, then published: the queries whose answers changed, and how, each as soon as it is known.
 
         ``named`` are facts of named graphs that come and that go.
-        What is given is gone through to its end before the next change. Publishing what is there, and deleting what is
+        Read the iterator to its end before the next change. Publishing what is there, and deleting what is
         not, changes nothing. TooMuchError, at once, when too much would be derived or there would be too many graphs:
         then nothing is changed. StandingQueries whose change would cost too much have ``failed``.
         """

@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import TypeAlias
 
+from streamgauge.incremental.drivers.admission import Admission, disorder
 from streamgauge.incremental.drivers.evaluators import QueryEvaluator, evaluators, looks_rarely
 from streamgauge.incremental.drivers.frames import CountFrame, Frame, clocks, frames
 from streamgauge.incremental.drivers.instants import closing
@@ -20,7 +21,6 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import R2S, Borders, Counting, Grain, Origin, Report, Semantics, Tick
 from streamgauge.model.terms import Row, Triple
 from streamgauge.query.stamps import uses_timestamp
-from streamgauge.semantics.refusal import OutOfOrderError, StreamNameError
 
 Rows: TypeAlias = tuple[Row, ...]
 
@@ -125,8 +125,7 @@ class WindowDriver:
         self._greatest = _EARLY
         self._held: list[tuple[int, int, StreamElement]] = []
         self._batch: deque[Arrived] = deque()
-        self._heard = False
-        self._foreign: str | None = None
+        self._admission = Admission(self._of)
         self.late = 0
         if semantics.origin is not Origin.FIRST:
             self._begin(semantics.t0)
@@ -147,19 +146,15 @@ class WindowDriver:
 
     def push(self, element: StreamElement) -> None:
         """An element has come: what its time makes due is reported first."""
-        if element.stream not in self._of:
-            self._foreign = element.stream
+        if not self._admission.takes(element):
             return
         time = element.time
-        if not self._heard:
-            self._hear(time)
+        if not self._begun:
+            self._begin(time - time % self._semantics.time_unit)
         bound = self._semantics.lateness
         if time < self._greatest:
             if bound is None:
-                raise OutOfOrderError(
-                    f"element {element.sequence} goes back from {self._greatest} to {time} ms: "
-                    "sort the stream or declare a lateness bound"
-                )
+                raise disorder(element, self._greatest)
             if time < self._too_late(self._greatest - bound):
                 self.late += 1
                 return
@@ -186,14 +181,7 @@ class WindowDriver:
         """No more input, nothing further is due; StreamNameError when elements came, but not one that is asked for."""
         self._batch.clear()
         self._held.clear()
-        if self._foreign is not None and not self._heard:
-            raise StreamNameError(self._of, self._foreign)
-
-    def _hear(self, time: int) -> None:
-        """The first element of the query's streams has come."""
-        self._heard = True
-        if not self._begun:
-            self._begin(time - time % self._semantics.time_unit)
+        self._admission.close()
 
     def _come_with_watermark(self, watermark: int) -> None:
         """The watermark has come to a time; only looks at instants of a clock wait for what may still come at it."""
@@ -362,7 +350,7 @@ def drive_all(asked: Sequence[DriverRequest]) -> "WindowDriver | DriverGroup":
 
 
 def _sharing(query: ContinuousQuery, semantics: Semantics) -> Hashable:
-    """What queries have in common that share a driver; one with timestamp() would have others keep stamps."""
+    """The key of queries that share a driver; one with timestamp() would have others keep stamps."""
     return query.windows, query.static, semantics, looks_rarely(query, semantics), uses_timestamp(query.form)
 
 

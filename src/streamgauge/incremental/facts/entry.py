@@ -1,8 +1,8 @@
-"""How a query's pattern enters a shape: the solutions that there are, found in turns while facts change between them.
+"""The entry of a query's pattern into a shape: existing solutions are found in turns, between which facts change.
 
-Few solutions are found in one turn. Many are parted by the value of one variable, the anchor. Whatever has an anchor
-that was not looked at yet is found when its turn comes, so changes of it before are passed over; changes of all others
-count at once.
+Few solutions are found in one turn. Many are parted by the value of one variable, the anchor. Solutions
+whose anchor was not looked at yet are found when its turn comes, so their changes before are passed over; changes of
+all others count at once.
 
 A worked example: ``?x :in ?g . ?x :name ?n``, anchor ``?x``, facts about a, b and c. The first turn finds what has
 ``?x`` = a; b and c wait. Now ``c :name "C"`` is published: the change is a row with ``?x`` = c, which waits, so the row
@@ -35,11 +35,11 @@ class Shapes(Protocol[Owner]):
     """Where patterns run by their shapes."""
 
     def running(self, asked: BgpRequest) -> tuple[ShapeJoins[Owner], tuple[Term, ...]]:
-        """What finds a pattern's solutions, and the constants to ask with."""
+        """The joins that find a pattern's solutions, and the constants of its taker."""
         ...
 
     def leave(self, running: ShapeJoins[Owner], taker: Taker[Owner], constants: tuple[Term, ...]) -> None:
-        """Nobody takes any more."""
+        """The taker takes no more."""
         ...
 
 
@@ -89,12 +89,12 @@ class Entry(Generic[Owner]):
         yield from self._parts(running, effort)
 
     def hand_over(self) -> None:
-        """What was found by now is taken first, and nothing after it until ``open``."""
+        """Solutions found by now are taken first, and nothing after them until ``open``."""
         self._first, self._closed = self._found.copy(), True
         self._found.clear()
 
     def open(self) -> None:
-        """What changed since then is taken too."""
+        """Changes since ``hand_over`` are taken too."""
         self._closed = False
 
     def leave(self) -> None:

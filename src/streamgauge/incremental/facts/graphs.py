@@ -26,7 +26,7 @@ Quad: TypeAlias = tuple[Term, Triple]
 """The name of a graph, and a fact in it."""
 
 JOINED = 1_000
-"""As how many facts the joins of a pattern over one more graph count."""
+"""The number of facts that the joins of a pattern over one more graph count for."""
 
 MOST = 10_000
 """Named graphs at once."""
@@ -121,7 +121,7 @@ class _Graph(Generic[Owner]):
         return self.owners.share(owner.owner)
 
     def running(self, asked: BgpRequest) -> "tuple[ShapeJoins[GraphEntry[Owner]], tuple[Term, ...]]":
-        """What finds the solutions of a pattern, and the constants to ask with."""
+        """The joins that find a pattern's solutions, and the constants of its taker."""
         kind, constants = shape(asked)
         running = self.shapes.get(kind)
         if running is None:
@@ -318,11 +318,11 @@ class GraphEntry(Generic[Owner]):
         self._graphs.touch(self)
 
     def hand_over(self) -> None:
-        """What was found by now is taken first, and nothing after it until ``open``."""
+        """Solutions found by now are taken first, and nothing after them until ``open``."""
         self._first, self._found, self._closed = self._gathered(), {}, True
 
     def open(self) -> None:
-        """What changed since then is taken too."""
+        """Changes since ``hand_over`` are taken too."""
         self._closed = False
 
     def take(self) -> Bag:

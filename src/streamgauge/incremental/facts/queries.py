@@ -31,7 +31,7 @@ PATTERNS = 64
 """Basic graph patterns that a query may have: each is told of every change."""
 
 KEPT = 8
-"""As how many facts a row counts that is kept when a query begins: it takes about 100 bytes."""
+"""The number of facts that a row counts for that is kept when a query begins: it takes about 100 bytes."""
 
 PER_ROW = 100
 """How many more facts and rows a query may look at, when it begins, for each row that changed while it was answered."""
@@ -57,7 +57,7 @@ class StandingQuery:
         self.kept = KeptAnswer(form, self, names=None, effort=self.effort, ranked=True)
 
     def leaf(self, asked: BgpRequest) -> Take:
-        """A pattern whose solutions are wanted."""
+        """Request the solutions of a pattern."""
         if len(self.entries) >= PATTERNS:
             raise TooMuchError(f"it asks for the solutions of more than {PATTERNS} groups of triple patterns")
         entry: Entry[StandingQuery] | GraphEntry[StandingQuery]
@@ -95,7 +95,7 @@ class StandingQuery:
 
 
 class StandingQueries:
-    """What is asked of facts, by shape; ``touched`` gives those whose patterns found something since it was called."""
+    """The queries over facts, their patterns by shape; ``touched`` gives queries whose patterns found something."""
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
@@ -170,7 +170,7 @@ class StandingQueries:
         return found
 
     def running(self, asked: BgpRequest) -> tuple[ShapeJoins["StandingQuery"], tuple[Term, ...]]:
-        """What finds the solutions of a pattern, and the constants to ask with."""
+        """The joins that find a pattern's solutions, and the constants of its taker."""
         kind, constants = shape(asked)
         running = self._shapes.get(kind)
         if running is None:

@@ -74,7 +74,7 @@ def shape(asked: BgpRequest) -> tuple[Shape, tuple[Term, ...]]:
 
 
 def original(asked: BgpRequest, name: str) -> str:
-    """What a variable of the shape is called in the pattern."""
+    """The name in the pattern of a variable of the shape."""
     naming = _Naming()
     for each in asked.bgp.patterns:
         naming.pattern(each)
@@ -90,7 +90,7 @@ class Taker(Generic[Owner]):
 
 
 class Takers(list[tuple[Bag, Owner]]):
-    """Who asks with the same constants; ``left`` is how many facts may be looked at for them in ``turn``."""
+    """The takers with the same constants; ``left`` is how many facts may be looked at for them in ``turn``."""
 
     __slots__ = ("left", "turn")
 
@@ -158,7 +158,7 @@ class ShapeJoins(Generic[Owner]):
                 each.compile()
 
     def _compiled(self, at: int, sign: int) -> Callable[..., None]:
-        """What finds the solutions that come or go with a fact."""
+        """The function that finds the solutions that come or go with a fact."""
         if not self._few or self._plan.binds(at, self.shape.keys):
             return self._plan.trigger(at, sign, self._late)
         return self._plan.trigger(at, sign, _Early(self.shape, self._takers, self._bounds.touch, self._exceeded))
@@ -217,7 +217,7 @@ class ShapeJoins(Generic[Owner]):
 
     @cached_property
     def anchor(self) -> Anchor | None:
-        """What parts the solutions, compiled when it is first needed."""
+        """The anchor that parts the solutions, compiled when it is first needed."""
         return self._plan.anchor(self._late)
 
     def _over(self, takers: Takers[Owner] | None) -> bool:

@@ -1,4 +1,7 @@
-"""What a micro-batch brought: the narrow columns of its files, read by the driver itself, without a job of Spark's."""
+"""The arrivals of a micro-batch: narrow columns of its files, read by the driver without a Spark job; and late ones.
+
+An element is late by the lateness bound, element by element, however batches fall.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,8 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from streamgauge.engines.spark.closes import Closes
+from streamgauge.engines.spark.state import State
 from streamgauge.formats.stream import SCHEMA, UNTIL, StreamError
 from streamgauge.model.terms import Term
+from streamgauge.semantics.refusal import OutOfOrderError
 
 Numbers: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
 
@@ -44,7 +50,7 @@ class _Came(NamedTuple):
 
 @dataclass(frozen=True)
 class Arrived:
-    """What a micro-batch brought of the query's streams, file by file, at least one row in each.
+    """The rows of a micro-batch of the query's streams, file by file, at least one row in each.
 
     ``counted`` has how many triples there are at most of each predicate that was asked for.
     """
@@ -110,7 +116,7 @@ class Arrived:
 
 
 def arrived(files: Sequence[str], streams: frozenset[str], predicates: Sequence[Term]) -> Arrived | None:
-    """What these stream tables hold of some streams; ``None`` for nothing.
+    """The rows of some streams in these stream tables; ``None`` for none.
 
     StreamError names a file that is no stream table.
     """
@@ -151,3 +157,48 @@ def _counts(column: pa.ChunkedArray, predicates: Sequence[Term]) -> tuple[int, .
             if name in counts:
                 counts[name] += int(count)
     return tuple(counts.values())
+
+
+_EARLY = -(2**62)
+
+
+def surely_in_time(first: int, last: int, state: State, closes: Closes) -> bool:
+    """Whether no element of a batch that spans these times (ms) can be late; never sure without a lateness bound."""
+    lateness = closes.semantics.lateness
+    if lateness is None:
+        return False
+    greatest = max(last, state.greatest if state.greatest is not None else last)
+    return bool(first >= _frontier(np.array([greatest - lateness]), state, closes)[0])
+
+
+def late(heads: Heads, state: State, closes: Closes) -> list[int]:
+    """The sequence numbers of the late elements; OutOfOrderError for disorder without a lateness bound."""
+    times = heads.time
+    before = np.maximum.accumulate(np.concatenate([[_EARLY if state.greatest is None else state.greatest], times]))[:-1]
+    lateness = closes.semantics.lateness
+    if lateness is None:
+        _refuse_disorder(heads, before)
+        return []
+    found = (times < before) & (times < _frontier(before - lateness, state, closes))
+    return [int(sequence) for sequence in heads.sequence[found]]
+
+
+def _refuse_disorder(heads: Heads, before: Numbers) -> None:
+    back = np.flatnonzero(heads.time < before)
+    if len(back):
+        at = back[0]
+        raise OutOfOrderError(
+            f"element {heads.sequence[at]} goes back from {before[at]} to {heads.time[at]} ms: sort the stream or "
+            "declare a lateness bound (a watermark)"
+        )
+
+
+def _frontier(watermarks: Numbers, state: State, closes: Closes) -> Numbers:
+    """The times (ms) below which nothing may come any more when the watermark is at these."""
+    closed = 0 if closes.half_open else 1
+    limits = watermarks - closed if state.passed is None else np.maximum(watermarks - closed, state.passed)
+    found = np.full(len(watermarks), _EARLY)
+    for first, step in closes.steps():
+        passed = first + (limits - first) // step * step
+        found = np.maximum(found, np.where(limits >= first, passed + closed, _EARLY))
+    return found

@@ -14,12 +14,12 @@ from streamgauge.engines.spark.batches import Batches, Done
 from streamgauge.engines.spark.closes import Closes
 from streamgauge.engines.spark.panes import streaming
 from streamgauge.formats.stream import to_table
+from streamgauge.incremental.drivers.admission import Admission, disorder
 from streamgauge.model import algebra as al
 from streamgauge.model.answer import Answer, AnswerKind
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Grain, Origin, Semantics
-from streamgauge.semantics.refusal import OutOfOrderError, StreamNameError
 
 MOST_ROWS = 350_000
 """Triples that wait at most for the next micro-batch."""
@@ -63,8 +63,7 @@ class MicroBatches:
         self._batches = Batches(self._spark, query, semantics, root / "checkpoint", Emitted(query, semantics, emit))
         writer = streaming(self._spark, str(self._landing), 1).writeStream.foreachBatch(self._batch)
         self._running = writer.option("checkpointLocation", str(root / "checkpoint" / "spark")).start()
-        self._streams = {each.stream for each in query.windows}
-        self._foreign: str | None = None
+        self._admission = Admission([each.stream for each in query.windows])
         self._waiting: list[StreamElement] = []
         self._rows, self._files, self._plans = 0, 0, COMPILED
         self._greatest: int | None = None
@@ -80,14 +79,10 @@ class MicroBatches:
 
     def push(self, element: StreamElement) -> None:
         """An element has come; it is answered with the next micro-batch."""
-        if element.stream not in self._streams:
-            self._foreign = element.stream
+        if not self._admission.takes(element):
             return
         if self._greatest is not None and element.time < self._greatest and self._semantics.lateness is None:
-            raise OutOfOrderError(
-                f"element {element.sequence} goes back from {self._greatest} to {element.time} ms: "
-                "sort the stream or declare a lateness bound"
-            )
+            raise disorder(element, self._greatest)
         if self._closes is None:
             self._begin(element.time - element.time % self._semantics.time_unit)
         self._greatest = element.time if self._greatest is None else max(self._greatest, element.time)
@@ -113,8 +108,7 @@ class MicroBatches:
         self._running.stop()
         self.late = self._batches.state.late
         self._folder.cleanup()
-        if self._foreign is not None and self._greatest is None:
-            raise StreamNameError(self._streams, self._foreign)
+        self._admission.close()
 
     @property
     def _reached(self) -> int:
@@ -182,7 +176,7 @@ def set_all(spark: SparkSession, settings: Mapping[str, str]) -> None:
 
 
 def kind_of(form: al.QueryForm) -> AnswerKind:
-    """What an answer of a query is."""
+    """The kind of a query's answers."""
     if isinstance(form, al.Select):
         return "solutions"
     return "boolean" if isinstance(form, al.Ask) else "triples"
