@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from benchmarks.spark_engine import BATCH_S, SEMANTICS, cpu, stream
-from streamgauge.engines.spark.batches import Done
+from streamgauge.engines.spark.batches import BatchAnswers
 from streamgauge.engines.spark.panes import ROWS
 from streamgauge.engines.spark.pipeline import Job, run
 from streamgauge.query import parse
@@ -77,7 +77,7 @@ def engine(spark: SparkSession, root: Path) -> Measured:
     """The same of the spark engine."""
     at: list[float] = []
 
-    def tell(_done: Done) -> None:
+    def tell(_done: BatchAnswers) -> None:
         at.append(time.monotonic())
 
     before = cpu()

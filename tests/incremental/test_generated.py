@@ -15,7 +15,7 @@ import pytest
 from streamgauge.incremental.__main__ import generated
 from streamgauge.incremental.budget import TooMuchError
 from streamgauge.incremental.evaluator import Evaluator
-from streamgauge.incremental.ir import Branch, Choice, Do, Emit, JoinError, Module, Probe, Scan, Test, text_of
+from streamgauge.incremental.ir import Cases, Do, Emit, JoinError, Module, Nested, Probe, Scan, Test, text_of
 from streamgauge.query import parse_sparql
 
 FOLDER = Path(__file__).with_name("generated")
@@ -56,7 +56,7 @@ def test_operations_open_blocks_and_branches_end_them() -> None:
     module.function("run", ["s"])
     with module.branch():
         module.add(Probe(index, "s", "o"), Test("o > 1"), Do("row = (s, o)"), Emit(bag, "+ 1"))
-    module.add(Choice([("s == 'a'", [Do("last = 1")]), ("True", [Do("last = 2")])]), Branch([Scan("x", "()"), Do("0")]))
+    module.add(Cases([("s == 'a'", [Do("last = 1")]), ("True", [Do("last = 2")])]), Nested([Scan("x", "()"), Do("0")]))
     module.add(Do("return last"))
     (run,) = module.built()
     assert (run("a"), run("b")) == (1, 2)

@@ -71,10 +71,10 @@ def start(query: ContinuousQuery, semantics: Semantics, emit: Emit) -> Session:
     """Begin to answer; ValueError for what is refused."""
     if reason := refuse(query, semantics):
         raise ValueError(reason)
-    return Published(query, semantics, emit)
+    return BrokerSession(query, semantics, emit)
 
 
-class Published:
+class BrokerSession:
     """A broker with one channel; what comes and ends up to a tick is one publication. Times are ms of the stream."""
 
     def __init__(self, query: ContinuousQuery, semantics: Semantics, emit: Emit) -> None:

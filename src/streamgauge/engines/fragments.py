@@ -70,10 +70,10 @@ def start(query: ContinuousQuery, semantics: Semantics, emit: Emit) -> Session:
     """Begin to answer; ValueError for what is refused."""
     if reason := refuse(query, semantics):
         raise ValueError(reason)
-    return Streamer(query, semantics, emit)
+    return FragmentsSession(query, semantics, emit)
 
 
-class Streamer:
+class FragmentsSession:
     """A data set, its server, and a client of it, all in simulated time; times are ms of the stream."""
 
     def __init__(self, query: ContinuousQuery, semantics: Semantics, emit: Emit) -> None:

@@ -3,6 +3,6 @@
 from streamgauge.incremental.bags import Bag, Delta
 from streamgauge.incremental.evaluator import Evaluator, refuse
 from streamgauge.incremental.rewrite import UnsupportedError
-from streamgauge.incremental.snapshot import Contents, Snapshots
+from streamgauge.incremental.snapshot import SnapshotContents, Snapshots
 
-__all__ = ["Bag", "Contents", "Delta", "Evaluator", "Snapshots", "UnsupportedError", "refuse"]
+__all__ = ["Bag", "Delta", "Evaluator", "SnapshotContents", "Snapshots", "UnsupportedError", "refuse"]

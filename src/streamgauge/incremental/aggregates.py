@@ -68,7 +68,7 @@ class _Constant:
     cost = 0
 
 
-class Count(_Constant):
+class CountAccumulator(_Constant):
     """COUNT: of rows, or of the values that are bound."""
 
     def __init__(self) -> None:
@@ -262,7 +262,7 @@ class Extreme:
         return self._heap[0][1] if self._heap else None
 
 
-class Sample(_Constant):
+class SampleAccumulator(_Constant):
     """SAMPLE: the value that has been there longest; unbound ones are passed over."""
 
     def __init__(self) -> None:
@@ -319,7 +319,7 @@ def _text(value: Value) -> str | None:
     return value.value if value.kind == STRING else value.value[0] if value.kind == TAGGED else None
 
 
-class Once:
+class DistinctAccumulator:
     """DISTINCT inside an aggregate: a value counts while it has copies."""
 
     def __init__(self, inner: Accumulator) -> None:
@@ -346,12 +346,12 @@ class Once:
 
 
 _MAKE: Final[dict[str, Callable[[Aggregate], Accumulator]]] = {
-    "COUNT": lambda _: Count(),
+    "COUNT": lambda _: CountAccumulator(),
     "SUM": lambda _: Sum(),
     "AVG": lambda _: Average(),
     "MIN": lambda _: Extreme("MIN"),
     "MAX": lambda _: Extreme("MAX"),
-    "SAMPLE": lambda _: Sample(),
+    "SAMPLE": lambda _: SampleAccumulator(),
     "GROUP_CONCAT": lambda aggregate: Concat(aggregate.separator),
 }
 
@@ -359,7 +359,7 @@ _MAKE: Final[dict[str, Callable[[Aggregate], Accumulator]]] = {
 def accumulator(aggregate: Aggregate) -> Accumulator:
     """A fresh accumulator."""
     made = _MAKE[aggregate.function](aggregate)
-    return Once(made) if aggregate.distinct else made
+    return DistinctAccumulator(made) if aggregate.distinct else made
 
 
 class Grouped:

@@ -13,25 +13,25 @@ from streamgauge.incremental.operators import (
     Both,
     Compute,
     Constant,
+    FilterRows,
     JoinRows,
-    Keep,
     Keyed,
+    LeafSource,
     Merge,
     Operator,
     Pick,
     Pull,
     Shared,
-    Source,
     Stateful,
     Take,
     Unique,
 )
 from streamgauge.incremental.outer_joins import Domain
-from streamgauge.incremental.paths import START, Nodes, Placed, Reach
+from streamgauge.incremental.paths import START, GraphNodes, PathSolutions, Reachability
 from streamgauge.incremental.plan import BgpRequest, pushable
 from streamgauge.incremental.rewrite import HIDDEN, Normaliser, UnsupportedError
 from streamgauge.incremental.scopes import (
-    Leaf,
+    PatternLeaf,
     closed,
     firm,
     leaf,
@@ -157,15 +157,15 @@ class Builder:
             raise UnsupportedError("GRAPH over anything but triple patterns: spread the query first")
         return self.build(part, needed)
 
-    def _leaf(self, found: Leaf, conditions: Sequence[al.Expression], needed: Needed) -> Operator:
+    def _leaf(self, found: PatternLeaf, conditions: Sequence[al.Expression], needed: Needed) -> Operator:
         if not found.bgp.patterns and not isinstance(found.graph, al.Var):
             return self._kept(self._with(Constant((), ((),))), conditions)
         own = (found.graph.name,) if isinstance(found.graph, al.Var) else ()
         names = (*own, *(name for name in names_of(al.pattern_variables(found.bgp)) if name not in own))
         output = tuple(name for name in dict.fromkeys((*self.order, *names)) if name in needed and name in names)
-        return Source(self.make_leaf(BgpRequest(found.graph, found.bgp, tuple(conditions), output)), output)
+        return LeafSource(self.make_leaf(BgpRequest(found.graph, found.bgp, tuple(conditions), output)), output)
 
-    def _path(self, built: Operator | None, found: Leaf, path: al.Repeat, present: Needed) -> Operator:
+    def _path(self, built: Operator | None, found: PatternLeaf, path: al.Repeat, present: Needed) -> Operator:
         """A repeated path: followed from a constant end, else from what is joined so far, else from everywhere.
 
         ``present`` are variables whose values, as joined so far, are nodes of the path's graph.
@@ -182,7 +182,9 @@ class Builder:
         shared = None if built is None else self._shared(built)
         demand = self._shared(self._demand(nodes[0], shared, edges if not zero else None, found.graph))
         same = self._same(nodes[0], shared, demand, found, present) if zero else None
-        placed = Placed(self._with(Reach(edges.tap(), demand.tap(), same, path.modifier, self.effort)), nodes)
+        placed = PathSolutions(
+            self._with(Reachability(edges.tap(), demand.tap(), same, path.modifier, self.effort)), nodes
+        )
         return placed if shared is None else self._with(JoinRows(shared.tap(), placed, self.effort))
 
     def _demand(self, node: al.Node, built: Shared | None, edges: Shared | None, graph: al.Node | None) -> Operator:
@@ -195,7 +197,9 @@ class Builder:
             return self._with(Unique(Pick(edges.tap(), edges.inner.variables[:1])))
         return self._nodes(graph)
 
-    def _same(self, node: al.Node, built: Shared | None, demand: Shared, found: Leaf, present: Needed) -> Operator:
+    def _same(
+        self, node: al.Node, built: Shared | None, demand: Shared, found: PatternLeaf, present: Needed
+    ) -> Operator:
         """The nodes that a path of length zero joins with themselves: the graph's, and what EXISTS puts at its ends."""
         outer = frozenset(name for name in scope(found.bgp) if name in self._hidden)
         certain = frozenset[str]() if built is None else built.inner.certain
@@ -211,7 +215,7 @@ class Builder:
     def _nodes(self, graph: al.Node | None) -> Operator:
         ends = self.normal.variable(), self.normal.variable()
         bgp = al.BGP((al.TriplePattern(ends[0], self.normal.variable(), ends[1]),))
-        return self._with(Unique(Nodes(self._alone._leaf(Leaf(graph, bgp), (), frozenset(names_of(ends))))))
+        return self._with(Unique(GraphNodes(self._alone._leaf(PatternLeaf(graph, bgp), (), frozenset(names_of(ends))))))
 
     def _kept(
         self, operator: Operator, conditions: Sequence[al.Expression], left: Sequence[al.TriplePattern] = ()
@@ -405,7 +409,7 @@ def _known(node: al.Node, certain: frozenset[str]) -> int:
 
 
 def _keep(operator: Operator, condition: al.Expression, effort: EvaluationBudget) -> Operator:
-    return Keep(operator, _batch(condition, operator.variables, effort))
+    return FilterRows(operator, _batch(condition, operator.variables, effort))
 
 
 def _batch(expression: al.Expression, variables: Sequence[str], effort: EvaluationBudget) -> Batch:

@@ -19,7 +19,7 @@ from streamgauge.query.graphs import spread
 from streamgauge.query.stamps import stamped
 
 
-class Tree:
+class OperatorTree:
     """A query over a default graph and graphs called ``names``; ``leaf`` makes its leaves, rows are over ``variables``.
 
     Without ``names`` (``None``) graphs may come and go: leaves are over each of them.
@@ -130,7 +130,7 @@ def refuse(form: al.QueryForm, names: Sequence[Term] = ()) -> str | None:
     return None
 
 
-class Patterns(Protocol):
+class PatternSource(Protocol):
     """Finds the solutions of basic graph patterns."""
 
     def leaf(self, asked: BgpRequest) -> Take:
@@ -148,13 +148,13 @@ class KeptAnswer:
     def __init__(
         self,
         form: al.QueryForm,
-        pool: Patterns,
+        pool: PatternSource,
         empty_aggregate: EmptyAggregate = EmptyAggregate.SPARQL,
         names: Sequence[Term] | None = (),
         effort: EvaluationBudget | None = None,
         ranked: bool = False,
     ) -> None:
-        self._tree = Tree(form, names, empty_aggregate, pool.leaf, effort, ranked)
+        self._tree = OperatorTree(form, names, empty_aggregate, pool.leaf, effort, ranked)
         self.variables = self._tree.variables
         self._first = self._tree.pull()
         self._shown: Bag = {}

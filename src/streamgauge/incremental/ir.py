@@ -1,7 +1,7 @@
 """The intermediate form of generated joins, and the one emitter that makes Python of it.
 
 A function is a list of operations. ``Scan``, ``Probe`` and ``Test`` open a block that holds every later operation of
-the list; a ``Branch`` is a list of its own, after which the depth is as before; a ``Choice`` has a list for each case.
+the list; a ``Nested`` is a list of its own, after which the depth is as before; a ``Cases`` has a list for each case.
 ``Do`` is a statement, ``Emit`` counts a solution. Joins of windows (``window_joins``), joins over standing facts
 (``facts.joins``) and rules (``reasoning.closure``) are written as such lists.
 
@@ -85,20 +85,20 @@ class Emit:
 
 
 @dataclass(slots=True)
-class Branch:
+class Nested:
     """Operations whose blocks end with them."""
 
     operations: "Operations"
 
 
 @dataclass(slots=True)
-class Choice:
+class Cases:
     """The operations of the first case whose condition holds."""
 
     cases: "Sequence[tuple[str, Operations]]"
 
 
-Operation: TypeAlias = Scan | Probe | Test | Do | Emit | Branch | Choice
+Operation: TypeAlias = Scan | Probe | Test | Do | Emit | Nested | Cases
 Operations: TypeAlias = list[Operation]
 
 
@@ -145,7 +145,7 @@ class Module:
         with self.collected() as inner:
             yield
         if inner:
-            self.add(Branch(inner))
+            self.add(Nested(inner))
 
     def use(self, thing: object) -> str:
         """The name of an object: ``c0`` ... for a term, ``u0`` ... for anything else, equal terms under one name."""
@@ -223,10 +223,10 @@ def _write(lines: list[str], operations: Operations, indent: str) -> None:
                 lines.append(f"{indent}if n: {bag}[row] = n")
                 lines.append(f"{indent}else: del {bag}[row]")
                 continue
-            case Branch(inner):
+            case Nested(inner):
                 _write(lines, inner, indent)
                 continue
-            case Choice(cases):
+            case Cases(cases):
                 for number, (condition, inner) in enumerate(cases):
                     lines.append(f"{indent}{'elif' if number else 'if'} {condition}:")
                     _write(lines, inner, indent + "    ")

@@ -49,7 +49,7 @@ class Stateful(Protocol):
         ...
 
 
-class Source:
+class LeafSource:
     """A basic graph pattern."""
 
     def __init__(self, take: Take, variables: tuple[str, ...]) -> None:
@@ -80,7 +80,7 @@ class Constant:
         return self._rows.copy()
 
 
-class Keep:
+class FilterRows:
     """FILTER."""
 
     def __init__(self, inner: Operator, condition: Batch) -> None:

@@ -20,7 +20,7 @@ Edges = dict[Term, set[Term]]
 _NOWHERE: Final = frozenset[Term]()
 
 
-class Nodes:
+class GraphNodes:
     """The terms in two columns, each as often as it stands there."""
 
     variables: tuple[str, ...] = (NODE,)
@@ -35,7 +35,7 @@ class Nodes:
         return collect(((cell,), count) for row, count in change.items() for cell in row)
 
 
-class Reach:
+class Reachability:
     """The pairs (start, end) for the starts that ``demand`` holds: along ``edges``, and in place for those of ``same``.
 
     All three inputs are sets. When edges change, the starts that could reach one are followed again from scratch, so
@@ -147,7 +147,7 @@ def _reached(starts: Iterable[Term], edges: Mapping[Term, set[Term]], effort: Ev
     return found
 
 
-class Placed:
+class PathSolutions:
     """Pairs put in the place of two nodes of a pattern: constants and a variable at both ends must agree."""
 
     def __init__(self, pairs: Operator, nodes: tuple[al.Node, al.Node]) -> None:

@@ -10,7 +10,7 @@ from streamgauge.model.terms import Term
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
+class TripleRelation:
     """The triples that patterns of one shape match: constants, equal positions, conditions on one position.
 
     ``equal`` holds for each position the first position with the same variable; ``conditions`` are (position, name
@@ -45,7 +45,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class JoinPlan:
     """The joins when a triple matches pattern ``pattern``: conditions at once, then the steps."""
 
     pattern: int
@@ -54,14 +54,14 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedBgp:
     """A basic graph pattern with its conditions, ready to be generated; ``relation_of`` is per pattern."""
 
     patterns: tuple[tuple[Node, Node, Node], ...]
-    relations: tuple[Relation, ...]
+    relations: tuple[TripleRelation, ...]
     relation_of: tuple[int, ...]
     conditions: tuple[Expression, ...]
-    plans: tuple[Plan, ...]
+    plans: tuple[JoinPlan, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +77,13 @@ class BgpRequest:
     output: tuple[str, ...]
 
 
-def plan_all(asked: Sequence[BgpRequest]) -> list[Planned]:
+def plan_all(asked: Sequence[BgpRequest]) -> list[PlannedBgp]:
     """Plans of patterns over one graph: those that differ in their conditions on one variable share a relation.
 
     These conditions are then tested while joining, not before.
     """
     planned = [plan(each.bgp, each.conditions) for each in asked]
-    ways: dict[tuple[object, object], set[Relation]] = {}
+    ways: dict[tuple[object, object], set[TripleRelation]] = {}
     for relation in chain.from_iterable(each.relations for each in planned):
         ways.setdefault((relation.constants, relation.equal), set()).add(relation)
     several = {relation for relations in ways.values() if len(relations) > 1 for relation in relations}
@@ -93,14 +93,14 @@ def plan_all(asked: Sequence[BgpRequest]) -> list[Planned]:
     ]
 
 
-def merged(planned: Sequence[Planned]) -> tuple[tuple[Relation, ...], list[Planned]]:
+def merged(planned: Sequence[PlannedBgp]) -> tuple[tuple[TripleRelation, ...], list[PlannedBgp]]:
     """The relations of all plans, each once, and the plans over them."""
     relations = tuple(dict.fromkeys(chain.from_iterable(each.relations for each in planned)))
     place = {relation: number for number, relation in enumerate(relations)}
     return relations, [_over(each, relations, [place[relation] for relation in each.relations]) for each in planned]
 
 
-def _over(planned: Planned, relations: tuple[Relation, ...], places: Sequence[int]) -> Planned:
+def _over(planned: PlannedBgp, relations: tuple[TripleRelation, ...], places: Sequence[int]) -> PlannedBgp:
     """The plan with its relations at these places among others."""
 
     def moved(step: Step) -> Step:
@@ -111,7 +111,7 @@ def _over(planned: Planned, relations: tuple[Relation, ...], places: Sequence[in
     return replace(planned, relations=relations, relation_of=of, plans=plans)
 
 
-def plan(bgp: BGP, conditions: Sequence[Expression], late: frozenset[Expression] = frozenset()) -> Planned:
+def plan(bgp: BGP, conditions: Sequence[Expression], late: frozenset[Expression] = frozenset()) -> PlannedBgp:
     """Relations, and for each pattern the joins that follow, most-bound first, conditions as early as can be.
 
     Conditions of ``late`` are tested while joining.
@@ -123,7 +123,7 @@ def plan(bgp: BGP, conditions: Sequence[Expression], late: frozenset[Expression]
     relations = tuple(dict.fromkeys(shapes))
     relation_of = tuple(relations.index(shape) for shape in shapes)
     plans = tuple(_plan(first, patterns, relations, relation_of, rest) for first in range(len(patterns)))
-    return Planned(patterns, relations, relation_of, rest, plans)
+    return PlannedBgp(patterns, relations, relation_of, rest, plans)
 
 
 def pushable(condition: Expression, bgp: BGP) -> bool:
@@ -139,7 +139,7 @@ def nodes_of(triple: TriplePattern) -> tuple[Node, Node, Node]:
     return triple.subject, triple.predicate, triple.object
 
 
-def _relation(nodes: tuple[Node, ...], single: Sequence[Expression]) -> Relation:
+def _relation(nodes: tuple[Node, ...], single: Sequence[Expression]) -> TripleRelation:
     constants = [node if isinstance(node, str) else None for node in nodes]
     equal = [nodes.index(node) if isinstance(node, Var) else at for at, node in enumerate(nodes)]
     conditions = tuple(
@@ -150,7 +150,7 @@ def _relation(nodes: tuple[Node, ...], single: Sequence[Expression]) -> Relation
         if at is not None
     )
     named = tuple((at, _NAME, condition) for at, _, condition in conditions)
-    return Relation((constants[0], constants[1], constants[2]), (equal[0], equal[1], equal[2]), named)
+    return TripleRelation((constants[0], constants[1], constants[2]), (equal[0], equal[1], equal[2]), named)
 
 
 _NAME = "x"
@@ -170,10 +170,10 @@ def _anonymous(condition: Expression, name: str) -> Expression:
 def _plan(
     first: int,
     patterns: Sequence[tuple[Node, ...]],
-    relations: Sequence[Relation],
+    relations: Sequence[TripleRelation],
     relation_of: Sequence[int],
     conditions: Sequence[Expression],
-) -> Plan:
+) -> JoinPlan:
     bound = _names(patterns[first])
     waiting = list(range(len(conditions)))
     at_once = _ready(conditions, waiting, bound)
@@ -186,10 +186,10 @@ def _plan(
         known = tuple(at for at in columns if _name(patterns[chosen][at]) in bound)
         bound = bound | _names(patterns[chosen])
         steps.append(Step(chosen, Path(relation_of[chosen], known), _ready(conditions, waiting, bound)))
-    return Plan(first, at_once, tuple(steps))
+    return JoinPlan(first, at_once, tuple(steps))
 
 
-def _boundness(nodes: Sequence[Node], relation: Relation, bound: frozenset[str]) -> tuple[int, int, int]:
+def _boundness(nodes: Sequence[Node], relation: TripleRelation, bound: frozenset[str]) -> tuple[int, int, int]:
     """Whole patterns first, then connected ones with the fewest open columns, more bound ones before others."""
     known = sum(_name(nodes[at]) in bound for at in relation.columns)
     opened = len(relation.columns) - known

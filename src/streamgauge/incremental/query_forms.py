@@ -184,7 +184,7 @@ _UNBOUND: Final = (0,)
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class OrderedSlice:
     """ORDER BY, LIMIT and OFFSET of a query as a whole: ``keys`` over the columns of what is kept, and DISTINCT."""
 
     keys: tuple[Key, ...]
@@ -193,7 +193,7 @@ class Cut:
     distinct: bool
 
 
-def apart(form: al.QueryForm) -> tuple[al.QueryForm, Cut | None]:
+def apart(form: al.QueryForm) -> tuple[al.QueryForm, OrderedSlice | None]:
     """The query without order, whose rows have the keys' variables too, and its order; ``None`` where it has none.
 
     UnsupportedError names what of ORDER BY is not evaluated.
@@ -215,7 +215,7 @@ def apart(form: al.QueryForm) -> tuple[al.QueryForm, Cut | None]:
     known = al.pattern_variables(pattern)
     names = tuple(dict.fromkeys((*wanted(form), *(name for name in read_ if al.Var(name) in known))))
     kept = al.Select(al.Project(pattern, tuple(map(al.Var, names))), names)
-    return kept, Cut(keys, offset, limit, distinct)
+    return kept, OrderedSlice(keys, offset, limit, distinct)
 
 
 def _check(keys: Sequence[Key]) -> None:
@@ -250,7 +250,7 @@ class Ranking:
     Every copy of a row has a place. With DISTINCT a row has one, that of the first of its solutions.
     """
 
-    def __init__(self, cut: Cut, names: Sequence[str], width: int, effort: EvaluationBudget) -> None:
+    def __init__(self, cut: OrderedSlice, names: Sequence[str], width: int, effort: EvaluationBudget) -> None:
         self._keys = [(Batch(key, names, effort), down) for key, down in cut.keys]
         self._distinct, self._width, self._effort = cut.distinct, width, effort
         self._first = cut.offset

@@ -28,7 +28,7 @@ Names = frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class PatternLeaf:
     """Triple patterns over one graph, ``None`` for the default graph, or over each, by a variable for its name."""
 
     graph: al.Node | None
@@ -41,12 +41,12 @@ class Leaf:
         return path if isinstance(path, al.Repeat) else None
 
 
-def leaf(pattern: al.Pattern) -> Leaf | None:
+def leaf(pattern: al.Pattern) -> PatternLeaf | None:
     """The triple patterns that a normal pattern consists of, ``None`` for any other."""
     if isinstance(pattern, al.BGP):
-        return Leaf(None, pattern)
+        return PatternLeaf(None, pattern)
     if isinstance(pattern, al.Graph) and isinstance(pattern.pattern, al.BGP):
-        return Leaf(pattern.name, pattern.pattern)
+        return PatternLeaf(pattern.name, pattern.pattern)
     return None
 
 

@@ -16,9 +16,9 @@ from typing import Any, Final, TypeAlias
 from streamgauge.incremental.bags import Bag, Delta, difference
 from streamgauge.incremental.budget import TooMuchError
 from streamgauge.incremental.conditions import Test, test, variables_of
-from streamgauge.incremental.evaluator import Tree
+from streamgauge.incremental.evaluator import OperatorTree
 from streamgauge.incremental.operators import Take
-from streamgauge.incremental.plan import BgpRequest, Planned, Relation, plan
+from streamgauge.incremental.plan import BgpRequest, PlannedBgp, TripleRelation, plan
 from streamgauge.incremental.rewrite import UnsupportedError
 from streamgauge.incremental.window_joins import Feed
 from streamgauge.model import algebra as al
@@ -30,7 +30,7 @@ Held: TypeAlias = Callable[[], Iterable[Sequence[Triple]]]
 """The triples that a content holds now, graph by graph."""
 
 
-class Contents:
+class SnapshotContents:
     """The contents that one query or several look at, parted as their patterns ask; nothing stays between two looks."""
 
     def __init__(self) -> None:
@@ -82,11 +82,11 @@ class Snapshots:
     def __init__(
         self,
         form: al.QueryForm,
-        contents: Contents,
+        contents: SnapshotContents,
         empty_aggregate: EmptyAggregate = EmptyAggregate.SPARQL,
         names: Sequence[Term] = (),
     ) -> None:
-        self._tree = Tree(form, names, empty_aggregate, contents.leaf)
+        self._tree = OperatorTree(form, names, empty_aggregate, contents.leaf)
         self._shown: Bag = {}
         self.variables = self._tree.variables
 
@@ -132,19 +132,19 @@ class Parted:
 
     def __init__(self) -> None:
         self._parts: dict[Term | None, list[Triple]] = {}
-        self._tests: dict[Relation, list[tuple[int, Test]]] = {}
-        self._sides: dict[Relation, Side] = {}
+        self._tests: dict[TripleRelation, list[tuple[int, Test]]] = {}
+        self._sides: dict[TripleRelation, JoinSide] = {}
 
-    def ask(self, relation: Relation) -> None:
+    def ask(self, relation: TripleRelation) -> None:
         """The triples of a relation will be wanted at each look."""
         self._parts.setdefault(relation.constants[1], [])
         self._tests.setdefault(relation, _tests(relation))
 
-    def side(self, relation: Relation) -> "Side":
+    def side(self, relation: TripleRelation) -> "JoinSide":
         """The triples of a relation, the same object for all that want it at one look."""
         if relation not in self._sides:
             rows = _rows(relation, self._parts[relation.constants[1]], self._tests[relation])
-            self._sides[relation] = Side(rows, relation.columns)
+            self._sides[relation] = JoinSide(rows, relation.columns)
         return self._sides[relation]
 
     def fill(self, graphs: Sequence[Iterable[Triple]]) -> None:
@@ -165,7 +165,7 @@ class Parted:
 class Matches:
     """The solutions of a planned pattern over a parted graph, over the variables ``output``; a look gives them once."""
 
-    def __init__(self, planned: Planned, output: Sequence[str], parted: Parted) -> None:
+    def __init__(self, planned: PlannedBgp, output: Sequence[str], parted: Parted) -> None:
         self._patterns, self._relation_of = planned.patterns, planned.relation_of
         self._output = tuple(output)
         self._relations, self._parted = planned.relations, parted
@@ -190,7 +190,7 @@ class Matches:
         bag = dict.fromkeys(rows, 1)
         return bag if len(bag) == len(rows) else dict(Counter(rows))
 
-    def _joined(self) -> "Table":
+    def _joined(self) -> "SolutionTable":
         sides = [self._parted.side(relation) for relation in self._relations]
         waiting: list[Named] = [(self._names(at), sides[relation]) for at, relation in enumerate(self._relation_of)]
         return _Joining(waiting, list(self._conditions), self._output).table()
@@ -210,9 +210,9 @@ class _Joining:
     conditions: list[tuple[tuple[str, ...], Test]]
     output: tuple[str, ...]
 
-    def table(self) -> "Table":
+    def table(self) -> "SolutionTable":
         """Everything joined, with the columns of the output."""
-        table = Table()
+        table = SolutionTable()
         while self.waiting and table.size:
             chosen = self._cheapest(table)
             if table.grown(*chosen) > max(table.size, chosen[1].size):
@@ -220,9 +220,9 @@ class _Joining:
             self._join(table, chosen, ())
         return table
 
-    def _apart(self, first: "Named", other: "Table") -> "Named":
+    def _apart(self, first: "Named", other: "SolutionTable") -> "Named":
         """A side that would multiply the solutions, joined before with all that does not multiply it."""
-        table = Table()
+        table = SolutionTable()
         self._join(table, first, other.columns)
         while self.waiting and table.size:
             chosen = self._cheapest(table)
@@ -231,10 +231,10 @@ class _Joining:
             self._join(table, chosen, other.columns)
         return tuple(table.columns), Solutions(table)
 
-    def _cheapest(self, table: "Table") -> "Named":
+    def _cheapest(self, table: "SolutionTable") -> "Named":
         return min(self.waiting, key=lambda each: table.cost(*each)) if len(self.waiting) > 1 else self.waiting[0]
 
-    def _join(self, table: "Table", chosen: "Named", more: Iterable[str]) -> None:
+    def _join(self, table: "SolutionTable", chosen: "Named", more: Iterable[str]) -> None:
         """Join, test what can be tested, and keep what is needed: by others, by the output, or ``more``."""
         if chosen in self.waiting:
             self.waiting.remove(chosen)
@@ -245,7 +245,7 @@ class _Joining:
             table.keep(_kept(condition[1], [table.columns[name] for name in condition[0]]))
 
 
-class Side:
+class JoinSide:
     """The distinct triples of a relation, with an index for each way that they are looked up."""
 
     def __init__(self, triples: list[Triple], columns: tuple[int, ...]) -> None:
@@ -281,10 +281,10 @@ class Side:
         return lists, Multiplicity.YES
 
 
-class Solutions(Side):
+class Solutions(JoinSide):
     """Solutions that have been joined apart from others, as a side to join with."""
 
-    def __init__(self, table: "Table") -> None:
+    def __init__(self, table: "SolutionTable") -> None:
         super().__init__([], ())
         self._cells = list(table.columns.values())
         self.width, self.size = len(self._cells), table.size
@@ -294,18 +294,18 @@ class Solutions(Side):
         return _zipped([self._cells[place] for place in places])
 
 
-Named: TypeAlias = tuple[tuple[str, ...], Side]
+Named: TypeAlias = tuple[tuple[str, ...], JoinSide]
 """A side and the variables of its columns."""
 
 
-class Table:
+class SolutionTable:
     """Solutions as columns of one length, ``size``; at first there is one without variables."""
 
     def __init__(self) -> None:
         self.columns: dict[str, Column] = {}
         self.size = 1
 
-    def cost(self, names: Sequence[str], side: Side) -> tuple[int, float]:
+    def cost(self, names: Sequence[str], side: JoinSide) -> tuple[int, float]:
         """How soon to join a side: when all is bound first, then what multiplies the solutions least, products last."""
         bound = self._bound(names)
         if len(bound) == len(names):
@@ -314,12 +314,12 @@ class Table:
             return 2, side.size
         return 1, side.size / max(1, len(side.index(bound)[0]))
 
-    def grown(self, names: Sequence[str], side: Side) -> float:
+    def grown(self, names: Sequence[str], side: JoinSide) -> float:
         """About how many solutions there are after a join."""
         kind, ratio = self.cost(names, side)
         return self.size * ratio if kind else self.size
 
-    def join(self, names: Sequence[str], side: Side, needed: frozenset[str]) -> None:
+    def join(self, names: Sequence[str], side: JoinSide, needed: frozenset[str]) -> None:
         """Join with a side whose columns are these variables; only needed columns stay."""
         bound = self._bound(names)
         keys = _zipped([self.columns[names[place]] for place in bound])
@@ -350,7 +350,7 @@ class Table:
             values = list(chain.from_iterable(values))
         return values
 
-    def _multiply(self, side: Side, opened: tuple[int, ...], names: Sequence[str], needed: frozenset[str]) -> None:
+    def _multiply(self, side: JoinSide, opened: tuple[int, ...], names: Sequence[str], needed: frozenset[str]) -> None:
         """Every solution with every row of a side that shares no variable."""
         before = self.size
         self._repeat([side.size] * before)
@@ -376,11 +376,11 @@ class Table:
         return tuple(place for place, name in enumerate(names) if name in self.columns)
 
 
-def _tests(relation: Relation) -> list[tuple[int, Test]]:
+def _tests(relation: TripleRelation) -> list[tuple[int, Test]]:
     return [(at, test(condition, [name])) for at, name, condition in relation.conditions]
 
 
-def _rows(relation: Relation, triples: list[Triple], tests: Sequence[tuple[int, Test]]) -> list[Triple]:
+def _rows(relation: TripleRelation, triples: list[Triple], tests: Sequence[tuple[int, Test]]) -> list[Triple]:
     """The triples with the right predicate that belong to a relation."""
     for at in (0, 2):
         constant = relation.constants[at]

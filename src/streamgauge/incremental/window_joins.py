@@ -26,7 +26,7 @@ from streamgauge.incremental.budget import TooMuchError
 from streamgauge.incremental.conditions import test, variables_of
 from streamgauge.incremental.ir import (
     POSITIONS,
-    Choice,
+    Cases,
     Do,
     Emit,
     JoinError,
@@ -38,7 +38,7 @@ from streamgauge.incremental.ir import (
     tuple_of,
 )
 from streamgauge.incremental.operators import Take
-from streamgauge.incremental.plan import BgpRequest, Path, Plan, Planned, Relation, Step, merged, plan_all
+from streamgauge.incremental.plan import BgpRequest, JoinPlan, Path, PlannedBgp, Step, TripleRelation, merged, plan_all
 from streamgauge.model.algebra import Var
 from streamgauge.model.terms import Term, Triple
 
@@ -152,7 +152,7 @@ class Joins:
     indexes: dict[str, Any]
 
 
-def generate(planned: Sequence[Planned], outputs: Sequence[tuple[str, ...]], found: Sequence[Bag]) -> Joins:
+def generate(planned: Sequence[PlannedBgp], outputs: Sequence[tuple[str, ...]], found: Sequence[Bag]) -> Joins:
     """Compile the joins of planned patterns over one graph, which share relations.
 
     Each adds signed rows over its output variables to its bag of ``found``. TooMuchError beyond what CPython compiles.
@@ -176,7 +176,7 @@ class _Leaf:
     """One pattern of several: its number, its joins over the common relations, the columns of its rows."""
 
     number: int
-    planned: Planned
+    planned: PlannedBgp
     output: tuple[str, ...]
 
     @property
@@ -203,12 +203,12 @@ def _index(path: Path) -> str:
     return f"r{path.relation}_{''.join(POSITIONS[at] for at in path.bound)}"
 
 
-def _is_set(relations: Sequence[Relation], path: Path) -> bool:
+def _is_set(relations: Sequence[TripleRelation], path: Path) -> bool:
     """A path without open columns (or without bound ones) is a set, not a dictionary of tuples and sets."""
     return path.bound in (relations[path.relation].columns, ())
 
 
-def _tests(relations: Sequence[Relation], leaves: Sequence[_Leaf]) -> dict[str, Any]:
+def _tests(relations: Sequence[TripleRelation], leaves: Sequence[_Leaf]) -> dict[str, Any]:
     single = {
         f"t{number}_{index}": test(condition, [name])
         for number, relation in enumerate(relations)
@@ -229,7 +229,7 @@ class _Handler:
         self,
         names: Mapping[str, Any],
         name: str,
-        relations: tuple[Relation, ...],
+        relations: tuple[TripleRelation, ...],
         alike: Sequence[Sequence[_Leaf]],
         paths: tuple[Path, ...],
     ) -> None:
@@ -262,7 +262,7 @@ class _Handler:
             with self._module.collected() as operations:
                 self._handle([at for at, other in enumerate(predicates) if other == predicate])
             cases.append((condition, operations))
-        self._module.add(Choice(cases))
+        self._module.add(Cases(cases))
 
     def _handle(self, relations: Sequence[int]) -> None:
         """Admit the triple to its relations, count its copies, keep the indexes, join."""
@@ -278,7 +278,7 @@ class _Handler:
                 with self._module.collected() as operations:
                     block(relation)
                 if guarded and operations:
-                    operations = [Choice([(f"a{relation}", operations)])]
+                    operations = [Cases([(f"a{relation}", operations)])]
                 self._module.add(*operations)
         if self._name == "follow":
             found = (leaf.pending for alike in self._alike for leaf in alike)
@@ -354,7 +354,7 @@ class _Handler:
                     with self._module.branch():
                         self._join(alike, plan)
 
-    def _join(self, alike: Sequence[_Leaf], plan: Plan) -> None:
+    def _join(self, alike: Sequence[_Leaf], plan: JoinPlan) -> None:
         """Nested loops over the steps; ``where`` says which local holds each variable.
 
         Leaves that join alike do it once, and test their conditions at the end, each its own.
@@ -380,7 +380,7 @@ class _Handler:
             arguments = ", ".join(where[variable] for variable in variables_of(leaf.planned.conditions[number]))
             self._module.add(Test(f"{leaf.condition(number)}({arguments})"))
 
-    def _step(self, planned: Planned, step: Step, number: int, where: dict[str, str]) -> None:
+    def _step(self, planned: PlannedBgp, step: Step, number: int, where: dict[str, str]) -> None:
         """Look the pattern up by its bound columns; its other variables become locals."""
         nodes, index = planned.patterns[step.pattern], _index(step.path)
         columns = planned.relations[step.path.relation].columns
@@ -415,7 +415,7 @@ class _Access:
     value: str
 
 
-def _access(relations: Sequence[Relation], path: Path) -> _Access:
+def _access(relations: Sequence[TripleRelation], path: Path) -> _Access:
     columns = relations[path.relation].columns
     if _is_set(relations, path):
         return _Access(_index(path), None, tuple_of([POSITIONS[at] for at in columns]))

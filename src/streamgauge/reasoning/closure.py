@@ -25,7 +25,7 @@ from streamgauge.incremental.ir import Do, Locals, Module, Test
 from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.terms import RDF_TYPE, Term, Triple
 from streamgauge.reasoning.rules import SAME, Rule, Rules, instance, is_class, passes, predicate_of
-from streamgauge.reasoning.steps import Link, Steps, chain_of, edge_by_edge, transitive
+from streamgauge.reasoning.steps import FactSteps, PropertyLinks, chain_of, edge_by_edge, transitive
 
 EXPLICIT: Final = 1
 FIRM: Final = 2
@@ -57,7 +57,7 @@ class Closure:
         joins = [rule for rule in rules.rules if not rule.is_step]
         steps = [rule for rule in rules.rules if rule.is_step]
         named = [name for rule in joins if (name := transitive(rule)) is not None]
-        self._steps = Steps(steps, [rule.head for rule in joins], self.facts, named)
+        self._steps = FactSteps(steps, [rule.head for rule in joins], self.facts, named)
         self._chains = {name: self.facts.property_of(chain_of(name)) for name in named}
         self._unkept = frozenset(self._chains.values())
         self._derived: dict[Base, int] = {}
@@ -213,7 +213,7 @@ class Closure:
         members[subject] += EXPLICIT
         self.explicit += 1
 
-    def _assert_pair(self, link: Link, of: Property, subject: Term, end: Term) -> None:
+    def _assert_pair(self, link: PropertyLinks, of: Property, subject: Term, end: Term) -> None:
         if self._state(of, subject, end) & EXPLICIT:
             return
         by = FIRM - SOFT if self._derived and self._derived.get((of, subject, end)) else FIRM
@@ -243,7 +243,7 @@ class Closure:
         self._unlink(link.property, subject, end, STATED)
         self._unspread(link, subject, end, FIRM)
 
-    def _spread(self, link: Link, subject: Term, end: Term, by: int) -> None:
+    def _spread(self, link: PropertyLinks, subject: Term, end: Term, by: int) -> None:
         """The facts that a pair brings beside itself are brought once more."""
         if end[0] == '"' and link.literal is not None:
             link = link.literal
@@ -260,7 +260,7 @@ class Closure:
         for each in link.of_object:
             self._join(each, end, by)
 
-    def _unspread(self, link: Link, subject: Term, end: Term, by: int) -> None:
+    def _unspread(self, link: PropertyLinks, subject: Term, end: Term, by: int) -> None:
         if end[0] == '"' and link.literal is not None:
             link = link.literal
         for of in link.same:

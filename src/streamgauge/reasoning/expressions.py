@@ -18,7 +18,7 @@ from typing import Final
 
 from streamgauge.model.algebra import Node, TriplePattern, Var
 from streamgauge.model.terms import RDF_TYPE, XSD, Term, is_blank, is_iri, is_literal
-from streamgauge.reasoning.graph import OWL, THING, Graph, short
+from streamgauge.reasoning.graph import OWL, THING, OntologyGraph, short
 from streamgauge.reasoning.literals import LITERAL, RDF, RDFS, is_datatype
 from streamgauge.reasoning.rules import SAME, VIOLATES, LiteralTest, OntologyError, Rule, unnamed
 from streamgauge.sparql.values import lexical, quoted
@@ -31,7 +31,7 @@ _BOTH, _EITHER = f"<{OWL}intersectionOf>", f"<{OWL}unionOf>"
 _ONLY_RIGHT: Final = {f"<{RDFS}{name}>" for name in ("subClassOf", "domain", "range")}
 
 
-def wider(graph: Graph) -> Mapping[Term, tuple[Term, ...]]:
+def wider(graph: OntologyGraph) -> Mapping[Term, tuple[Term, ...]]:
     """For each existential restriction the others that it is a part of, those that may be conditions."""
     restrictions = {node: place for node in graph.predicates if (place := _place(graph, node)) is not None}
     if len(restrictions) < 2:
@@ -52,7 +52,7 @@ def wider(graph: Graph) -> Mapping[Term, tuple[Term, ...]]:
     return {node: others for node, others in found.items() if others}
 
 
-def _place(graph: Graph, node: Term) -> tuple[Term, Term] | None:
+def _place(graph: OntologyGraph, node: Term) -> tuple[Term, Term] | None:
     """The property and the class of an existential restriction."""
     on, some = graph.values(node, _ON), graph.values(node, _SOME)
     return (on[0], some[0]) if len(on) == len(some) == 1 else None
@@ -68,7 +68,7 @@ def _next(
     return {node for each in fillers | ons for node in by_place.get(each, ())}
 
 
-def _classes(graph: Graph) -> Edges:
+def _classes(graph: OntologyGraph) -> Edges:
     """From each class to those that axioms say it is a part of (scm-sco, scm-eqc1, scm-int, scm-uni)."""
     edges = defaultdict[Term, set[Term]](set)
     for (subject, predicate), ends in graph.found.items():
@@ -85,7 +85,7 @@ def _classes(graph: Graph) -> Edges:
     return edges
 
 
-def _members(graph: Graph, lists: Iterable[Term]) -> Iterator[Term]:
+def _members(graph: OntologyGraph, lists: Iterable[Term]) -> Iterator[Term]:
     for start in lists:
         try:
             yield from graph.items(start)
@@ -93,7 +93,7 @@ def _members(graph: Graph, lists: Iterable[Term]) -> Iterator[Term]:
             continue
 
 
-def _properties(graph: Graph) -> Edges:
+def _properties(graph: OntologyGraph) -> Edges:
     """From each property to those that axioms say it is a part of (scm-spo, scm-eqp1)."""
     edges = defaultdict[Term, set[Term]](set)
     for (subject, predicate), ends in graph.found.items():
@@ -114,7 +114,7 @@ def _reached(start: Term, edges: Edges) -> set[Term]:
     return reached
 
 
-def _conditions(graph: Graph, restrictions: Iterable[Term]) -> set[Term]:
+def _conditions(graph: OntologyGraph, restrictions: Iterable[Term]) -> set[Term]:
     """The expressions that are not only on the right of axioms: named ones, and any that something else refers to."""
     nodes = set(restrictions)
     used = {node for node in nodes if not is_blank(node) or graph.values(node, f"<{RDFS}subClassOf>")}
@@ -207,7 +207,7 @@ class Classes:
     ``subsumption`` whether restrictions that are parts of others are (scm-svf1, scm-svf2).
     """
 
-    graph: Graph
+    graph: OntologyGraph
     refuse: Refuse
     same_as: bool = False
     visible: bool = False

@@ -20,7 +20,7 @@ from streamgauge.reasoning.expressions import (
     X,
     member,
 )
-from streamgauge.reasoning.graph import NOTHING, OWL, THING, VOCABULARY, Graph, short
+from streamgauge.reasoning.graph import NOTHING, OWL, THING, VOCABULARY, OntologyGraph, short
 from streamgauge.reasoning.literals import RDF, RDFS
 from streamgauge.reasoning.rules import SAME, LeftOut, OntologyError, Rule, Rules, is_class, is_unnamed
 
@@ -40,7 +40,7 @@ _TERMS: Final = (
 )  # fmt: skip
 
 
-def is_annotation(graph: Graph, subject: Term, predicate: Term) -> bool:
+def is_annotation(graph: OntologyGraph, subject: Term, predicate: Term) -> bool:
     """Whether a triple with these terms is an annotation (OWL 2 Structural Specification, 10).
 
     It is one by its predicate, or because it says something about a class, a property or the ontology; about an
@@ -55,7 +55,7 @@ def is_annotation(graph: Graph, subject: Term, predicate: Term) -> bool:
     return bool(graph.values(subject, RDF_TYPE)) and not graph.values(predicate, RDF_TYPE)
 
 
-def noted_nodes(graph: Graph, triples: Iterable[Triple]) -> set[Term]:
+def noted_nodes(graph: OntologyGraph, triples: Iterable[Triple]) -> set[Term]:
     """The blank nodes that only annotations lead to: their triples are annotations too."""
     leads: dict[Term, list[tuple[Term, Term]]] = {}
     for subject, predicate, end in triples:
@@ -72,7 +72,7 @@ def noted_nodes(graph: Graph, triples: Iterable[Triple]) -> set[Term]:
     return noted
 
 
-def _is_note(graph: Graph, subject: Term, predicate: Term) -> bool:
+def _is_note(graph: OntologyGraph, subject: Term, predicate: Term) -> bool:
     return predicate in (*_NOTED, *_NOTES) or (predicate != SAME and is_annotation(graph, subject, predicate))
 
 
@@ -240,7 +240,7 @@ def read_rules(
     that is outside OWL 2 RL, unless ``lenient``: then ``left_out`` of the rules lists each such axiom.
     """
     triples = sorted(set(ontology))
-    graph, left = Graph.of(triples), _Left(lenient)
+    graph, left = OntologyGraph.of(triples), _Left(lenient)
     classes = Classes(graph, left.refuse, same_as, closure == "full", subsumption)
     reader = _Reader(triples, graph, classes, left)
     rules = dict.fromkeys(reader.rules())
@@ -281,7 +281,7 @@ class _Left:
 class _Reader:
     """Axioms of one ontology, one by one."""
 
-    def __init__(self, triples: list[Triple], graph: Graph, classes: Classes, left: _Left) -> None:
+    def __init__(self, triples: list[Triple], graph: OntologyGraph, classes: Classes, left: _Left) -> None:
         self._triples, self._graph, self.classes, self._left = triples, graph, classes, left
         self._noted = noted_nodes(graph, triples)
         self.imports: list[Term] = []

@@ -64,7 +64,7 @@ Brought = tuple[str, Term]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Link:
+class PropertyLinks:
     """A property, and what each of its pairs brings: pairs of others, turned ones, classes of its subject and object.
 
     ``lone`` is true when nothing is brought and nothing brings it; ``literal`` is what a pair with a literal brings,
@@ -77,10 +77,10 @@ class Link:
     of_subject: tuple[Class, ...]
     of_object: tuple[Class, ...]
     lone: bool
-    literal: "Link | None" = None
+    literal: "PropertyLinks | None" = None
 
 
-class Steps:
+class FactSteps:
     """The rules with one triple in their body, closed under each other.
 
     Pairs of ``transitive`` properties bring edges too, as ``chains`` says.
@@ -99,10 +99,10 @@ class Steps:
         self._open = any(isinstance(head.predicate, Var) for head in listed)
         derived = {_of(head) for head in listed if isinstance(head.predicate, str)}
         self._brought = {each for ends in self._next.values() for each in ends} | derived
-        self._links: dict[Term, Link] = {}
+        self._links: dict[Term, PropertyLinks] = {}
         self._above: dict[Term, tuple[Class, ...]] = {}
 
-    def link(self, name: Term) -> Link:
+    def link(self, name: Term) -> PropertyLinks:
         """The facts that the pairs of a property, or of a chain, bring."""
         found = self._links.get(name)
         if found is None:
@@ -118,7 +118,7 @@ class Steps:
             found = self._above[name] = tuple(map(self._facts.class_of, (name, *sorted(reached))))
         return found
 
-    def _link(self, name: Term, kinds: tuple[str, ...], literal: Link | None) -> Link:
+    def _link(self, name: Term, kinds: tuple[str, ...], literal: PropertyLinks | None) -> PropertyLinks:
         chained = self._chains.get(name)
         start = ("same", name if chained is None else chained)
         brought_by = self._reach(start, kinds)
@@ -133,7 +133,7 @@ class Steps:
 
         lone = not (reached or self._open or self._brought & {start, ("turned", name)})
         own, brought = self._facts.property_of(name), (properties("same"), properties("turned"))
-        return Link(own, *brought, classes("subject"), classes("object"), lone, literal)
+        return PropertyLinks(own, *brought, classes("subject"), classes("object"), lone, literal)
 
     def _has_edges(self, kind: str, term: Term, chained: Term | None) -> bool:
         """Whether a pair that is brought is an edge: one of a transitive property, unless its own chain brings it."""

@@ -31,7 +31,7 @@ _ERROR = ""  # no term is the empty string
 
 
 @dataclass(frozen=True)
-class Plan:
+class AggregatePlan:
     """One aggregate: the input columns of a row, the grouped columns, and the term they give."""
 
     inputs: tuple[Column, ...]
@@ -61,12 +61,12 @@ def group(every: DataFrame, inner: Relation, node: Group, within: Sequence[str] 
     return Relation(frame, variables, frozenset(counts) | set(within), 1, dict.fromkeys(counts, "integer"))
 
 
-def _plan(name: str, aggregate: Aggregate, inner: Relation) -> Plan:
+def _plan(name: str, aggregate: Aggregate, inner: Relation) -> AggregatePlan:
     if aggregate.function == "COUNT":
         return _count(name, aggregate, inner)
     if aggregate.function == "SAMPLE" and aggregate.argument is not None:
         given = value(aggregate.argument, inner).alias(name)
-        return Plan((given,), (fn.min(name).alias(name),), fn.col(name))
+        return AggregatePlan((given,), (fn.min(name).alias(name),), fn.col(name))
     if aggregate.function == "GROUP_CONCAT":
         return _concatenated(name, aggregate, inner)
     assert aggregate.argument is not None
@@ -79,7 +79,7 @@ def _plan(name: str, aggregate: Aggregate, inner: Relation) -> Plan:
     return _collected(name, aggregate, inner) if aggregate.distinct or wide else _summed(name, aggregate, typed)
 
 
-def _count(name: str, aggregate: Aggregate, inner: Relation) -> Plan:
+def _count(name: str, aggregate: Aggregate, inner: Relation) -> AggregatePlan:
     if aggregate.argument is not None:
         given = value(aggregate.argument, inner)
     elif aggregate.distinct:
@@ -88,7 +88,7 @@ def _count(name: str, aggregate: Aggregate, inner: Relation) -> Plan:
         given = fn.lit(1)
     counted = fn.count_distinct(fn.col(name)) if aggregate.distinct else fn.count(name)
     count = fn.coalesce(fn.col(name), fn.lit(0)).cast("bigint")
-    return Plan((given.alias(name),), (counted.alias(name),), term_of_count(count), count)
+    return AggregatePlan((given.alias(name),), (counted.alias(name),), term_of_count(count), count)
 
 
 def shown(variables: Iterable[str]) -> tuple[str, ...]:
@@ -101,7 +101,7 @@ def term_of_count(count: Column) -> Column:
     return integer_term(count)
 
 
-def _extreme(name: str, aggregate: Aggregate, typed: Typed, term: Column) -> Plan:
+def _extreme(name: str, aggregate: Aggregate, typed: Typed, term: Column) -> AggregatePlan:
     """MIN or MAX of numbers of one kind: NaN is the greatest; of equal numbers the least term is taken."""
     if aggregate.function == "MIN":
         rank = [typed.column]
@@ -112,13 +112,13 @@ def _extreme(name: str, aggregate: Aggregate, typed: Typed, term: Column) -> Pla
     given = fn.when(typed.column.isNotNull(), fn.struct(*rank, term.alias("term")))
     grouped = (fn.min(name).alias(name), fn.count(name).alias(f"{name}_count"))
     result = fn.when(fn.col(f"{name}_count") == fn.col("rows"), fn.col(f"{name}.term"))
-    return Plan((given.alias(name),), grouped, result)
+    return AggregatePlan((given.alias(name),), grouped, result)
 
 
-def _summed(name: str, aggregate: Aggregate, typed: Typed) -> Plan:
+def _summed(name: str, aggregate: Aggregate, typed: Typed) -> AggregatePlan:
     """SUM or AVG of numbers of one kind: xsd:float and xsd:double are added up in 64 bits, integers of 31 bits too."""
     grouped = (fn.sum(name).alias(f"{name}_sum"), fn.count(name).alias(f"{name}_count"))
-    return Plan((typed.column.alias(name),), grouped, term_of_total(name, aggregate.function, typed.kind))
+    return AggregatePlan((typed.column.alias(name),), grouped, term_of_total(name, aggregate.function, typed.kind))
 
 
 def term_of_total(name: str, function: str, kind: str) -> Column:
@@ -133,13 +133,13 @@ def term_of_total(name: str, function: str, kind: str) -> Column:
     return fn.when(fn.col("rows").isNull(), ZERO).when(count == fn.col("rows"), result)
 
 
-def _collected(name: str, aggregate: Aggregate, inner: Relation) -> Plan:
+def _collected(name: str, aggregate: Aggregate, inner: Relation) -> AggregatePlan:
     """Any aggregate of terms of any kinds, group by group."""
     once = aggregate.distinct or aggregate.function in ("MIN", "MAX")
     return _gathered(name, aggregate, inner, once, partial(aggregated, aggregate.function))
 
 
-def _concatenated(name: str, aggregate: Aggregate, inner: Relation) -> Plan:
+def _concatenated(name: str, aggregate: Aggregate, inner: Relation) -> AggregatePlan:
     """GROUP_CONCAT in the order of the terms: SPARQL leaves the order open."""
     return _gathered(name, aggregate, inner, aggregate.distinct, partial(concatenated, aggregate.separator))
 
@@ -150,7 +150,7 @@ def _gathered(
     inner: Relation,
     once: bool,
     evaluate: Callable[[list[list[Term]]], list[Term | None]],
-) -> Plan:
+) -> AggregatePlan:
     assert aggregate.argument is not None
     given = fn.coalesce(value(aggregate.argument, inner), fn.lit(_ERROR)).alias(name)
     gathered = fn.collect_set(name) if once else fn.collect_list(name)
@@ -159,7 +159,7 @@ def _gathered(
         return pa.array(evaluate(groups.to_pylist()), pa.string())
 
     result = fn.arrow_udf(compute, "string")(fn.coalesce(fn.col(name), fn.array().cast("array<string>")))
-    return Plan((given,), (gathered.alias(name),), result)
+    return AggregatePlan((given,), (gathered.alias(name),), result)
 
 
 def concatenated(separator: str, groups: Sequence[Sequence[Term]]) -> list[Term | None]:
@@ -180,7 +180,7 @@ _UNIT = 1 << 1074  # every finite double is a whole multiple of 2^-1074
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class TallyKind:
     """The way that an aggregate takes its solutions; ``whole`` sums are of integers, in digits of any length."""
 
     function: Literal["count", "sum", "least", "greatest"]
@@ -332,7 +332,7 @@ class _Extreme:
         return (self.heap[0][2] if self.heap and not self.errors else None,)
 
 
-def groups(rows: Iterable[Cells], kinds: Sequence[Kind], keyed: bool, reports: int) -> Iterator[Cells]:
+def groups(rows: Iterable[Cells], kinds: Sequence[TallyKind], keyed: bool, reports: int) -> Iterator[Cells]:
     """One group's rows (lo, hi, then term and number of each aggregate) to its aggregates over intervals of reports.
 
     A group with a key is there while it has solutions; one without is in every report.
@@ -403,7 +403,7 @@ class _RunningPlan:
     """One aggregate: its kind of tally, what a solution brings (term, value), and the term of what the tally says."""
 
     name: str
-    kind: Kind
+    kind: TallyKind
     term: Column
     value: Column
     result: Column
@@ -442,19 +442,19 @@ def _running_plan(prefix: str, name: str, aggregate: Aggregate, inner: Relation)
     if aggregate.function == "COUNT":
         count = fn.col(f"{prefix}_count")
         term = _counted(aggregate, inner)
-        kind = Kind("count", aggregate.distinct)
+        kind = TallyKind("count", aggregate.distinct)
         return _RunningPlan(name, kind, term, fn.lit(None).cast("string"), term_of_count(count), count)
     typed = fast(aggregate.argument, inner) if aggregate.argument is not None else None
     if typed is None or typed.kind == "boolean" or aggregate.argument is None:
         return None
     term = value(aggregate.argument, inner)
     if aggregate.function in ("MIN", "MAX"):
-        kind = Kind("least" if aggregate.function == "MIN" else "greatest")
+        kind = TallyKind("least" if aggregate.function == "MIN" else "greatest")
         return _RunningPlan(name, kind, term, typed.column, fn.col(f"{prefix}_term"))
     if aggregate.function not in ("SUM", "AVG"):
         return None
     whole = typed.kind == "integer"
-    kind = Kind("sum", aggregate.distinct, whole)
+    kind = TallyKind("sum", aggregate.distinct, whole)
     result = term_of_total(prefix, aggregate.function, typed.kind)
     term = term if aggregate.distinct else fn.lit(None).cast("string")
     return _RunningPlan(name, kind, term, typed.column.cast("bigint" if whole else "double"), result)

@@ -19,7 +19,7 @@ from streamgauge.query.graphs import spread
 from streamgauge.query.rebuild import every_pattern
 from streamgauge.query.stamps import stamped
 from streamgauge.spark.compiler import Compiler
-from streamgauge.spark.facts import Reader
+from streamgauge.spark.facts import FactsReader
 from streamgauge.spark.intervals import merged
 from streamgauge.spark.profile import Profile, numeric_variables, reads
 from streamgauge.spark.refusal import refuse
@@ -119,7 +119,7 @@ TRIPLE_COLUMNS = ("subject", "predicate", "object")
 
 
 @dataclass(frozen=True)
-class Means:
+class ContentChoices:
     """The choices of a semantics about contents: how copies count, what an aggregate over nothing gives.
 
     ``known`` is the profile of the stream's triples (of at least those that are read) where it is known already.
@@ -138,7 +138,7 @@ def answers(
     static: Iterable[Triple] = (),
     many: int = MANY,
     windows: Sequence[StreamWindow] = (),
-    means: Means = Means(),
+    means: ContentChoices = ContentChoices(),
 ) -> DataFrame:
     """Columns ``report`` (index in ``due``) and one canonical term per variable; a row per solution.
 
@@ -162,7 +162,7 @@ def changes(
     static: Iterable[Triple] = (),
     many: int = MANY,
     windows: Sequence[StreamWindow] = (),
-    means: Means = Means(),
+    means: ContentChoices = ContentChoices(),
 ) -> DataFrame:
     """Columns ``report``, ``net`` and one term per variable: how many more (or fewer) copies of a row than before.
 
@@ -207,17 +207,19 @@ def _reader(
     due: Sequence[DueReport],
     query: QueryForm,
     windows: Sequence[StreamWindow],
-    means: Means,
-) -> Reader:
+    means: ContentChoices,
+) -> FactsReader:
     plain = not any(isinstance(part, BGP) and _has_path(part) for part in every_pattern(query.pattern))
-    return Reader(spark, stream, due, windows, means.counting, means.known, plain)
+    return FactsReader(spark, stream, due, windows, means.counting, means.known, plain)
 
 
 def _has_path(pattern: BGP) -> bool:
     return any(not isinstance(triple.predicate, str | Var) for triple in pattern.patterns)
 
 
-def _rows(reader: Reader, query: QueryForm, static: Iterable[Triple], many: int, empty: EmptyAggregate) -> Relation:
+def _rows(
+    reader: FactsReader, query: QueryForm, static: Iterable[Triple], many: int, empty: EmptyAggregate
+) -> Relation:
     """The answer's rows over intervals of reports, in the answer's columns."""
     names = tuple(f"<{window.name}>" for window in reader.windows if window.name is not None)
     form = spread(stamped(query), names)

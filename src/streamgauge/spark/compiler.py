@@ -32,7 +32,7 @@ from streamgauge.spark.exists import (
     semi_join,
     settled,
 )
-from streamgauge.spark.facts import Facts
+from streamgauge.spark.facts import GraphFactsTable
 from streamgauge.spark.paths import NODE, path_solutions
 from streamgauge.spark.refusal import conjuncts, negated
 from streamgauge.spark.relation import Relation, column, join, number
@@ -45,7 +45,7 @@ _FEWER = 1  # a constant or a condition is taken to halve the rows
 
 
 def basic_graph_pattern(
-    facts: Facts, patterns: Sequence[TriplePattern], numeric: frozenset[str], filtered: frozenset[str]
+    facts: GraphFactsTable, patterns: Sequence[TriplePattern], numeric: frozenset[str], filtered: frozenset[str]
 ) -> Relation:
     """The solutions of a non-empty basic graph pattern, smallest first; ``filtered`` variables have conditions."""
 
@@ -76,7 +76,7 @@ def ordered(
     return found
 
 
-def _joined(facts: Facts, relations: Sequence[Relation]) -> Relation:
+def _joined(facts: GraphFactsTable, relations: Sequence[Relation]) -> Relation:
     return reduce(lambda left, right: join(left, right, facts.reports), relations)
 
 
@@ -115,14 +115,14 @@ class Compiler:
     outer rows.
     """
 
-    graphs: Mapping[Term | None, Facts]
+    graphs: Mapping[Term | None, GraphFactsTable]
     numeric: frozenset[str]
     many: int
     graph: Term | None = None
     given: Given | None = None
 
     @property
-    def facts(self) -> Facts:
+    def facts(self) -> GraphFactsTable:
         """The facts of the graph that patterns are matched with."""
         return self.graphs[self.graph]
 

@@ -26,7 +26,7 @@ from streamgauge.model.algebra import Node, TriplePattern, Var
 from streamgauge.model.terms import RDF_TYPE, Term
 from streamgauge.reasoning import Rule, Rules, literals
 from streamgauge.reasoning.rules import SAME, instance, is_unnamed, passes
-from streamgauge.reasoning.steps import Link, Steps
+from streamgauge.reasoning.steps import FactSteps, PropertyLinks
 from streamgauge.spark.intervals import TRIPLE, islands, merged
 
 Slots = tuple[int | None, int | None, int | None]
@@ -39,7 +39,7 @@ _RULE = "rule"
 
 
 @dataclass(frozen=True)
-class Shape:
+class RuleShape:
     """The rules with these variables in their body and head; ``constants`` of each rule, pattern by pattern.
 
     ``tests`` are of literals: a function of ``reasoning.literals`` by its name, variables by number, other terms.
@@ -123,7 +123,7 @@ class Shape:
         return spark.createDataFrame(pa.table(columns))
 
 
-def shapes(rules: Iterable[Rule]) -> list[Shape]:
+def shapes(rules: Iterable[Rule]) -> list[RuleShape]:
     """The rules by their shapes; ValueError where a predicate is a path or a head's variable is not in the body."""
     found: dict[_Key, list[tuple[tuple[Term | None, ...], ...]]] = {}
     for rule in rules:
@@ -136,7 +136,7 @@ def shapes(rules: Iterable[Rule]) -> list[Shape]:
             raise ValueError(f"the rule of {rule.axiom or rule.head} concludes about what its body does not name")
         tests = tuple((each.kind, tuple(_place(node, numbers) for node in each.nodes)) for each in rule.tests)
         found.setdefault((tuple(body), head, tests), []).append(constants)
-    return [Shape(body, head, tuple(dict.fromkeys(rows)), tests) for (body, head, tests), rows in found.items()]
+    return [RuleShape(body, head, tuple(dict.fromkeys(rows)), tests) for (body, head, tests), rows in found.items()]
 
 
 def _place(node: Node, numbers: dict[Var, int]) -> int | Term:
@@ -273,7 +273,7 @@ class _Apart:
 class _Joins:
     """Rules that join, and what their conclusions bring."""
 
-    shapes: list[Shape]
+    shapes: list[RuleShape]
     steps: "_Steps"
     wanted: "_Wanted"
 
@@ -306,7 +306,7 @@ class _Wanted:
     table: DataFrame
 
     @classmethod
-    def of(cls, spark: SparkSession, joins: list[Shape]) -> "_Wanted":
+    def of(cls, spark: SparkSession, joins: list[RuleShape]) -> "_Wanted":
         found = {row[at][1:] for each in joins for row in each.constants for at in range(len(each.body))}
         columns = zip(*sorted(found, key=str), strict=True)
         names = ("w_predicate", "w_object")
@@ -362,7 +362,7 @@ def _triple() -> Iterator[Column]:
 def _brought(rules: Rules) -> Iterator[tuple[str, bool, list[dict[str, str]]]]:
     """For each property, or class, whether the object is a literal, what a fact brings beside itself."""
     single = [rule for rule in rules.rules if rule.is_step]
-    steps, bodies = Steps(single, (), Facts()), [pattern for rule in single for pattern in rule.body]
+    steps, bodies = FactSteps(single, (), Facts()), [pattern for rule in single for pattern in rule.body]
     for pattern in dict.fromkeys(
         (body.predicate, body.object if body.predicate == RDF_TYPE else "") for body in bodies
     ):
@@ -376,7 +376,7 @@ def _brought(rules: Rules) -> Iterator[tuple[str, bool, list[dict[str, str]]]]:
         yield predicate, True, _of(link.literal or link)
 
 
-def _of(link: Link) -> list[dict[str, Term]]:
+def _of(link: PropertyLinks) -> list[dict[str, Term]]:
     pairs = [*(("same", each.name) for each in link.same), *(("turned", each.name) for each in link.turned)]
     members = [
         *(("subject", each.name) for each in link.of_subject),

@@ -24,7 +24,7 @@ TRIPLE = ("subject", "predicate", "object")
 _NEVER = 1 << 62
 
 
-class Source(NamedTuple):
+class IntervalSource(NamedTuple):
     """One window: its position among a report's views, its stream (``None``: every element), the graph it feeds."""
 
     position: int
@@ -32,17 +32,17 @@ class Source(NamedTuple):
     graph: Term | None = None
 
 
-def sources(windows: Sequence[StreamWindow]) -> tuple[Source, ...]:
+def sources(windows: Sequence[StreamWindow]) -> tuple[IntervalSource, ...]:
     """The windows of a query; without any, one over every element that feeds the default graph."""
     if not windows:
-        return (Source(0),)
+        return (IntervalSource(0),)
     return tuple(
-        Source(position, window.stream, None if window.name is None else f"<{window.name}>")
+        IntervalSource(position, window.stream, None if window.name is None else f"<{window.name}>")
         for position, window in enumerate(windows)
     )
 
 
-def intervals(stream: DataFrame, due: Sequence[DueReport], given: Sequence[Source]) -> DataFrame:
+def intervals(stream: DataFrame, due: Sequence[DueReport], given: Sequence[IntervalSource]) -> DataFrame:
     """Columns of the stream, window, lo, hi: one row per arrival that is in a view of a window (repeats kept).
 
     ``window`` is a position in ``given``. ValueError when the views of a window go back.
@@ -51,7 +51,7 @@ def intervals(stream: DataFrame, due: Sequence[DueReport], given: Sequence[Sourc
     return reduce(DataFrame.unionByName, frames)
 
 
-def _held(stream: DataFrame, due: Sequence[DueReport], source: Source) -> DataFrame:
+def _held(stream: DataFrame, due: Sequence[DueReport], source: IntervalSource) -> DataFrame:
     views = [report.views[source.position] for report in due]
     skipped = sum(1 for _ in takewhile(_nothing, views))
     frame = stream if source.stream is None else stream.filter(fn.col("stream") == source.stream)
@@ -99,7 +99,7 @@ def _bounded(frame: DataFrame, bounds: _Bounds) -> tuple[DataFrame, list[Column]
     return frame, [fn.col(name) for name in bounds]
 
 
-def longest(due: Sequence[DueReport], given: Sequence[Source]) -> int:
+def longest(due: Sequence[DueReport], given: Sequence[IntervalSource]) -> int:
     """An upper bound of the number of reports that one arrival is in."""
     return max((_longest([report.views[source.position] for report in due]) for source in given), default=1)
 

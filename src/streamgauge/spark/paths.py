@@ -13,7 +13,7 @@ from pyspark.sql import functions as fn
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Term
 from streamgauge.spark.exists import distinct
-from streamgauge.spark.facts import Facts
+from streamgauge.spark.facts import GraphFactsTable
 from streamgauge.spark.intervals import swept
 from streamgauge.spark.profile import ANY
 from streamgauge.spark.relation import Relation, always, block, column, join, union
@@ -86,7 +86,7 @@ _PAIR = (_FROM, _TO)
 _LISTED = ("lo", "hi", *map(column, _PAIR))
 
 
-def path_solutions(facts: Facts, pattern: al.TriplePattern, near: Relation | None) -> Relation:
+def path_solutions(facts: GraphFactsTable, pattern: al.TriplePattern, near: Relation | None) -> Relation:
     """The solutions of a triple pattern whose predicate is a path.
 
     ``near`` (over NODE) are nodes that need not be in the graph and have a path of length zero: what EXISTS puts there.
@@ -118,7 +118,7 @@ class _Ends:
 class _Paths:
     """Pairs of nodes (as a relation) that a path connects; where an end is a constant, other pairs may be left out."""
 
-    facts: Facts
+    facts: GraphFactsTable
     near: Relation | None
 
     def pairs(self, path: al.Path, ends: _Ends) -> Relation:

@@ -137,7 +137,7 @@ class Looked(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Counts:
+class PredicateCounts:
     """The counts of a stream that the compilation of one query needs.
 
     ``predicates`` are those that the query names, ``numeric`` the ones whose objects it computes with.
@@ -180,7 +180,7 @@ def _kinds(kind: str | None) -> frozenset[str]:
     return frozenset({NOT_LITERAL, _ANY} if kind is None else {XSD + kind})
 
 
-def counts_for(query: QueryForm, windows: Sequence[StreamWindow]) -> Counts | None:
+def counts_for(query: QueryForm, windows: Sequence[StreamWindow]) -> PredicateCounts | None:
     """The counts for a query; ``None`` when it asks for predicates that it does not name, or for timestamps."""
     if uses_timestamp(query):
         return None
@@ -192,7 +192,7 @@ def counts_for(query: QueryForm, windows: Sequence[StreamWindow]) -> Counts | No
         return None
     values = numeric_variables(pattern)
     numeric = dict.fromkeys(triple.predicate for triple in patterns if _computed(triple, values))
-    return Counts(tuple(map(str, predicates)), tuple(map(str, numeric)))
+    return PredicateCounts(tuple(map(str, predicates)), tuple(map(str, numeric)))
 
 
 def _computed(triple: TriplePattern, values: frozenset[str]) -> bool:

@@ -49,7 +49,7 @@ class _Came(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Arrived:
+class BatchArrivals:
     """The rows of a micro-batch of the query's streams, file by file, at least one row in each.
 
     ``counted`` has how many triples there are at most of each predicate that was asked for.
@@ -115,14 +115,14 @@ class Arrived:
         return Heads.of(np.concatenate(sequences), np.concatenate(times))
 
 
-def arrived(files: Sequence[str], streams: frozenset[str], predicates: Sequence[Term]) -> Arrived | None:
+def arrived(files: Sequence[str], streams: frozenset[str], predicates: Sequence[Term]) -> BatchArrivals | None:
     """The rows of some streams in these stream tables; ``None`` for none.
 
     StreamError names a file that is no stream table.
     """
     came = [_came(file, streams, predicates) for file in sorted(files)]
     found = tuple(each for each in came if len(each.time))
-    return Arrived(found) if found else None
+    return BatchArrivals(found) if found else None
 
 
 def _came(file: str, streams: frozenset[str], predicates: Sequence[Term]) -> _Came:

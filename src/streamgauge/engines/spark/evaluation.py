@@ -12,16 +12,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
-from streamgauge.engines.spark.panes import Held, Shown
+from streamgauge.engines.spark.panes import PaneRows, ShownFrame
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import R2S, Counting, Report, Semantics
 from streamgauge.model.terms import Term
 from streamgauge.query.stamps import uses_timestamp
-from streamgauge.spark.answers import Means, answers, changes
+from streamgauge.spark.answers import ContentChoices, answers, changes
 from streamgauge.spark.compiler import lasting
 from streamgauge.spark.intervals import intervals, sources
-from streamgauge.spark.profile import Counts, Looked, Profile
+from streamgauge.spark.profile import Looked, PredicateCounts, Profile
 from streamgauge.spark.scalars import OTHER_KIND
 from streamgauge.spark.session import JOB_ERRORS
 
@@ -29,7 +29,7 @@ from streamgauge.spark.session import JOB_ERRORS
 class Learned:
     """The datatype of each predicate's objects, ``None`` once there were several, and whether triples repeat often."""
 
-    def __init__(self, counts: Counts) -> None:
+    def __init__(self, counts: PredicateCounts) -> None:
         self._counts = counts
         self._kinds: dict[Term, str | None] = {}
         self._often: bool | None = None
@@ -66,7 +66,7 @@ KEPT = 16
 
 
 @dataclass(frozen=True)
-class Said:
+class ReportRows:
     """One report: ``rows`` has a string column for each of the answer's columns, ordered by all of them."""
 
     due: DueReport
@@ -85,16 +85,16 @@ class Evaluation:
         query: ContinuousQuery,
         semantics: Semantics,
         folder: Path,
-        counts: Counts | None,
+        counts: PredicateCounts | None,
     ) -> None:
         self._spark, self._query, self._semantics = spark, query, semantics
-        self._shown = Shown(spark, folder, frozenset(each.stream for each in query.windows))
+        self._shown = ShownFrame(spark, folder, frozenset(each.stream for each in query.windows))
         self._learned = Learned(counts) if counts else None
         self._absolute = uses_timestamp(query.form)
         self._lasting = counts is not None and lasting(query.form)
         self._plans: dict[Shape, DataFrame] = {}
 
-    def evaluated(self, held: Held, due: Sequence[DueReport]) -> tuple[DueReport, ...]:
+    def evaluated(self, held: PaneRows, due: Sequence[DueReport]) -> tuple[DueReport, ...]:
         """The reports that the strategies about content leave."""
         if Report.NON_EMPTY not in self._semantics.report or not due:
             return tuple(due)
@@ -105,7 +105,7 @@ class Evaluation:
             steps[high + 1] -= count
         return tuple(report for report, size in zip(due, accumulate(steps), strict=False) if size)
 
-    def said(self, held: Held, due: Sequence[DueReport], last: DueReport | None) -> Iterator[Said]:
+    def said(self, held: PaneRows, due: Sequence[DueReport], last: DueReport | None) -> Iterator[ReportRows]:
         """The answers of the reports when ``last`` was evaluated before them; none for a silent one."""
         if not due:
             return
@@ -113,16 +113,16 @@ class Evaluation:
         tables = self._bags(held, due) if rstream else self._differences(held, due, last)
         for report, table in zip(due, tables, strict=True):
             if len(table) or self._semantics.notify_empty:
-                yield Said(report, table)
+                yield ReportRows(report, table)
 
-    def _bags(self, held: Held, due: Sequence[DueReport]) -> Iterator[pa.Table]:
+    def _bags(self, held: PaneRows, due: Sequence[DueReport]) -> Iterator[pa.Table]:
         found = self._answered(held, due, self._of_bags)
         if self._semantics.answers is Counting.SET:
             names = [f"c{index}" for index in range(found.num_columns)]
             found = found.rename_columns(names).group_by(names).aggregate([])
         return self._apart(found.column(0), found.columns[1:], len(due))
 
-    def _differences(self, held: Held, due: Sequence[DueReport], last: DueReport | None) -> Iterator[pa.Table]:
+    def _differences(self, held: PaneRows, due: Sequence[DueReport], last: DueReport | None) -> Iterator[pa.Table]:
         """Rows that came since the report before, or those that went."""
         wanted = [last, *due] if last else list(due)
         report, net, *terms = self._answered(held, wanted, self._of_changes).columns
@@ -136,7 +136,7 @@ class Evaluation:
             next(tables)
         return tables
 
-    def _answered(self, held: Held, due: Sequence[DueReport], compiling: Compiling) -> pa.Table:
+    def _answered(self, held: PaneRows, due: Sequence[DueReport], compiling: Compiling) -> pa.Table:
         """The answer of a plan on these files, compiled anew when their datatypes are others than before."""
         base = 0 if self._absolute else due[0].instant
         rows = self._shown.show(held, base)
@@ -149,7 +149,7 @@ class Evaluation:
             self._learned.mistaken(rows)
             return self._plan(rows, held, shape, compiling).select("*").toArrow()
 
-    def _plan(self, rows: DataFrame, held: Held, shape: Sequence[DueReport], compiling: Compiling) -> DataFrame:
+    def _plan(self, rows: DataFrame, held: PaneRows, shape: Sequence[DueReport], compiling: Compiling) -> DataFrame:
         known = self._learned.profile(held.counted, rows) if self._learned else None
         if known is None or not self._lasting:
             return compiling(rows, shape, known)
@@ -169,8 +169,8 @@ class Evaluation:
         query, means = self._query, self._means(known)
         return changes(self._spark, rows, due, query.form, query.static, windows=query.windows, means=means)
 
-    def _means(self, known: Profile | None) -> Means:
-        return Means(self._semantics.content, self._semantics.empty_aggregate, known)
+    def _means(self, known: Profile | None) -> ContentChoices:
+        return ContentChoices(self._semantics.content, self._semantics.empty_aggregate, known)
 
     def _of_contents(self, rows: DataFrame, due: Sequence[DueReport], _known: Profile | None) -> DataFrame:
         return intervals(rows, due, sources(self._query.windows)).groupBy("lo", "hi").count()

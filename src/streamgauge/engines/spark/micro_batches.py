@@ -10,7 +10,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from streamgauge.engines import Emit
-from streamgauge.engines.spark.batches import Batches, Done
+from streamgauge.engines.spark.batches import BatchAnswers, Batches
 from streamgauge.engines.spark.closes import Closes
 from streamgauge.engines.spark.panes import streaming
 from streamgauge.formats.stream import to_table
@@ -150,7 +150,7 @@ class Emitted:
         self._emit, self._grain, self._kind = emit, semantics.grain, kind_of(query.form)
         self._names = query.form.variables if isinstance(query.form, al.Select) else ()
 
-    def write(self, done: Done) -> None:
+    def write(self, done: BatchAnswers) -> None:
         """Emit every report of a batch."""
         for said in done.said:
             rows = tuple(zip(*(column.to_pylist() for column in said.rows.columns), strict=True))

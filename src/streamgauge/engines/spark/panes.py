@@ -16,11 +16,11 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from streamgauge.engines.spark.arrivals import Arrived, arrived
+from streamgauge.engines.spark.arrivals import BatchArrivals, arrived
 from streamgauge.engines.spark.state import Pane, State
 from streamgauge.formats.stream import SCHEMA
 from streamgauge.model.query import ContinuousQuery
-from streamgauge.spark.profile import Counts, counts_for
+from streamgauge.spark.profile import PredicateCounts, counts_for
 
 ROWS = (
     "stream string, time long, sequence long, position int, subject string, predicate string, object string, until long"
@@ -29,7 +29,7 @@ ROWS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class PaneRows:
     """Files with rows that a report may look at; whether elements may end; how many triples of each predicate.
 
     ``stream`` is the one that all rows are of, if there is one.
@@ -42,7 +42,7 @@ class Held:
 
 
 @dataclass
-class Shown:
+class ShownFrame:
     """Shows files as one frame whose times count from a base, which is in the data: plans over it last.
 
     The base is the name of the folder that the links are in (``base=5000``), so a column that Spark knows for nothing.
@@ -53,9 +53,9 @@ class Shown:
     streams: frozenset[str]
     _read: dict[bool, DataFrame] = field(default_factory=dict)
     _frames: dict[tuple[bool, str | None], DataFrame] = field(default_factory=dict)
-    _now: tuple[Held, int] | None = None
+    _now: tuple[PaneRows, int] | None = None
 
-    def show(self, held: Held, base: int) -> DataFrame:
+    def show(self, held: PaneRows, base: int) -> DataFrame:
         """The frame of the query's rows, times from ``base`` (ms) on; it shows these files until it is called again."""
         if self._now != (held, base):
             self._link(held, base)
@@ -74,7 +74,7 @@ class Shown:
         self._read[ends] = self.spark.read.schema(f"{ROWS}, base long").parquet(str(self.folder / _name(ends)))
         self._read[ends].createOrReplaceTempView(self._view(ends))
 
-    def _link(self, held: Held, base: int) -> None:
+    def _link(self, held: PaneRows, base: int) -> None:
         root = self.folder / _name(held.ends)
         shutil.rmtree(root, ignore_errors=True)
         inside = root / f"base={base}"
@@ -124,17 +124,17 @@ class Panes:
     folder: Path
     query: ContinuousQuery
 
-    def measure(self, files: Sequence[str]) -> Arrived | None:
+    def measure(self, files: Sequence[str]) -> BatchArrivals | None:
         """The arrivals in these files; ``None`` for none. StreamError names a file that is no stream table."""
         streams = frozenset(each.stream for each in self.query.windows)
         return arrived(files, streams, self.counts.predicates if self.counts else ())
 
-    def pane(self, batch: int, came: Arrived, late: Sequence[int]) -> Pane:
+    def pane(self, batch: int, came: BatchArrivals, late: Sequence[int]) -> Pane:
         """Where the rows of a batch are that came in time: the source's files, copied only to leave out late ones."""
         files = self._without(batch, came.files, late) if late else came.files
         return Pane(batch, came.first, came.last, files, came.counted, came.ends, came.stream)
 
-    def held(self, panes: Iterable[Pane], first: int, last: int) -> Held:
+    def held(self, panes: Iterable[Pane], first: int, last: int) -> PaneRows:
         """The rows that may be between two times (ms, both included)."""
         found = [pane for pane in panes if pane.first <= last and pane.last >= first]
         files = tuple(file for pane in found for file in pane.files)
@@ -142,7 +142,7 @@ class Panes:
         counted = map(sum, zip(none, *(pane.counted for pane in found), strict=True))
         streams = {pane.stream for pane in found}
         stream = streams.pop() if len(streams) == 1 else None
-        return Held(files, any(pane.ends for pane in found), tuple(counted), stream)
+        return PaneRows(files, any(pane.ends for pane in found), tuple(counted), stream)
 
     def delete(self, before: State, after: State) -> None:
         """Remove own files that neither the batch before nor this one needs, so that a batch can be done again."""
@@ -152,7 +152,7 @@ class Panes:
                 shutil.rmtree(folder, ignore_errors=True)
 
     @cached_property
-    def counts(self) -> Counts | None:
+    def counts(self) -> PredicateCounts | None:
         """The counts that plans need."""
         return counts_for(self.query.form, self.query.windows)
 

@@ -24,8 +24,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from streamgauge.engines.spark import refuse, topic
-from streamgauge.engines.spark.batches import Batches, BatchSink, Done
-from streamgauge.engines.spark.evaluation import Said
+from streamgauge.engines.spark.batches import BatchAnswers, Batches, BatchSink
+from streamgauge.engines.spark.evaluation import ReportRows
 from streamgauge.engines.spark.micro_batches import configured, kind_of
 from streamgauge.engines.spark.panes import streaming
 from streamgauge.engines.spark.state import State
@@ -164,7 +164,7 @@ class RunFolder:
         self._part("answers", 0, observed.answers_table((), 0))
         write_header(root, header, self._stream, finished=False)
 
-    def write(self, done: Done) -> None:
+    def write(self, done: BatchAnswers) -> None:
         """Put a batch's rows, then its reports, then what is known of the batch on disk."""
         ended = self._clock()
         part, after = done.part + 2, done.after  # part 0 is that of an empty run
@@ -182,14 +182,14 @@ class RunFolder:
         header = replace(self._header, advanced_to=advanced_to, late=late)
         write_header(self._root, header, self._stream, finished=True)
 
-    def _answers(self, said: Sequence[Said], ended: int) -> list[Answer]:
+    def _answers(self, said: Sequence[ReportRows], ended: int) -> list[Answer]:
         query = self._header.query
         return [
             Answer(names(query.form), (), (), kind_of(query.form), each.due.instant, scope(each), ended)
             for each in said
         ]
 
-    def _batch(self, done: Done, ended: int) -> pa.Table:
+    def _batch(self, done: BatchAnswers, ended: int) -> pa.Table:
         before, after = done.before, done.after
         row = (
             after.batch,
@@ -207,7 +207,7 @@ class RunFolder:
 
 
 @dataclass(frozen=True)
-class Messages:
+class MessageSink:
     """A message a row, keyed by query, report and place of the row in it; a silent report is a message without rows.
 
     ``open_sink`` opens the way out anew for each batch, whose state is kept only after everything was acknowledged.
@@ -217,7 +217,7 @@ class Messages:
     header: RunHeader
     open_sink: Callable[[], Sink]
 
-    def write(self, done: Done) -> None:
+    def write(self, done: BatchAnswers) -> None:
         """Send a batch's rows; SourceError when some were not delivered: the batch will be done again."""
         if not done.said:
             return
@@ -230,7 +230,7 @@ class Messages:
         if delivery.undelivered:
             raise SourceError(f"{delivery.undelivered} of the batch's messages were not delivered: {delivery.why}")
 
-    def _messages(self, said: Said) -> Iterator[tuple[str, Answer]]:
+    def _messages(self, said: ReportRows) -> Iterator[tuple[str, Answer]]:
         form = self.header.query.form
         plain = Answer(names(form), (), (), kind_of(form), said.due.instant, scope(said))
         if not len(said.rows):
@@ -244,16 +244,16 @@ def names(form: object) -> tuple[str, ...]:
     return getattr(form, "variables", ())
 
 
-def scope(said: Said) -> tuple[int, int]:
+def scope(said: ReportRows) -> tuple[int, int]:
     """The scope that a report names, ms."""
     return said.due.start, said.due.end
 
 
-def _tuples(said: Said) -> Iterator[Row]:
+def _tuples(said: ReportRows) -> Iterator[Row]:
     return zip(*(column.to_pylist() for column in said.rows.columns), strict=True)
 
 
-def _rows(said: Sequence[Said], first: int) -> pa.Table:
+def _rows(said: Sequence[ReportRows], first: int) -> pa.Table:
     """The table of rows (``observed.ROWS``) of reports numbered from ``first``, without a Python object per term."""
     sizes = np.array([len(each.rows) for each in said])
     total, width = int(sizes.sum()), said[0].rows.num_columns
@@ -306,7 +306,7 @@ class CheckpointError(RunError):
     """A checkpoint folder that belongs to another job; the sentence says what differs."""
 
 
-def run(spark: SparkSession, job: Job, tell: Callable[[Done], None]) -> State:
+def run(spark: SparkSession, job: Job, tell: Callable[[BatchAnswers], None]) -> State:
     """Do a job until it is drained or interrupted, and return what is known then; ``tell`` hears of every batch."""
     if reason := refuse(job.query, job.semantics):
         raise RefusedError(f"spark does not answer {reason}")
@@ -314,7 +314,7 @@ def run(spark: SparkSession, job: Job, tell: Callable[[Done], None]) -> State:
     folder, landing = _landed(job)
     sink = _sink(job, folder, started)
     own = configured(spark)
-    batches = Batches(own, job.query, job.semantics, job.checkpoint, Told(sink, tell))
+    batches = Batches(own, job.query, job.semantics, job.checkpoint, ReportingSink(sink, tell))
     thread = landing and landing.start()
     if thread and job.drain:
         _wait(thread, landing)
@@ -332,13 +332,13 @@ def run(spark: SparkSession, job: Job, tell: Callable[[Done], None]) -> State:
 
 
 @dataclass(frozen=True)
-class Told:
+class ReportingSink:
     """A sink that says of every batch what was done."""
 
     sink: BatchSink
-    tell: Callable[[Done], None]
+    tell: Callable[[BatchAnswers], None]
 
-    def write(self, done: Done) -> None:
+    def write(self, done: BatchAnswers) -> None:
         """Write, then tell."""
         self.sink.write(done)
         self.tell(done)
@@ -416,10 +416,10 @@ def _is_tables(folder: Path) -> bool:
     return not kinds or kinds == {".parquet"}
 
 
-def _sink(job: Job, folder: Path, started: int) -> RunFolder | Messages:
+def _sink(job: Job, folder: Path, started: int) -> RunFolder | MessageSink:
     header = RunHeader("spark", job.query, job.text, job.dialect, job.semantics, 0, started, evaluator="spark")
     if parse_address(job.sink).scheme in _MESSAGES:
-        return Messages(job.query.name or "query", header, lambda: open_sink(job.sink))
+        return MessageSink(job.query.name or "query", header, lambda: open_sink(job.sink))
     return RunFolder(Path(job.sink), header, folder)
 
 

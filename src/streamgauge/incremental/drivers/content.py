@@ -186,7 +186,7 @@ def _samples(form: al.QueryForm) -> bool:
     return any(aggregate.function == "SAMPLE" for group in groups for _, aggregate in group.aggregates)
 
 
-class Content:
+class WindowContent:
     """The triples of a window, in order of time; says at each look whether the set has changed."""
 
     def __init__(
@@ -336,7 +336,7 @@ class Content:
                 self._latest.went(time, triples)
 
 
-class BufferedContent(Content):
+class BufferedContent(WindowContent):
     """A content that stands still between the looks of its window: what arrives waits for the next."""
 
     def __init__(

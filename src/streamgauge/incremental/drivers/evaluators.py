@@ -6,7 +6,7 @@ from typing import Final, Protocol
 from streamgauge.incremental.bags import Bag, Delta
 from streamgauge.incremental.drivers.instants import closing
 from streamgauge.incremental.evaluator import KeptAnswer
-from streamgauge.incremental.snapshot import Contents, Held, Snapshots
+from streamgauge.incremental.snapshot import Held, SnapshotContents, Snapshots
 from streamgauge.incremental.window_joins import Feed, Follow, WindowJoins
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
@@ -73,7 +73,7 @@ def evaluators(queries: Sequence[ContinuousQuery], semantics: Semantics) -> tupl
     first, empty = queries[0], semantics.empty_aggregate
     names = [f"<{each.name}>" for each in first.windows if each.name is not None]
     if all(looks_rarely(query, semantics) for query in queries):
-        contents = Contents()
+        contents = SnapshotContents()
         return contents, [Snapshots(query.form, contents, empty, names) for query in queries]
     pool = WindowJoins(first.static)
     kept: list[QueryEvaluator] = [KeptAnswer(query.form, pool, empty, names) for query in queries]

@@ -9,14 +9,14 @@ from heapq import merge
 from itertools import groupby
 from typing import TypeAlias
 
-from streamgauge.incremental.drivers.content import BufferedContent, Content, Latest, change_detector
+from streamgauge.incremental.drivers.content import BufferedContent, Latest, WindowContent, change_detector
 from streamgauge.incremental.drivers.evaluators import Leaves
 from streamgauge.incremental.drivers.instants import (
     NEVER,
     LandmarkLooks,
-    Look,
-    Looks,
     Ticking,
+    WindowLook,
+    WindowLooks,
     clock_of,
     closes_of,
     closing,
@@ -33,10 +33,10 @@ class TimeFrame:
     The scope is that of its latest look, (t0, t0) before the first.
     """
 
-    def __init__(self, content: Content, looks: Looks, semantics: Semantics, t0: int) -> None:
+    def __init__(self, content: WindowContent, looks: WindowLooks, semantics: Semantics, t0: int) -> None:
         self.content, self.looks, self._closes = content, looks, closing(semantics)
         self.arrive = content.enter
-        self.look = Look(t0, t0, t0, t0 - 1)
+        self.look = WindowLook(t0, t0, t0, t0 - 1)
 
     @property
     def scope(self) -> tuple[int, int]:
@@ -68,7 +68,7 @@ class TimeFrame:
         """Whether the first full window has come at an instant."""
         return instant >= self.looks.whole_from()
 
-    def _move(self, look: Look) -> None:
+    def _move(self, look: WindowLook) -> None:
         self.look = look
         self.content.show()
         self.content.drop(look.first)
@@ -78,7 +78,7 @@ class TimeFrame:
 class CountFrame:
     """A count-based window: the last ``size`` triples of its stream; it closes after every ``slide``-th."""
 
-    def __init__(self, content: Content, window: Window, semantics: Semantics, t0: int) -> None:
+    def __init__(self, content: WindowContent, window: Window, semantics: Semantics, t0: int) -> None:
         self.content, self._size, self._slide, self._t0 = content, window.size, window.slide, t0
         self._first = window.slide if semantics.partial_head else window.size
         self._after = 1 if semantics.borders is Borders.CLOSED_OPEN else 0
@@ -138,7 +138,7 @@ def frames(queries: Sequence[ContinuousQuery], semantics: Semantics, leaves: Lea
     Several that close each for itself are shown as of their latest closes, so what arrives waits for them.
     """
     windows = queries[0].windows
-    held = BufferedContent if closing(semantics) and len(windows) > 1 else Content
+    held = BufferedContent if closing(semantics) and len(windows) > 1 else WindowContent
     timed = any(uses_timestamp(query.form) for query in queries)
     names = dict.fromkeys(each.name for each in windows)
     latest = {name: Latest(*leaves.feeds(stamps_graph(name))) if timed else None for name in names}
@@ -158,11 +158,11 @@ def _graph(seen: StreamWindow) -> Term | None:
     return None if seen.name is None else f"<{seen.name}>"
 
 
-def _frame(seen: StreamWindow, content: Content, semantics: Semantics, t0: int) -> Frame:
+def _frame(seen: StreamWindow, content: WindowContent, semantics: Semantics, t0: int) -> Frame:
     window = seen.window
     if window.kind == "count":
         return CountFrame(content, window, semantics, t0)
-    looks = LandmarkLooks if window.kind == "landmark" else Looks
+    looks = LandmarkLooks if window.kind == "landmark" else WindowLooks
     return TimeFrame(content, looks(window, semantics, t0), semantics, t0)
 
 

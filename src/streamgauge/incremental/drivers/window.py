@@ -125,7 +125,7 @@ class WindowDriver:
         self._greatest = _EARLY
         self._held: list[tuple[int, int, StreamElement]] = []
         self._batch: deque[Arrived] = deque()
-        self._admission = Admission(self._of)
+        self._admission, self._heard = Admission(self._of), False
         self.late = 0
         if semantics.origin is not Origin.FIRST:
             self._begin(semantics.t0)
@@ -146,11 +146,9 @@ class WindowDriver:
 
     def push(self, element: StreamElement) -> None:
         """An element has come: what its time makes due is reported first."""
-        if not self._admission.takes(element):
+        if (not self._heard or element.stream not in self._of) and not self._admits(element):
             return
         time = element.time
-        if not self._begun:
-            self._begin(time - time % self._semantics.time_unit)
         bound = self._semantics.lateness
         if time < self._greatest:
             if bound is None:
@@ -166,6 +164,15 @@ class WindowDriver:
             return
         heappush(self._held, (time, element.sequence, element))
         self._come_with_watermark(self._greatest - bound)
+
+    def _admits(self, element: StreamElement) -> bool:
+        """Whether an element is of the query's streams; the first one begins the windows."""
+        if not self._admission.takes(element):
+            return False
+        self._heard = True
+        if not self._begun:
+            self._begin(element.time - element.time % self._semantics.time_unit)
+        return True
 
     def advance(self, time: int) -> None:
         """Nothing earlier than ``time`` will come, and what is at it has come: reports up to it are due."""

@@ -43,7 +43,7 @@ class Shapes(Protocol[Owner]):
         ...
 
 
-class Entry(Generic[Owner]):
+class PatternEntry(Generic[Owner]):
     """One pattern of a query: what was found of it and not taken yet.
 
     ``steps`` and ``hand_over`` are for one thread at a time, as changes of the facts are; the first ``take`` after

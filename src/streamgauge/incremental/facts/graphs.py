@@ -11,9 +11,9 @@ from typing import Generic, TypeAlias, TypeVar
 
 from streamgauge.incremental.bags import Bag, add_all
 from streamgauge.incremental.budget import EvaluationBudget, TooMuchError
-from streamgauge.incremental.facts.entry import Entry
+from streamgauge.incremental.facts.entry import PatternEntry
 from streamgauge.incremental.facts.facts import Facts
-from streamgauge.incremental.facts.shapes import TOO_LARGE, Bounds, Shape, ShapeJoins, Taker, shape
+from streamgauge.incremental.facts.shapes import TOO_LARGE, ChangeBounds, PatternShape, ShapeJoins, Taker, shape
 from streamgauge.incremental.ir import JoinError
 from streamgauge.incremental.plan import BgpRequest
 from streamgauge.incremental.rewrite import UnsupportedError
@@ -94,9 +94,9 @@ class _Graph(Generic[Owner]):
     """One named graph: its facts, and the patterns over it by shape. Bounds are those of the default graph."""
 
     name: Term
-    owners: Bounds[Owner]
+    owners: ChangeBounds[Owner]
     facts: GraphFacts = field(default_factory=GraphFacts)
-    shapes: dict[Shape, "ShapeJoins[GraphEntry[Owner]]"] = field(default_factory=dict)
+    shapes: dict[PatternShape, "ShapeJoins[GraphEntry[Owner]]"] = field(default_factory=dict)
 
     @property
     def most(self) -> int:
@@ -145,7 +145,7 @@ class _Graph(Generic[Owner]):
 class NamedGraphs(Generic[Owner]):
     """Facts by the graph that they are in, and the patterns over them."""
 
-    def __init__(self, owners: Bounds[Owner]) -> None:
+    def __init__(self, owners: ChangeBounds[Owner]) -> None:
         self._owners = owners
         self._graphs: dict[Term, _Graph[Owner]] = {}
         self._there: dict[Term, None] = {}
@@ -244,7 +244,7 @@ class NamedGraphs(Generic[Owner]):
 class GraphEntry(Generic[Owner]):
     """Triple patterns over one named graph, or with a variable for its name over each: what was found and not taken.
 
-    The same steps as of an ``Entry``. A pattern without triples has one solution in each graph that is there.
+    The same steps as of an ``PatternEntry``. A pattern without triples has one solution in each graph that is there.
     """
 
     def __init__(self, asked: BgpRequest, owner: Owner, graphs: NamedGraphs[Owner]) -> None:
@@ -257,8 +257,8 @@ class GraphEntry(Generic[Owner]):
         self._predicates = (
             frozenset(map(str, predicates)) if all(isinstance(each, str) for each in predicates) else None
         )
-        self._inner: dict[Term, Entry[GraphEntry[Owner]]] = {}
-        self._dirty: dict[tuple[Term, Entry[GraphEntry[Owner]]], None] = {}
+        self._inner: dict[Term, PatternEntry[GraphEntry[Owner]]] = {}
+        self._dirty: dict[tuple[Term, PatternEntry[GraphEntry[Owner]]], None] = {}
         self._found: Bag = {}
         self._first: Bag | None = None
         self._closed = False
@@ -281,7 +281,7 @@ class GraphEntry(Generic[Owner]):
 
     def _begin(self, graph: _Graph[Owner], effort: EvaluationBudget) -> Iterator[None]:
         """Find what there is in one graph."""
-        inner = self._inner[graph.name] = Entry(self._asked, self, graph)
+        inner = self._inner[graph.name] = PatternEntry(self._asked, self, graph)
         if self._asked.bgp.patterns:
             yield from inner.steps(effort)
             self._dirty[graph.name, inner] = None

@@ -82,7 +82,7 @@ class Anchor:
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class FactReader:
     """Functions that are told of facts that match a pattern."""
 
     pattern: TriplePattern
@@ -90,11 +90,11 @@ class Reader:
     leave: Callable[..., None]
 
 
-def readers(facts: Facts, patterns: Sequence[TriplePattern], finish: Finish) -> Iterator[Reader]:
+def readers(facts: Facts, patterns: Sequence[TriplePattern], finish: Finish) -> Iterator[FactReader]:
     """One reader for each pattern: together they find the solutions that come and go with facts."""
     joins = fact_joins(facts, patterns, ())
     for at, pattern in enumerate(patterns):
-        yield Reader(pattern, *(joins.trigger(at, sign, finish) for sign in (1, -1)))
+        yield FactReader(pattern, *(joins.trigger(at, sign, finish) for sign in (1, -1)))
 
 
 def fact_joins(facts: Facts, patterns: Sequence[TriplePattern], conditions: Sequence[Expression]) -> "FactJoins":
@@ -389,7 +389,7 @@ def variables_in(pattern: TriplePattern) -> set[str]:
     return {node.name for node in nodes_of(pattern) if isinstance(node, Var)}
 
 
-def tell(facts: Facts, reader: Reader) -> None:
+def tell(facts: Facts, reader: FactReader) -> None:
     """Let a reader be told from now on."""
     kind = kind_of(facts, reader.pattern) or facts
     kind.enter.append(reader.enter)

@@ -14,10 +14,10 @@ from typing import Final
 
 from streamgauge.incremental.budget import BOUNDLESS, EvaluationBudget, TooMuchError
 from streamgauge.incremental.evaluator import KeptAnswer
-from streamgauge.incremental.facts.entry import Entry
+from streamgauge.incremental.facts.entry import PatternEntry
 from streamgauge.incremental.facts.facts import Facts
 from streamgauge.incremental.facts.graphs import GraphEntry, NamedGraphs
-from streamgauge.incremental.facts.shapes import TOO_LARGE, Shape, ShapeJoins, Taker, shape
+from streamgauge.incremental.facts.shapes import TOO_LARGE, PatternShape, ShapeJoins, Taker, shape
 from streamgauge.incremental.ir import JoinError
 from streamgauge.incremental.operators import Index, Take
 from streamgauge.incremental.plan import BgpRequest
@@ -52,7 +52,7 @@ class StandingQuery:
             raise UnsupportedError("timestamp(): facts stand until they are deleted, they have no times of their own")
         self.effort = EvaluationBudget(pool.most_to_begin, KEPT)
         self.failed, self.begun = False, False
-        self.entries: list[Entry[StandingQuery] | GraphEntry[StandingQuery]] = []
+        self.entries: list[PatternEntry[StandingQuery] | GraphEntry[StandingQuery]] = []
         self._weight = sum(1 for _ in every_pattern(form.pattern)) // OPERATORS
         self.kept = KeptAnswer(form, self, names=None, effort=self.effort, ranked=True)
 
@@ -60,9 +60,9 @@ class StandingQuery:
         """Request the solutions of a pattern."""
         if len(self.entries) >= PATTERNS:
             raise TooMuchError(f"it asks for the solutions of more than {PATTERNS} groups of triple patterns")
-        entry: Entry[StandingQuery] | GraphEntry[StandingQuery]
+        entry: PatternEntry[StandingQuery] | GraphEntry[StandingQuery]
         named = asked.graph is not None
-        entry = GraphEntry(asked, self, self._pool.graphs) if named else Entry(asked, self, self._pool)
+        entry = GraphEntry(asked, self, self._pool.graphs) if named else PatternEntry(asked, self, self._pool)
         self.entries.append(entry)
         return entry.take
 
@@ -99,7 +99,7 @@ class StandingQueries:
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
-        self._shapes: dict[Shape, ShapeJoins[StandingQuery]] = {}
+        self._shapes: dict[PatternShape, ShapeJoins[StandingQuery]] = {}
         self._touched: list[StandingQuery] = []
         self.turn = 0
         self.most_to_begin: int = BOUNDLESS

@@ -13,7 +13,7 @@ from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
 from streamgauge.incremental.bags import Bag
 from streamgauge.incremental.facts.facts import Facts
-from streamgauge.incremental.facts.gates import Trigger
+from streamgauge.incremental.facts.gates import JoinTrigger
 from streamgauge.incremental.facts.joins import Anchor, fact_joins
 from streamgauge.incremental.ir import Do, Emit, Locals, Module, Scan, Test, row_of, tuple_of
 from streamgauge.incremental.plan import BgpRequest
@@ -25,7 +25,7 @@ Told = TypeVar("Told", contravariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class PatternShape:
     """Patterns over variables ``v0``, ``v1`` ... and, for constants, ``c0``, ``c1`` ...; rows are over ``output``."""
 
     patterns: tuple[TriplePattern, ...]
@@ -64,13 +64,13 @@ class _Naming:
         return condition
 
 
-def shape(asked: BgpRequest) -> tuple[Shape, tuple[Term, ...]]:
+def shape(asked: BgpRequest) -> tuple[PatternShape, tuple[Term, ...]]:
     """The shape of what is asked, and the constants with which it is."""
     naming = _Naming()
     patterns = tuple(map(naming.pattern, asked.bgp.patterns))
     conditions = tuple(map(naming.condition, asked.conditions))
     output = tuple(naming.variables[name] for name in asked.output)
-    return Shape(patterns, conditions, output, tuple(naming.constants.values())), tuple(naming.constants)
+    return PatternShape(patterns, conditions, output, tuple(naming.constants.values())), tuple(naming.constants)
 
 
 def original(asked: BgpRequest, name: str) -> str:
@@ -108,7 +108,7 @@ FEW: Final = 4
 """Constants, or rows of them, with which joins of a changed fact begin, one after the other."""
 
 
-class Bounds(Protocol[Told]):
+class ChangeBounds(Protocol[Told]):
     """How much is looked at for one turn, a change of the facts, and who is told of it."""
 
     @property
@@ -140,7 +140,7 @@ class ShapeJoins(Generic[Owner]):
     A query of several patterns parts that among them; where others ask for the shape too, the one with fewest counts.
     """
 
-    def __init__(self, shape: Shape, facts: Facts, bounds: Bounds[Owner]) -> None:
+    def __init__(self, shape: PatternShape, facts: Facts, bounds: ChangeBounds[Owner]) -> None:
         self.shape = shape
         self._bounds = bounds
         self._left, self._turn, self._asking, self._finding = [0, 0], -1, 0, False
@@ -150,7 +150,7 @@ class ShapeJoins(Generic[Owner]):
         self._plan = fact_joins(facts, shape.patterns, shape.conditions)
         self._late = _Late(shape, self._takers, self._left, bounds.touch, self._over)
         self._triggers = [
-            Trigger(facts, shape.patterns, shape.keys, at, self._compiled) for at in range(len(shape.patterns))
+            JoinTrigger(facts, shape.patterns, shape.keys, at, self._compiled) for at in range(len(shape.patterns))
         ]
         self._begin = self._plan.begin(self._late)
         if self._plan.is_deep:
@@ -269,12 +269,12 @@ def _key(constants: Sequence[Term]) -> object:
     return constants[0] if len(constants) == 1 else tuple(constants)
 
 
-def _names(shape: Shape, where: Locals) -> str:
+def _names(shape: PatternShape, where: Locals) -> str:
     """The key of the takers, of locals."""
     return tuple_of([where[name] for name in shape.keys]) if shape.keys else "()"
 
 
-def _count(module: Module, shape: Shape, where: Locals, sign: int, touch: Callable[[Owner], None]) -> None:
+def _count(module: Module, shape: PatternShape, where: Locals, sign: int, touch: Callable[[Owner], None]) -> None:
     """Count the row for every taker."""
     module.add(
         row_of(shape.output, where),
@@ -288,7 +288,7 @@ def _count(module: Module, shape: Shape, where: Locals, sign: int, touch: Callab
 class _Late(Generic[Owner]):
     """Solutions go to those that ask with their constants; where nobody does, the rest is not joined."""
 
-    shape: Shape
+    shape: PatternShape
     takers: Asking[Owner]
     left: list[int]
     touch: Callable[[Owner], None]
@@ -331,7 +331,7 @@ class _Late(Generic[Owner]):
 class _Early(Generic[Owner]):
     """The joins begin with the constants of those that ask, one after the other."""
 
-    shape: Shape
+    shape: PatternShape
     takers: Asking[Owner]
     touch: Callable[[Owner], None]
     over: Callable[[Takers[Owner]], bool]

@@ -12,7 +12,7 @@ from pyspark.sql import functions as fn
 from streamgauge.model.algebra import Select
 from streamgauge.model.report import DueReport, View
 from streamgauge.model.terms import Row
-from streamgauge.spark.answers import Means, answers, changes
+from streamgauge.spark.answers import ContentChoices, answers, changes
 from streamgauge.spark.intervals import TRIPLE
 from streamgauge.spark.profile import Profile, profiled
 from streamgauge.suites.sepbm.alike import Shape, shapes
@@ -59,7 +59,7 @@ def kept(facts: DataFrame) -> DataFrame:
 
 def answered(spark: SparkSession, facts: DataFrame, known: Profile, form: Select) -> DataFrame:
     """The set of a query's rows in state 0, columns t0, t1, ...; ValueError names what Spark does not evaluate."""
-    rows = answers(spark, stream(facts, 1), states(1), form, means=Means(known=known)).drop("report")
+    rows = answers(spark, stream(facts, 1), states(1), form, means=ContentChoices(known=known)).drop("report")
     return rows.toDF(*(f"t{index}" for index in range(len(rows.columns)))).distinct()
 
 
@@ -72,7 +72,7 @@ def _moved(
     spark: SparkSession, facts: DataFrame, profile: Profile, shape: Shape, count: int
 ) -> Iterator[tuple[str, int, int, Row]]:
     """Channel, state, sign and row of all that comes or goes after state 0, for the channels of a shape."""
-    moved = changes(spark, stream(facts, count), states(count), shape.form, many=1, means=Means(known=profile))
+    moved = changes(spark, stream(facts, count), states(count), shape.form, many=1, means=ContentChoices(known=profile))
     names = [f"t{index}" for index in range(len(moved.columns) - 2)]
     told = moved.toDF("report", "net", *names).filter("report > 0")
     if shape.value is not None:

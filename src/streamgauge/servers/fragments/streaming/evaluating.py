@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Final, TypeAlias
 
-from streamgauge.incremental import Bag, Contents, Snapshots
+from streamgauge.incremental import Bag, SnapshotContents, Snapshots
 from streamgauge.incremental.bags import add
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Row, Term, Triple
@@ -38,7 +38,7 @@ class Local:
             self._triples, self._named = (), NOWHERE
 
     def _see(self, names: tuple[Term, ...]) -> None:
-        self._names, self._contents = names, Contents()
+        self._names, self._contents = names, SnapshotContents()
         self._snapshots = Snapshots(self._form, self._contents, names=names)
         self._contents.see(None, lambda: (tuple(self._triples),))
         for name in names:
