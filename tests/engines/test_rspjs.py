@@ -7,7 +7,7 @@ import pytest
 
 from streamgauge.engines import EngineUnavailableError, load
 from streamgauge.engines.rspjs import HOME, command, refuse, start
-from streamgauge.harness.record import Limits, record, task_of
+from streamgauge.harness.systems.pipe import Limits, record, task_of
 from streamgauge.model.run import RunHeader
 from streamgauge.query import print_query
 from streamgauge.semantics.profiles import RSPJS, RSPQL

@@ -12,8 +12,7 @@ import pytest
 from streamgauge.formats.run import read_run, stream_path, write_run
 from streamgauge.formats.stream import write
 from streamgauge.formats.task import Task
-from streamgauge.harness.record import Limits, record
-from streamgauge.harness.tasks import Tasks
+from streamgauge.harness.systems.pipe import Limits, PipeProgram, record
 from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.judging.judge import Means, judge_run
 from streamgauge.query import parse
@@ -220,7 +219,7 @@ def test_a_program_that_does_many_tasks_may_fail_in_one(name: str, right, tmp_pa
     whole, lines = right
     fault = FAULTS[name]
     asked = Task(QUERY, "rspql", RSPQL)
-    with Tasks(command(tmp_path, lines, fault.does), fault.limits) as program:
+    with PipeProgram(command(tmp_path, lines, fault.does), fault.limits) as program:
         run = program.record(whole.header, stream(TEXT), asked)
         again = program.record(whole.header, stream(TEXT), asked)
     assert left_behind(tmp_path) == []

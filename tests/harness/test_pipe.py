@@ -10,7 +10,7 @@ import pytest
 from streamgauge.formats.lines import Late, decode_output, encode_advance, encode_element
 from streamgauge.formats.pipe import PipeError, start_piped
 from streamgauge.formats.task import CLOSE, CLOSED, READY, decode_task, encode_task
-from streamgauge.harness.record import Limits, program, record, task_of
+from streamgauge.harness.systems.pipe import Limits, program, record, task_of
 from streamgauge.model.answer import Answer
 from streamgauge.query import parse, print_query
 from streamgauge.semantics.profiles import RSPQL

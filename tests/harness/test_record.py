@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from streamgauge.formats.lines import Advance, decode_input
-from streamgauge.harness.feed import Pace, PacedFeeder, feed_fast
-from streamgauge.harness.record import Limits, record
+from streamgauge.harness.pace import Pace, PacedFeeder, feed_fast
+from streamgauge.harness.systems.pipe import Limits, record
 from streamgauge.model.semantics import Due
 from streamgauge.oracle.judging.clock import ADVANCE, feeder_lateness
 from streamgauge.semantics.profiles import RSPQL

@@ -8,7 +8,7 @@ from streamgauge.incremental.budget import TooMuchError
 from streamgauge.incremental.drivers.landmark import Landmark
 from streamgauge.incremental.facts import entry
 from streamgauge.incremental.rewrite import UnsupportedError
-from tests.incremental.test_effort import form, iri
+from tests.incremental.test_budget import form, iri
 
 PATTERNS = (
     "?a :p ?b",

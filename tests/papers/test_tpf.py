@@ -11,8 +11,8 @@ from streamgauge.papers.tpf_capacity import Carried, carried, sized, staleness
 from streamgauge.papers.tpf_capacity import table as capacity
 from streamgauge.papers.tpf_claims import claims
 from streamgauge.papers.tpf_measured import Measured, crossing, growth, measure, per_client
-from streamgauge.suites.crowds.running import Doing
-from streamgauge.suites.crowds.scenario import Outcome, Served, to_json
+from streamgauge.suites.crowds.runs import ScenarioRunner
+from streamgauge.suites.crowds.scenario import Outcome, ReceivedAnswer, to_json
 from streamgauge.suites.experiments.capacity_search import Found
 
 QUICK = plan.QUICK
@@ -22,7 +22,7 @@ SYSTEMS = (*plan.FRAGMENTS, *plan.PUSHED)
 def outcome(scenario, server=1.0, client=0.5, took=(400, 200, 200, 200, 200)):
     """Polls each 10 s from 1 s on, updates each 10 s."""
     answers = [
-        Served(number, 0, 1_000 + 10_000 * turn + ms, 100, ms, 10 + 3 * turn, 20_000 + 5_000 * turn, True)
+        ReceivedAnswer(number, 0, 1_000 + 10_000 * turn + ms, 100, ms, 10 + 3 * turn, 20_000 + 5_000 * turn, True)
         for number in range(min(3, scenario.clients))
         for turn, ms in enumerate(took)
     ]
@@ -146,7 +146,7 @@ def test_what_is_kept_is_shown_and_not_measured_again(tmp_path):
     scenario = plan.scaled(QUICK, "incremental", 10, distinct=False)
     (tmp_path / f"{scenario.name}.json").write_text(json.dumps(to_json(outcome(scenario))))
     measured = measure(
-        [scenario], Doing(tmp_path, lambda: pytest.fail("no Spark is needed")), lambda _what, _share: None
+        [scenario], ScenarioRunner(tmp_path, lambda: pytest.fail("no Spark is needed")), lambda _what, _share: None
     )
     assert measured.of(scenario) == outcome(scenario)
     made = reproduce(

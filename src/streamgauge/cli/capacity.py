@@ -22,9 +22,9 @@ from streamgauge.suites.experiments.capacity_axes import AXES, PACE, axis
 from streamgauge.suites.experiments.capacity_axes import Axis as Varied
 from streamgauge.suites.experiments.capacity_probe import Limit
 from streamgauge.suites.experiments.capacity_search import Harder, Reach
-from streamgauge.suites.experiments.estimate import RUN_S
 from streamgauge.suites.experiments.experiment import Experiment, ExperimentError, read
-from streamgauge.suites.experiments.running import Doing
+from streamgauge.suites.experiments.plan import RUN_S
+from streamgauge.suites.experiments.runner import ExperimentContext
 
 FURTHEST = 2.0**20
 """How many times as hard as the start a search goes, unless told where to end."""
@@ -82,7 +82,7 @@ def capacity(
     found: list[Capacity] = []
     stopped = False
     with telling(console, "capacity") as tell:
-        doing = Doing(folder, lambda: spark(master), tell, again, on_spark=master is not None)
+        doing = ExperimentContext(folder, lambda: spark(master), tell, again, on_spark=master is not None)
         try:
             found.extend(capacities(experiment, asked, doing))
             _write_probes(found, tell)

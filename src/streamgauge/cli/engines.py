@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from streamgauge import engines as registry
+from streamgauge.cli.defined import seconds
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.names import completed, engine_names
 from streamgauge.cli.progress import Tell, telling
@@ -92,14 +93,21 @@ def prepare(
     ],
     source: Annotated[Path, typer.Option(help="The folder of your own clone of its project.")],
     out: Annotated[Path | None, typer.Option(help="Where its jars go; the user's cache unless given.")] = None,
+    limit: Annotated[
+        str, typer.Option(metavar="DURATION", help="How long Maven may build a copy of the clone: 1h.")
+    ] = "30m",
 ) -> None:
-    """Collect an engine's jars from your own clone of its project, check that they are whole, and try the engine."""
+    """Build a copy of your own clone of an engine's project where that is needed, collect and check its jars, try it.
+
+    The clone is left as it is. Where it has been built already, its jars are taken.
+    """
+    limit_s = seconds(limit, "--limit")
     module = registry.load(name)
     name = registry.named(name)
     kinds = _kinds(name)
     folder = out or prepared(name)
     with telling(Console(stderr=True), f"prepare {name}") as tell:
-        collected = _collected(kinds, source, folder, tell)
+        collected = _collected(kinds, source, folder, tell, limit_s)
         if out is not None:
             os.environ[module.HOME] = str(out)  # type: ignore[attr-defined]
         tell("answering the first task")
@@ -119,9 +127,9 @@ def _kinds(name: str) -> tuple[Clone, ...]:
     return kinds
 
 
-def _collected(kinds: Sequence[Clone], source: Path, folder: Path, tell: Tell) -> Collected:
+def _collected(kinds: Sequence[Clone], source: Path, folder: Path, tell: Tell, limit_s: float) -> Collected:
     try:
-        return collect(kinds, source, folder, tell)
+        return collect(kinds, source, folder, tell, limit_s)
     except JvmError as error:
         raise registry.EngineUnavailableError(str(error)) from error
 

@@ -16,9 +16,9 @@ from streamgauge.model.run import Run
 from streamgauge.model.verdict import Verdict
 from streamgauge.report.page import write as write_page
 from streamgauge.report.text import verdict_json, verdict_lines
-from streamgauge.suites.experiments.estimate import RunEstimate
 from streamgauge.suites.experiments.experiment import Experiment, read
-from streamgauge.suites.experiments.running import Doing, run_experiment
+from streamgauge.suites.experiments.plan import RunEstimate
+from streamgauge.suites.experiments.runner import ExperimentContext, run_experiment
 
 Overrides = Annotated[
     list[str] | None,
@@ -73,7 +73,9 @@ def _do(
     with telling(console, "run") as tell:
         try:
             always = on_spark or master is not None
-            doing = Doing(out, lambda: spark(master), tell, again, on_spark=always, note=tell_note, foretell=_foretell)
+            doing = ExperimentContext(
+                out, lambda: spark(master), tell, again, on_spark=always, note=tell_note, foretell=_foretell
+            )
             for folder, run, verdict in run_experiment(experiment, doing):
                 judged.append((run, verdict))
                 console.print(verdict_lines(run.header, verdict))

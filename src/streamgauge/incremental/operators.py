@@ -10,6 +10,7 @@ below it, so without that a pull would be 2 ** n.
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Final, Protocol, TypeAlias
 
 from streamgauge.incremental.bags import Bag, add, add_all, collect
@@ -116,11 +117,13 @@ class Pick:
         self.variables, self.certain = variables, inner.certain & frozenset(variables)
         self._inner = inner
         self._take = picker(inner.variables, variables)
+        self._injective = frozenset(inner.variables) <= frozenset(variables)
 
     def pull(self) -> Bag:
         """The change, column by column."""
-        take = self._take
-        return collect((take(row), count) for row, count in self._inner.pull().items())
+        change = self._inner.pull()
+        rows, counts = map(self._take, change), change.values()
+        return dict(zip(rows, counts, strict=True)) if self._injective else collect(zip(rows, counts, strict=True))
 
 
 class Both:
@@ -193,9 +196,12 @@ class Index:
 
     def add(self, change: Bag) -> None:
         """Add a change in place."""
-        bags, key_of = self.bags, self.key
-        for row, count in change.items():
-            key = key_of(row)
+        bags = self.bags
+        if not bags:
+            for key, row in zip(map(self.key, change), change, strict=True):
+                bags[key][row] = change[row]
+            return
+        for key, (row, count) in zip(map(self.key, change), change.items(), strict=True):
             bag = bags[key]
             now = bag.get(row, 0) + count
             if now:
@@ -299,7 +305,12 @@ def picker(variables: Sequence[str], wanted: Sequence[str]) -> Callable[[Row], R
         return lambda row: row
     if -1 in positions:
         return lambda row: tuple([row[at] if at >= 0 else None for at in positions])
-    return lambda row: tuple([row[at] for at in positions])
+    if not positions:
+        return lambda _row: ()
+    if len(positions) == 1:
+        (only,) = positions
+        return lambda row: (row[only],)
+    return itemgetter(*positions)
 
 
 @dataclass

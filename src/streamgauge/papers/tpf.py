@@ -28,9 +28,9 @@ from streamgauge.papers.tpf_published import NAMES, SOURCE
 from streamgauge.report.numbers import NOTHING, duration, number, percent
 from streamgauge.report.plots import Figure
 from streamgauge.report.svg import Drawing
-from streamgauge.suites.crowds.running import Doing
+from streamgauge.suites.crowds.runs import ScenarioRunner
 from streamgauge.suites.crowds.scenario import Outcome, Scenario
-from streamgauge.suites.crowds.serving import nginx
+from streamgauge.suites.crowds.systems import nginx
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,7 +54,7 @@ def reproduce(wanted: Wanted, spark: "Callable[[], SparkSession]", tell: Callabl
     absent = _absent()
     systems = tuple(system for system in NAMES if system not in absent)
     scenarios = list(_scenarios(wanted, systems))
-    doing = Doing(wanted.runs, spark)
+    doing = ScenarioRunner(wanted.runs, spark)
     made_folder(wanted.runs)
     measured = kept(scenarios, doing) if wanted.done else measure(scenarios, doing, tell)
     sizes = FACTS[wanted.extent] if "capacity" in wanted.parts and not wanted.done else ()

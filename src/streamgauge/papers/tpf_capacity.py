@@ -8,7 +8,7 @@ from streamgauge.papers.result import Line, Table
 from streamgauge.papers.tpf_measured import stale
 from streamgauge.papers.tpf_plan import FULL, QUICK, Extent, scaled
 from streamgauge.report.numbers import NOTHING, duration
-from streamgauge.suites.crowds.running import Doing
+from streamgauge.suites.crowds.runs import ScenarioRunner
 from streamgauge.suites.crowds.scenario import Outcome, Scenario
 from streamgauge.suites.experiments.capacity_search import Found, Reach, search
 
@@ -31,7 +31,7 @@ class Carried:
     tried: tuple[tuple[int, float | None], ...]
 
 
-def carried(extent: Extent, facts: int, doing: Doing, tell: Callable[[str, float], None]) -> Carried:
+def carried(extent: Extent, facts: int, doing: ScenarioRunner, tell: Callable[[str, float], None]) -> Carried:
     """Search the most clients, each with another query; what is kept is not measured again."""
     tried: dict[int, float | None] = {}
 

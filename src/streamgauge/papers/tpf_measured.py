@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import fmean, linear_regression, median
 
-from streamgauge.suites.crowds.judging import freshness
-from streamgauge.suites.crowds.programs import ProgramError
-from streamgauge.suites.crowds.running import Doing
+from streamgauge.harness.process import ProgramError
+from streamgauge.suites.crowds.judgement import freshness
+from streamgauge.suites.crowds.runs import ScenarioRunner
 from streamgauge.suites.crowds.scenario import Outcome, Scenario
 
 
@@ -23,7 +23,7 @@ class Measured:
         return self.outcomes.get(scenario)
 
 
-def measure(scenarios: Iterable[Scenario], doing: Doing, tell: Callable[[str, float], None]) -> Measured:
+def measure(scenarios: Iterable[Scenario], doing: ScenarioRunner, tell: Callable[[str, float], None]) -> Measured:
     """Do the scenarios that are not kept; one that cannot be done says why."""
     todo = list(dict.fromkeys(scenarios))
     outcomes: dict[Scenario, Outcome] = {}
@@ -38,7 +38,7 @@ def measure(scenarios: Iterable[Scenario], doing: Doing, tell: Callable[[str, fl
     return Measured(outcomes, lacking)
 
 
-def kept(scenarios: Iterable[Scenario], doing: Doing) -> Measured:
+def kept(scenarios: Iterable[Scenario], doing: ScenarioRunner) -> Measured:
     """Only what is kept already."""
     todo = list(dict.fromkeys(scenarios))
     return Measured(

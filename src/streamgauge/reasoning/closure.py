@@ -460,9 +460,6 @@ class _Derive:
         module.function("run", given)
         return {}
 
-    def begun(self, module: Module) -> None:
-        """Nothing to prepare."""
-
     def bound(self, module: Module, where: Locals) -> None:
         """Every solution counts."""
 

@@ -4,11 +4,12 @@ import pytest
 
 from streamgauge.model.element import StreamElement
 from streamgauge.servers.fragments.annotations import method, methods
+from streamgauge.servers.fragments.pages.dataset import DataSet
 from streamgauge.servers.fragments.quads import DEFAULT
-from streamgauge.servers.fragments.serving.dataset import DataSet
-from streamgauge.servers.fragments.storing.memory import MemoryStore
+from streamgauge.servers.fragments.store.memory import MemoryStore
 from streamgauge.servers.fragments.style import Label, Style
-from streamgauge.suites.crowds.renewing import Renewal, Renewing, updates
+from streamgauge.suites.crowds.fragments_server import DataSetRenewal
+from streamgauge.suites.crowds.updates import Renewal, updates
 from tests.suites.crowds.boards import DEPARTURES, elements
 
 ALL = (None, None, None, None)
@@ -25,7 +26,7 @@ def held(dataset, at):
 def renewed(style, renewal, turns=4):
     now = [BEGINS]
     dataset = DataSet("d", MemoryStore(), style, lambda: now[0])
-    renewing = Renewing(dataset, renewal, BEGINS)
+    renewing = DataSetRenewal(dataset, renewal, BEGINS)
     for update in updates(elements(turns, 1000), 100):
         now[0] = BEGINS + update.time
         renewing.apply(update)

@@ -1,7 +1,7 @@
 """How long an experiment or a search takes is said before it begins."""
 
 from streamgauge.suites.experiments.capacity_search import Reach, search
-from streamgauge.suites.experiments.estimate import RunEstimate
+from streamgauge.suites.experiments.plan import RunEstimate
 
 
 def test_a_paced_run_takes_as_long_as_its_stream():

@@ -10,6 +10,7 @@ from functools import cache
 import pytest
 
 from streamgauge.servers.broker.broker import Broker
+from streamgauge.servers.broker.contract import Publication
 from streamgauge.servers.broker.strategies import begin
 from streamgauge.suites.sepbm.adapters import adapters, broker_http, start
 from streamgauge.suites.sepbm.adapters.sepa import read_notification
@@ -126,18 +127,18 @@ def test_who_leaves_and_what_ends_is_told_no_more(case):
     with options() as given:
         system = start(name, given)
         try:
-            system.load(Small())
+            system.start(Small())
             for channel in channels:
-                system.create_channel(channel)
-                system.subscribe(channel.name, heard.append)
+                system.subscribe(channel, heard.append)
             system.settle()
             told = []
-            for then in (lambda: system.unsubscribe("named"), lambda: system.delete_channel("students"), lambda: None):
-                system.publish(student(len(told)))
+            for leaving in (channels[:1], channels[1:], ()):
+                system.feed(Publication(len(told) + 1, student(len(told)), ()))
                 system.settle()
                 told.append({each.channel for each in heard})
                 heard.clear()
-                then()
+                for channel in leaving:
+                    system.unsubscribe(channel)
         finally:
             system.close()
     assert told == [{"named", "students"}, {"students"}, set()]
@@ -188,7 +189,7 @@ def test_a_journal_in_process(tmp_path):
 def test_a_broker_that_dies_is_a_failure(tmp_path, monkeypatch):
     services = []
 
-    class Watched(broker_http.Service):
+    class Watched(broker_http.ServerProcess):
         def __init__(self, *words):
             super().__init__(*words)
             services.append(self.pid)
@@ -197,7 +198,7 @@ def test_a_broker_that_dies_is_a_failure(tmp_path, monkeypatch):
         if doing == "sequence" and done:
             os.kill(services[0], signal.SIGKILL)
 
-    monkeypatch.setattr(broker_http, "Service", Watched)
+    monkeypatch.setattr(broker_http, "ServerProcess", Watched)
     small = on_disk(tmp_path, Small())
     recording = run(small, "broker_http", {}, Plan(rate=5.0, seconds=1500), progress=progress)
     assert recording.failure.startswith("sequence: http://127.0.0.1:")

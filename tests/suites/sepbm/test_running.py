@@ -160,27 +160,21 @@ class Odd:
             return self.deeds[name]()
         return None
 
-    def load(self, _configuration):
-        self._do("load")
+    def start(self, _configuration):
+        self._do("start")
 
-    def create_channel(self, _channel):
-        self._do("create_channel")
-
-    def subscribe(self, name, hear):
-        self.hear[name] = hear
+    def subscribe(self, channel, hear):
+        self.hear[channel.name] = hear
         self._do("subscribe")
 
-    def publish(self, _graph):
-        return self._do("publish")
-
-    def delete(self, _graph):
-        return self._do("delete")
+    def feed(self, publication):
+        return self._do("delete" if publication.removed else "publish")
 
     def settle(self):
         self._do("settle")
 
-    def finish(self):
-        self._do("finish")
+    def advance(self, _time):
+        self._do("advance")
 
     def close(self):
         self.closed = True
@@ -204,13 +198,13 @@ def odd(monkeypatch, **deeds):
     return system
 
 
-@pytest.mark.parametrize("operation", ["load", "create_channel", "subscribe", "publish", "settle", "finish", "close"])
+@pytest.mark.parametrize("operation", ["start", "subscribe", "publish", "settle", "advance", "close"])
 def test_a_system_that_fails_is_told_of(monkeypatch, operation):
     system = odd(monkeypatch, **{operation: fail("the engine is out of oil")})
     recording = run(Small(), "odd", {}, Plan())
     assert recording.failure.endswith("the engine is out of oil")
     assert system.closed
-    acknowledged = {"finish": len(Small().publications), "close": len(Small().publications)}
+    acknowledged = {"advance": len(Small().publications), "close": len(Small().publications)}
     assert len(recording.published) == acknowledged.get(operation, 0)
 
 
@@ -219,7 +213,7 @@ def test_an_error_that_nobody_expected_has_its_kind(monkeypatch):
     assert run(Small(), "odd", {}, Plan(publishers=4)).failure == "sequence: KeyError: 'what'"
 
 
-@pytest.mark.parametrize("operation", ["load", "subscribe", "publish", "delete", "settle", "finish"])
+@pytest.mark.parametrize("operation", ["start", "subscribe", "publish", "delete", "settle", "advance"])
 @pytest.mark.parametrize("publishers", [1, 3])
 def test_a_system_that_hangs_is_left(monkeypatch, operation, publishers):
     released = threading.Event()

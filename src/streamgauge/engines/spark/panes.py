@@ -20,6 +20,7 @@ from streamgauge.engines.spark.arrivals import BatchArrivals, arrived
 from streamgauge.engines.spark.state import Pane, State
 from streamgauge.formats.stream import SCHEMA
 from streamgauge.model.query import ContinuousQuery
+from streamgauge.spark.locations import location
 from streamgauge.spark.profile import PredicateCounts, counts_for
 
 ROWS = (
@@ -71,7 +72,7 @@ class ShownFrame:
         if ends in self._read:
             self.spark.catalog.refreshTable(self._view(ends))
             return
-        self._read[ends] = self.spark.read.schema(f"{ROWS}, base long").parquet(str(self.folder / _name(ends)))
+        self._read[ends] = self.spark.read.schema(f"{ROWS}, base long").parquet(location(self.folder / _name(ends)))
         self._read[ends].createOrReplaceTempView(self._view(ends))
 
     def _link(self, held: PaneRows, base: int) -> None:
@@ -107,7 +108,7 @@ def streaming(spark: SparkSession, folder: str, per_batch: int) -> DataFrame:
     A batch is its files (``files_of``): its rows are read by the plans that answer the query.
     """
     reader = spark.readStream.schema(ROWS).option("maxFilesPerTrigger", per_batch)
-    return reader.parquet(folder).select("sequence")
+    return reader.parquet(location(folder)).select("sequence")
 
 
 def files_of(batch: DataFrame) -> list[str]:
@@ -159,9 +160,11 @@ class Panes:
     def _without(self, batch: int, files: Sequence[str], late: Sequence[int]) -> tuple[str, ...]:
         """The paths of copies without these elements."""
         dropped = self.spark.createDataFrame(pa.table({"sequence": pa.array(late, pa.int64())}))
-        read = self.spark.read.schema(ROWS).parquet(*files)
+        read = self.spark.read.schema(ROWS).parquet(*map(location, files))
         target = self.folder / f"{batch:06}"
-        read.join(fn.broadcast(dropped), "sequence", "left_anti").write.mode("overwrite").parquet(str(target))
+        read.join(fn.broadcast(dropped), "sequence", "left_anti").write.mode("overwrite").parquet(
+            str(target.absolute())
+        )
         return tuple(sorted(map(str, target.glob("*.parquet"))))
 
 

@@ -3,7 +3,6 @@
 Each run becomes a run folder that ``check`` judges.
 """
 
-import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
@@ -12,7 +11,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Protocol, cast
 
-from streamgauge.formats.making import made_folder
+from streamgauge.formats.making import made_folder, making, put
 from streamgauge.formats.run import write_run
 from streamgauge.formats.stream import StreamError, write
 from streamgauge.harness.importing.foreign import ForeignError, Imported, Request, Times
@@ -84,28 +83,22 @@ def _importer(source: Path, form: str | None) -> Importer:
 
 def _write(target: Path, imported: Imported) -> int:
     """The folder whole or not at all: made beside its place, then moved; how far time came (ms)."""
-    making = target.with_name(f".{target.name}.importing")
-    shutil.rmtree(making, ignore_errors=True)
-    made_folder(making / "stream")
-    try:
+    with making(target) as place:
+        made_folder(place / "stream")
         last = _Last()
         elements = recorded((imported.stream,), imported.streams, imported.reading, last.hear)
         try:
-            write(last.of(elements), making / "stream" / "part-0.parquet")
+            write(last.of(elements), place / "stream" / "part-0.parquet")
         except StreamError as error:
             raise ForeignError(f"{imported.stream.address}: {error}") from error
         run = imported.run(last.time)
         begun = near(run.header.query.windows, run.header.semantics, last.first)
         run = replace(run, header=replace(run.header, semantics=begun))
-        write_run(making, run)
+        write_run(place, run)
         for name, text in imported.files.items():
-            (making / name).write_text(text, encoding="utf-8")
-        if target.exists():
-            target.rmdir()
-        making.replace(target)
+            (place / name).write_text(text, encoding="utf-8")
+        put(place, target)
         return run.header.advanced_to
-    finally:
-        shutil.rmtree(making, ignore_errors=True)
 
 
 class _Last:

@@ -39,14 +39,6 @@ class Finish(Protocol):
         """Variables whose values are known to begin with."""
         ...
 
-    def headed(self, module: Module, given: Sequence[str]) -> dict[str, str]:
-        """Begin a function ``run`` that is given a fact; the locals that hold ``keys`` that are known already."""
-        ...
-
-    def begun(self, module: Module) -> None:
-        """Begin the body of a function that finds all solutions."""
-        ...
-
     def bound(self, module: Module, where: Locals) -> None:
         """All of ``keys`` are known; may open blocks."""
         ...
@@ -60,8 +52,24 @@ class Finish(Protocol):
         ...
 
 
-class PartedFinish(Finish, Protocol):
-    """A finish that may stop between two values of an anchor."""
+class ChangeFinish(Finish, Protocol):
+    """A finish of the solutions that change with a fact."""
+
+    def headed(self, module: Module, given: Sequence[str]) -> dict[str, str]:
+        """Begin a function ``run`` that is given a fact; the locals that hold ``keys`` that are known already."""
+        ...
+
+
+class SearchFinish(Finish, Protocol):
+    """A finish of all existing solutions, which may stop between two values of an anchor."""
+
+    def begun(self, module: Module) -> None:
+        """Begin the body of the function."""
+        ...
+
+    def ended(self, module: Module) -> None:
+        """All solutions are found."""
+        ...
 
     def parted(self, module: Module) -> None:
         """All solutions with one value are found; may end the function."""
@@ -90,7 +98,7 @@ class FactReader:
     leave: Callable[..., None]
 
 
-def readers(facts: Facts, patterns: Sequence[TriplePattern], finish: Finish) -> Iterator[FactReader]:
+def readers(facts: Facts, patterns: Sequence[TriplePattern], finish: ChangeFinish) -> Iterator[FactReader]:
     """One reader for each pattern: together they find the solutions that come and go with facts."""
     joins = fact_joins(facts, patterns, ())
     for at, pattern in enumerate(patterns):
@@ -135,7 +143,7 @@ class FactJoins:
         """Whether a fact that matches pattern ``at`` gives all these variables their values."""
         return variables_in(self.patterns[at]).issuperset(names)
 
-    def trigger(self, at: int, sign: int, finish: Finish) -> Callable[..., None]:
+    def trigger(self, at: int, sign: int, finish: ChangeFinish) -> Callable[..., None]:
         """Given a fact that matches pattern ``at`` (``parameters``): finds what comes (``sign`` 1) or goes (-1)."""
         pattern, module = self.patterns[at], Module()
         where = finish.headed(module, parameters(pattern))
@@ -145,19 +153,21 @@ class FactJoins:
         run: Callable[..., None] = module.built()[0]
         return run
 
-    def begin(self, finish: Finish) -> Callable[..., None]:
+    def begin(self, finish: SearchFinish) -> Callable[..., None]:
         """Finds all solutions for values of the keys."""
         module, where = Module(), _key_locals(finish.keys)
         module.function("begin", list(where.values()))
         finish.begun(module)
-        self._all(module, where, finish)
+        with module.branch():
+            self._all(module, where, finish)
+        finish.ended(module)
         begin: Callable[..., None] = module.built()[0]
         return begin
 
     def _all(self, module: Module, where: dict[str, str], finish: Finish) -> None:
         self._joins(module, where, self._order(list(range(len(self.patterns))), set(where)), 1, None, finish)
 
-    def anchor(self, finish: PartedFinish) -> Anchor | None:
+    def anchor(self, finish: SearchFinish) -> Anchor | None:
         """Parts by the first variable that the joins would bind: by a subject before an object; ``None``: none is open.
 
         ``begin`` takes values out of the dict that it is given.
@@ -172,16 +182,18 @@ class FactJoins:
                 return Anchor(name, self._values(pattern, name, keys), self._begin_parts(name, finish))
         return None
 
-    def _begin_parts(self, name: str, finish: PartedFinish) -> Callable[..., None]:
+    def _begin_parts(self, name: str, finish: SearchFinish) -> Callable[..., None]:
         """Finds the solutions with the values of a variable that wait, value by value."""
         module, where = Module(), _key_locals(finish.keys)
         module.function("begin", ["waiting", *where.values()])
         finish.begun(module)
-        module.add(Scan("a", f"{module.use(_drained)}(waiting)"))
-        finish.looked(module, "1")
         with module.branch():
-            self._all(module, {name: "a", **where}, finish)
-        finish.parted(module)
+            module.add(Scan("a", f"{module.use(_drained)}(waiting)"))
+            finish.looked(module, "1")
+            with module.branch():
+                self._all(module, {name: "a", **where}, finish)
+            finish.parted(module)
+        finish.ended(module)
         begin: Callable[..., None] = module.built()[0]
         return begin
 

@@ -92,6 +92,7 @@ class StandingQuery:
         for entry in self.entries:
             entry.leave()
         self.entries.clear()
+        self._pool.forget(self)
 
 
 class StandingQueries:
@@ -119,6 +120,11 @@ class StandingQueries:
     def touch(self, owner: StandingQuery) -> None:
         """A query whose patterns found something."""
         self._touched.append(owner)
+
+    def forget(self, owner: StandingQuery) -> None:
+        """A query that has ended."""
+        if owner in self._touched:
+            self._touched = [each for each in self._touched if each is not owner]
 
     def fail(self, owner: StandingQuery) -> None:
         """A query whose change would cost too much."""
@@ -165,7 +171,7 @@ class StandingQueries:
     def touched(self) -> Iterable[StandingQuery]:
         """StandingQueries whose answers may have changed, each once and none that has ended; a turn ends."""
         self.turn += 1
-        found = dict.fromkeys(each for each in self._touched if each.entries)
+        found = dict.fromkeys(self._touched)
         self._touched.clear()
         return found
 

@@ -143,16 +143,18 @@ class ShapeJoins(Generic[Owner]):
     def __init__(self, shape: PatternShape, facts: Facts, bounds: ChangeBounds[Owner]) -> None:
         self.shape = shape
         self._bounds = bounds
-        self._left, self._turn, self._asking, self._finding = [0, 0], -1, 0, False
+        self._left, self._turn, self._asking = [0, 0], -1, 0
+        self._finding_for: list[Bag] = [{}]
         self._shares: Counter[int] = Counter()
         self._takers: Asking[Owner] = {}
         self._few = True
         self._plan = fact_joins(facts, shape.patterns, shape.conditions)
         self._late = _Late(shape, self._takers, self._left, bounds.touch, self._over)
+        self._all = _All(shape, self._finding_for, self._left)
         self._triggers = [
             JoinTrigger(facts, shape.patterns, shape.keys, at, self._compiled) for at in range(len(shape.patterns))
         ]
-        self._begin = self._plan.begin(self._late)
+        self._begin = self._plan.begin(self._all)
         if self._plan.is_deep:
             for each in self._triggers:
                 each.compile()
@@ -188,7 +190,7 @@ class ShapeJoins(Generic[Owner]):
 
         How many facts of ``most`` may still be looked at; where that is negative the solutions are not all.
         """
-        return self._found(taker, constants, most, 0, lambda: self._begin(*constants))
+        return self._found(taker, most, 0, lambda: self._begin(*constants))
 
     def find_parts(
         self, taker: Taker[Owner], constants: Sequence[Term], most: int, stop: int, waiting: dict[Term, None]
@@ -197,33 +199,25 @@ class ShapeJoins(Generic[Owner]):
         anchor = self.anchor
         if anchor is None:
             raise ValueError("no variable is open: find everything at once")
-        return self._found(taker, constants, most, most - stop, lambda: anchor.begin(waiting, *constants))
+        return self._found(taker, most, most - stop, lambda: anchor.begin(waiting, *constants))
 
-    def _found(
-        self, taker: Taker[Owner], constants: Sequence[Term], most: int, floor: int, begin: Callable[[], None]
-    ) -> int:
-        key = _key(constants)
-        before, self._takers[key] = self._takers.get(key), Takers([(taker.found, taker.owner)])
-        self._left[:], self._finding = (most, floor), True
+    def _found(self, taker: Taker[Owner], most: int, floor: int, begin: Callable[[], None]) -> int:
+        self._left[:], self._finding_for[0] = (most, floor), taker.found
         try:
             begin()
         finally:
-            left, self._left[0], self._turn, self._finding = self._left[0], 0, -1, False
-            if before is None:
-                del self._takers[key]
-            else:
-                self._takers[key] = before
+            left, self._left[0], self._turn, self._finding_for[0] = self._left[0], 0, -1, {}
+        if taker.found:
+            self._bounds.touch(taker.owner)
         return left
 
     @cached_property
     def anchor(self) -> Anchor | None:
         """The anchor that parts the solutions, compiled when it is first needed."""
-        return self._plan.anchor(self._late)
+        return self._plan.anchor(self._all)
 
     def _over(self, takers: Takers[Owner] | None) -> bool:
         """All that may be looked at was; whether that was in this turn, which ends it for those who ask for it."""
-        if self._finding:
-            return True
         if self._turn != self._bounds.turn:
             self._left[0], self._turn = self._bounds.most // min(self._shares), self._bounds.turn
             return False
@@ -301,12 +295,8 @@ class _Late(Generic[Owner]):
     def headed(self, module: Module, given: Sequence[str]) -> dict[str, str]:
         """Begin without a known taker."""
         module.function("run", given)
-        self.begun(module)
-        return {}
-
-    def begun(self, module: Module) -> None:
-        """Begin without a known taker."""
         module.add(Do("takers = None"))
+        return {}
 
     def looked(self, module: Module, count: str) -> None:
         """Stop where it is too much."""
@@ -317,14 +307,57 @@ class _Late(Generic[Owner]):
         """Go on where there are takers."""
         module.add(Do(f"takers = {module.use(self.takers)}.get({_names(self.shape, where)})"), Test("takers"))
 
-    def parted(self, module: Module) -> None:
-        """Stop where enough was looked at."""
-        left = module.use(self.left)
-        module.add(Do(f"if {left}[0] < {left}[1]: return"))
-
     def found(self, module: Module, where: Locals, sign: int) -> None:
         """Count the row for every taker."""
         _count(module, self.shape, where, sign, self.touch)
+
+
+@dataclass(frozen=True)
+class _All:
+    """All solutions for some constants go to one bag, the first of ``bags`` during a search."""
+
+    shape: PatternShape
+    bags: list[Bag]
+    left: list[int]
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return self.shape.keys
+
+    def begun(self, module: Module) -> None:
+        """The bag is the same to the end."""
+        module.add(
+            Do(f"found, (left, floor) = {module.use(self.bags)}[0], {module.use(self.left)}"), Do("get = found.get")
+        )
+
+    def looked(self, module: Module, count: str) -> None:
+        """Stop where it is too much."""
+        module.add(Do(f"left -= {count}"), Do(f"if left < 0: {module.use(self.left)}[0] = left; return"))
+
+    def ended(self, module: Module) -> None:
+        """Note how much may still be looked at."""
+        module.add(Do(f"{module.use(self.left)}[0] = left"))
+
+    def bound(self, module: Module, where: Locals) -> None:
+        """The taker is known from the beginning."""
+
+    def parted(self, module: Module) -> None:
+        """Stop where enough was looked at."""
+        module.add(Do(f"if left < floor: {module.use(self.left)}[0] = left; return"))
+
+    def found(self, module: Module, where: Locals, sign: int) -> None:  # noqa: ARG002
+        """A row that has all variables is found once, any other as often as it has solutions."""
+        row = row_of(self.shape.output, where)
+        if self._has_all:
+            module.add(Do(f"found[{row.line.removeprefix('row = ')}] = 1"))
+        else:
+            module.add(row, Do("found[row] = get(row, 0) + 1"))
+
+    @property
+    def _has_all(self) -> bool:
+        """Whether a row tells the solution: the others are constants."""
+        nodes = {node for each in self.shape.patterns for node in (each.subject, each.predicate, each.object)}
+        return {node.name for node in nodes if isinstance(node, Var)} <= {*self.shape.output, *self.shape.keys}
 
 
 @dataclass(frozen=True)
@@ -351,9 +384,6 @@ class _Early(Generic[Owner]):
         )
         module.function("join", ["takers", *known])
         return where
-
-    def begun(self, module: Module) -> None:
-        """A function that finds all solutions is the other finish's."""
 
     def looked(self, module: Module, count: str) -> None:
         """Stop where it is too much."""

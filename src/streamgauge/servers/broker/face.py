@@ -50,7 +50,7 @@ from streamgauge.servers.http.following import as_events, converse
 from streamgauge.servers.http.gates import CrowdedError, Gate
 from streamgauge.servers.http.metrics import MEDIA_TYPE, exposition
 from streamgauge.servers.http.origins import CrossOrigin, Origins
-from streamgauge.servers.http.problems import problem
+from streamgauge.servers.http.replies import problem
 from streamgauge.servers.http.representations import json_tag, tagged_json
 from streamgauge.servers.http.retries import BadKeyError, KeyReuseError, RetryKey, read_key
 from streamgauge.servers.http.tokens import OPEN, Guard, given

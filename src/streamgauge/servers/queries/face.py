@@ -37,7 +37,7 @@ from streamgauge.servers.http.following import as_events, converse, nothing
 from streamgauge.servers.http.gates import CrowdedError, Gate
 from streamgauge.servers.http.metrics import MEDIA_TYPE, exposition
 from streamgauge.servers.http.origins import CrossOrigin, Origins
-from streamgauge.servers.http.problems import problem
+from streamgauge.servers.http.replies import problem
 from streamgauge.servers.http.representations import json_tag, tagged_json
 from streamgauge.servers.http.retries import BadKeyError, KeyBusyError, KeyReuseError, Once, RetryKey, read_key
 from streamgauge.servers.http.tokens import Guard, Tokens, given

@@ -1,7 +1,6 @@
 """Certifying an engine: every task recorded as a run and judged by the common judge; nobody judges itself."""
 
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,9 +17,9 @@ from streamgauge.engines import dialect, evaluator, folder, load, named, profile
 from streamgauge.formats.endings import set_up_wrongly
 from streamgauge.formats.stream import write
 from streamgauge.formats.task import TaskRefusedError
-from streamgauge.harness.observed import Limits, last_words, start
-from streamgauge.harness.record import program, task_of
-from streamgauge.harness.tasks import Tasks
+from streamgauge.harness.process import ChildProcess
+from streamgauge.harness.system import Limits
+from streamgauge.harness.systems.pipe import PipeProgram, last_words, program, task_of
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import Clock, Semantics
@@ -111,12 +110,12 @@ def certify(
     SetUpError at the first task that fails for lack of a class, a library or memory, or because the program cannot
     start: that is no deviation.
     """
-    free: SimpleQueue[Tasks] = SimpleQueue()
+    free: SimpleQueue[PipeProgram] = SimpleQueue()
     stopped, started = Event(), Event()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory()))
         for _ in range(jobs):
-            free.put(stack.enter_context(Tasks(subject.command, LIMITS)))
+            free.put(stack.enter_context(PipeProgram(subject.command, LIMITS)))
 
         def one(each: Asked) -> Outcome:
             tasks = free.get()
@@ -152,17 +151,14 @@ def _refuse_unstarted(subject: Subject, outcome: Outcome, took: float) -> None:
     run = outcome.run
     if run is None or run.header.failure is None or run.fed:
         return
-    with tempfile.TemporaryFile() as words:
-        with start(subject.command, words) as process:
-            try:
-                process.wait(1 + 2 * took)
-            except subprocess.TimeoutExpired:
-                return
-            finally:
-                process.kill()
+    with ChildProcess(subject.command) as process:
+        try:
+            process.wait(1 + 2 * took)
+        except subprocess.TimeoutExpired:
+            return
         raise SetUpError(
             f"{subject.name} cannot be started, so nothing is certified: the program ends before it is asked anything, "
-            f"with {process.how()}; {last_words(words)}"
+            f"with {process.how()}; {last_words(process)}"
         )
 
 
@@ -181,7 +177,7 @@ class _Judge:
             return judge_run(run, Path(table), Means(self.spark))
 
 
-def _outcome(subject: Subject, asked: Asked, tasks: Tasks, judge: _Judge) -> Outcome:
+def _outcome(subject: Subject, asked: Asked, tasks: PipeProgram, judge: _Judge) -> Outcome:
     case = asked.case
     if reason := subject.refuse(case.query, asked.semantics):
         return Outcome(asked, Kind.REFUSED, reason)
@@ -215,7 +211,7 @@ def _outcome(subject: Subject, asked: Asked, tasks: Tasks, judge: _Judge) -> Out
     return Outcome(asked, Kind.WRONG, _what(run, verdict), run)
 
 
-def in_time(tasks: Tasks, header: RunHeader, asked: Asked) -> Run:
+def in_time(tasks: PipeProgram, header: RunHeader, asked: Asked) -> Run:
     """The run; the last of a few when the machine did not hand over in time what comes by the wall clock."""
     for _ in range(TRIES):
         run = tasks.record(header, asked.case.stream, task_of(header))

@@ -10,7 +10,7 @@ from streamgauge.suites.experiments.capacity_probe import Bound, Limit, Probe, p
 from streamgauge.suites.experiments.capacity_search import Reach, search
 from streamgauge.suites.experiments.experiment import EnginePart, Experiment, ExperimentError
 from streamgauge.suites.experiments.plan import plan_query, plan_runs
-from streamgauge.suites.experiments.running import Doing, run_experiment
+from streamgauge.suites.experiments.runner import ExperimentContext, run_experiment
 from streamgauge.workloads import load as load_workload
 from streamgauge.workloads import parameters as check_parameters
 
@@ -60,7 +60,7 @@ class Capacity:
         return self.beyond is not None and self.beyond.bound is not None and self.beyond.bound.of_engine
 
 
-def capacities(experiment: Experiment, asked: Asked, doing: Doing) -> Iterator[Capacity]:
+def capacities(experiment: Experiment, asked: Asked, doing: ExperimentContext) -> Iterator[Capacity]:
     """The capacity of every engine under each of its semantics, as each is found.
 
     Every probe is a run folder below ``doing.out`` and not done again; an engine that is not there says so.
@@ -75,7 +75,7 @@ def capacities(experiment: Experiment, asked: Asked, doing: Doing) -> Iterator[C
             yield Capacity(part.name, semantics, absent=str(error))
 
 
-def _part_of(doing: Doing, number: int, of: int) -> Doing:
+def _part_of(doing: ExperimentContext, number: int, of: int) -> ExperimentContext:
     """The same, whose shares are those of one of ``of`` equal parts."""
     return replace(doing, tell=lambda what, share: doing.tell(what, (number + share) / of))
 
@@ -94,10 +94,10 @@ def _added(experiment: Experiment, name: str) -> EnginePart:
     return EnginePart(name=name, semantics=own[:1] if own else experiment.engine[0].semantics[:1])
 
 
-def _capacity(experiment: Experiment, part: EnginePart, asked: Asked, doing: Doing) -> Capacity:
+def _capacity(experiment: Experiment, part: EnginePart, asked: Asked, doing: ExperimentContext) -> Capacity:
     alone = experiment.model_copy(update={"engine": (part,)})
     first = at(alone, asked.reach.start, asked)
-    query = plan_query(first).query
+    query = plan_query(first)
     try:
         plan_runs(first, query)
     except ExperimentError as error:
@@ -115,13 +115,13 @@ def _capacity(experiment: Experiment, part: EnginePart, asked: Asked, doing: Doi
     return Capacity(part.name, part.semantics[0], probes, bracket.passed, bracket.failed)
 
 
-def _told(doing: Doing, title: str, share: float) -> Doing:
+def _told(doing: ExperimentContext, title: str, share: float) -> ExperimentContext:
     """The same, told under a title."""
     doing.tell(title, share)
     return replace(doing, tell=lambda what, _share: doing.tell(f"{title}: {what}", share))
 
 
-def _probe(experiment: Experiment, value: float, asked: Asked, doing: Doing, *, first: bool) -> Probe:
+def _probe(experiment: Experiment, value: float, asked: Asked, doing: ExperimentContext, *, first: bool) -> Probe:
     """One value tried; one that the harness refuses (a window beyond the memory limit) is not carried."""
     name = f"{asked.axis.folder}={asked.axis.written(value)}"
     try:

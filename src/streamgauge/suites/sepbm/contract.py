@@ -1,10 +1,11 @@
-"""What SEP-BM's parts hand to each other: a configuration, a system with the six operations, what was observed."""
+"""SEP-BM's nouns: a configuration with channels, a system with the operations of section 4.1, a recording."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
+from streamgauge.harness.system import SystemUnderTest
 from streamgauge.model.algebra import Select
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.run import Sample
@@ -84,68 +85,18 @@ class Heard(NamedTuple):
     made: int | None = None
 
 
-Hear = Callable[[Heard], None]
+Hear = Callable[[Heard], object]
 
 
-class System(Protocol):
-    """A system under test: the six operations (section 4.1), from any thread; UnusableSystemError says what failed.
+class SepbmSystem(SystemUnderTest[Configuration, Channel, Publication, Heard], Protocol):
+    """A system under test; operations come from any thread, UnusableSystemError says what failed.
 
-    An adapter is a module of ``adapters`` with ``start(options, clock) -> System``, ``OPTIONS`` (what each means),
+    ``start`` loads the rules and the base load, ``subscribe`` creates a channel with its first subscriber, ``feed``
+    publishes or deletes a graph, ``advance`` to the end evaluates what was put off; ``unsubscribe`` deletes a channel.
+
+    An adapter is a module of ``adapters`` with ``start(options, clock) -> SepbmSystem``, ``OPTIONS`` (what each means),
     and ``ABOUT``, a sentence. ``clock`` is monotonic, in ns.
     """
-
-    @property
-    def evaluator(self) -> str | None:
-        """What computes its answers, ``changes`` or ``definition``, which may not judge it; ``None``: none of ours."""
-        ...
-
-    @property
-    def processes(self) -> Sequence[int]:
-        """The roots of the process trees whose resources are the system's; the runner's own when it is in process."""
-        ...
-
-    def load(self, configuration: Configuration) -> None:
-        """The ontology's rules and the base load are there, before there are channels."""
-        ...
-
-    def create_channel(self, channel: Channel) -> None:
-        """A channel begins."""
-        ...
-
-    def delete_channel(self, name: str) -> None:
-        """It ends."""
-        ...
-
-    def subscribe(self, name: str, hear: Hear) -> None:
-        """One subscriber of a channel; ``hear`` is called from any thread, in the channel's order."""
-        ...
-
-    def unsubscribe(self, name: str) -> None:
-        """It leaves."""
-        ...
-
-    def publish(self, graph: Sequence[Triple]) -> int | None:
-        """Facts are there from now on; returns when acknowledged, with the system's number for it if it has one."""
-        ...
-
-    def delete(self, graph: Sequence[Triple]) -> int | None:
-        """They are there no more."""
-        ...
-
-    def settle(self) -> None:
-        """Return when what is acknowledged has been processed and what it led to has been told; also called before.
-
-        What the system puts off, as those do that guess, may stay put off.
-        """
-        ...
-
-    def finish(self) -> None:
-        """Return when all that was caused by what is acknowledged has been told, what was put off too."""
-        ...
-
-    def close(self) -> None:
-        """Leave nothing running."""
-        ...
 
 
 class Published(NamedTuple):

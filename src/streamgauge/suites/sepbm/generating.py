@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from streamgauge import workloads
-from streamgauge.formats.making import keep_first, making
 from streamgauge.formats.streams import FormatError, read_triples
+from streamgauge.harness.trial import made_once
 from streamgauge.model.algebra import Select
 from streamgauge.model.terms import Term, Triple
 from streamgauge.reasoning import OntologyError, Rules, read_rules
@@ -134,13 +134,14 @@ def generate(world: World, asked: Asked, folder: Path, tell: Tell = lambda _what
     """
     if folder.exists():
         raise ConfigurationError(f"{folder} is there already: remove it or name another place")
-    with making(folder) as place:
+
+    def make(place: Path) -> None:
         tell("closure")
         with closing(_data(world)) as data:
             _write(data, world, asked, place, tell)
         write_due(place, _due(world, read(place), asked.reference, tell))
-        keep_first(place, folder)
-    return read(folder)
+
+    return read(made_once(folder, make))
 
 
 def _data(world: World) -> Data:

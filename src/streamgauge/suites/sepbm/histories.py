@@ -16,6 +16,7 @@ from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import Triple
 from streamgauge.spark.entailment import entailed
 from streamgauge.spark.intervals import TRIPLE
+from streamgauge.spark.locations import location
 from streamgauge.suites.sepbm.configuration import BASE, ConfigurationError
 from streamgauge.suites.sepbm.contract import Configuration
 from streamgauge.suites.sepbm.states import Span, in_order, spans
@@ -80,7 +81,7 @@ def _base(spark: SparkSession, configuration: Configuration) -> DataFrame:
     file = configuration.folder / BASE
     if not file.is_file():
         raise ConfigurationError(f"{file}: the base load is missing")
-    lines = spark.read.text(str(file.resolve()), lineSep="\n")
+    lines = spark.read.text(location(file), lineSep="\n")
     terms = fn.split("value", " ", 3)
     said = fn.concat(fn.lit(f"{file}: expected a canonical N-Triples line: s p o .: "), fn.col("value"))
     ends = fn.coalesce(terms.getItem(2).endswith(_END), fn.lit(False))

@@ -23,7 +23,7 @@ _PART: Final = 5000
 """Triples of one update of the base load."""
 
 
-class Store(Protocol):
+class PolledStore(Protocol):
     """Facts with what follows from them, and their answers; from any thread."""
 
     def load(self, configuration: Configuration) -> None:
@@ -43,7 +43,7 @@ class Store(Protocol):
         ...
 
 
-class InProcess:
+class InProcessStore:
     """pyoxigraph's store in memory, one thread at a time."""
 
     def __init__(self) -> None:

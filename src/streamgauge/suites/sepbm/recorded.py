@@ -17,7 +17,7 @@ import pyarrow as pa
 from streamgauge.formats import observed, stream, tables
 from streamgauge.formats.making import making, put
 from streamgauge.formats.run import RunError, read_json, write_json, write_run
-from streamgauge.harness.surroundings import machine, versions
+from streamgauge.harness.resources import machine, versions
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.mistake import MistakeError

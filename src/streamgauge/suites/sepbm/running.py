@@ -7,17 +7,17 @@ and a given rate: times are planned then, whether they can be kept or not, and a
 import gc
 import threading
 import time
-from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from operator import attrgetter
 from typing import Final
 
-from streamgauge.harness.sample import sample
+from streamgauge.harness.pace import HandoverLog, Schedule
+from streamgauge.harness.resources import ResourceSampler
+from streamgauge.harness.system import Clock
 from streamgauge.incremental.collector import gc_frozen
 from streamgauge.model.run import Sample
-from streamgauge.model.terms import Triple
 from streamgauge.servers.broker.contract import Publication
 from streamgauge.suites.sepbm.adapters import start
 from streamgauge.suites.sepbm.analysing import SLOW
@@ -29,16 +29,14 @@ from streamgauge.suites.sepbm.contract import (
     Heard,
     Published,
     Recording,
-    System,
+    SepbmSystem,
     UnusableSystemError,
 )
 
-Clock = Callable[[], int]
 Progress = Callable[[str, int, int], None]
 """Told what is done now, and how many publications of how many are acknowledged."""
 
 _LOOK_S: Final = 0.1
-_SPIN_S: Final = 200e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +108,7 @@ def run(
             raise ValueError(f"publication {each.number} publishes and deletes: make it two, one for each operation")
     width = {each.name: len(each.variables) for each in chosen}
     system = start(name, options, times.clock)
-    kept = Kept(sequence, times.clock)
+    kept = RunObservation(sequence, times.clock)
     _measured(system, _Script(configuration, chosen, sequence, plan), kept, times, progress)
     kept.check(width)
     order = {channel: place for place, channel in enumerate(width)}
@@ -120,7 +118,7 @@ def run(
         tuple(width),
         kept.published(),
         tuple(sorted(kept.heard, key=lambda each: (each.received, order[each.channel]))),
-        tuple(kept.samples),
+        kept.samples,
         kept.started,
         ((kept.started or times.clock()) - kept.began) / 1e9,
         plan.publishers,
@@ -142,27 +140,19 @@ class _Script:
     plan: Plan
 
 
-class Kept:
-    """What is observed, in places made beforehand: while the sequence goes on nothing is done but to note it."""
+class RunObservation:
+    """Everything observed of a run, in places made beforehand; failures are sentences, the first one counts."""
 
     def __init__(self, sequence: Sequence[Publication], clock: Clock) -> None:
-        self.sequence, self.clock = sequence, clock
-        self.called, self.acknowledged = array("q", [0]) * len(sequence), array("q", [0]) * len(sequence)
-        self.known_as: list[int | None] = [None] * len(sequence)
+        self.log, self.clock = HandoverLog(sequence, clock), clock
         self.heard: list[Heard] = []
         self.beside: list[Beside] = []
-        self.samples: list[Sample] = []
+        self.sampler: ResourceSampler | None = None
         self.began = clock()
         self.started = 0
         self.failures: list[str] = []
         self.doing = "load"
-        self.over, self.ended = threading.Event(), threading.Event()
-        self.samplers: list[threading.Thread] = []
-
-    @property
-    def done(self) -> int:
-        """How many publications are acknowledged."""
-        return len(self.acknowledged) - self.acknowledged.count(0)
+        self.over = threading.Event()
 
     def fail(self, sentence: str) -> None:
         """The system failed; the first time counts."""
@@ -171,10 +161,14 @@ class Kept:
 
     def watch(self, processes: Sequence[int]) -> None:
         """Sample what the trees of these processes use, until it has ended."""
-        for pid in processes:
-            args = pid, self.samples, self.ended, self.clock
-            self.samplers.append(threading.Thread(target=sample, args=args, name="sepbm-sample", daemon=True))
-            self.samplers[-1].start()
+        if processes:
+            self.sampler = ResourceSampler({"system": processes}, clock=self.clock)
+            self.sampler.start()
+
+    @property
+    def samples(self) -> tuple[Sample, ...]:
+        """The samples of the system's processes."""
+        return () if self.sampler is None else tuple(self.sampler.samples["system"])
 
     def hear(self, subscriber: int) -> Hear:
         """How a channel's subscriber is told, numbered from 0."""
@@ -190,7 +184,8 @@ class Kept:
 
     def published(self) -> tuple[Published, ...]:
         """The publications that were acknowledged, in the order of the sequence."""
-        columns = zip(self.sequence, self.called, self.acknowledged, self.known_as, strict=True)
+        log = self.log
+        columns = zip(log.elements, log.planned, log.acknowledged, log.known_as, strict=True)
         return tuple(Published(each.number, at, back, known) for each, at, back, known in columns if back)
 
     def check(self, width: Mapping[str, int]) -> None:
@@ -208,7 +203,9 @@ def _fits(heard: Heard, width: Mapping[str, int]) -> bool:
     return wanted is not None and all(len(row) == wanted for row in (*heard.added, *heard.removed))
 
 
-def _measured(system: System, script: _Script, kept: Kept, times: Times, progress: Progress | None) -> None:
+def _measured(
+    system: SepbmSystem, script: _Script, kept: RunObservation, times: Times, progress: Progress | None
+) -> None:
     """Run the script in a thread that may hang, until it is through or its time is over; then end the system."""
     thread = threading.Thread(target=_perform, args=(system, script, kept, times), name="sepbm", daemon=True)
     thread.start()
@@ -216,26 +213,25 @@ def _measured(system: System, script: _Script, kept: Kept, times: Times, progres
         _await(script, kept, progress)
     finally:
         kept.over.set()
-        kept.ended.set()
-        for each in kept.samplers:
-            each.join()
+        if kept.sampler is not None:
+            kept.sampler.stop()
         _end(system, kept, script.plan.closing)
 
 
-def _await(script: _Script, kept: Kept, progress: Progress | None) -> None:
+def _await(script: _Script, kept: RunObservation, progress: Progress | None) -> None:
     """Wait until the script is through, or its time is over."""
     until = time.monotonic() + script.plan.seconds
     while not kept.over.wait(max(0.0, min(_LOOK_S, until - time.monotonic()))):
         if progress is not None:
-            progress(kept.doing, kept.done, len(script.sequence))
+            progress(kept.doing, kept.log.done, len(script.sequence))
         if time.monotonic() >= until:
             kept.fail(
                 f"after the time limit of {script.plan.seconds:g} s it was still at: {kept.doing}, "
-                f"{kept.done} of {len(script.sequence)} publications acknowledged"
+                f"{kept.log.done} of {len(script.sequence)} publications acknowledged"
             )
 
 
-def _end(system: System, kept: Kept, within: float) -> None:
+def _end(system: SepbmSystem, kept: RunObservation, within: float) -> None:
     """Close the system, which may hang too."""
 
     def close() -> None:
@@ -251,7 +247,7 @@ def _end(system: System, kept: Kept, within: float) -> None:
         kept.fail(f"it was not closed within {within:g} s")
 
 
-def _perform(system: System, script: _Script, kept: Kept, times: Times) -> None:
+def _perform(system: SepbmSystem, script: _Script, kept: RunObservation, times: Times) -> None:
     """Everything that the system is asked to do, in order."""
     try:
         with gc_frozen():
@@ -260,7 +256,8 @@ def _perform(system: System, script: _Script, kept: Kept, times: Times) -> None:
         _publish(system, script, kept, times)
         kept.doing = "finish"
         if not kept.over.is_set():
-            system.finish()
+            system.advance(len(script.sequence))
+            system.settle()
     except Exception as error:
         kept.fail(f"{kept.doing}: {words_of(error)}")
     finally:
@@ -268,94 +265,43 @@ def _perform(system: System, script: _Script, kept: Kept, times: Times) -> None:
         kept.over.set()
 
 
-def _prepare(system: System, script: _Script, kept: Kept) -> None:
+def _prepare(system: SepbmSystem, script: _Script, kept: RunObservation) -> None:
     """The base load, channels and their subscribers."""
-    system.load(script.configuration)
+    system.start(script.configuration)
     kept.watch(system.processes)
     kept.doing = "channels"
-    for channel in script.channels:
-        system.create_channel(channel)
-    for channel in script.channels:
-        for subscriber in range(script.plan.subscribers):
-            system.subscribe(channel.name, kept.hear(subscriber))
+    for subscriber in range(script.plan.subscribers):
+        for channel in script.channels:
+            system.subscribe(channel, kept.hear(subscriber))
     system.settle()
 
 
-def _publish(system: System, script: _Script, kept: Kept, times: Times) -> None:
-    """The sequence by all publishers, each its share in order."""
-    publishers, rate = script.plan.publishers, script.plan.rate
+def _publish(system: SepbmSystem, script: _Script, kept: RunObservation, times: Times) -> None:
+    """The sequence by all publishers, each its share in order; who publishes alone does so in this thread."""
+    publishers, rate, over = script.plan.publishers, script.plan.rate, kept.over.is_set
     shares = [range(first, len(script.sequence), publishers) for first in range(publishers)]
-    tasks = [_Publisher(system, kept, share, rate, times) for share in shares if share]
-    if len(tasks) == 1:
-        tasks[0].run()
+
+    def publish(share: range) -> None:
+        if rate is None:
+            kept.log.feed_settled(system.feed, system.settle, share, over)
+        else:
+            schedule = Schedule(kept.started, 1e9 / rate, times.clock, times.sleep)
+            kept.log.feed_planned(system.feed, zip(share, share, strict=True), schedule, over)
+
+    def publish_guarded(share: range) -> None:
+        try:
+            publish(share)
+        except Exception as error:
+            kept.fail(f"{kept.doing}: {words_of(error)}")
+
+    if publishers == 1:
+        publish(shares[0])
         return
-    threads = [threading.Thread(target=task.run_guarded, name="sepbm-publisher", daemon=True) for task in tasks]
+    threads = [threading.Thread(target=publish_guarded, args=(share,), daemon=True) for share in shares if share]
     for each in threads:
         each.start()
     for each in threads:
         each.join()
-
-
-_Operation = Callable[[Sequence[Triple]], int | None]
-
-
-@dataclass(frozen=True, slots=True)
-class _Publisher:
-    """One publisher: the places of its publications in the sequence, and the rate of all publishers together."""
-
-    system: System
-    kept: Kept
-    share: range
-    rate: float | None
-    times: Times
-
-    def run_guarded(self) -> None:
-        """Publish; a failure is kept."""
-        try:
-            self.run()
-        except Exception as error:
-            self.kept.fail(f"{self.kept.doing}: {words_of(error)}")
-
-    def run(self) -> None:
-        """Publish until there is no more, or the run is over."""
-        system, sequence = self.system, self.kept.sequence
-        steps: list[tuple[int, _Operation, tuple[Triple, ...]]] = [
-            (place, system.delete, each.removed) if each.removed else (place, system.publish, each.added)
-            for place, each in ((place, sequence[place]) for place in self.share)
-        ]
-        if self.rate is None:
-            self._each_when_complete(steps)
-        else:
-            self._at_rate(steps, 1e9 / self.rate)
-
-    def _each_when_complete(self, steps: list[tuple[int, _Operation, tuple[Triple, ...]]]) -> None:
-        kept, clock, settle, over = self.kept, self.kept.clock, self.system.settle, self.kept.over.is_set
-        called, acknowledged, known_as = kept.called, kept.acknowledged, kept.known_as
-        for place, operation, graph in steps:
-            if over():
-                return
-            called[place] = clock()
-            known_as[place] = operation(graph)
-            acknowledged[place] = clock()
-            settle()
-
-    def _at_rate(self, steps: list[tuple[int, _Operation, tuple[Triple, ...]]], every: float) -> None:
-        """One each ``every`` ns, whoever publishes it; who is late goes on at once, measured from what was planned."""
-        kept, clock, over = self.kept, self.kept.clock, self.kept.over.is_set
-        for place, operation, graph in steps:
-            planned = kept.started + int(place * every)
-            self._wait(planned)
-            if over():
-                return
-            kept.called[place] = planned
-            kept.known_as[place] = operation(graph)
-            kept.acknowledged[place] = clock()
-
-    def _wait(self, until: int) -> None:
-        """Sleep, and look at the clock for the last of it, as sleep is not exact."""
-        clock, over = self.kept.clock, self.kept.over.is_set
-        while (left := until - clock()) > 0 and not over():
-            self.times.sleep(min(_LOOK_S, left / 1e9 - _SPIN_S) if left > 1e9 * _SPIN_S else 0)
 
 
 def words_of(error: BaseException) -> str:

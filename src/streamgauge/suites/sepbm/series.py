@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
 
-from streamgauge.formats.making import keep_first, made_folder, making
+from streamgauge.harness.trial import RunStore
 from streamgauge.suites.sepbm import recorded
 from streamgauge.suites.sepbm.configuration import read
 from streamgauge.suites.sepbm.contract import UnusableSystemError
@@ -38,7 +38,7 @@ def done(wanted: Iterable[Wanted], folder: Path, tell: Tell) -> dict[str, str]:
         tell(f"{each.name} ({place + 1} of {len(todo)} runs)", place / len(todo))
         try:
             with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-                pool.submit(_do, each, folder / each.name).result()
+                pool.submit(_do, each, folder).result()
         except (UnusableSystemError, BrokenProcessPool) as error:
             lacking[each.name] = str(error)
     return lacking
@@ -46,12 +46,17 @@ def done(wanted: Iterable[Wanted], folder: Path, tell: Tell) -> dict[str, str]:
 
 def kept(wanted: Wanted, folder: Path) -> bool:
     """Whether a run was done before."""
-    return (folder / wanted.name / recorded.ABOUT).exists()
+    return _store(folder).finished(wanted.name) is not None
+
+
+def _store(folder: Path) -> RunStore[Path]:
+    """The recordings' folders: one with its description is whole."""
+    return RunStore(folder, lambda place: place if (place / recorded.ABOUT).exists() else None)
 
 
 def _do(wanted: Wanted, folder: Path) -> None:
     configuration = read(wanted.configuration)
-    made_folder(folder.parent)
-    with making(folder) as place:
+    store = _store(folder)
+    with store.stage(wanted.name) as place:
         recorded.write(place, run(configuration, wanted.system, wanted.options, wanted.plan), configuration)
-        keep_first(place, folder)
+        store.keep(place, wanted.name)

@@ -5,7 +5,7 @@ from typing import Final
 
 from streamgauge.reasoning.rules import Rules
 from streamgauge.servers.broker.contract import Strategy
-from streamgauge.suites.sepbm.adapters.broker_inprocess import InProcess
+from streamgauge.suites.sepbm.adapters.broker_inprocess import InProcessBroker
 from streamgauge.suites.sepbm.columns import Columns
 from streamgauge.suites.sepbm.contract import UnusableSystemError
 
@@ -13,7 +13,7 @@ ABOUT: Final = "all queries asked again by columns, in DuckDB (needs the extra `
 OPTIONS: Final[Mapping[str, str]] = {}
 
 
-def start(_options: Mapping[str, str], clock: Callable[[], int]) -> InProcess:
+def start(_options: Mapping[str, str], clock: Callable[[], int]) -> InProcessBroker:
     """A broker that tells what DuckDB finds; UnusableSystemError without DuckDB."""
     try:
         import duckdb
@@ -23,4 +23,4 @@ def start(_options: Mapping[str, str], clock: Callable[[], int]) -> InProcess:
     def make(rules: Rules) -> Strategy:
         return Columns(rules, duckdb.connect(":memory:"))
 
-    return InProcess(make, None, None, clock)
+    return InProcessBroker(make, None, None, clock)

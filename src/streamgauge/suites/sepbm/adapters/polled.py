@@ -6,13 +6,14 @@ never seen, and nobody knows which publication caused what.
 
 import os
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
+from time import monotonic
 from typing import Final
 
-from streamgauge.model.terms import Row, Triple
-from streamgauge.suites.sepbm.contract import Channel, Configuration, Hear, Heard, UnusableSystemError
-from streamgauge.suites.sepbm.polled import Endpoint, InProcess, Store
+from streamgauge.model.terms import Row
+from streamgauge.servers.broker.contract import Publication
+from streamgauge.suites.sepbm.contract import Channel, Configuration, Hear, Heard, SepbmSystem, UnusableSystemError
+from streamgauge.suites.sepbm.polled import Endpoint, InProcessStore, PolledStore
 
 ABOUT: Final = "a SPARQL store that a client polls, pyoxigraph's or any endpoint"
 OPTIONS: Final = {
@@ -23,7 +24,7 @@ OPTIONS: Final = {
 }
 
 
-def start(options: Mapping[str, str], clock: Callable[[], int]) -> "Polled":
+def start(options: Mapping[str, str], clock: Callable[[], int]) -> SepbmSystem:
     """A store without facts; UnusableSystemError for options that make no sense."""
     for name in ("update", "token"):
         if name in options and "url" not in options:
@@ -32,7 +33,9 @@ def start(options: Mapping[str, str], clock: Callable[[], int]) -> "Polled":
     if period is not None and not (period.isascii() and period.isdigit() and int(period)):
         raise UnusableSystemError(f"system polled: period is {period!r}: expected ms, a whole number from 1")
     url = options.get("url")
-    store: Store = InProcess() if url is None else Endpoint(url, options.get("update", url), options.get("token"))
+    store: PolledStore = (
+        InProcessStore() if url is None else Endpoint(url, options.get("update", url), options.get("token"))
+    )
     own = (os.getpid(),) if url is None else ()
     return Polled(store, None if period is None else int(period) / 1000, own, clock)
 
@@ -40,54 +43,41 @@ def start(options: Mapping[str, str], clock: Callable[[], int]) -> "Polled":
 class Polled:
     """One client that polls for all subscribers, in a thread of its own."""
 
-    def __init__(self, store: Store, period: float | None, own: Sequence[int], clock: Callable[[], int]) -> None:
+    def __init__(self, store: PolledStore, period: float | None, own: Sequence[int], clock: Callable[[], int]) -> None:
         self.processes = own
         self.evaluator = "definition" if own else None
         self._store, self._period, self._clock = store, period, clock
-        self._asked: dict[str, tuple[Channel, set[Row]]] = {}
-        self._ears: dict[str, list[Hear]] = {}
+        self._polled: dict[str, tuple[Channel, set[Row]]] = {}
+        self._subscribers: dict[str, list[Hear]] = {}
         self._lock, self._turn = threading.Lock(), threading.Condition()
         self._wanted = self._done = 0
         self._failure: Exception | None = None
         self._ending = False
         self._thread = threading.Thread(target=self._poll, name="sepbm-polls", daemon=True)
 
-    def load(self, configuration: Configuration) -> None:
+    def start(self, configuration: Configuration) -> None:
         """The base load and what follows; polls begin."""
         self._store.load(configuration)
         self._thread.start()
 
-    def create_channel(self, channel: Channel) -> None:
-        """A query that is asked from now on, and its answer as it is."""
-        answer = self._store.rows(channel)
+    def subscribe(self, channel: Channel, hear: Hear) -> None:
+        """Poll the channel's query from its first subscriber on."""
+        if channel.name not in self._polled:
+            answer = self._store.rows(channel)
+            with self._lock:
+                self._polled[channel.name] = (channel, answer)
+        self._subscribers.setdefault(channel.name, []).append(hear)
+
+    def unsubscribe(self, channel: Channel) -> None:
+        """Poll the channel's query no more."""
         with self._lock:
-            self._asked[channel.name] = (channel, answer)
+            del self._polled[channel.name]
+        self._subscribers.pop(channel.name, None)
 
-    def delete_channel(self, name: str) -> None:
-        """It is asked no more."""
-        with self._lock:
-            del self._asked[name]
-        self.unsubscribe(name)
-
-    def subscribe(self, name: str, hear: Hear) -> None:
-        """Told by the client that polls."""
-        self._ears.setdefault(name, []).append(hear)
-
-    def unsubscribe(self, name: str) -> None:
-        """All of the channel's leave."""
-        self._ears.pop(name, None)
-
-    def publish(self, graph: Sequence[Triple]) -> None:
-        """Acknowledged when the store has it."""
-        self._change(graph, ())
-
-    def delete(self, graph: Sequence[Triple]) -> None:
-        """Acknowledged likewise."""
-        self._change((), graph)
-
-    def _change(self, added: Sequence[Triple], removed: Sequence[Triple]) -> None:
+    def feed(self, publication: Publication) -> None:
+        """Publish or delete; acknowledged when the store has it."""
         self._check()
-        self._store.change(added, removed)
+        self._store.change(publication.added, publication.removed)
         with self._turn:
             self._wanted += 1
             self._turn.notify_all()
@@ -99,7 +89,8 @@ class Polled:
             self._turn.wait_for(lambda: self._done >= wanted or self._failure is not None or self._ending)
         self._check()
 
-    finish = settle
+    def advance(self, time: int) -> None:
+        """Nothing is put off."""
 
     def close(self) -> None:
         """Polls end."""
@@ -117,7 +108,7 @@ class Polled:
     def _poll(self) -> None:
         try:
             for seen in iter(self._next, None):
-                for name in list(self._asked):
+                for name in list(self._polled):
                     self._look(name)
                 with self._turn:
                     self._done = seen
@@ -133,19 +124,19 @@ class Polled:
             if self._period is None:
                 self._turn.wait_for(lambda: self._ending or self._wanted > self._done)
             else:
-                now = time.monotonic()
+                now = monotonic()
                 self._turn.wait_for(lambda: self._ending, self._period - now % self._period)
             return None if self._ending else self._wanted
 
     def _look(self, name: str) -> None:
         with self._lock:
-            if name not in self._asked:
+            if name not in self._polled:
                 return
-            channel, before = self._asked[name]
+            channel, before = self._polled[name]
             now = self._store.rows(channel)
-            self._asked[name] = (channel, now)
+            self._polled[name] = (channel, now)
         if now == before:
             return
         told = Heard(name, (), tuple(now - before), tuple(before - now), self._clock())
-        for hear in list(self._ears.get(name, ())):
+        for hear in list(self._subscribers.get(name, ())):
             hear(told)
