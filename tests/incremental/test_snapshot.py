@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from streamgauge.incremental import Contents, Evaluator, Snapshots, refuse
+from streamgauge.incremental import Evaluator, SnapshotContents, Snapshots, refuse
 from streamgauge.query import QueryError, parse_sparql
 from streamgauge.query.printer import sparql
 from tests.incremental.test_evaluator import OPERATORS, answer, reference
@@ -21,7 +21,7 @@ class Looked:
 
     def __init__(self, form, names=()):
         self.held = {None: (), **dict.fromkeys(names, ())}
-        self.contents = Contents()
+        self.contents = SnapshotContents()
         self.evaluator = Snapshots(form, self.contents, names=names)
         for name in self.held:
             self.contents.see(name, lambda name=name: [self.held[name]])
