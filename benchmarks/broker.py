@@ -28,7 +28,7 @@ from streamgauge.oracle.judging.metrics import percentile
 from streamgauge.servers.broker.contract import Publication
 from streamgauge.suites.sepbm.adapters import start
 from streamgauge.suites.sepbm.configuration import Stored, read
-from streamgauge.suites.sepbm.contract import Heard, SepbmSystem
+from streamgauge.suites.sepbm.contract import ReceivedNotification, SepbmSystem
 
 Figures = dict[str, int | float | str]
 
@@ -52,7 +52,7 @@ class Pass:
         return found | {f"{label} channels told": self.told / len(self.wall)}
 
 
-def measured(system: SepbmSystem, publications: Iterable[Publication], ear: list[Heard]) -> Pass:
+def measured(system: SepbmSystem, publications: Iterable[Publication], ear: list[ReceivedNotification]) -> Pass:
     """Feed publications one after the other."""
     found = Pass()
     for publication in publications:
@@ -71,7 +71,7 @@ def measured(system: SepbmSystem, publications: Iterable[Publication], ear: list
 def run(configuration: Stored, name: str, options: Mapping[str, str], first: int | None) -> Figures:
     """All passes on one configuration."""
     graphs = [each.added for each in islice(configuration.sequence(), first) if each.added]
-    system, ear = start(name, options), list[Heard]()
+    system, ear = start(name, options), list[ReceivedNotification]()
     began = time.process_time()
     with gc_frozen():
         system.start(configuration)

@@ -31,7 +31,7 @@ from streamgauge.formats.run import RunError, read_run, write_run
 from streamgauge.formats.stream import elements
 from streamgauge.formats.written import read_written
 from streamgauge.harness.resources import machine, versions
-from streamgauge.harness.systems.pipe import Limits, program, record, task_of
+from streamgauge.harness.systems.pipe import RunLimits, program, record, task_of
 from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import Clock, Semantics
 from streamgauge.oracle.judging.judge import Means, judge_run
@@ -183,7 +183,7 @@ def measure(case: Case, stream: Path, seconds: int, out: Path) -> Run | str:
     except EngineError as error:
         return f"absent: {error}"
     task = task_of(header, dialect(load(case.engine)))
-    run = record(header, command, read_written(stream), Limits(LIMIT_S), task=task)
+    run = record(header, command, read_written(stream), RunLimits(LIMIT_S), task=task)
     write_run(folder, run)
     link(stream, folder / "stream")
     return run

@@ -33,7 +33,7 @@ LOADING = """
 import sys
 from pathlib import Path
 from streamgauge.servers.fragments.writes.files import load
-from streamgauge.servers.fragments.storing.disk import DiskStore
+from streamgauge.servers.fragments.store.disk import DiskStore
 from streamgauge.servers.fragments.style import Style
 
 store = DiskStore(Path(sys.argv[2]))

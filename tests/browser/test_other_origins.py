@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from streamgauge.servers.broker.access import Access, Grant
-from streamgauge.servers.http.origins import read_origins
+from streamgauge.servers.http.access import read_origins
 from tests.browser.driving import CONTRAST, show, started
 from tests.servers.broker.served import GRAPH, OTHER, TURTLE, serving
 from tests.servers.broker.world import broker, select

@@ -227,9 +227,9 @@ def test_a_clone_that_is_not_built_is_built_in_a_copy(sources, tmp_path, maven):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bin", "out", "sources"]
     assert told[1:] == [
         "Maven begins",
-        "Maven begins, 1 files fetched",
-        "Maven builds parent 1 (1 of 2), 1 files fetched",
-        "Maven builds core 1 (2 of 2), 1 files fetched",
+        "Maven begins, 1 file fetched",
+        "Maven builds parent 1 (1 of 2), 1 file fetched",
+        "Maven builds core 1 (2 of 2), 1 file fetched",
         "collecting jars of a project",
         "checking 2 jars",
     ]

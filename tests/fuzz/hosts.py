@@ -82,7 +82,7 @@ def fragments() -> tuple[object, Callable[[], None]]:
     from streamgauge.servers.fragments.store.memory import MemoryStore
     from streamgauge.servers.fragments.style import Style
     from streamgauge.servers.fragments.writes.http import WritesHandler
-    from streamgauge.servers.http.base_address import of_host
+    from streamgauge.servers.http.addresses import of_host
 
     data = DataSet("data", MemoryStore(), Style("graphs"), lambda: int(time() * 1000), 20)
     app = application([data], [WritesHandler([TOKEN], of_host, 2**20)])
@@ -113,7 +113,7 @@ KINDS = {"broker": broker, "queries": queries, "fragments": fragments, "burning"
 
 def main(kind: str) -> None:
     """Serve until a signal."""
-    from streamgauge.servers.http.serving import Serving
+    from streamgauge.servers.http.server import Serving
 
     app, leave = KINDS[kind]()
     Serving(app, "127.0.0.1", 0, leave, lambda address: print(address, flush=True), alone=True).run()

@@ -17,6 +17,7 @@ from streamgauge.cli.soundness import Target, reported
 from streamgauge.cli.tokens import TOKEN
 from streamgauge.formats.texts import read_text
 from streamgauge.incremental.collector import gc_frozen
+from streamgauge.model.counts import counted
 from streamgauge.reasoning import Rules
 from streamgauge.servers.broker.access import Access, read_grants
 from streamgauge.servers.broker.broker import Broker
@@ -29,9 +30,8 @@ from streamgauge.servers.broker.registry import Require, anything
 from streamgauge.servers.broker.sqlite import SqliteJournal
 from streamgauge.servers.broker.strategies import begin
 from streamgauge.servers.broker.violations import CHANNEL, open_violations
-from streamgauge.servers.http.origins import read_origins
-from streamgauge.servers.http.serving import Serving
-from streamgauge.servers.http.tokens import OPEN, TokenError, check_tokens
+from streamgauge.servers.http.access import OPEN, TokenError, check_tokens, read_origins
+from streamgauge.servers.http.server import Serving
 
 UNLESS = Limits()
 
@@ -178,7 +178,7 @@ def _open_violations(broker: Broker, rules: Rules) -> None:
         _say(f"no channel {CHANNEL}: {error}")
         return
     if count:
-        _say(f"{count} violations of the ontology: they are in the channel {CHANNEL}")
+        _say(f"{counted(count, 'violation')} of the ontology: see the channel {CHANNEL}")
 
 
 def _access(file: Path | None) -> Access:

@@ -19,6 +19,7 @@ from streamgauge.cli.progress import Tell, telling
 from streamgauge.cli.terminal import printing, table
 from streamgauge.formats.jvm import JvmError, prepared
 from streamgauge.formats.jvm.collection import Clone, Collected, clones, collect
+from streamgauge.model.counts import counted
 from streamgauge.model.semantics import Semantics
 from streamgauge.semantics.profiles import PROFILES, classification
 
@@ -140,9 +141,8 @@ def _tried(name: str) -> int:
     Ends with exit code 3 where the task shows a fault of the set-up.
     """
     from streamgauge.cli.spark import spark
-    from streamgauge.suites.conformance.asking import asked
-    from streamgauge.suites.conformance.cases import load
-    from streamgauge.suites.conformance.running import SetUpError, certify, engine
+    from streamgauge.suites.conformance.cases import asked, load
+    from streamgauge.suites.conformance.runner import SetUpError, certify, engine
 
     subject = engine(name)
     tasks = tuple(asked(load(), subject.profiles, subject.scale))
@@ -158,6 +158,6 @@ def _tried(name: str) -> int:
 
 def _say_collected(collected: Collected, folder: Path) -> None:
     kind = collected.clone
-    typer.echo(f"{len(collected.names)} jars of {kind.project} are in {folder}, none is broken")
+    typer.echo(f"{counted(len(collected.names), 'jar')} of {kind.project} are in {folder}, none is broken")
     if collected.commit and not collected.tested:
         typer.echo(f"the clone is at {collected.commit[:12]}; tried was {kind.tested} ({kind.commit[:12]})")

@@ -15,7 +15,8 @@ from streamgauge.cli.names import chosen, method_names, one_named
 from streamgauge.cli.soundness import Target, reported
 from streamgauge.cli.tokens import read_tokens
 from streamgauge.incremental.collector import gc_frozen
-from streamgauge.servers.durability.lost_pages import end_with_sentence
+from streamgauge.model.counts import counted
+from streamgauge.servers.durability import end_with_sentence
 from streamgauge.servers.fragments.annotations import named
 from streamgauge.servers.fragments.pages.dataset import DataSet, FragmentShape
 from streamgauge.servers.fragments.pages.http import application
@@ -27,10 +28,9 @@ from streamgauge.servers.fragments.style import VOCABULARIES, Border, Label, Sty
 from streamgauge.servers.fragments.writes.feeds import BackgroundApp
 from streamgauge.servers.fragments.writes.files import load, name_of
 from streamgauge.servers.fragments.writes.http import WritesHandler
-from streamgauge.servers.http.base_address import BaseAddress, fixed, of_host, of_proxy
-from streamgauge.servers.http.origins import CrossOrigin, read_origins
-from streamgauge.servers.http.serving import Serving
-from streamgauge.servers.http.tokens import check_tokens
+from streamgauge.servers.http.access import CrossOrigin, check_tokens, read_origins
+from streamgauge.servers.http.addresses import BaseAddress, fixed, of_host, of_proxy
+from streamgauge.servers.http.server import Serving
 
 UNLESS = FragmentLimits()
 
@@ -152,7 +152,7 @@ def _stores(
         own = replace(style, template=f"{address}/{name}{{?subject,predicate,object}}")
         store: MemoryStore | DiskStore = MemoryStore(past) if folder is None else DiskStore(folder / name, past)
         if file is not None and store.version == 0:
-            typer.echo(f"/{name}: {load(file, store, own, now()):,} quads of {file}", err=True)
+            typer.echo(f"/{name}: {counted(load(file, store, own, now()), 'quad')} of {file}", err=True)
         elif store.version > 0:
             typer.echo(f"/{name}: as it is in {folder}" + (f", {file} is not read again" if file else ""), err=True)
         yield name, store, own

@@ -10,12 +10,12 @@ from streamgauge.cli.names import completed, engine_names
 from streamgauge.cli.tokens import read_tokens
 from streamgauge.engines import load, named
 from streamgauge.formats.streams import read_triples
-from streamgauge.servers.http.origins import read_origins
-from streamgauge.servers.http.serving import Serving
-from streamgauge.servers.http.tokens import check_tokens
+from streamgauge.servers.http.access import check_tokens, read_origins
+from streamgauge.servers.http.server import Serving
 from streamgauge.servers.queries.face import application
 from streamgauge.servers.queries.limits import Limits
 from streamgauge.servers.queries.registry import Queries
+from streamgauge.sources import check_place
 
 UNLESS = Limits()
 
@@ -59,6 +59,8 @@ def serve(
 ) -> None:
     """Answer continuous queries over HTTP: registered and deregistered, answers by events or WebSocket."""
     names = [named(name) for name in engines]
+    for url in attach or ():
+        check_place(url)
     tokens = read_tokens(token_file)
     check_tokens(host, tokens)
     origins = read_origins(allow_origin or (), bool(tokens))

@@ -45,21 +45,25 @@ class Schedule:
         """When a place is due, ns."""
         return self.start + round(place * self.every)
 
-    def wait(self, place: float, stopped: Callable[[], bool]) -> int:
-        """Wait for a place, looking at the clock for the last of it, as sleep is not exact; when it was due (ns)."""
-        for _ in self.waits(place, stopped, LOOK_S, SPIN_S):
-            pass
-        return self.planned(place)
+    def wait(
+        self,
+        place: float,
+        stopped: Callable[[], bool],
+        tick: Callable[[float], None] | None = None,
+        most: float = LOOK_S,
+        spin: float = SPIN_S,
+    ) -> int:
+        """Wait for a place, sleeping ``most`` s at a time, unless it is stopped; when the place was due (ns).
 
-    def waits(self, place: float, stopped: Callable[[], bool], most: float, spin: float = 0.0) -> Iterator[float]:
-        """Sleep until a place is due, ``most`` s at a time; before each sleep, which place it is now.
-
-        The last ``spin`` s are not slept. Ends early when it is stopped.
+        Before each sleep ``tick`` is told which place it is now. The last ``spin`` s are not slept, as sleep is not
+        exact.
         """
-        due = self.planned(place)
-        while not stopped() and (left := (due - (now := self.clock())) / 1e9) > 0:
-            yield (now - self.start) / self.every
-            self.sleep(min(most, left - spin) if left > spin else 0)
+        due, clock = self.planned(place), self.clock
+        while (left := due - (now := clock())) > 0 and not stopped():
+            if tick is not None:
+                tick((now - self.start) / self.every)
+            self.sleep(min(most, left / 1e9 - spin) if left > 1e9 * spin else 0)
+        return due
 
 
 Element = TypeVar("Element")
@@ -122,7 +126,7 @@ class HandoverLog(Generic[Element]):
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class RunPace:
     """``factor`` is event time over wall time, ``None`` as fast as possible; ``begin`` and ``advance_to`` in ms.
 
     Where only the last of several due windows counts (``due``), advancing between elements would change which one
@@ -149,7 +153,7 @@ class StoppedError(Exception):
         self.fed = fed
 
 
-def feed_fast(stream: Iterable[StreamElement | Written], pace: Pace, write: Write, clock: Clock) -> list[Fed]:
+def feed_fast(stream: Iterable[StreamElement | Written], pace: RunPace, write: Write, clock: Clock) -> list[Fed]:
     """Hand over everything as fast as the engine takes it (writing blocks), then advance; one record each.
 
     What is written in one go was handed over when all of it was.
@@ -186,47 +190,53 @@ def _chunks(stream: Iterable[Written]) -> Iterator[list[Written]]:
 class PacedFeeder:
     """Hands over each element when its time has come, whatever the engine does: writing has a thread of its own."""
 
-    def __init__(self, pace: Pace, write: Write, clock: Clock, sleep: Sleep = time.sleep) -> None:
+    def __init__(self, pace: RunPace, write: Write, clock: Clock, sleep: Sleep = time.sleep) -> None:
         self._pace, self._write, self._clock = pace, write, clock
-        self._schedule = Schedule(0, 1e6 / (pace.factor or 1.0), clock, sleep)
+        self._begin, self._every = pace.begin, 1e6 / (pace.factor or 1.0)
+        self._schedule = Schedule(0, self._every, clock, sleep)
         self._queue: SimpleQueue[bytes | None] = SimpleQueue()
         self._stopped = threading.Event()
         self._fed: list[Fed] = []
+        self._start, self._told = 0, pace.begin - 1
+        self._until = self._told
 
     def feed(self, stream: Iterable[StreamElement | Written], start: int) -> list[Fed]:
         """Hand over the stream, whose time ``begin`` is the monotonic ``start`` (ns); ends with the last advance."""
-        self._schedule.start = start
+        self._schedule.start = self._start = start
         writer = threading.Thread(target=self._drain, name="feed-writer", daemon=True)
         writer.start()
-        told = self._pace.begin - 1
-        last = told
+        last = self._told = self._pace.begin - 1
         for sequence, at, size, line in written(stream):
             if at > last:
-                told = self._wait(at, self._tell(last, told))
-            last = max(last, at)
+                self._tell(last)
+                self._wait(at)
+                last = at
             self._put(line, Fed(sequence, at, self._wall(at), 0, size))
         until = self._pace.advance_to
-        self._wait(until, self._tell(last, told) if last < until else last)
+        if last < until:
+            self._tell(last)
+        self._wait(until)
         self._put(encode_advance(until), Fed(ADVANCE, until, self._wall(until), 0))
         self._queue.put(None)
         writer.join()
         return self._fed
 
-    def _wait(self, until: int, told: int) -> int:
-        """Wait for the wall time of ``until`` (ms), saying on the way how far time has come; returns what was told."""
-        for place in self._schedule.waits(until - self._pace.begin, self._stopped.is_set, HEARTBEAT_MS / 1e3):
-            told = self._tell(min(until, self._pace.begin + int(place)) - 1, told)
+    def _wait(self, until: int) -> None:
+        """Wait for the wall time of ``until`` (ms), saying on the way how far time has come."""
+        self._until = until
+        self._schedule.wait(until - self._begin, self._stopped.is_set, self._tick, HEARTBEAT_MS / 1e3, 0.0)
         if self._stopped.is_set():
             raise StoppedError(self._fed)
-        return told
 
-    def _tell(self, come: int, told: int) -> int:
+    def _tick(self, place: float) -> None:
+        self._tell(min(self._until, self._begin + int(place)) - 1)
+
+    def _tell(self, come: int) -> None:
         """Say that time has come to ``come`` (ms) unless that was told: what is at it has come."""
-        if come <= told:
-            return told
-        if self._pace.tells:
-            self._put(encode_advance(come), Fed(ADVANCE, come, self._wall(come), 0))
-        return come
+        if come > self._told:
+            self._told = come
+            if self._pace.tells:
+                self._put(encode_advance(come), Fed(ADVANCE, come, self._wall(come), 0))
 
     def _put(self, line: bytes, fed: Fed) -> None:
         self._queue.put(line)
@@ -241,4 +251,4 @@ class PacedFeeder:
                 return
 
     def _wall(self, event: int) -> int:
-        return self._schedule.planned(event - self._pace.begin)
+        return self._start + round((event - self._begin) * self._every)

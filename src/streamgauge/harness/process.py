@@ -92,7 +92,7 @@ class ChildProcess(subprocess.Popen[bytes]):
         return os.pread(self.words.fileno(), most, at).decode(errors="replace")
 
     def started(self) -> list[psutil.Process]:
-        """What it has started, directly or not, and still runs."""
+        """The processes that it started, directly or not, and that still run."""
         found = []
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error):

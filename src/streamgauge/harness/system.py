@@ -25,7 +25,7 @@ Received = TypeVar("Received", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RunLimits:
     """Bounds on a system: wall time of the whole run (s) and what it may write (bytes)."""
 
     seconds: float = 600.0
@@ -53,7 +53,7 @@ class SystemUnderTest(Protocol[Task, Query, Element, Received]):
         """Begin the task; returns when the system is ready for its first element."""
         ...
 
-    def subscribe(self, query: Query, receive: Callable[[Received], object]) -> None:
+    def subscribe(self, query: Query, receive: Callable[[Received], None]) -> None:
         """Call ``receive`` for each answer to a query, from any thread, in order; a query begins with its first."""
         ...
 

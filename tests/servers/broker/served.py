@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import httpx
 
 from streamgauge.servers.broker.face import application
-from streamgauge.servers.http.serving import Serving
+from streamgauge.servers.http.server import Serving
 
 TURTLE = {"Content-Type": "text/turtle"}
 GRAPH = "<urn:t:s1> a <urn:t:Student> ."

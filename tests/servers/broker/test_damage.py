@@ -14,7 +14,7 @@ from streamgauge.servers.broker.broker import Receipt
 from streamgauge.servers.broker.journal import JournalError
 from streamgauge.servers.broker.sqlite import SqliteJournal
 from tests.servers.broker.world import BASE, broker, listening, select, student
-from tests.servers.durability.damages import KINDS, OF_FILES, damage
+from tests.servers.damages import KINDS, OF_FILES, damage
 
 FILES = ["journal", "journal-wal", "journal-mark"]
 PUBLISHED = 25

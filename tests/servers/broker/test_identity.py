@@ -12,8 +12,8 @@ from streamgauge.servers.broker.hooks import Hook
 from streamgauge.servers.broker.limits import BusyError, LimitError, Limits
 from streamgauge.servers.broker.registry import OPERATOR
 from streamgauge.servers.broker.sqlite import SqliteJournal
+from streamgauge.servers.http.access import identity
 from streamgauge.servers.http.retries import KeyReuseError
-from streamgauge.servers.http.tokens import identity
 from tests.servers.broker.served import GRAPH, OTHER, TURTLE, Client
 from tests.servers.broker.test_access import converse
 from tests.servers.broker.world import BASE, broker, select, student

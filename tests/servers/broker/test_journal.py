@@ -12,10 +12,10 @@ import time
 import pytest
 
 from streamgauge.incremental.budget import TooMuchError
+from streamgauge.servers import durability
 from streamgauge.servers.broker.broker import Receipt
 from streamgauge.servers.broker.limits import Limits
 from streamgauge.servers.broker.sqlite import JournalError, SqliteJournal
-from streamgauge.servers.durability import disk
 from tests.servers.broker.world import (
     BASE,
     QUERIES,
@@ -283,8 +283,8 @@ def test_each_refusal_of_a_disk_has_its_words(tmp_path, monkeypatch, code, words
     def refuse(*what, **more):
         raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr(disk, "TemporaryFile", refuse)
-    assert f"({errno.errorcode[code]})" in disk.explained(tmp_path, "disk I/O error", full=False)
-    assert words in disk.explained(tmp_path, "disk I/O error", full=False)
-    assert words in disk.explained(tmp_path, f"{tmp_path}: {os.strerror(code)}", full=False)
-    assert words in disk.explained(tmp_path, os.strerror(errno.EIO), full=False), "a short write is told as EIO"
+    monkeypatch.setattr(durability, "TemporaryFile", refuse)
+    assert f"({errno.errorcode[code]})" in durability.explained(tmp_path, "disk I/O error", full=False)
+    assert words in durability.explained(tmp_path, "disk I/O error", full=False)
+    assert words in durability.explained(tmp_path, f"{tmp_path}: {os.strerror(code)}", full=False)
+    assert words in durability.explained(tmp_path, os.strerror(errno.EIO), full=False), "a short write is told as EIO"

@@ -13,7 +13,7 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from streamgauge.servers.broker.face import application
-from streamgauge.servers.http.connections import PATIENCE_S, Patient
+from streamgauge.servers.http.server import HEAD_PATIENCE_S, PatientHttpProtocol
 from tests.servers.broker.process import Process, until
 from tests.servers.broker.world import broker, select
 
@@ -139,7 +139,7 @@ def test_a_client_that_is_gone_without_a_word_is_left_in_time():
         config.load()
 
         def connected():
-            made.append(Patient(config=config, server_state=ServerState(), app_state={}))
+            made.append(PatientHttpProtocol(config=config, server_state=ServerState(), app_state={}))
             return made[0]
 
         server = await asyncio.get_running_loop().create_server(connected, "127.0.0.1", 0)
@@ -154,4 +154,4 @@ def test_a_client_that_is_gone_without_a_word_is_left_in_time():
         await asyncio.sleep(0.01)
         return found
 
-    assert asyncio.run(run()) == 1000 * PATIENCE_S
+    assert asyncio.run(run()) == 1000 * HEAD_PATIENCE_S

@@ -7,9 +7,9 @@ from random import Random
 import pytest
 
 from streamgauge.servers.http import fanout
-from streamgauge.servers.http.answers import Answers, End
 from streamgauge.servers.http.events import Signal
 from streamgauge.servers.http.fanout import Fanouts, Member, chunk, frames
+from streamgauge.servers.http.numbered_answers import Answers, End
 
 
 @dataclass

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from streamgauge.servers.http.gates import CrowdedError, Gate
+from streamgauge.servers.http.limits import CrowdedError, Gate
 
 
 def test_one_is_inside_at_a_time_in_the_order_in_which_they_came():

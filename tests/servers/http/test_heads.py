@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from streamgauge.servers.http.heads import SINGLE, head_fault
+from streamgauge.servers.http.server import SINGLE, head_fault
 from tests.servers.broker.served import serving
 from tests.servers.broker.world import broker
 

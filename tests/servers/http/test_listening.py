@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from streamgauge.servers.http.serving import PortError, listening
+from streamgauge.servers.http.server import PortError, listening
 
 pytestmark = pytest.mark.server
 

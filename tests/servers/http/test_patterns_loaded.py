@@ -10,7 +10,7 @@ pytestmark = pytest.mark.server
 
 def test_all_parsers_are_there_once_they_are_loaded():
     program = (
-        "import sys; from streamgauge.servers.http.patterns import load_parsers; "
+        "import sys; from streamgauge.servers.http.limits import load_parsers; "
         "assert 'rdflib' not in sys.modules; load_parsers(); "
         "print(*(name for name in ('rdflib.plugins.sparql.parser', 'elementpath') if name in sys.modules))"
     )

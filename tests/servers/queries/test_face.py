@@ -18,7 +18,7 @@ from websockets.sync.client import connect
 from streamgauge.engines import load
 from streamgauge.formats.lines import encode_advance, encode_element
 from streamgauge.formats.streams import stream_formats
-from streamgauge.servers.http.serving import Serving
+from streamgauge.servers.http.server import Serving
 from streamgauge.servers.queries.face import application
 from streamgauge.servers.queries.limits import BusyError, Limits
 from streamgauge.servers.queries.registry import Queries
@@ -373,7 +373,7 @@ def test_a_client_that_takes_nothing_is_left(monkeypatch):
 
 
 def test_a_request_that_does_not_arrive_is_refused(monkeypatch):
-    monkeypatch.setattr("streamgauge.servers.http.bodies.PATIENCE_S", 0.2)
+    monkeypatch.setattr("streamgauge.servers.http.limits.PATIENCE_S", 0.2)
     with served(Queries(load, ("live",))) as service:
         host, port = service.url.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port))) as client:

@@ -14,7 +14,7 @@ from streamgauge.engines import load
 from streamgauge.formats.lines import Advance, decode_answer, encode_answer
 from streamgauge.query import QueryError, parse
 from streamgauge.semantics.refusal import RefusedError
-from streamgauge.servers.http.answers import End
+from streamgauge.servers.http.numbered_answers import End
 from streamgauge.servers.queries.limits import BusyError, LimitError, Limits
 from streamgauge.servers.queries.registry import ConflictError, Queries, UnknownQueryError
 from streamgauge.servers.queries.wishes import Wish, WishError, read_wish

@@ -7,10 +7,8 @@ import pytest
 import streamgauge.engines
 from streamgauge.model.query import Window
 from streamgauge.query import parse
-from streamgauge.suites.experiments.capacity import Asked, at, capacities, with_engines
-from streamgauge.suites.experiments.capacity_axes import axis, varied
-from streamgauge.suites.experiments.capacity_probe import Bound, Limit
-from streamgauge.suites.experiments.capacity_search import Reach
+from streamgauge.suites.experiments.capacity import CapacitySearch, at, axis, capacities, varied, with_engines
+from streamgauge.suites.experiments.capacity_search import Bound, Limit, SearchRange
 from streamgauge.suites.experiments.experiment import ExperimentError
 from streamgauge.suites.experiments.runner import ExperimentContext
 from tests.suites.experiments import dropping_engine
@@ -66,7 +64,9 @@ def no_spark():
 def asked(experiment, name="load", load="workload.stations", **reach):
     varies = axis(name, experiment, load)
     within = {"start": varies.start, "least": 1, "most": 64, **reach}
-    return Asked(varies, Reach(**within, harder=varies.harder, whole=varies.whole, precision=1e-6), LIMIT)
+    return CapacitySearch(
+        varies, SearchRange(**within, harder=varies.harder, whole=varies.whole, precision=1e-6), LIMIT
+    )
 
 
 @pytest.mark.server
@@ -125,7 +125,7 @@ def test_an_engine_that_refuses_the_query_says_so(experiment, engines, tmp_path,
 def test_a_probe_lasts_long_enough(experiment):
     one = asked(experiment)
     assert at(experiment, 5, one).workload.parameters["duration"] == "2s"
-    longer = at(experiment, 5, Asked(one.axis, one.reach, Limit(1, 1, lasting=900)))
+    longer = at(experiment, 5, CapacitySearch(one.axis, one.reach, Limit(1, 1, lasting=900)))
     assert longer.workload.parameters == {"stations": 5, "interval": "100ms", "duration": 10_000}
     assert longer.feed.time_limit < 70_000
 

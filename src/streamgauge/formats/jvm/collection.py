@@ -18,6 +18,7 @@ from streamgauge.formats.fields import decode
 from streamgauge.formats.jvm import JvmError
 from streamgauge.formats.jvm.maven import LIMIT_S, Build, Order, Tell, built, resolve
 from streamgauge.formats.making import making, put
+from streamgauge.model.counts import counted
 
 FILE: Final = "jars.toml"
 
@@ -86,7 +87,7 @@ def collect(kinds: Sequence[Clone], source: Path, target: Path, tell: Tell, limi
             tell(f"asking Maven for {', '.join(kind.libraries)} and what they depend on")
             resolve(kind.libraries, place)
         names = tuple(sorted(jar.name for jar in place.glob("*.jar")))
-        tell(f"checking {len(names)} jars")
+        tell(f"checking {counted(len(names), 'jar')}")
         check(kind, place)
         put(place, target)
     branch = _reference(kind, source) if kind.files else None

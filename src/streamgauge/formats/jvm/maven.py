@@ -15,6 +15,7 @@ from threading import Event, Timer
 from typing import IO, Final
 
 from streamgauge.formats.jvm import JvmError, tool
+from streamgauge.model.counts import counted
 from streamgauge.model.obstacles import obstacle
 
 Tell = Callable[[str], object]
@@ -183,7 +184,7 @@ def _follow(process: "subprocess.Popen[str]", log: IO[str], tell: Tell) -> list[
             module = f"Maven builds {found[1]} ({found[2]} of {found[3]})"
         else:
             continue
-        tell(f"{module}, {fetched:,} files fetched" if fetched else module)
+        tell(f"{module}, {counted(fetched, 'file')} fetched" if fetched else module)
     return errors or [f"it ended, its last words being: {' / '.join(last)}" if last else "it ended without a word"]
 
 

@@ -4,6 +4,8 @@ import os
 from collections.abc import Callable, Sequence
 
 from streamgauge.engines import evaluator
+from streamgauge.harness.system import SystemUnderTest
+from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.engine import Emit, Engine, Session
 from streamgauge.model.query import ContinuousQuery
@@ -64,3 +66,6 @@ class EngineSystem:
             else:
                 self._sessions = [self._engine.start(*each) for each in self._queries]
         return self._sessions
+
+
+_CONTRACT: type[SystemUnderTest[Semantics, ContinuousQuery, StreamElement, Answer]] = EngineSystem

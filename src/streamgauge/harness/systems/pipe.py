@@ -22,16 +22,17 @@ from streamgauge.formats.endings import START_LIMIT, advice, start_limit
 from streamgauge.formats.lines import Late, LineError, decode_output, encode_advance
 from streamgauge.formats.task import CLOSE, GO, Task, TaskRefusedError, encode_task, word
 from streamgauge.formats.written import Written
-from streamgauge.harness.pace import Pace, PacedFeeder, StoppedError, Write, feed_fast
+from streamgauge.harness.pace import PacedFeeder, RunPace, StoppedError, Write, feed_fast
 from streamgauge.harness.process import ChildProcess, write_all
 from streamgauge.harness.resources import ResourceSampler, reaped, spent
-from streamgauge.harness.system import Clock, Limits
+from streamgauge.harness.system import Clock, RunLimits, SystemUnderTest
 from streamgauge.model.answer import Answer
+from streamgauge.model.counts import counted
 from streamgauge.model.element import StreamElement
 from streamgauge.model.run import Fed, Run, RunHeader
 from streamgauge.query import print_query
 
-__all__ = ["Limits", "PipeProgram", "feed", "program", "record", "task_of"]
+__all__ = ["PipeProgram", "RunLimits", "feed", "program", "record", "task_of"]
 
 START_LIMIT_S: Final = 60.0
 PRELOAD_LIMIT_S: Final = 600.0
@@ -65,7 +66,7 @@ def record(
     header: RunHeader,
     command: Sequence[str],
     stream: Stream,
-    limits: Limits,
+    limits: RunLimits,
     clock: Clock = time.monotonic_ns,
     task: Task | None = None,
 ) -> Run:
@@ -80,7 +81,7 @@ def record(
 def feed(header: RunHeader, stream: Stream, write: Write, clock: Clock, started: int) -> list[Fed]:
     """Hand the stream over at the run's pace, as fast as it is taken when it has none or the input is preloaded."""
     semantics = header.semantics
-    pace = Pace(header.factor, header.begin, header.advanced_to, semantics.due, semantics.lateness)
+    pace = RunPace(header.factor, header.begin, header.advanced_to, semantics.due, semantics.lateness)
     if header.factor is None or header.options.get("preload") is True:
         return feed_fast(stream, pace, write, clock)
     return PacedFeeder(pace, write, clock).feed(stream, started)
@@ -97,7 +98,6 @@ class Observation:
     """
 
     lines: list[Line] = field(default_factory=list)
-    receive: Callable[[Line], object] = lambda _line: None
     ready: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     closed: threading.Event = field(default_factory=threading.Event)
     over: bool = False
@@ -113,11 +113,11 @@ class Observation:
         """Keep the sentence if it is the first, as text that a file can hold."""
         self.failure = self.failure or sentence.encode(errors="backslashreplace").decode()
 
-    def take(self, received: int, line: bytes, limits: Limits) -> bool:
+    def take(self, received: int, line: bytes, limits: RunLimits) -> bool:
         """Take in one line; whether the program may go on, which a flood may not."""
         said = word(line)
         if said is None:
-            self.receive((received, line))
+            self.lines.append((received, line))
         elif said.said == "closed":
             self.closed.set()
         else:
@@ -157,7 +157,8 @@ class Observation:
         if self.stopped:
             self.fail(self.stopped)
         if self.early:
-            self.fail(f"the engine closed its output before the end of its input, after {len(self.lines)} answers")
+            so_far = counted(len(self.lines), "answer")
+            self.fail(f"the engine closed its output before the end of its input, after {so_far}")
         if self.left:
             self.fail(f"the engine left {self.left} of its processes running when it ended; they were ended")
         found = replace(header, started=started, failure=self.failure, late=late)
@@ -174,11 +175,12 @@ class PipeProgram:
 
     evaluator: str | None = None
 
-    def __init__(self, command: Sequence[str], limits: Limits, clock: Clock = time.monotonic_ns) -> None:
+    def __init__(self, command: Sequence[str], limits: RunLimits, clock: Clock = time.monotonic_ns) -> None:
         self._command, self._limits, self._clock = command, limits, clock
         self._child: ChildProcess | None = None
         self._reader: threading.Thread | None = None
         self._seen = Observation()
+        self._receive: Callable[[Line], None] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -200,13 +202,13 @@ class PipeProgram:
         if self._seen.refused:
             raise TaskRefusedError(self._seen.refused)
 
-    def subscribe(self, query: str, receive: Callable[[Line], object]) -> None:  # noqa: ARG002 (a task has one query)
-        """Call ``receive`` for each line of the task's query, as it comes."""
-        self._seen.receive = receive
+    def subscribe(self, query: str, receive: Callable[[Line], None]) -> None:  # noqa: ARG002 (a task has one query)
+        """Call ``receive`` for each line of the task's query once the task is settled; it was stamped as it came."""
+        self._receive = receive
 
     def unsubscribe(self, query: str) -> None:  # noqa: ARG002
-        """Take in the lines of the task's query no more."""
-        self._seen.receive = lambda _line: None
+        """Drop the lines of the task's query."""
+        self._receive = None
 
     def feed(self, element: bytes) -> None:
         """Write lines; OSError when the program reads no more."""
@@ -220,6 +222,9 @@ class PipeProgram:
         """End the task and wait until all its answers are out, or the program has ended."""
         self.feed(CLOSE)
         self._seen.closed.wait(self._limits.seconds + 1)
+        if self._receive is not None:
+            for line in self._seen.lines:
+                self._receive(line)
 
     def close(self) -> None:
         """End the program with all that it started, and release its pipes."""
@@ -243,7 +248,9 @@ class PipeProgram:
             assert self._reader is not None
             self._reader.join()
         if child.returncode:
-            ended = f"the engine ended with {child.how()} after {len(seen.lines)} answers; {last_words(child)}"
+            ended = (
+                f"the engine ended with {child.how()} after {counted(len(seen.lines), 'answer')}; {last_words(child)}"
+            )
             seen.fail(seen.stopped or ended)
         return seen.run(header, started, fed, sampler)
 
@@ -307,7 +314,6 @@ class PipeProgram:
     def _begin(self) -> ChildProcess:
         """A new observation of the program, which is started when it does not run."""
         self._seen = Observation()
-        self.subscribe("", self._seen.lines.append)
         if self._child is None:
             self._child = ChildProcess(self._command)
             self._reader = threading.Thread(target=self._read, args=(self._child,), name="engine-lines", daemon=True)
@@ -373,6 +379,9 @@ class PipeProgram:
             if child.wait(1) != 0:
                 seen.fail(seen.stopped or f"the engine ended with {child.how()}; {last_words(child)}")
         self.close()
+
+
+_CONTRACT: type[SystemUnderTest[Task, str, bytes, Line]] = PipeProgram
 
 
 def _stopped(child: ChildProcess) -> str:

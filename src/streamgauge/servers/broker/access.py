@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from streamgauge.model.spelling import offered
-from streamgauge.servers.http.tokens import OPEN, TokenError, Tokens, identity
+from streamgauge.servers.http.access import OPEN, TokenError, Tokens, identity
 
 OPERATIONS: Final = ("publish", "delete", "createChannel", "deleteChannel", "subscribe", "unsubscribe")
 _ON_FACTS: Final = frozenset(("publish", "delete"))

@@ -26,11 +26,11 @@ from streamgauge.servers.broker.limits import BusyError, LimitError, Limits
 from streamgauge.servers.broker.registry import Registry, Require, anything
 from streamgauge.servers.broker.texts import check_texts
 from streamgauge.servers.broker.turns import Turns
-from streamgauge.servers.http.answers import End
+from streamgauge.servers.http.access import OPEN
 from streamgauge.servers.http.deadlines import DEADLINES
-from streamgauge.servers.http.patterns import load_parsers
+from streamgauge.servers.http.limits import load_parsers
+from streamgauge.servers.http.numbered_answers import End
 from streamgauge.servers.http.retries import KeyReuseError, RetryKey, RetryMemory, request_digest
-from streamgauge.servers.http.tokens import OPEN
 
 
 class FailedError(RuntimeError):

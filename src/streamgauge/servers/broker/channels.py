@@ -7,8 +7,8 @@ from typing import Literal, TypeAlias
 
 from streamgauge.model.algebra import Ask, Construct, QueryForm
 from streamgauge.servers.broker.contract import Entry, Notification
-from streamgauge.servers.http.answers import Answers, End, Subscription
-from streamgauge.servers.http.tokens import OPEN
+from streamgauge.servers.http.access import OPEN
+from streamgauge.servers.http.numbered_answers import Answers, End, Subscription
 
 FormKind: TypeAlias = Literal["SELECT", "ASK", "CONSTRUCT"]
 """The query forms of channels (SPARQL 1.1, 16)."""

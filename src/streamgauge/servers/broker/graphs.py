@@ -18,7 +18,7 @@ from streamgauge.model.terms import Term, Triple
 from streamgauge.query.updates import Change, read_update
 from streamgauge.servers.broker.limits import LimitError, Limits
 from streamgauge.servers.http.deadlines import DEADLINES
-from streamgauge.servers.http.patterns import load_parsers
+from streamgauge.servers.http.limits import load_parsers
 
 SYNTAXES: Final = {
     "text/turtle": ox.RdfFormat.TURTLE,

@@ -79,7 +79,7 @@ def refused(_address: str, sentence: str) -> httpx.ConnectError:
 
 
 def _guarded() -> httpx.AsyncClient:
-    from streamgauge.servers.http.guarded import guarded_client
+    from streamgauge.servers.http.outgoing import guarded_client
 
     return guarded_client(refused)
 
@@ -149,7 +149,7 @@ class Hooks:
     async def _post(self, client: httpx.AsyncClient, hook: Hook, text: bytes, key: str) -> None:
         import httpx
 
-        from streamgauge.servers.http.guarded import PRIVATE
+        from streamgauge.servers.http.outgoing import PRIVATE
 
         headers = {"Content-Type": "application/json", "Idempotency-Key": key}
         backoff = Backoff(self._random, most=MOST_S)

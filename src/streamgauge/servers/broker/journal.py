@@ -7,8 +7,8 @@ from typing import NamedTuple, Protocol
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.terms import Triple
 from streamgauge.servers.broker.contract import Entry, Publication
+from streamgauge.servers.http.access import OPEN
 from streamgauge.servers.http.retries import RetryKey
-from streamgauge.servers.http.tokens import OPEN
 
 
 class JournalError(MistakeError, RuntimeError):

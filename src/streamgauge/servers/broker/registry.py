@@ -20,9 +20,9 @@ from streamgauge.servers.broker.channels import (
 from streamgauge.servers.broker.contract import Entry, Failures, Found, Publication, Strategy
 from streamgauge.servers.broker.journal import Accepted, Journal, Kept, NotWrittenError, Opened, Subscriber
 from streamgauge.servers.broker.limits import LimitError, Limits
-from streamgauge.servers.http.answers import Answers, End
+from streamgauge.servers.http.access import OPEN
+from streamgauge.servers.http.numbered_answers import Answers, End
 from streamgauge.servers.http.retries import RetryKey
-from streamgauge.servers.http.tokens import OPEN
 
 Lock: TypeAlias = AbstractContextManager[object]
 

@@ -15,7 +15,7 @@ from zlib import crc32
 
 import msgspec
 
-from streamgauge.servers.durability.witness import Witness
+from streamgauge.servers.durability import Witness
 
 _WRAP: Final = (1 << 63) - 1
 _BODY: Final = Struct(">QQQ")

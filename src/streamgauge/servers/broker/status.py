@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from streamgauge.servers.broker.broker import Broker
 from streamgauge.servers.broker.channels import Channel
 from streamgauge.servers.broker.hooks import Hooks
-from streamgauge.servers.http.collector import PAUSES
 from streamgauge.servers.http.deadlines import resident
-from streamgauge.servers.http.metrics import Metric
+from streamgauge.servers.http.metrics import PAUSES, Metric
 
 
 def status(channel: Channel) -> dict[str, object]:

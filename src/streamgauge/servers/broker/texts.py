@@ -2,7 +2,7 @@
 
 The engine of REGEX does not backtrack, and takes time in proportion to the text; a pattern with a back-reference has
 0.05 s (``sparql/regular.py``), so a query may have few of those, and none that is too large to be compiled
-(``servers/http/patterns.py``).
+(``servers/http/limits.py``).
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from typing import Final
 from streamgauge.model import algebra as al
 from streamgauge.query.rebuild import every_pattern, expressions
 from streamgauge.servers.broker.limits import LimitError, Limits
-from streamgauge.servers.http.patterns import refused_patterns
+from streamgauge.servers.http.limits import refused_patterns
 
 _WIDER: Final = {"UCASE": 3, "LCASE": 3, "ENCODE_FOR_URI": 12}
 """How much longer a text may become."""

@@ -7,7 +7,7 @@ from typing import Final
 from streamgauge.servers.broker.journal import JournalError
 from streamgauge.servers.broker.seal import row_sum
 from streamgauge.servers.broker.soundness import SCHEMA, TABLES, VERSION
-from streamgauge.servers.http.tokens import OPEN
+from streamgauge.servers.http.access import OPEN
 
 BEFORE_SUMS: Final = 2
 """The version of journals without checksums."""

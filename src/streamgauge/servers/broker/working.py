@@ -9,8 +9,8 @@ from typing import Final
 from streamgauge.model.terms import Triple
 from streamgauge.query.updates import Change
 from streamgauge.servers.broker.broker import Broker, Receipt
+from streamgauge.servers.http.access import OPEN
 from streamgauge.servers.http.retries import RetryKey
-from streamgauge.servers.http.tokens import OPEN
 
 IDLE_S: Final = 0.5
 """After how long without publications what was put off is done, and acknowledgements become durable."""

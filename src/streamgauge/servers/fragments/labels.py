@@ -61,7 +61,7 @@ def _read(text: str, term: Term) -> datetime:
 
 
 def as_labelled(fact: Fact, label: Label) -> Fact:
-    """What a label says of a fact with a time: an expiration leaves out since when it holds."""
+    """A fact as a label can say it: an expiration leaves out since when the fact holds."""
     return Fact(fact.triple, None, fact.final) if label is Label.EXPIRATION else fact
 
 
@@ -139,7 +139,7 @@ class LabelPatterns:
 
 
 def label_patterns(subject: Node, number: int, style: Style) -> LabelPatterns:
-    """What to ask for to have the label on a subject; ``number`` keeps the variables apart."""
+    """The patterns that match the label on a subject; ``number`` keeps their variables apart."""
     vocabulary, initial, final = style.vocabulary, Var(f"_initial{number}"), Var(f"_final{number}")
     match style.label:
         case Label.EXPIRATION:

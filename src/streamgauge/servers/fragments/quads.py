@@ -13,7 +13,7 @@ ANYWHERE: Final = Var("*")
 """In a pattern's graph place: any graph, the default graph too; it binds nothing."""
 
 DEFAULT_IRI: Final[Term] = "<urn:ldf:defaultGraph>"
-"""What a form calls the default graph (``sd:defaultGraph``)."""
+"""The name of the default graph in a form (``sd:defaultGraph``)."""
 
 VALUES: Final[Term] = "<urn:streamgauge:values>"
 """The property of a form's variable that takes bindings, as SPARQL's VALUES (Hartig, Buil-Aranda, ODBASE 2016)."""
@@ -46,7 +46,7 @@ ExpiringQuad: TypeAlias = tuple[Quad, int | None]
 """A quad, and when what it says ends (ms); ``None`` when no end is known."""
 
 Match: TypeAlias = tuple[Term | None, Term | None, Term | None, Term | None]
-"""What quads are selected by: a term, or ``None`` for anything; in the fourth place for any graph, the default too."""
+"""A selection of quads: in each place a term, or ``None`` for any; in the fourth for any graph, the default too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +60,16 @@ class QuadPattern:
 
     @property
     def nodes(self) -> tuple[Node, Node, Node, Node]:
-        """Its four places."""
+        """The nodes in the four places of the pattern."""
         return self.subject, self.predicate, self.object, self.graph
 
     @property
     def variables(self) -> tuple[Var, ...]:
-        """Its distinct variables, in order of position."""
+        """The distinct variables of the pattern, in order of position."""
         return tuple(dict.fromkeys(node for node in self.nodes if isinstance(node, Var) and node != ANYWHERE))
 
     @property
     def match(self) -> Match:
-        """What a fragment of it selects: at least the quads that match."""
+        """The selection of its fragment, which has at least the quads that match."""
         subject, predicate, object_, graph = (None if isinstance(node, Var) else node for node in self.nodes)
         return subject, predicate, object_, graph

@@ -8,7 +8,7 @@ from streamgauge.model.terms import Term
 
 
 class Label(StrEnum):
-    """What is said of a fact's time (Taelman et al., ESWC 2016, section 4)."""
+    """The kind of label that says a fact's time (Taelman et al., ESWC 2016, section 4)."""
 
     EXPIRATION = "expiration"  # until when it holds
     INTERVAL = "interval"  # from when and until when
@@ -37,7 +37,7 @@ class Vocabulary:
     """The datatype IRI of times, without brackets; canonical, so that terms pass through stores unchanged."""
 
     names: str = "http://example.org/graphs#"
-    """What IRIs of graphs, statements, reifiers, groups and interval nodes begin with; a fresh name follows."""
+    """The beginning of IRIs of graphs, statements, reifiers, groups and interval nodes; a fresh name follows."""
 
 
 _TMP = "http://example.org/temporal#"

@@ -1,1 +1,1 @@
-"""What the faces of all services share: tokens, limits, server-sent events, metrics, errors, serving."""
+"""The HTTP layer that all servers share: events, limits, access, conditions, metrics, descriptions, serving."""

@@ -1,10 +1,17 @@
-"""Conditional requests (RFC 9110, 13.1.1 and 13.1.2): If-Match and If-None-Match, held against current entity tags."""
+"""Conditional requests (RFC 9110, 13.1.1 and 13.1.2) and the entity tags that they are held against.
+
+A tag is a strong validator of exactly the bytes that are sent (RFC 9110, 8.8.3).
+"""
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final, TypeAlias
+
+from starlette.responses import JSONResponse, Response
+
+from streamgauge.servers.http.dates import http_date
 
 RawHeaders: TypeAlias = Iterable[tuple[bytes, bytes]]
 """Names in lower case and values, as ASGI has them."""
@@ -24,7 +31,7 @@ class PreconditionError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What a request demands of its target: entity tags of If-Match and If-None-Match, ``None`` where it says none."""
+    """The demands of a request: entity tags of If-Match and If-None-Match, ``None`` for an absent field."""
 
     match: tuple[str, ...] | None = None
     none_match: tuple[str, ...] | None = None
@@ -94,3 +101,37 @@ def _tags(name: str, lines: list[str]) -> tuple[str, ...] | None:
         found += [member[1]] if member[1] else []
         position = member.end()
     return tuple(found)
+
+
+def unchanged(validator: bytes, modified: bytes | None, none_match: bytes | None, since: bytes | None) -> bool:
+    """Whether a client has the representation of this ``validator``, by If-None-Match, else by If-Modified-Since.
+
+    (RFC 9110, 13.1.2 and 13.1.3; ``modified`` is the representation's Last-Modified, ``since`` the field's value.)
+    """
+    if none_match is not None:
+        tags = [each.strip().removeprefix(b"W/") for each in none_match.split(b",")]
+        return validator in tags or tags == [b"*"]
+    changed, known = (http_date(None if each is None else each.decode("latin-1")) for each in (modified, since))
+    return changed is not None and known is not None and changed <= known
+
+
+def json_tag(data: Mapping[str, object]) -> str:
+    """The entity tag of data as ``tagged_json`` sends it."""
+    return entity_tag(bytes(JSONResponse(data).body))
+
+
+def tagged_json(
+    data: Mapping[str, object],
+    conditions: Conditions | None = None,
+    status: int = 200,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """The data with its tag; for a read, 304 when the client has it; PreconditionError when If-Match does not hold."""
+    response = JSONResponse(data, status, dict(headers or {}))
+    tag = entity_tag(bytes(response.body))
+    response.headers["ETag"] = tag
+    if conditions is not None:
+        Conditions(conditions.match).require((tag,), "what is read")
+        if conditions.names((tag,)):
+            return Response(status_code=304, headers={"ETag": tag})
+    return response

@@ -1,7 +1,8 @@
 """Dates of HTTP headers (RFC 9110, 5.6.7), and how long Retry-After asks to wait (10.2.3)."""
 
 from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
+from email.utils import formatdate, parsedate_to_datetime
+from functools import lru_cache
 
 SECOND = 1000
 
@@ -27,3 +28,9 @@ def retry_after(headers: Mapping[str, str], now: int) -> float | None:
     date = http_date(value)
     shown = http_date(headers.get("date"))
     return None if date is None else max(0.0, (date - (now if shown is None else shown)) / SECOND)
+
+
+@lru_cache(maxsize=64)
+def date_text(second: int) -> bytes:
+    """A time (s since 1970) as HTTP writes it."""
+    return formatdate(second, usegmt=True).encode()

@@ -28,8 +28,8 @@ IDLE: Final = 25
 AGAIN_S: Final = 1.0
 """After how long a thread that was stopped and goes on is stopped again: CPython drops what comes within a finaliser.
 
-What a thread lets go of while it is stopped may take 0.1 s and more. An exception that came again meanwhile would come
-where the block ends, in whose place it is told that the thread computes no more.
+Releasing the objects of a thread that is stopped may take 0.1 s and more. An exception that came again meanwhile would
+come at the end of the block, where the thread says that it computes no more.
 """
 
 
@@ -48,7 +48,7 @@ class GrowthError(TooMuchError):
 
 
 class Interruption(BaseException):
-    """What a thread gets that is stopped: no handler of errors on the way takes it for one of its own."""
+    """The exception of a thread that is stopped: no handler of errors on the way takes it for one of its own."""
 
 
 @dataclass(eq=False, slots=True)
@@ -124,7 +124,7 @@ class Deadlines:
 
     @contextmanager
     def uninterrupted(self, watched: Watched) -> Iterator[None]:
-        """What is done here, by the thread that is watched, is done whole; for what others see, and for their locks.
+        """A block that the watched thread completes before it is stopped: for shared data, and for their locks.
 
         The error that was due before comes at the beginning, one that was due meanwhile at the end.
         """
@@ -148,7 +148,7 @@ class Deadlines:
                 Thread(target=self._look, name="streamgauge-deadlines", daemon=True).start()
 
     def _forget(self, watched: Watched, before: Watched | None) -> None:
-        """It is not stopped any more: an exception that was sent and has not come yet comes no more."""
+        """End the watch of a thread: an exception that was sent and has not come yet comes no more."""
         while True:
             try:
                 watched.whole = True

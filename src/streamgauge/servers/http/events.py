@@ -70,7 +70,7 @@ async def in_time(sending: Awaitable[None]) -> None:
 
 
 class Rung(Protocol):
-    """What a bell is rung for."""
+    """A task that a bell passes on to the event loop."""
 
     def pass_on(self) -> None:
         """Do it, in the event loop's thread."""

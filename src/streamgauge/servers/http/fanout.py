@@ -3,20 +3,26 @@
 A subscriber that has taken all there was joins the ``Fanout`` of what it follows. From then on the fan-out takes what
 comes, encodes it once, and writes the same bytes to the connections of its members, some of them in each turn of the
 event loop. A connection that takes no more for now leaves with its place, and so does one whose subscription ends:
-its own coroutine goes on from there, waits for the client, and comes back when it has caught up.
+its own coroutine (``as_events``, ``converse``) goes on from there, waits for the client, and comes back when it has
+caught up.
 
 A worked example: ``a`` and ``b`` are members at place 7. Entries 8 and 9 come: both are one piece, written to ``a``;
 the buffer of ``b`` is full, so ``b`` leaves at place 7. Its coroutine sends 8 and 9 when the client has taken what
 waited, and joins again at place 9.
 """
 
+import asyncio
+import json
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
 
-from streamgauge.servers.http.answers import End
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from streamgauge.servers.http import events
 from streamgauge.servers.http.events import LoopCall, Signal
+from streamgauge.servers.http.numbered_answers import End
 
 PIECE: Final = 64 * 2**10
 """Bytes above which no more are written to a connection at once."""
@@ -94,7 +100,7 @@ class Member(Generic[Sent]):
         self._told = False
 
     def join(self) -> bool:
-        """Be written to by the fan-out from now on; false where there is something to take first."""
+        """Join the fan-out, which writes to this member from now on; false where there is something to take first."""
         fan = self._within()
         if fan.place < self.place.place:
             fan.catch_up()
@@ -133,7 +139,7 @@ class Member(Generic[Sent]):
 
 @dataclass(slots=True)
 class _Piece(Generic[Sent]):
-    """Some of what came, after place ``before``."""
+    """Items that came after place ``before``."""
 
     before: int
     sent: list[Sent]
@@ -169,7 +175,7 @@ class Fanout(Generic[Sent]):
         return self._place.over
 
     def close_if_empty(self) -> None:
-        """Nobody is a member: the next that comes has another fan-out."""
+        """Drop a fan-out without members: the next member has another one."""
         if not self.members:
             self._place.close()
             self._pieces.clear()
@@ -271,3 +277,146 @@ def _frame(text: bytes) -> bytes:
 def chunk(data: bytes) -> bytes:
     """A chunk of a response (RFC 9112, 7.1)."""
     return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+CODES = {"over": 1000, "error": 1011}
+"""How a WebSocket is closed (RFC 6455, 7.4.1)."""
+
+PIECE_BYTES: Final = 64 * 2**10
+"""Bytes of events above which no more are sent at once."""
+
+
+class Countable(Protocol):
+    """A numbered item: a client that comes back names the number of the last one that it got."""
+
+    @property
+    def number(self) -> int:
+        """From 1."""
+        ...
+
+
+SentItem = TypeVar("SentItem", bound=Countable)
+Kept = TypeVar("Kept", bound=Countable, covariant=True)
+
+
+class Place(Protocol[Kept]):
+    """A place in what is sent."""
+
+    @property
+    def over(self) -> End | None:
+        """Why no more will come."""
+        ...
+
+    @property
+    def missed(self) -> int:
+        """How many after its place are not kept any more."""
+        ...
+
+    def take(self) -> Sequence[Kept]:
+        """The items that came since the last take, in order."""
+        ...
+
+    def close(self) -> None:
+        """Leave."""
+        ...
+
+
+async def as_events(
+    place: Place[SentItem],
+    line: Callable[[SentItem], bytes],
+    signal: events.Signal,
+    member: Member[SentItem] | None = None,
+) -> AsyncIterator[bytes]:
+    """Events until no more will come, or the subscriber is too slow; then an event that says why.
+
+    While there is nothing to send, a ``member`` is written to by its fan-out.
+    """
+    try:
+        if missed := place.missed:
+            yield events.event(json.dumps({"missed": missed}).encode(), kind="missed")
+        while True:
+            over = place.over
+            for piece in _together(events.event(line(each), each.number) for each in place.take()):
+                yield piece
+            if over:
+                yield events.event(json.dumps({over.kind: over.why}).encode(), kind=over.kind)
+                return
+            inside = member is not None and member.join()
+            while not await signal.wait(events.BEAT_S):
+                if member is None or member.was_silent() or not inside:
+                    yield events.BEAT
+                if not inside:
+                    break
+            if member is not None:
+                member.leave()
+    finally:
+        _closed(place, member)
+
+
+def _closed(place: Place[SentItem], member: Member[SentItem] | None) -> None:
+    if member is not None:
+        member.leave()
+    place.close()
+
+
+def _together(said: Iterable[bytes]) -> Iterator[bytes]:
+    """Events joined to few pieces: sending a piece costs more than making it."""
+    waiting: list[bytes] = []
+    size = 0
+    for each in said:
+        waiting.append(each)
+        size += len(each)
+        if size >= PIECE_BYTES:
+            yield b"".join(waiting)
+            waiting.clear()
+            size = 0
+    if waiting:
+        yield b"".join(waiting)
+
+
+async def converse(
+    websocket: WebSocket,
+    place: Place[SentItem],
+    text: Callable[[SentItem], str],
+    signal: events.Signal,
+    hear: Callable[[], Awaitable[None]],
+    member: Member[SentItem] | None = None,
+) -> None:
+    """Messages until either side ends; ``hear`` listens to the client and ends when it is to be left.
+
+    While there is nothing to send, a ``member`` is written to by its fan-out.
+    """
+    hearing = asyncio.create_task(_heard(hear, signal))
+    try:
+        if missed := place.missed:
+            await events.in_time(websocket.send_json({"missed": missed}))
+        while not hearing.done():
+            over = place.over
+            for each in place.take():
+                await events.in_time(websocket.send_text(text(each)))
+            if over:
+                await websocket.close(CODES[over.kind], over.why[:120])
+                break
+            inside = member is not None and member.join()
+            while not await signal.wait(events.BEAT_S) and inside:
+                pass
+            if member is not None:
+                member.leave()
+    except (WebSocketDisconnect, RuntimeError, TimeoutError):
+        return
+    finally:
+        _closed(place, member)
+        hearing.cancel()
+
+
+async def _heard(hear: Callable[[], Awaitable[None]], signal: events.Signal) -> None:
+    try:
+        await hear()
+    finally:
+        signal.set()
+
+
+async def nothing(websocket: WebSocket) -> None:
+    """Hear a client whose words are not looked at, until it leaves."""
+    while (await websocket.receive())["type"] != "websocket.disconnect":
+        pass

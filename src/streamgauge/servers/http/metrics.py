@@ -1,8 +1,10 @@
-"""Metrics as Prometheus reads them (text exposition format 0.0.4)."""
+"""Metrics as Prometheus reads them (text exposition format 0.0.4), and those of CPython's garbage collector."""
 
-from collections.abc import Iterable, Mapping
+import gc
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from time import perf_counter
+from typing import Final, Literal, TypeAlias
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -34,3 +36,56 @@ def _labels(labels: Mapping[str, str]) -> str:
 
 def _escaped(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+Clock: TypeAlias = Callable[[], float]
+GENERATIONS: Final = 3
+
+
+class Pauses:
+    """Counts and adds up collections, from ``begin`` until ``end``. While one runs all threads wait for it."""
+
+    def __init__(self, clock: Clock = perf_counter) -> None:
+        self._clock, self._began = clock, 0.0
+        self._count, self._sum, self._longest = [0] * GENERATIONS, [0.0] * GENERATIONS, [0.0] * GENERATIONS
+
+    def begin(self) -> None:
+        """Count from now on; once however often this is called."""
+        if self._told not in gc.callbacks:
+            gc.callbacks.append(self._told)
+
+    def end(self) -> None:
+        """Count no more."""
+        if self._told in gc.callbacks:
+            gc.callbacks.remove(self._told)
+
+    def _told(self, phase: str, about: Mapping[str, int]) -> None:
+        if phase == "start":
+            self._began = self._clock()
+            return
+        generation, took = about["generation"], self._clock() - self._began
+        self._count[generation] += 1
+        self._sum[generation] += took
+        self._longest[generation] = max(self._longest[generation], took)
+
+    def metrics(self) -> Iterator[Metric]:
+        """A summary without quantiles, and the longest pause, by generation."""
+        labels = [{"generation": str(generation)} for generation in range(GENERATIONS)]
+        name, about = "streamgauge_gc_pause_seconds", "Pauses for CPython's collector of garbage."
+        parts = (("_sum", self._sum), ("_count", self._count))
+        values = tuple(
+            ({**label, "": part}, float(each))
+            for part, found in parts
+            for label, each in zip(labels, found, strict=True)
+        )
+        yield Metric(name, "summary", about, values)
+        longest = tuple(zip(labels, self._longest, strict=True))
+        yield Metric(f"{name}_longest", "gauge", "The longest of these pauses.", longest)
+        frozen = float(gc.get_freeze_count())
+        yield Metric(
+            "streamgauge_gc_frozen_objects", "gauge", "Objects that it does not look at again.", (({}, frozen),)
+        )
+
+
+PAUSES: Final = Pauses()
+"""The pauses of this process, counted once a server serves."""

@@ -11,7 +11,7 @@ ERROR: Final[Json] = {
     "required": ["error"],
     "additionalProperties": False,
 }
-"""What ``problems.problem`` sends."""
+"""The body that ``replies.problem`` sends."""
 
 TOKEN: Final[Json] = {"token": {"type": "http", "scheme": "bearer"}}
 """The security scheme of bearer tokens."""

@@ -42,7 +42,7 @@ _BUFFERED = 60_000
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What is sent back."""
+    """A reply: status, headers, body."""
 
     status: int
     headers: Sequence[Header]

@@ -52,7 +52,7 @@ def read_key(text: str | None, owner: str, *parts: bytes) -> RetryKey | None:
 
 
 class RetryMemory(Generic[Value]):
-    """What requests with keys came to: of each owner the last ``most``, so that nobody displaces another's keys.
+    """The results of requests with keys: of each owner the last ``most``, so that nobody displaces another's keys.
 
     >>> memory = RetryMemory[int](1)
     >>> memory.remember(RetryKey("a", "k", b"1"), 7)
@@ -74,7 +74,7 @@ class RetryMemory(Generic[Value]):
         return sum(map(len, self._owners.values()))
 
     def known(self, key: RetryKey | None) -> Value | None:
-        """What the request of this key came to, ``None`` for a new key; KeyReuseError when the request differs."""
+        """The result of the request of this key, ``None`` for a new key; KeyReuseError when the request differs."""
         found = None if key is None else self._of(key.owner).get(key.name)
         if key is None or found is None:
             return None
@@ -112,14 +112,14 @@ class RetryMemory(Generic[Value]):
 class Once(Generic[Value]):
     """Requests that are done once per key and answered alike when they come again; for one event loop.
 
-    What failed is done anew the next time. The last ``most`` keys of each owner are remembered.
+    A failed request is done anew the next time. The last ``most`` keys of each owner are remembered.
     """
 
     def __init__(self, most: int) -> None:
         self._memory = RetryMemory[list[Value]](most)
 
     async def __call__(self, key: RetryKey | None, do: Callable[[], Awaitable[Value]]) -> Value:
-        """What ``do`` gave the first time; KeyReuseError, or KeyBusyError while the first time is under way."""
+        """The result of ``do`` the first time; KeyReuseError, or KeyBusyError while the first time is under way."""
         if key is None:
             return await do()
         known = self._memory.known(key)

@@ -24,23 +24,22 @@ from streamgauge.query import QueryError
 from streamgauge.semantics.profiles import PROFILES, UnknownProfileError
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.servers.http import events
-from streamgauge.servers.http.answers import Numbered, Subscription
-from streamgauge.servers.http.bodies import STATUS, read_body, text
+from streamgauge.servers.http.access import CrossOrigin, Guard, Origins, Tokens, given
 from streamgauge.servers.http.conditions import (
     ConditionError,
     Conditions,
     PreconditionError,
     entity_tag,
+    json_tag,
     read_conditions,
+    tagged_json,
 )
-from streamgauge.servers.http.following import as_events, converse, nothing
-from streamgauge.servers.http.gates import CrowdedError, Gate
+from streamgauge.servers.http.fanout import as_events, converse, nothing
+from streamgauge.servers.http.limits import STATUS, CrowdedError, Gate, load_parsers, read_body, text
 from streamgauge.servers.http.metrics import MEDIA_TYPE, exposition
-from streamgauge.servers.http.origins import CrossOrigin, Origins
+from streamgauge.servers.http.numbered_answers import Numbered, Subscription
 from streamgauge.servers.http.replies import problem
-from streamgauge.servers.http.representations import json_tag, tagged_json
 from streamgauge.servers.http.retries import BadKeyError, KeyBusyError, KeyReuseError, Once, RetryKey, read_key
-from streamgauge.servers.http.tokens import Guard, Tokens, given
 from streamgauge.servers.queries.attaching import Attached, AttachError
 from streamgauge.servers.queries.limits import BusyError, LimitError
 from streamgauge.servers.queries.openapi import description
@@ -138,7 +137,11 @@ class Face:
 
     @asynccontextmanager
     async def lifespan(self, _app: Starlette) -> AsyncIterator[None]:
-        """Time passes while the service is up; in the end sources are let go and queries end."""
+        """Time passes while the service is up; in the end sources are let go and queries end.
+
+        Parsers are imported before: beside requests that would hold all of them up.
+        """
+        await run_in_threadpool(load_parsers)
         ticking = asyncio.create_task(self._tick())
         try:
             yield

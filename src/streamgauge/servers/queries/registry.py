@@ -13,11 +13,10 @@ from streamgauge.model.engine import Engine
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.terms import Triple
 from streamgauge.semantics.refusal import RefusedError
-from streamgauge.servers.http.answers import End
+from streamgauge.servers.http.access import OPEN
 from streamgauge.servers.http.deadlines import DEADLINES
-from streamgauge.servers.http.patterns import load_parsers, refused_patterns
-from streamgauge.servers.http.rates import Rate
-from streamgauge.servers.http.tokens import OPEN
+from streamgauge.servers.http.limits import Rate, load_parsers, refused_patterns
+from streamgauge.servers.http.numbered_answers import End
 from streamgauge.servers.queries.limits import BusyError, LimitError, Limits
 from streamgauge.servers.queries.outputs import as_element, makes_triples
 from streamgauge.servers.queries.running import Running

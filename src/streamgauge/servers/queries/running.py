@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 from streamgauge.model.answer import Answer
-from streamgauge.servers.http.answers import Answers, End
+from streamgauge.servers.http.numbered_answers import Answers, End
 from streamgauge.servers.queries.limits import Limits
 from streamgauge.servers.queries.working import Question, Work
 

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from streamgauge.servers.http.collector import PAUSES
-from streamgauge.servers.http.metrics import Metric
+from streamgauge.servers.http.metrics import PAUSES, Metric
 from streamgauge.servers.queries.registry import Queries
 from streamgauge.servers.queries.running import Running
 

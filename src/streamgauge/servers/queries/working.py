@@ -13,8 +13,8 @@ from streamgauge.model.element import StreamElement
 from streamgauge.model.engine import Engine
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
-from streamgauge.servers.http.answers import Answers, End
 from streamgauge.servers.http.deadlines import DEADLINES, DeadlineError, Interruption, Watched
+from streamgauge.servers.http.numbered_answers import Answers, End
 from streamgauge.servers.queries.asking import Asked, Asking, as_declared, moved
 from streamgauge.servers.queries.held import Held
 from streamgauge.servers.queries.limits import TRIPLE_BYTES, LimitError, Limits

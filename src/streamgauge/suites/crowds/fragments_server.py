@@ -26,9 +26,9 @@ from streamgauge.servers.fragments.store.memory import MemoryStore
 from streamgauge.servers.fragments.style import Label, Style
 from streamgauge.servers.fragments.writes.draft import FactDraft
 from streamgauge.servers.fragments.writes.files import load
-from streamgauge.servers.http.serving import Serving
+from streamgauge.servers.http.server import Serving
 from streamgauge.suites.crowds.clients import say, task
-from streamgauge.suites.crowds.updates import Renewal, Update, updates, wall_ms
+from streamgauge.suites.crowds.updates import FactRenewal, Update, updates, wall_ms
 
 NAME = "trains"
 PAGE = 100
@@ -39,7 +39,7 @@ class DataSetRenewal:
     """Applies updates to a data set; ``begins`` is the stream's time 0, ms since 1970."""
 
     dataset: DataSet
-    renewal: Renewal
+    renewal: FactRenewal
     begins: int
     _before: Sequence[Quad] = ()
     _names: Iterator[int] = field(default_factory=lambda: count(1))
@@ -49,11 +49,11 @@ class DataSetRenewal:
         initial, final = self.begins + update.time, self.begins + update.until
         facts = [Fact(triple, initial, final) for triple in update.triples]
         match self.renewal:
-            case Renewal.KEPT:
+            case FactRenewal.KEPT:
                 self._keep(facts)
-            case Renewal.PUBLISHED:
+            case FactRenewal.PUBLISHED:
                 self._publish(facts)
-            case Renewal.PLAIN:
+            case FactRenewal.PLAIN:
                 self._change([(*triple, "") for triple in update.triples])
 
     def _keep(self, facts: Sequence[Fact]) -> None:
@@ -92,7 +92,7 @@ def main() -> None:
         lambda at: say(address=at + NAME, quads=dataset.size),
         settings={"date_header": False, "server_header": False},
     )
-    asyncio.run(_serve(server, DataSetRenewal(dataset, Renewal(told["renewal"]), 0), found))
+    asyncio.run(_serve(server, DataSetRenewal(dataset, FactRenewal(told["renewal"]), 0), found))
 
 
 async def _serve(server: Serving, renewal: DataSetRenewal, found: Mapping[int, Update]) -> None:

@@ -19,7 +19,7 @@ from streamgauge.semantics.profiles import FRAGMENTS, profile
 from streamgauge.servers.fragments.style import Label
 from streamgauge.suites.crowds.clients import digest
 from streamgauge.suites.crowds.scenario import SERVICES, Scenario, continuous, over_all
-from streamgauge.suites.crowds.updates import Renewal, Update, updates
+from streamgauge.suites.crowds.updates import FactRenewal, Update, updates
 
 WITNESSES: Final = 10
 """The most clients with queries of their own whose answers are judged."""
@@ -47,7 +47,7 @@ class ServerHistory:
         self._scenario, self._static, self._answer = scenario, tuple(static), answer
         by_time = {update.time: update for update in updates(elements, scenario.slack)}
         held = [(at, by_time[time]) for at, time in applied]
-        adds = scenario.renewal == Renewal.PUBLISHED and scenario.label == Label.INTERVAL
+        adds = scenario.renewal == FactRenewal.PUBLISHED and scenario.label == Label.INTERVAL
         self._history = added(held, elements[0].stream) if adds else history(held, elements[0].stream)
         self._valid: dict[str, Valid] = {}
         self._digests: dict[int, str] = {}

@@ -16,7 +16,7 @@ from streamgauge import workloads
 from streamgauge.harness.process import ProgramError
 from streamgauge.harness.resources import ResourceSampler
 from streamgauge.harness.trial import RunStore, made_once
-from streamgauge.suites.crowds.scenario import Outcome, ReceivedAnswer, Scenario, from_json, to_json
+from streamgauge.suites.crowds.scenario import CrowdOutcome, ReceivedAnswer, Scenario, from_json, to_json
 from streamgauge.suites.crowds.systems import CrowdData, Findings, Line, system_of
 from streamgauge.suites.crowds.updates import wall_ms
 from streamgauge.workloads.tables import Maker
@@ -34,7 +34,7 @@ class ScenarioRunner:
     folder: Path
     spark: "Callable[[], SparkSession]"
 
-    def outcome(self, scenario: Scenario) -> Outcome:
+    def outcome(self, scenario: Scenario) -> CrowdOutcome:
         """The outcome of a scenario, run now unless it is kept; ProgramError when it could not be run."""
         if (kept := self.store.finished(scenario.name)) is not None:
             return kept
@@ -48,7 +48,7 @@ class ScenarioRunner:
         return self.store.place(scenario.name).exists()
 
     @property
-    def store(self) -> RunStore[Outcome]:
+    def store(self) -> RunStore[CrowdOutcome]:
         """The outcomes, a file each."""
         return RunStore(self.folder, _read, ".json")
 
@@ -69,11 +69,11 @@ class ScenarioRunner:
         tables.write_static(trains, scenario.seed, {**parameters, "stations": stations}, data.static)
 
 
-def _read(file: Path) -> Outcome | None:
+def _read(file: Path) -> CrowdOutcome | None:
     return from_json(json.loads(file.read_text(encoding="utf-8"))) if file.exists() else None
 
 
-def run(scenario: Scenario, data: CrowdData, folder: Path) -> Outcome:
+def run(scenario: Scenario, data: CrowdData, folder: Path) -> CrowdOutcome:
     """Serve the scenario's crowd for its seconds and measure both sides; ProgramError when a process fails."""
     load, lines = os.getloadavg()[0], list[Line]()
     try:
@@ -99,7 +99,7 @@ def run(scenario: Scenario, data: CrowdData, folder: Path) -> Outcome:
         side: tuple(((each.at - sampler.began) / 1e9, each.cpu_percent) for each in samples)
         for side, samples in sampler.samples.items()
     }
-    return Outcome(
+    return CrowdOutcome(
         scenario=scenario,
         server=cpu["server"],
         clients=cpu["clients"],

@@ -114,7 +114,7 @@ class ReceivedAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CrowdOutcome:
     """The measures of a scenario: CPU per second (s from the clients' start, % of a core), in all (s), of both sides.
 
     ``began`` and ``updates`` (when the server had each) are ms since 1970; ``load`` is the machine's before.
@@ -145,12 +145,12 @@ class Outcome:
         return 100 * self.clients_cpu / self.lasted / self.scenario.clients
 
 
-def to_json(outcome: Outcome) -> dict[str, Any]:
+def to_json(outcome: CrowdOutcome) -> dict[str, Any]:
     """The outcome as JSON."""
     return asdict(outcome)
 
 
-def from_json(data: Mapping[str, Any]) -> Outcome:
+def from_json(data: Mapping[str, Any]) -> CrowdOutcome:
     """The outcome that ``to_json`` wrote; TypeError or KeyError for something else."""
     scenario = dict(data["scenario"])
     scenario["workload"] = tuple((name, value) for name, value in scenario["workload"])
@@ -161,7 +161,7 @@ def from_json(data: Mapping[str, Any]) -> Outcome:
         fields[name] = tuple((at, percent) for at, percent in data[name])
     for name in ("updates", "failures"):
         fields[name] = tuple(data[name])
-    return Outcome(**fields)
+    return CrowdOutcome(**fields)
 
 
 def continuous(scenario: Scenario, client: int) -> tuple[ContinuousQuery, str]:

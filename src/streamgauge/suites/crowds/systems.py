@@ -14,12 +14,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeAlias
 
 import httpx
 
 from streamgauge.formats.stream import elements
 from streamgauge.harness.process import ChildProcess, JsonProgram, ProgramError, ServerProcess, ServiceError
+from streamgauge.harness.system import SystemUnderTest
 from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import Triple
 from streamgauge.suites.crowds import judgement
@@ -317,6 +318,10 @@ class BrokerCrowd(CrowdSystem):
             return int(line["received"]) - sent[line["publications"][0]]
 
         return Findings(list(sent.values()), judge.right, late)
+
+
+_Contract: TypeAlias = type[SystemUnderTest[CrowdData, str, UpdateRequest, Line]]
+_CONTRACTS: tuple[_Contract, ...] = (FragmentsSystem, EngineService, BrokerCrowd)
 
 
 def system_of(scenario: Scenario, folder: Path) -> FragmentsSystem | EngineService | BrokerCrowd:

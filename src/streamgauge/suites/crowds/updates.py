@@ -21,7 +21,7 @@ NS: Final = 1_000_000
 """Nanoseconds of a millisecond."""
 
 
-class Renewal(StrEnum):
+class FactRenewal(StrEnum):
     """How an update's facts go when the next update comes."""
 
     KEPT = "kept"  # by the write interface: what stays as it was keeps its name and gets a later end

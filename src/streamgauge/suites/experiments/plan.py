@@ -132,7 +132,7 @@ TRIPLES_S: Final = 30_000
 
 @dataclass(frozen=True, slots=True)
 class RunEstimate:
-    """So many runs of a stream of ``span`` ms and ``triples``, fed at ``factor`` of real time (``None``: fast)."""
+    """A number of runs of a stream of ``span`` ms and ``triples``, fed at ``factor`` of real time (``None``: fast)."""
 
     runs: int
     span: int

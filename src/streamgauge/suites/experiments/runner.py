@@ -13,7 +13,7 @@ from streamgauge.formats.streams.format import Note, logged
 from streamgauge.formats.verdict import read_verdict, write_verdict
 from streamgauge.formats.written import read_written
 from streamgauge.harness.resources import machine, versions
-from streamgauge.harness.system import Limits
+from streamgauge.harness.system import RunLimits
 from streamgauge.harness.systems.pipe import program, record, task_of
 from streamgauge.harness.trial import PlannedQuery, RunStore, Trial, made_once
 from streamgauge.model.run import Run, RunHeader
@@ -25,6 +25,7 @@ from streamgauge.semantics.due import refuse_clock
 from streamgauge.semantics.order import origins
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.suites.experiments.experiment import Experiment, ExperimentError
+from streamgauge.suites.experiments.fed import FedSoFar, told
 from streamgauge.suites.experiments.plan import RunEstimate, plan_query, plan_runs, refuse_window
 from streamgauge.suites.experiments.streams import (
     StreamFacts,
@@ -51,7 +52,7 @@ STREAM: Final = "stream"
 """The folder of the stream table inside a run folder."""
 
 Tell = Callable[[str, float], None]
-"""Told what is being done and how far it is, 0 to 1."""
+"""Called with the current step and the share that is done, 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +106,13 @@ def run_experiment(experiment: Experiment, context: ExperimentContext) -> Iterat
             _beside_static(experiment, trial, stream, context),
             semantics=near(planned.query.windows, trial.semantics, facts.first),
         )
-        yield folder, *_do(experiment, begun, stream, facts, context)
+        yield folder, *_do(experiment, begun, stream, facts, _one(context, number, len(trials)))
     context.tell("done", 1.0)
+
+
+def _one(context: ExperimentContext, number: int, of: int) -> ExperimentContext:
+    """The context of one run, whose shares are of that run."""
+    return replace(context, tell=lambda what, share: context.tell(what, (number + share) / of))
 
 
 def finished(folder: Path) -> Judged | None:
@@ -178,13 +184,15 @@ def _do(experiment: Experiment, trial: Trial, stream: Path, facts: StreamFacts, 
     header = _header(experiment, trial, facts)
     windows = trial.query.query.windows
     refuse_clock(windows, trial.semantics, min(origins(trial.semantics, windows, facts.first)), header.advanced_to)
-    limits = Limits(experiment.feed.time_limit / 1000, experiment.feed.output_limit_mb << 20)
+    limits = RunLimits(experiment.feed.time_limit / 1000, experiment.feed.output_limit_mb << 20)
     task = task_of(header, dialect(load_engine(trial.system)))
     if header.factor is not None:
         seconds = (header.advanced_to - header.begin) / 1000 / header.factor
         context.tell(f"{trial.name}: the stream is fed for {seconds:,.0f} s", 0.0)
-    with ahead(read_written(stream), header.factor) as fed:
-        run = record(header, program(trial.system), fed, limits, task=task)
+    with ahead(read_written(stream), header.factor) as elements:
+        so_far = FedSoFar(elements, header.begin, header.advanced_to)
+        with told(so_far, lambda what, share: context.tell(f"{trial.name}: {what}", share)) as fed:
+            run = record(header, program(trial.system), fed, limits, task=task)
     with context.store.stage(trial.name) as place:
         write_run(place, run)
         link(stream, place / STREAM)

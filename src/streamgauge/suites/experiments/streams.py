@@ -32,7 +32,7 @@ from streamgauge.workloads import parameters as check_parameters
 from streamgauge.workloads.tables import Maker
 
 LINE_LIMIT: Final = 1_000_000
-"""So many static triples may stand in the task line of a program that does not read them from a file."""
+"""How many static triples may stand in the task line of a program that does not read them from a file."""
 
 
 ADVANCED: Final = "advanced_to"

@@ -19,7 +19,7 @@ STREAM: Final = "http://ex.org/streams/publications"
 
 
 @dataclass(frozen=True, slots=True)
-class Channel:
+class SepbmChannel:
     """A channel: its name and its SELECT query."""
 
     name: str
@@ -27,14 +27,14 @@ class Channel:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """Those of its rows, in their order; ValueError says why its query cannot be a channel's."""
+        """The variables of its rows, in their order; ValueError says why its query cannot be a channel's."""
         form = parse_sparql(self.query)
         if not isinstance(form, Select):
             raise ValueError(f"channel {self.name}: its query is no SELECT: only rows can come and go")
         return form.variables
 
 
-class Due(NamedTuple):
+class DueRows(NamedTuple):
     """The rows of a channel's answer that a publication, by its number, lets come and go: sets, in no order."""
 
     channel: str
@@ -52,7 +52,7 @@ class Configuration(Protocol):
     """
 
     folder: Path
-    channels: tuple[Channel, ...]
+    channels: tuple[SepbmChannel, ...]
 
     def rules(self) -> Rules:
         """The ontology's rules."""
@@ -66,13 +66,13 @@ class Configuration(Protocol):
         """The publications in order."""
         ...
 
-    def due(self) -> Iterator[Due]:
-        """What the channels are due when the sequence is published one by one, by publication."""
+    def due(self) -> Iterator[DueRows]:
+        """The rows that are due when the sequence is published one by one, by publication."""
         ...
 
 
-class Heard(NamedTuple):
-    """What a subscriber was told. ``received`` and ``made`` are monotonic ns, ``made`` ``None`` when it is not said.
+class ReceivedNotification(NamedTuple):
+    """A notification as a subscriber received it; ``received`` and ``made`` (``None``: not said) are monotonic ns.
 
     ``causes`` are the publications that caused it by the numbers that the system gave them, empty when it is silent.
     """
@@ -85,10 +85,10 @@ class Heard(NamedTuple):
     made: int | None = None
 
 
-Hear = Callable[[Heard], object]
+Receive = Callable[[ReceivedNotification], None]
 
 
-class SepbmSystem(SystemUnderTest[Configuration, Channel, Publication, Heard], Protocol):
+class SepbmSystem(SystemUnderTest[Configuration, SepbmChannel, Publication, ReceivedNotification], Protocol):
     """A system under test; operations come from any thread, UnusableSystemError says what failed.
 
     ``start`` loads the rules and the base load, ``subscribe`` creates a channel with its first subscriber, ``feed``
@@ -99,7 +99,7 @@ class SepbmSystem(SystemUnderTest[Configuration, Channel, Publication, Heard], P
     """
 
 
-class Published(NamedTuple):
+class PublicationRecord(NamedTuple):
     """A publication of the sequence: called and acknowledged (monotonic ns), the system's number for it if any."""
 
     number: int
@@ -108,8 +108,8 @@ class Published(NamedTuple):
     known_as: int | None = None
 
 
-class Beside(NamedTuple):
-    """What subscribers of a channel beside the first were told, without the rows: how many, and when (monotonic ns)."""
+class CountedNotification(NamedTuple):
+    """A notification to a subscriber of a channel beside the first: how many rows, and when (monotonic ns)."""
 
     channel: str
     subscriber: int
@@ -119,7 +119,7 @@ class Beside(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Recording:
+class SepbmRecording:
     """A configuration run on a system: everything observed. ``started`` (monotonic ns) is when the sequence began.
 
     ``publishers`` is how many published at once, ``rate`` publications a second (``None``: each waits for completion;
@@ -131,8 +131,8 @@ class Recording:
     system: str
     options: dict[str, str]
     channels: tuple[str, ...]
-    published: tuple[Published, ...]
-    heard: tuple[Heard, ...]
+    published: tuple[PublicationRecord, ...]
+    heard: tuple[ReceivedNotification, ...]
     samples: tuple[Sample, ...]
     started: int
     loading_s: float
@@ -140,7 +140,7 @@ class Recording:
     rate: float | None = None
     failure: str | None = None
     subscribers: int = 1
-    beside: tuple[Beside, ...] = ()
+    beside: tuple[CountedNotification, ...] = ()
     evaluator: str | None = None
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from streamgauge.formats.canonical import Canonical
 from streamgauge.model.algebra import Node, TriplePattern, Var
 from streamgauge.model.fact import Fact
-from streamgauge.servers.fragments.annotations import Form, PathError, UnknownMethodError, method, methods
+from streamgauge.servers.fragments.annotations import AnnotatedForm, PathError, UnknownMethodError, method, methods
 from streamgauge.servers.fragments.labels import FIRST, LAST, LabelError, as_labelled, read_bounds
 from streamgauge.servers.fragments.quads import Quad
 from streamgauge.servers.fragments.style import PAPER, VOCABULARIES, Border, Label, Style
@@ -98,7 +98,7 @@ def matches(fact: Fact, pattern: TriplePattern) -> bool:
     return all(isinstance(node, Var) or node == term for node, term in zip(nodes, fact.triple, strict=True))
 
 
-def evaluated(quads: Iterable[Quad], form: Form, pattern: TriplePattern, style: Style) -> list[Fact]:
+def evaluated(quads: Iterable[Quad], form: AnnotatedForm, pattern: TriplePattern, style: Style) -> list[Fact]:
     """The solutions of a form by pyoxigraph, links held afterwards."""
     store = ox.Store()
     store.load(nquads(quads), format=ox.RdfFormat.N_QUADS)

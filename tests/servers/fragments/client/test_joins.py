@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from streamgauge.formats.canonical import parse_term
 from streamgauge.model.algebra import Node, Var
 from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
-from streamgauge.servers.fragments.client.contract import Binding, Solutions, SourceError
+from streamgauge.servers.fragments.client.contract import BgpSolutions, Binding, SourceError
 from streamgauge.servers.fragments.client.joins import solve
 from streamgauge.servers.fragments.client.sources import open_source
 from streamgauge.servers.fragments.client.transport import ClientLimits
@@ -40,11 +40,11 @@ def solved(
     *servers: FakeServer,
     seeds: Sequence[Binding] = (),
     limits: ClientLimits | None = None,
-) -> Solutions:
+) -> BgpSolutions:
     client, starts = serving(*servers)
     client.limits = limits or client.limits
 
-    async def run() -> Solutions:
+    async def run() -> BgpSolutions:
         with client.round():
             return await solve(patterns, [await open_source(start, client) for start in starts], client, seeds)
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from streamgauge.formats.canonical import Canonical, parse_term
 from streamgauge.model.algebra import Var
 from streamgauge.servers.fragments.client.caching_client import CacheUse, CachingHttpClient
-from streamgauge.servers.fragments.client.contract import Binding, Solutions
+from streamgauge.servers.fragments.client.contract import BgpSolutions, Binding
 from streamgauge.servers.fragments.client.joins import solve
 from streamgauge.servers.fragments.client.sources import open_source
 from streamgauge.servers.fragments.client.sources.fragments import FragmentsSource
@@ -55,8 +55,8 @@ class Served:
 
     def solve(
         self, patterns: Sequence[QuadPattern], client: CachingHttpClient | None = None, seeds: Sequence[Binding] = ()
-    ) -> Solutions:
-        async def run(client: CachingHttpClient) -> Solutions:
+    ) -> BgpSolutions:
+        async def run(client: CachingHttpClient) -> BgpSolutions:
             with client.round():
                 return await solve(patterns, [await open_source(f"{HOST}/d", client)], client, seeds)
 
@@ -209,8 +209,8 @@ PLAN = {
 }
 
 
-def over_sockets(address: str, patterns: list[QuadPattern]) -> Solutions:
-    async def run() -> Solutions:
+def over_sockets(address: str, patterns: list[QuadPattern]) -> BgpSolutions:
+    async def run() -> BgpSolutions:
         clock = Clock()
         client = CachingHttpClient(guarded_client(), clock, asyncio.sleep, ClientLimits(seconds=60))
         try:

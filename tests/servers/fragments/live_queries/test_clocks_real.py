@@ -16,7 +16,7 @@ from streamgauge.servers.fragments.pages.http import application
 from streamgauge.servers.fragments.store.memory import MemoryStore
 from streamgauge.servers.fragments.style import Style
 from streamgauge.servers.fragments.writes import draft
-from streamgauge.servers.http.serving import Serving
+from streamgauge.servers.http.server import Serving
 
 QUERY = "SELECT ?o { ?s <urn:p> ?o }"
 LASTS = 500

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from streamgauge.servers.fragments.pages.http import FragmentsApp
-from streamgauge.servers.http.serving import Serving
+from streamgauge.servers.http.server import Serving
 
 PLAIN = (
     b"GET /data?predicate=urn:p HTTP/1.1\r\nHost: localhost\r\nAccept: application/n-quads\r\nConnection: close\r\n\r\n"

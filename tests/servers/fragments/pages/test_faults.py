@@ -15,8 +15,9 @@ from streamgauge.servers.fragments.pages.http import FragmentsApp, application
 from streamgauge.servers.fragments.store.memory import MemoryStore
 from streamgauge.servers.fragments.style import Style
 from streamgauge.servers.fragments.writes.http import WritesHandler
-from streamgauge.servers.http import bodies, connections
-from streamgauge.servers.http.base_address import of_host
+from streamgauge.servers.http import limits
+from streamgauge.servers.http import server as http_server
+from streamgauge.servers.http.addresses import of_host
 from tests.servers.fragments.pages.sockets import PLAIN, ask, connect, listening, process, rest, serving, tokens
 
 pytestmark = pytest.mark.server
@@ -42,7 +43,7 @@ def test_a_request_byte_by_byte() -> None:
 
 
 def test_half_open_connections_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "PATIENCE_S", 1.5)
+    monkeypatch.setattr(http_server, "HEAD_PATIENCE_S", 1.5)
     with listening(served()) as port, ExitStack() as stack:
         silent = [stack.enter_context(connect(port)) for _ in range(60)]
         begun = [stack.enter_context(connect(port)) for _ in range(60)]
@@ -69,7 +70,7 @@ def test_a_head_without_an_end_is_refused() -> None:
 
 
 def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bodies, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(limits, "PATIENCE_S", 0.2)
     with listening(served()) as port, connect(port) as connection:
         connection.sendall(POST + b"Content-Length: 1000\r\n\r\n<urn:s>")
         connection.settimeout(300)
@@ -79,8 +80,8 @@ def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyP
 
 
 def test_who_goes_on_with_a_refused_body_is_left_after_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bodies, "PATIENCE_S", 0.1)
-    monkeypatch.setattr(connections, "LINGER_S", 0.3)
+    monkeypatch.setattr(limits, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(http_server, "LINGER_S", 0.3)
     with serving(served()) as (server, port), connect(port) as connection:
         connection.sendall(POST + b"Content-Length: 100000\r\n\r\n<urn:s>")
         said, pause = b"", threading.Event()
@@ -98,8 +99,8 @@ def test_who_goes_on_with_a_refused_body_is_left_after_the_answer(monkeypatch: p
 
 
 def test_a_refused_body_that_ends_leaves_the_connection_to_the_next_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bodies, "PATIENCE_S", 0.1)
-    monkeypatch.setattr(connections, "LINGER_S", 0.5)
+    monkeypatch.setattr(limits, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(http_server, "LINGER_S", 0.5)
     with listening(served()) as port, connect(port) as connection:
         connection.sendall(POST + b"Content-Length: 10\r\n\r\n<urn:s>")
         connection.settimeout(300)
@@ -127,7 +128,7 @@ def test_a_body_without_an_end_is_refused(length: bytes) -> None:
 
 def test_clients_that_take_nothing_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages of 1.3 MB that are asked for and not read hold up nobody else, and go."""
-    monkeypatch.setattr(connections, "TAKE_S", 0.3)
+    monkeypatch.setattr(http_server, "TAKE_S", 0.3)
     with serving(served(10_000, 10_000)) as (server, port), ExitStack() as stack:
         for _ in range(10):
             lazy = stack.enter_context(connect(port))
@@ -143,7 +144,7 @@ def test_clients_that_take_nothing_are_left(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_slow_client_that_takes_what_it_can_is_not_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "TAKE_S", 0.2)
+    monkeypatch.setattr(http_server, "TAKE_S", 0.2)
     with listening(served(10_000, 10_000)) as port, connect(port) as slow:
         slow.sendall(PLAIN.replace(b"predicate=urn:p", b"").replace(b"close", b"keep-alive") * 6 + PLAIN)
         taken, pause = 0, threading.Event()
@@ -163,7 +164,7 @@ BROKEN = st.one_of(
 
 
 def test_broken_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(http_server, "HEAD_PATIENCE_S", 0.05)
     with listening(served()) as port:
 
         @settings(max_examples=150, deadline=None, database=None)
@@ -173,7 +174,7 @@ def test_broken_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
             assert said == b"" or (said.startswith(b"HTTP/1.1 ") and not said.startswith(b"HTTP/1.1 5"))
 
         send()
-        monkeypatch.setattr(connections, "PATIENCE_S", 30)
+        monkeypatch.setattr(http_server, "HEAD_PATIENCE_S", 30)
         assert ask(port).startswith(b"HTTP/1.1 200")
 
 

@@ -4,7 +4,7 @@ import os
 import sys
 from pathlib import Path
 
-from streamgauge.servers.durability.lost_pages import end_with_sentence
+from streamgauge.servers.durability import end_with_sentence
 from streamgauge.servers.fragments.store.disk import DiskStore
 
 ALL = (None, None, None, None)

@@ -27,7 +27,7 @@ class UnknownMethodError(MistakeError, ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class ComputedVariable:
     """A variable that is computed, not fetched: ``term`` of the triple that a triple pattern was matched by.
 
     It is the address of the triple's own fragment (implicit graphs) or its triple term (reifiers).
@@ -39,13 +39,13 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class AnnotatedForm:
     """The annotated form of a triple pattern: quads that are there with a fact, and the variables of its label.
 
     ``own`` are quads of the fact alone, ``label`` those of its label, which all facts of a group share: the ones with a
     quad that matches ``member`` (``None``: it has its own). ``also`` are quads of its own that tell nothing new.
-    The label's variables are those of the time literals, ``None`` where the label has no such time: what they are bound
-    to is read by ``labelling.bounds``. ``links`` are variables of ``patterns`` that are computed, not fetched. Names of
+    The label's variables are those of the time literals, ``None`` where the label has no such time; their values are
+    read by ``labels.read_bounds``. ``links`` are variables of ``patterns`` that are computed, not fetched. Names of
     variables begin with ``_``.
     """
 
@@ -53,18 +53,18 @@ class Form:
     label: tuple[QuadPattern, ...]
     initial: Var | None
     final: Var | None
-    links: tuple[Link, ...] = ()
+    links: tuple[ComputedVariable, ...] = ()
     also: tuple[QuadPattern, ...] = ()
     member: QuadPattern | None = None
 
     @property
     def patterns(self) -> tuple[QuadPattern, ...]:
-        """What to ask for."""
+        """The patterns to fetch: those of the fact, then those of its label."""
         return self.own + self.label
 
 
 class Method(Protocol):
-    """What a module in this folder has."""
+    """The members of a module in this folder."""
 
     def annotate(self, facts: Sequence[Fact], style: Style, fresh: Namer) -> list[ExpiringQuad]:
         """Quads that say facts and their times.
@@ -81,13 +81,13 @@ class Method(Protocol):
         """
         ...
 
-    def form(self, pattern: TriplePattern, number: int, style: Style) -> Form:
-        """What to ask for instead of a triple pattern whose facts have times; ``number`` keeps its variables apart."""
+    def form(self, pattern: TriplePattern, number: int, style: Style) -> AnnotatedForm:
+        """The form to fetch for a triple pattern whose facts have times; ``number`` keeps its variables apart."""
         ...
 
 
 def places(pattern: TriplePattern) -> tuple[Node, Node, Node]:
-    """Its three places; PathError for a property path, which has to be taken apart before."""
+    """The three places of a pattern; PathError for a property path, which has to be taken apart before."""
     if not isinstance(pattern.predicate, Var | str):
         raise PathError("a property path has no annotated form: only triple patterns have one")
     return pattern.subject, pattern.predicate, pattern.object

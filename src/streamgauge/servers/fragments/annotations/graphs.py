@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.fact import Fact
-from streamgauge.servers.fragments.annotations import Form, Namer, places
+from streamgauge.servers.fragments.annotations import AnnotatedForm, Namer, places
 from streamgauge.servers.fragments.labels import (
     by_label,
     interval_node,
@@ -41,10 +41,10 @@ def facts(quads: Iterable[Quad], style: Style) -> list[Fact]:
     )
 
 
-def form(pattern: TriplePattern, number: int, style: Style) -> Form:
+def form(pattern: TriplePattern, number: int, style: Style) -> AnnotatedForm:
     """The pattern in a graph, and the graph's label."""
     graph = Var(f"_graph{number}")
     label = label_patterns(graph, number, style)
     member = QuadPattern(Var("_s"), Var("_p"), Var("_o"), graph)
     own = (QuadPattern(*places(pattern), graph),)
-    return Form(own, label.patterns, label.initial, label.final, member=member)
+    return AnnotatedForm(own, label.patterns, label.initial, label.final, member=member)

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term, Triple, datatype, is_literal
-from streamgauge.servers.fragments.annotations import Form, Link, Namer, places
+from streamgauge.servers.fragments.annotations import AnnotatedForm, ComputedVariable, Namer, places
 from streamgauge.servers.fragments.labels import (
     Labels,
     by_label,
@@ -29,7 +29,7 @@ from streamgauge.servers.fragments.style import Label, Style
 SAME_AS = "<http://www.w3.org/2002/07/owl#sameAs>"
 
 
-class TemplateError(ValueError):
+class FragmentTemplateError(ValueError):
     """A template that no addresses can be made of; the sentence shows one."""
 
 
@@ -38,7 +38,7 @@ def fragment(triple: Triple, style: Style) -> Term:
     base, brace, rest = style.template.partition("{?")
     names = rest.removesuffix("}").split(",")
     if not brace or not rest.endswith("}") or len(names) < 3:
-        raise TemplateError(f"{style.template!r} is no template: expected one like http://host/data{{?s,p,o}}")
+        raise FragmentTemplateError(f"{style.template!r} is no template: expected one like http://host/data{{?s,p,o}}")
     given = (f"{name}={quote(_parameter(term), safe='')}" for name, term in zip(names, triple, strict=False))
     return f"<{base}?{'&'.join(given)}>"
 
@@ -97,15 +97,15 @@ def _facts(quad: Quad, same: dict[Term, list[Term]], read: Labels) -> list[Fact]
     return [Fact(quad[:3], *each) for each in times or [(None, None)]]
 
 
-def form(pattern: TriplePattern, number: int, style: Style) -> Form:
+def form(pattern: TriplePattern, number: int, style: Style) -> AnnotatedForm:
     """The pattern itself, and the label on the computed address of each triple, or on what that is the same as."""
     address = Var(f"_fragment{number}")
     shared = Var(f"_group{number}") if _linked(style) else address
     label = label_patterns(shared, number, style)
-    link = Link(address, pattern, partial(fragment, style=style))
+    link = ComputedVariable(address, pattern, partial(fragment, style=style))
     own: tuple[QuadPattern, ...] = (QuadPattern(*places(pattern)),)
     if shared is address:
-        return Form(own + label.patterns, (), label.initial, label.final, (link,))
+        return AnnotatedForm(own + label.patterns, (), label.initial, label.final, (link,))
     member = QuadPattern(Var("_f"), SAME_AS, shared)
     own = (*own, QuadPattern(address, SAME_AS, shared))
-    return Form(own, label.patterns, label.initial, label.final, (link,), member=member)
+    return AnnotatedForm(own, label.patterns, label.initial, label.final, (link,), member=member)

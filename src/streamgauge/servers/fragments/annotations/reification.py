@@ -8,7 +8,7 @@ from typing import Final
 from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import RDF_TYPE, Term
-from streamgauge.servers.fragments.annotations import Form, Namer, places
+from streamgauge.servers.fragments.annotations import AnnotatedForm, Namer, places
 from streamgauge.servers.fragments.labels import (
     by_label,
     interval_node,
@@ -58,10 +58,10 @@ def facts(quads: Iterable[Quad], style: Style) -> list[Fact]:
     return list(dict.fromkeys([*plain, *timed]))
 
 
-def form(pattern: TriplePattern, number: int, style: Style) -> Form:
+def form(pattern: TriplePattern, number: int, style: Style) -> AnnotatedForm:
     """The three parts of a statement, and its label."""
     statement = Var(f"_statement{number}")
     label = label_patterns(statement, number, style)
     own = tuple(QuadPattern(statement, part, node) for part, node in zip(PARTS, places(pattern), strict=True))
     also = (QuadPattern(statement, RDF_TYPE, STATEMENT),)
-    return Form(own + label.patterns, (), label.initial, label.final, also=also)
+    return AnnotatedForm(own + label.patterns, (), label.initial, label.final, also=also)

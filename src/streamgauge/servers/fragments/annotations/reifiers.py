@@ -9,7 +9,7 @@ from typing import Final
 from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term, Triple
-from streamgauge.servers.fragments.annotations import Form, Link, Namer, places
+from streamgauge.servers.fragments.annotations import AnnotatedForm, ComputedVariable, Namer, places
 from streamgauge.servers.fragments.labels import (
     by_label,
     interval_node,
@@ -60,10 +60,12 @@ def facts(quads: Iterable[Quad], style: Style) -> list[Fact]:
     return list(found)
 
 
-def form(pattern: TriplePattern, number: int, style: Style) -> Form:
+def form(pattern: TriplePattern, number: int, style: Style) -> AnnotatedForm:
     """The pattern itself, and the label on a reifier of the computed triple term of each triple."""
     reifier, term = Var(f"_reifier{number}"), Var(f"_triple{number}")
     label = label_patterns(reifier, number, style)
     own = QuadPattern(*places(pattern)), QuadPattern(reifier, REIFIES, term)
     member = QuadPattern(reifier, REIFIES, Var("_t"))
-    return Form(own, label.patterns, label.initial, label.final, (Link(term, pattern, triple_term),), member=member)
+    return AnnotatedForm(
+        own, label.patterns, label.initial, label.final, (ComputedVariable(term, pattern, triple_term),), member=member
+    )

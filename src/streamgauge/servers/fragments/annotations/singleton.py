@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term
-from streamgauge.servers.fragments.annotations import Form, Namer, places
+from streamgauge.servers.fragments.annotations import AnnotatedForm, Namer, places
 from streamgauge.servers.fragments.labels import (
     Labels,
     by_label,
@@ -61,7 +61,7 @@ def _facts(quad: Quad, singles: dict[Term, list[Term]], read: Labels) -> list[Fa
     return [] if subject in singles and predicate == read.style.vocabulary.singleton else [Fact(quad[:3])]
 
 
-def form(pattern: TriplePattern, number: int, style: Style) -> Form:
+def form(pattern: TriplePattern, number: int, style: Style) -> AnnotatedForm:
     """A triple with a singleton property of the predicate, and the property's label."""
     subject, predicate, object_ = places(pattern)
     single = Var(f"_property{number}")
@@ -69,4 +69,4 @@ def form(pattern: TriplePattern, number: int, style: Style) -> Form:
     own = (QuadPattern(subject, single, object_),)
     about = (QuadPattern(single, style.vocabulary.singleton, predicate), *label.patterns)
     member = QuadPattern(Var("_s"), single, Var("_o"))
-    return Form(own, about, label.initial, label.final, member=member)
+    return AnnotatedForm(own, about, label.initial, label.final, member=member)

@@ -36,8 +36,7 @@ from streamgauge.servers.fragments.client.transport import (
 )
 from streamgauge.servers.fragments.quads import VERSION
 from streamgauge.servers.http.dates import SECOND, http_date
-from streamgauge.servers.http.failures import TRANSIENT
-from streamgauge.servers.http.guarded import origin
+from streamgauge.servers.http.outgoing import TRANSIENT, origin
 from streamgauge.sources.sse_events import EventParser, ServerEvent
 
 EVENT_STREAM: Final = "text/event-stream"
@@ -47,7 +46,7 @@ RDF: Final = (
     "application/trig,application/n-quads;q=0.9,text/turtle;q=0.8,application/n-triples;q=0.7,"
     "application/ld+json;q=0.6,application/rdf+xml;q=0.5"
 )
-"""What is accepted: first formats that keep data and metadata apart."""
+"""The Accept header: formats that keep data and metadata apart come first."""
 
 _SENDABLE = re.compile(r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?")
 
@@ -59,7 +58,7 @@ _NUMBERS = count(1)
 
 
 class CacheUse(Enum):
-    """What a response may be taken from."""
+    """The places that a response may be taken from."""
 
     CACHED = "the cache, where it is fresh or of this round"
     REVALIDATE = "the server, if only to say that nothing has changed"
@@ -108,7 +107,7 @@ class CachingHttpClient:
         self._sender = HttpSender(self.client, self.clock, self.sleep, self.limits, self.random, self.counters)
 
     def reach(self, start: str) -> AddressRules:
-        """What a source that was named by its start address may lead to."""
+        """The addresses that a source named by its start address may lead to."""
         return address_rules(start, self.allowed)
 
     @contextmanager
@@ -128,7 +127,7 @@ class CachingHttpClient:
     async def get(
         self, address: str, within: AddressRules, accept: str = RDF, use: CacheUse = CacheUse.CACHED
     ) -> Response:
-        """What an address has; SourceError when it cannot be had or may not be asked."""
+        """The response of an address; SourceError when there is none, or when the address may not be asked."""
         within.check(address)
         key = address, accept
         kept = self.cache.get(key)
@@ -138,7 +137,7 @@ class CachingHttpClient:
         return await self._joined((key, use), lambda: self._fetch(key, within, kept))
 
     def last(self, address: str, accept: str = RDF) -> Response | None:
-        """What came last, however old: to plan by, not to answer from."""
+        """The last response, however old: to plan by, not to answer from."""
         kept = self.cache.get((address, accept))
         return None if kept is None else kept.response
 
@@ -221,7 +220,7 @@ class CachingHttpClient:
     async def _joined(
         self, key: tuple[CacheKey, CacheUse], work: Callable[[], Coroutine[None, None, Response]]
     ) -> Response:
-        """What the work gives; the same request is under way once, and ends when nobody waits for it."""
+        """The result of the work; equal requests are under way once, and are cancelled when nobody waits for them."""
         flight = self._flights.get(key)
         if flight is None:
             flight = self._flights[key] = _Flight(asyncio.create_task(work()))
@@ -294,7 +293,7 @@ def _fresh(lived: Lifetime, answer: HttpAnswer) -> float:
 
 
 def _condition(answer: HttpAnswer) -> dict[str, str]:
-    """What asks whether it has changed (RFC 9110, 13.1): the first validator that can be sent back."""
+    """The condition of a revalidation (RFC 9110, 13.1): the first validator that can be sent back."""
     pairs = (("etag", "if-none-match"), ("last-modified", "if-modified-since"))
     said = ((condition, answer.headers.get(name, "")) for name, condition in pairs)
     return next(({condition: value} for condition, value in said if _SENDABLE.fullmatch(value)), {})

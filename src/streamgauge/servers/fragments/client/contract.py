@@ -1,4 +1,4 @@
-"""What the query streamer asks of a source of Linked Data, whatever its interface; a file in ``sources/`` per kind."""
+"""The contract of a source of Linked Data, whatever its interface; ``sources/`` has a file for each kind."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -63,7 +63,7 @@ class FetchedQuads:
 
 @dataclass(frozen=True, slots=True)
 class FetchedChange:
-    """What changed in a data set since a version: quads that are there now, that no longer are; the rest as Fetched."""
+    """The changes of a data set since a version: quads added, quads removed; the rest as in ``FetchedQuads``."""
 
     added: tuple[Quad, ...]
     removed: tuple[Quad, ...]
@@ -77,7 +77,7 @@ class LinkedDataSource(Protocol):
 
     @property
     def address(self) -> str:
-        """Its start address."""
+        """The source's start address."""
         ...
 
     async def count(self, pattern: QuadPattern) -> int:
@@ -93,7 +93,7 @@ class LinkedDataSource(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Solutions:
+class BgpSolutions:
     """The solutions of a basic graph pattern over quads; ``at`` and ``until`` are the earliest of what was fetched.
 
     ``versions`` are those of the data sets in the order of the sources, ``None`` for one that does not say or changed

@@ -115,7 +115,7 @@ def read_patch(response: Response, limit: int) -> FetchedChange:
 
 
 def read_patch_lines(address: str, body: bytes, limit: int) -> tuple[tuple[Quad, ...], tuple[Quad, ...]]:
-    """What the lines of a patch add and remove; SourceError as ``changed``."""
+    """The quads that a patch adds, and those that it removes; SourceError as ``read_patch``."""
     rows: dict[str, list[str]] = {"A": [], "D": []}
     for line in body.decode(errors="replace").split("\n"):
         if line[:2] in ("A ", "D "):
@@ -139,7 +139,7 @@ def _patch_quads(address: str, lines: list[str]) -> tuple[Quad, ...]:
 
 
 def body_digest(response: Response) -> str:
-    """What changes when the body does."""
+    """A digest of the body, which changes when the body does."""
     known = response.made.get("state")
     if not isinstance(known, str):
         known = response.made["state"] = sha1(response.body, usedforsecurity=False).hexdigest()

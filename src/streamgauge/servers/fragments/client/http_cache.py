@@ -27,7 +27,7 @@ SET_BACK: Final = 2 * SECOND
 
 @dataclass(frozen=True, slots=True)
 class ShownTime:
-    """What a response shows of its server's clock: a time (ms since 1970), and how many ms it stands for."""
+    """The time of a server's clock that a response shows (ms since 1970), and how many ms that time stands for."""
 
     time: int
     resolution: int = SECOND
@@ -115,7 +115,7 @@ class Lifetime:
 
 
 def lifetime(headers: Mapping[str, str], came: int) -> Lifetime:
-    """What headers say; ``came`` is when the response came, used where the server shows no clock (ms).
+    """The lifetime that headers say; ``came`` (ms) is when the response came, used where the server shows no clock.
 
     The earlier of max-age and Expires: a shared cache that hides its Age still leaves Expires as it was.
     """
@@ -154,7 +154,7 @@ def cache_control(value: str) -> dict[str, str]:
 def _made(headers: Mapping[str, str], directives: Mapping[str, str], shown: int) -> int:
     """When the origin made it: Date, unless a cache wrote that anew, which Expires of a server of fragments tells.
 
-    What has a version expires max-age after it was made.
+    A response with a version expires max-age after the origin made it.
     """
     expires, life = http_date(headers.get("expires")), _max_age(directives, 0)
     if VERSION not in headers or expires is None or life is None:
@@ -163,7 +163,7 @@ def _made(headers: Mapping[str, str], directives: Mapping[str, str], shown: int)
 
 
 def _max_age(directives: Mapping[str, str], at: int) -> int | None:
-    """Its end; an argument that is no number makes it stale (RFC 9111, 4.2.1)."""
+    """The end by max-age; an argument that is no number makes a response stale (RFC 9111, 4.2.1)."""
     if "max-age" not in directives:
         return None
     return at + min(_seconds(directives["max-age"]), _FOREVER) * SECOND
@@ -194,7 +194,7 @@ _READ = 4
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What an address had: ``at`` and ``until`` in ms of the server's clock (see Lifetime).
+    """A response of an address: ``at`` and ``until`` in ms of the server's clock (see Lifetime).
 
     ``address`` is where redirects led, ``kind`` the media type, ``validator`` an ETag or else a Last-Modified,
     ``changed`` that time (ms), ``version`` that of its data set. ``made`` is what readers made of the body, by name.
@@ -228,7 +228,7 @@ class CacheEntry:
         return (1 + _READ) * len(self.response.body) + len(self.response.address) + _OVERHEAD
 
     def again(self, lifetime: Lifetime, version: str | None, fresh: float, number: int) -> "CacheEntry":
-        """The same after its server said that it has not changed."""
+        """The entry after its server said that the response has not changed (304)."""
         response = replace(self.response, at=lifetime.at, until=lifetime.until, version=version)
         return replace(self, response=response, fresh=fresh, number=number)
 
@@ -245,7 +245,7 @@ class ResponseCache:
         return len(self._kept)
 
     def get(self, key: CacheKey) -> CacheEntry | None:
-        """What is kept of it, which counts as use."""
+        """The entry of a key, ``None`` without one; looking it up counts as use."""
         found = self._kept.get(key)
         if found is not None:
             self._kept.move_to_end(key)

@@ -10,10 +10,10 @@ from streamgauge.model.algebra import Node, Var
 from streamgauge.model.terms import Term, is_blank, is_literal
 from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
 from streamgauge.servers.fragments.client.contract import (
+    BgpSolutions,
     Binding,
     FetchedQuads,
     LinkedDataSource,
-    Solutions,
     SourceError,
 )
 from streamgauge.servers.fragments.quads import ANYWHERE, DEFAULT, Quad, QuadPattern
@@ -128,7 +128,7 @@ async def solve(
     sources: Sequence[LinkedDataSource],
     web: CachingHttpClient,
     seeds: Sequence[Binding] = (),
-) -> Solutions:
+) -> BgpSolutions:
     """The solutions of the patterns over the union of the sources' quads, all in one round of the web.
 
     With seeds, each solution that joins with one of them, merged with it. SourceError when a source fails, or when
@@ -151,14 +151,14 @@ class _BgpSolver:
     fetched: list[list[FetchedQuads]] = field(default_factory=list)
     """By pattern, what each source had."""
 
-    async def solve(self, rows: list[Binding]) -> Solutions:
+    async def solve(self, rows: list[Binding]) -> BgpSolutions:
         """The rows joined with all patterns."""
         variables = [pattern.variables for pattern in self.patterns]
         seeded = {variable for row in rows for variable in row}
         for number in read_order(await self._counts(), variables, variables, seeded):
             rows = await self._join(rows, self.patterns[number]) if rows else []
         found = [each for parts in self.fetched for each in parts]
-        return Solutions(
+        return BgpSolutions(
             tuple(rows),
             min((each.at for each in found), default=self.web.clock()),
             min((each.until for each in found if each.until is not None), default=None),

@@ -90,14 +90,14 @@ class _Metadata:
         return [object_ for each, object_ in self._by.get(predicate, ()) if each == subject]
 
     def about(self, subjects: Iterable[Term], *predicates: Term) -> Term | None:
-        """What is said of the first of the subjects that it is said of, else of anything."""
+        """The object for the first of the subjects that has one, else any object of the predicates."""
         pairs = self.pairs(*predicates)
         first = next((object_ for want in subjects for subject, object_ in pairs if subject == want), None)
         return first if first is not None else next((object_ for _, object_ in pairs), None)
 
 
 def read_page(quads: tuple[Quad, ...], response: Response, asked: str) -> FragmentPage:
-    """What a body's quads say as a page that was asked for under an address."""
+    """The page of a body's quads, requested at the address ``asked``."""
     own = tuple(dict.fromkeys((f"<{asked}>", f"<{response.address}>")))
     graph = _metadata_graph(quads, own)
     told = [quad for quad in quads if quad[3] == graph] if graph is not None else quads
@@ -133,7 +133,7 @@ def _metadata_graph(quads: tuple[Quad, ...], own: tuple[Term, ...]) -> Term | No
 
 
 def _wholes(said: _Metadata, own: tuple[Term, ...]) -> tuple[Term, ...]:
-    """What the page is said to be part of, last said first: the fragment, then the data set."""
+    """The wholes that the page is stated to be part of, in reverse order: the fragment, then the data set."""
     parts = (*said.pairs(_SUBSET), *said.pairs(_VIEW))
     return tuple(whole for whole, part in reversed(parts) if part in own)
 

@@ -19,11 +19,20 @@ import httpx
 
 from streamgauge.model.obstacles import obstacle
 from streamgauge.servers.fragments.client.contract import HopelessError, SourceError, UnavailableError, UnknownHostError
-from streamgauge.servers.http import guarded
+from streamgauge.servers.http import outgoing
 from streamgauge.servers.http.addresses import names_private
 from streamgauge.servers.http.dates import retry_after
-from streamgauge.servers.http.failures import TRANSIENT, permanent_failure, unknown_host
-from streamgauge.servers.http.guarded import PORTS, PRIVATE, Origin, Resolve, origin, resolve
+from streamgauge.servers.http.outgoing import (
+    PORTS,
+    PRIVATE,
+    TRANSIENT,
+    Origin,
+    Resolve,
+    origin,
+    permanent_failure,
+    resolve,
+    unknown_host,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +76,14 @@ class RefusedAddressError(SourceError):
 
 @dataclass(frozen=True, slots=True)
 class AddressRules:
-    """What one source may lead to: ``origins`` of links, origins that may be ``private``, hosts ``allowed`` by name."""
+    """The rules of one source: ``origins`` of links, origins that may be ``private``, hosts ``allowed`` by name."""
 
     origins: frozenset[Origin]
     private: frozenset[Origin]
     allowed: frozenset[str]
 
     def check(self, address: str) -> httpx.URL:
-        """The address, when a request may go there; RefusedError says why it may not."""
+        """The address, when a request may go there; RefusedAddressError says why it may not."""
         url = web_address(address)
         if names_private(url.host) and not self.takes_private(url):
             raise RefusedAddressError(address, f"{url.host} is no public host: allow it by name to ask it")
@@ -85,7 +94,7 @@ class AddressRules:
         return url.host in self.allowed or origin(url) in self.private
 
     def redirect(self, base: str, location: str) -> str:
-        """Where a redirect leads; RefusedError when it may not."""
+        """Where a redirect leads; RefusedAddressError when it may not."""
         target = resolved_address(base, location)
         if base.startswith("https:") and target.startswith("http:"):
             raise RefusedAddressError(base, f"redirects from https to {target:.300}")
@@ -93,7 +102,7 @@ class AddressRules:
         return target
 
     def link(self, base: str, target: str) -> str:
-        """Where a link in a document leads; RefusedError when it is of another origin that is not allowed."""
+        """Where a link in a document leads; RefusedAddressError when it is of another origin that is not allowed."""
         address = resolved_address(base, target)
         url = self.check(address)
         if origin(url) not in self.origins and url.host not in self.allowed:
@@ -101,12 +110,12 @@ class AddressRules:
         return address
 
     def moved(self, address: str) -> "AddressRules":
-        """The same, links to the origin of an address allowed too: where the start was redirected to."""
+        """The rules with links allowed to one more origin: that which the start was redirected to."""
         return replace(self, origins=self.origins | {origin(web_address(address))})
 
 
 def address_rules(start: str, allowed: Collection[str] = ()) -> AddressRules:
-    """What may be asked of a source that was named by its start address; RefusedError for what is no web address."""
+    """The rules of a source by its start address; RefusedAddressError for what is no web address."""
     url = web_address(start)
     own = frozenset((origin(url),))
     return AddressRules(
@@ -116,7 +125,7 @@ def address_rules(start: str, allowed: Collection[str] = ()) -> AddressRules:
 
 @lru_cache(maxsize=2000)
 def web_address(address: str) -> httpx.URL:
-    """An address as requests are made of it; RefusedError when it is not http or https, or has credentials."""
+    """An address as requests are made of it; RefusedAddressError when it is not http or https, or has credentials."""
     try:
         url = httpx.URL(address)
     except (httpx.InvalidURL, ValueError, TypeError) as error:
@@ -132,7 +141,7 @@ def web_address(address: str) -> httpx.URL:
 
 @lru_cache(maxsize=2000)
 def resolved_address(base: str, target: str) -> str:
-    """A reference resolved against an address, without its fragment; RefusedError when it is none."""
+    """A reference resolved against an address, without its fragment; RefusedAddressError when it is none."""
     try:
         return str(httpx.URL(base).join(target).copy_with(fragment=None))
     except (httpx.InvalidURL, ValueError) as error:
@@ -140,8 +149,8 @@ def resolved_address(base: str, target: str) -> str:
 
 
 def guarded_client(resolving: Resolve = resolve) -> httpx.AsyncClient:
-    """A client that refuses private addresses with a RefusedError; without cookies, proxies or credentials."""
-    return guarded.guarded_client(RefusedAddressError, resolving)
+    """A client that refuses private addresses with a RefusedAddressError; without cookies, proxies or credentials."""
+    return outgoing.guarded_client(RefusedAddressError, resolving)
 
 
 _REDIRECTS: Final = frozenset((301, 302, 303, 307, 308))
@@ -150,7 +159,7 @@ _BACK_OFF_S = 0.5
 
 @dataclass(slots=True)
 class ClientCounters:
-    """What one client has cost and saved; bytes are bodies as sent and header lines, both ways apart."""
+    """The costs and savings of one client; bytes are bodies as sent and header lines, apart for both directions."""
 
     requests: int = 0
     sent: int = 0
@@ -170,7 +179,7 @@ class HttpRequest:
     reach: AddressRules
     headers: Mapping[str, str]
     content: bytes | None = None
-    """What is posted; without it the request is a GET."""
+    """The body of a POST; without a body the request is a GET."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,7 +388,7 @@ class _Gzip:
         return self._inner.eof
 
     def decompress(self, data: bytes, limit: int) -> bytes:
-        """What the bytes unpack to, at most ``limit``; BrokenError for what is no gzip."""
+        """The unpacked bytes, at most ``limit``; CutResponseError for bytes that are no gzip."""
         try:
             return self._inner.decompress(data, limit)
         except zlib.error as error:

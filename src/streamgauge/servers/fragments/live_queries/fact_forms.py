@@ -13,7 +13,7 @@ from typing import Final, TypeAlias, TypeVar
 from streamgauge.model.algebra import Node, TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term
-from streamgauge.servers.fragments.annotations import Form, method, places
+from streamgauge.servers.fragments.annotations import AnnotatedForm, method, places
 from streamgauge.servers.fragments.client.contract import FetchedChange, FetchedQuads, LinkedDataSource
 from streamgauge.servers.fragments.labels import read_labels
 from streamgauge.servers.fragments.live_queries.pattern_needs import PatternNeed
@@ -46,7 +46,7 @@ class FormPlace:
 class FactForm:
     """A triple pattern as it is asked for: groups of patterns that belong together, and the one that is counted."""
 
-    form: Form
+    form: AnnotatedForm
     groups: tuple[tuple[FormPlace, ...], ...]
     entry: QuadPattern
 
@@ -79,7 +79,7 @@ def fact_form(wanted: PatternNeed, style: Style | FactGraphs) -> FactForm:
     plain = QuadPattern(*places(pattern))
     if isinstance(style, FactGraphs):
         asked = QuadPattern(*places(pattern), ANYWHERE) if style is FactGraphs.ANY else plain
-        return FactForm(Form((plain,), (), None, None), ((FormPlace(plain, asked),),), asked)
+        return FactForm(AnnotatedForm((plain,), (), None, None), ((FormPlace(plain, asked),),), asked)
     form = method(style.method).form(pattern, 0, style)
     in_graph = [each for each in form.patterns if each.nodes[:3] == plain.nodes[:3] and isinstance(each.graph, Var)]
     if in_graph:
@@ -96,7 +96,7 @@ def _in_graph(pattern: TriplePattern, graph: Node, style: Style | FactGraphs) ->
     """How the quads of a pattern in a named graph are asked for, with the graph's label where it may have one."""
     plain = QuadPattern(*places(pattern), graph)
     if isinstance(style, FactGraphs) or fact_graphs(style) is FactGraphs.DEFAULT:
-        return FactForm(Form((plain,), (), None, None), ((FormPlace(plain, plain),),), plain)
+        return FactForm(AnnotatedForm((plain,), (), None, None), ((FormPlace(plain, plain),),), plain)
     form = method(style.method).form(pattern, 0, style)
     own = form.own[0].graph
     asked = [QuadPattern(*(graph if node == own else node for node in each.nodes)) for each in form.patterns]
@@ -166,12 +166,12 @@ ALL: Final = QuadPattern(Var("s"), Var("p"), Var("o"), ANYWHERE)
 """Everything in a data set."""
 
 FragmentKey: TypeAlias = tuple[QuadPattern, Var | None]
-"""What a fragment is of: a pattern, and the variable whose values it was restricted by."""
+"""The key of a fragment: its pattern, and the variable whose values restricted it."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFacts:
-    """What was read of one source: facts, its time (ms) at the last answer, until when all of it is fresh.
+    """The facts read of one source, its time (ms) at the last answer, and until when all facts are fresh.
 
     ``until`` is ``None`` where nothing says so; ``named`` are quads of the data's own named graphs.
     """
@@ -194,7 +194,7 @@ class HeldFragment:
     """The quads by their predicate, once that was asked for."""
 
     def of(self, pattern: QuadPattern) -> list[Quad]:
-        """Its quads that match a pattern."""
+        """The quads of the fragment that match a pattern."""
         if isinstance(pattern.predicate, Var) or self.key[0].predicate == pattern.predicate:
             return pattern_quads(pattern, self.quads)
         if not self._by:
@@ -233,7 +233,7 @@ class SourceReading:
     lost: bool = False
 
     async def cover(self, asking: FactForm, values: KnownValues) -> dict[FragmentKey, HeldFragment]:
-        """What has the quads of a pattern's facts, labels too, at least of those that have the values."""
+        """The fragments that have the quads of a pattern's facts and labels, at least of facts that have the values."""
         found: dict[FragmentKey, HeldFragment] = {}
         for group in asking.groups:
             known: dict[Var, frozenset[Term]] = dict(values)
@@ -264,7 +264,7 @@ class SourceReading:
         return await self._more((pattern, variable), known[variable]) if known[variable] else None
 
     def _there(self, pattern: QuadPattern) -> HeldFragment | None:
-        """What has all of a pattern already."""
+        """The fragment that already has all quads of a pattern; ``None`` without one."""
         for key in ((pattern, None), (ALL, None)):
             if key in self.fragments:
                 return self.fragments[key]
@@ -285,7 +285,7 @@ class SourceReading:
         return self.fragments[key]
 
     def _rank(self, known: KnownValues, place: FormPlace) -> int:
-        """What is there first, then what is restricted to few values, then what has few variables."""
+        """The rank of a place: fetched places first, then those of few values, then those of few variables."""
         if self._there(place.asked) is not None:
             return 0
         variable = _narrowest(place.asked, known)
@@ -299,12 +299,12 @@ def _narrowest(pattern: QuadPattern, known: KnownValues) -> Var | None:
 
 
 def quads_of(fragments: Iterable[HeldFragment]) -> dict[Quad, None]:
-    """All quads, each once."""
+    """All quads of fragments, each once."""
     return {quad: None for each in fragments for quad in each.quads}
 
 
 def parts_of(fragments: Iterable[HeldFragment]) -> Iterator[FetchedQuads]:
-    """What fragments came by."""
+    """The responses that fragments were made of."""
     return (part for each in fragments for part in each.parts)
 
 

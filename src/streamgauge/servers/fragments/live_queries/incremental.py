@@ -28,7 +28,7 @@ from streamgauge.servers.fragments.style import Style
 NamedTriples: TypeAlias = Mapping[Term, Collection[Triple]]
 """Triples by the name of their graph."""
 
-NOWHERE: Final[NamedTriples] = {}
+NO_NAMED_GRAPHS: Final[NamedTriples] = {}
 """No named graphs."""
 
 
@@ -38,11 +38,11 @@ class LocalEvaluator:
     def __init__(self, form: al.QueryForm) -> None:
         self._form = form
         self._triples: Collection[Triple] = ()
-        self._named = NOWHERE
+        self._named = NO_NAMED_GRAPHS
         self._see(())
 
-    def answer(self, triples: Collection[Triple], named: NamedTriples = NOWHERE) -> Bag:
-        """Its answer over these triples, and these graphs."""
+    def answer(self, triples: Collection[Triple], named: NamedTriples = NO_NAMED_GRAPHS) -> Bag:
+        """The answer of the query form over these triples and named graphs."""
         if tuple(named) != self._names:
             self._see(tuple(named))
         self._triples, self._named = triples, named
@@ -51,7 +51,7 @@ class LocalEvaluator:
             return dict(self._snapshots.answer())
         finally:
             self._contents.release()
-            self._triples, self._named = (), NOWHERE
+            self._triples, self._named = (), NO_NAMED_GRAPHS
 
     def _see(self, names: tuple[Term, ...]) -> None:
         self._names, self._contents = names, SnapshotContents()
@@ -126,7 +126,7 @@ class FetchedGraphs:
         self._seen: dict[int, tuple[Quad, ...]] = {}
 
     def fetched(self, reads: Sequence[SourceFacts]) -> None:
-        """What sources have now, all of it in graphs whose names are known."""
+        """Take the quads that sources have now, all of them in graphs whose names are known."""
         for number, read in enumerate(reads):
             if self._seen.get(number) is read.named:
                 continue
@@ -138,7 +138,7 @@ class FetchedGraphs:
                 holding.fetched(number, facts.get(name, ()), 0)
 
 
-class _Evaluation:
+class _QueryEvaluation:
     """A query's evaluator over named graphs of these names, and what holds in it."""
 
     def __init__(self, asked: LiveQuery, names: tuple[Term, ...]) -> None:
@@ -163,7 +163,7 @@ class IncrementalPlan:
     ) -> None:
         self._asked, self._sources, self._web = asked, sources, web
         self._reader = FactReader(sources, style, pattern_needs(asked.kept.pattern), web, settled, renewal)
-        self._evaluating = _Evaluation(asked, ())
+        self._evaluating = _QueryEvaluation(asked, ())
         self._ordered = None if asked.order is None else OrderedAnswer(asked, asked.order)
 
     async def poll(self) -> PollResult:
@@ -171,7 +171,7 @@ class IncrementalPlan:
         reads = await self._reader.read()
         names = tuple(named_graphs(reads))
         if names != self._evaluating.names:
-            self._evaluating = _Evaluation(self._asked, names)
+            self._evaluating = _QueryEvaluation(self._asked, names)
         holding = self._evaluating.holding
         self._evaluating.graphs.fetched(reads)
         for number, read in enumerate(reads):

@@ -20,7 +20,7 @@ Suppliers: TypeAlias = Mapping[al.Var, frozenset[int]]
 """By variable, the patterns (their numbers) that have each of its values that can matter."""
 
 EVERYTHING: Final = al.TriplePattern(al.Var("_:s"), al.Var("_:p"), al.Var("_:o"))
-"""All there is."""
+"""The pattern of all triples."""
 
 _NONE: Final[Suppliers] = {}
 
@@ -38,7 +38,7 @@ class PatternNeed:
 
     @property
     def nodes(self) -> tuple[al.Node, ...]:
-        """Its three places, and the graph's where it has one."""
+        """The nodes in the pattern's places, and the graph's node where there is one."""
         return places(self.pattern) if self.graph is None else (*places(self.pattern), self.graph)
 
 
@@ -110,7 +110,7 @@ class _NeedWalk:
                 return self._within(self.pattern(pattern.pattern), self._exists(pattern))
 
     def _named(self, pattern: al.Pattern) -> _WalkedPattern:
-        """What GRAPH holds; all of a graph where it may matter that there is one, whatever is in it."""
+        """The needs within GRAPH; all quads of a graph where its mere existence may matter."""
         walked = self.pattern(pattern)
         if not _over_nothing(pattern):
             return walked
@@ -229,7 +229,7 @@ def _merged(supplies: Iterable[Suppliers]) -> Suppliers:
 
 
 def _only(walked: _WalkedPattern, variables: Iterable[al.Var]) -> _WalkedPattern:
-    """What is seen of a pattern, and what it sees, through a projection."""
+    """A pattern seen through a projection: other variables supply nothing, and are not supplied."""
     seen = frozenset(variables)
 
     def chosen(supply: Suppliers) -> Suppliers:
@@ -239,7 +239,7 @@ def _only(walked: _WalkedPattern, variables: Iterable[al.Var]) -> _WalkedPattern
 
 
 def _without(walked: _WalkedPattern, variables: Iterable[al.Var]) -> _WalkedPattern:
-    """What a pattern is told when some variables come into being above it."""
+    """A pattern that is not supplied values of variables that come into being above it."""
     hidden = frozenset(variables)
     return _WalkedPattern(
         walked.certain, lambda known: walked.restrict({var: ids for var, ids in known.items() if var not in hidden})

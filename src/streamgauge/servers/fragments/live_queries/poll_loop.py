@@ -27,7 +27,7 @@ from streamgauge.servers.fragments.client.transport import RefusedAddressError
 from streamgauge.servers.fragments.labels import LabelError
 from streamgauge.servers.fragments.live_queries.query import LiveQuery
 from streamgauge.servers.fragments.live_queries.reader import PollRounds
-from streamgauge.servers.http.failures import permanent_status
+from streamgauge.servers.http.outgoing import permanent_status
 from streamgauge.sources.backoff import Backoff
 
 
@@ -86,7 +86,7 @@ class Fresh:
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """What changes at an address is sent from now on: it is not polled."""
+    """The changes at an address are sent from now on: the address is not polled."""
 
     address: str
 
@@ -110,7 +110,7 @@ SHORTEST: Final = 250
 """Between two polls, ms."""
 
 SHORTEST_TOLD: Final = 50
-"""The same where events tell what changes, so that a poll is no request."""
+"""The shortest time between two polls (ms) where events tell the changes, so that a poll is no request."""
 
 EMPTY: Final = 1000
 """Until the next poll, ms, when what should have been renewed was not (QueryStreamer.js waits as long)."""
@@ -168,7 +168,7 @@ class GaveUpError(SourceError):
 
 @dataclass(slots=True)
 class PollPatience:
-    """What is done about failed polls; ``clock`` in ms, ``longest`` is how long they may fail (ms, ``None``: for ever).
+    """The retries of failed polls; ``clock`` in ms, ``longest`` (ms, ``None``: for ever) is how long polls may fail.
 
     Before the first poll that succeeds only a source that does not answer is waited for: all else is a mistake in what
     was asked for. Later also one that sends what cannot be read.
@@ -219,7 +219,7 @@ def never() -> bool:
 
 
 class AnswerContent(StrEnum):
-    """What an answer holds."""
+    """The content of an answer."""
 
     CHANGES = "changes"  # rows that came and rows that went, when there are any
     WHOLE = "whole"  # all rows, at each poll

@@ -60,7 +60,7 @@ class PushingSource(ChangingSource, Protocol):
 
 
 class HeardChanges:
-    """What changed from one version to the next, as events told it."""
+    """The changes from each version to the next, as events told them."""
 
     def __init__(self, version: str | None) -> None:
         self._versions = [version]
@@ -77,13 +77,13 @@ class HeardChanges:
             self._steps.append((added, removed))
 
     def restart(self, version: str) -> None:
-        """What led to this version is not known."""
+        """Begin anew at a version: the changes that led to it are not known."""
         self._versions, self._steps, self._size = [version], [], 0
 
     def since(self, version: str) -> tuple[frozenset[Quad], frozenset[Quad], str] | None:
-        """What came and went since a version, and the last version; ``None`` where that is not known.
+        """The quads added and removed since a version, and the last version; ``None`` where they are not known.
 
-        What came before it is forgotten.
+        Changes before that version are forgotten.
         """
         if version not in self._versions:
             return None
@@ -110,24 +110,24 @@ class ListenedSource:
 
     @property
     def address(self) -> str:
-        """Its start address."""
+        """The source's start address."""
         return self.source.address
 
     @property
     def changes(self) -> str | None:
-        """As the source's."""
+        """The source's template of addresses of changes."""
         return self.source.changes
 
     async def count(self, pattern: QuadPattern) -> int:
-        """As the source."""
+        """The count that the source states."""
         return await self.source.count(pattern)
 
     async def fetch(self, pattern: QuadPattern, seeds: Sequence[Binding] = ()) -> FetchedQuads:
-        """As the source."""
+        """The quads that the source serves."""
         return await self.source.fetch(pattern, seeds)
 
     async def changed(self, since: str) -> FetchedChange | None:
-        """What changed since a version, by what was heard; asked where that does not tell, or a round is to ask."""
+        """The changes since a version by the events heard; fetched where those do not tell, or a round revalidates."""
         known = None if self._heard is None or self.web.asks() else self._heard.since(since)
         if known is None:
             return await self.source.changed(since)

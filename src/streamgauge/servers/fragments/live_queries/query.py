@@ -51,7 +51,7 @@ class LiveQuery:
 
     @property
     def kind(self) -> AnswerKind:
-        """What the answers are."""
+        """The kind of the answers."""
         match self.form:
             case al.Ask():
                 return "boolean"

@@ -73,7 +73,7 @@ class PollRounds(Protocol):
         ...
 
     def round(self, use: CacheUse = CacheUse.CACHED) -> AbstractContextManager[None]:
-        """What comes in a round is used again in it; ASKED: nothing else is."""
+        """A round: its responses are used again within it; with REVALIDATE no others are."""
         ...
 
     def time(self, address: str) -> int:
@@ -93,7 +93,7 @@ class ChangingSource(LinkedDataSource, Protocol):
     """A source that says what changed."""
 
     async def changed(self, since: str) -> FetchedChange | None:
-        """What changed since a version; ``None`` where that is not known."""
+        """The changes since a version; ``None`` where they are not known."""
         ...
 
 
@@ -109,7 +109,7 @@ class _Settled:
 
 @dataclass(frozen=True, slots=True)
 class _FactsAndGraphs:
-    """What quads say: facts, and what is in the data's own named graphs."""
+    """The facts that quads say, and the quads in the data's own named graphs."""
 
     facts: tuple[Fact, ...]
     named: tuple[Quad, ...]
@@ -233,7 +233,7 @@ class FactReader:
         return sorted(self._order, key=settled.__contains__)
 
     def _values(self, number: int, given: KnownValues, found: Mapping[int, PatternRows]) -> KnownValues:
-        """What a pattern's variables may be, by what was found at its suppliers: any of them has all that matters."""
+        """The values that a pattern's variables may have: any supplier's rows have all values that matter."""
         values: dict[Var, frozenset[Term]] = {}
         for variable, suppliers in self._wanted[number].suppliers.items():
             sets = [terms_at(self._wanted[each].nodes, variable, found[each]) for each in suppliers if each in found]
@@ -260,7 +260,7 @@ class FactReader:
         return known
 
     def _kept(self, number: int, at: int, values: KnownValues) -> _Settled | None:
-        """What is there of a settled pattern, when it can still be taken."""
+        """The kept rows of a settled pattern, when they can still be taken."""
         kept = self._settled.get((number, at))
         if kept is None or self._web.clock() >= kept.since + self._settled_for:
             return None
@@ -279,7 +279,7 @@ class FactReader:
         return SourceFacts(said.facts, at, min(ends, default=None), said.named)
 
     def _onward(self, number: int, read: SourceFacts) -> SourceFacts:
-        """What was read of a source, at no earlier time than before, unless its clock was set back."""
+        """The facts of a source, at no earlier time than before, unless the source's clock was set back."""
         sets = self._web.sets(self._sources[number].address)
         before, at = self._shown.get(number, (sets, read.at))
         now = read.at if before != sets else max(read.at, at)
@@ -287,7 +287,7 @@ class FactReader:
         return replace(read, at=now)
 
     def _of(self, fragments: Mapping[FragmentKey, HeldFragment]) -> _FactsAndGraphs:
-        """What fragments say; read once while these are as they are."""
+        """The facts and named quads of fragments, read once while the fragments stay as they are."""
         key = _quads(fragments)
         if key not in self._told:
             quads = quads_of(fragments.values())
@@ -297,7 +297,7 @@ class FactReader:
 
 
 def _quads(fragments: Mapping[FragmentKey, HeldFragment]) -> frozenset[frozenset[Quad]]:
-    """What fragments hold."""
+    """The quads of fragments, as a key."""
     return frozenset(each.quads for each in fragments.values())
 
 
@@ -315,5 +315,5 @@ def _busy_elsewhere(changed: FetchedChange, held: Iterable[HeldFragment]) -> boo
 
 
 def _stamp(fetched: FetchedQuads) -> object:
-    """What tells an answer from one before it."""
+    """A stamp that tells a response from one before it."""
     return fetched.at, fetched.until, fetched.validator, fetched.version

@@ -45,7 +45,7 @@ from streamgauge.servers.fragments.style import Style
 
 
 def materialised_needs(static: al.Pattern, row: Mapping[al.Var, Term]) -> tuple[PatternNeed, ...]:
-    """What a static part needs beside a row: its patterns, values filled in where nothing that joins is left out."""
+    """The needs of a static part beside a row: its patterns, with values filled in where no join is lost."""
     return tuple(_filled(each, row) for each in pattern_needs(static, row))
 
 
@@ -164,7 +164,7 @@ def split_query(pattern: al.Pattern, static: IsStatic) -> QuerySplit:
 
 
 def _core(pattern: al.Pattern) -> tuple[al.Pattern, Callable[[al.Pattern], al.Pattern]]:
-    """What is joined at the bottom, and what is above it."""
+    """The join at the bottom of a pattern, and a function that puts the rest around another pattern."""
     match pattern:
         case al.LeftJoin() | al.Minus():
             core, around = _core(pattern.left)
@@ -240,7 +240,7 @@ def _sure(part: al.Pattern) -> frozenset[al.Var]:
 
 
 class Caching(StrEnum):
-    """What is done with static answers."""
+    """The handling of static answers."""
 
     ON = "on"
     OFF = "off"  # the same plan, each static query asked anew at each poll

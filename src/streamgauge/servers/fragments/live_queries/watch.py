@@ -49,7 +49,7 @@ def steady_clock() -> Callable[[], int]:
 
 
 def _quiet(_event: Event) -> None:
-    """Nobody listens."""
+    """A listener that does nothing."""
 
 
 class ChangeDelivery(Enum):

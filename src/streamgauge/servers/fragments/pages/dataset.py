@@ -19,7 +19,7 @@ Listener: TypeAlias = Callable[[QuadChanges], None]
 """Is told what each change made."""
 
 Key: TypeAlias = tuple[Selection, int, int]
-"""What a page is of: a selection, its number, how many quads it may have."""
+"""The key of a page: a selection, the page's number, how many quads the page may have."""
 
 KEPT = 20_000
 """Pages that a data set keeps."""
@@ -34,28 +34,28 @@ FEW_SCANNED = 1_000
 """Quads that are looked at sooner than a thread is asked to, and at a time."""
 
 KEPT_SCANS = 16
-"""What was selected by looking at quads one by one, of so many selections, is kept until something changes."""
+"""Selections whose quads, compared one by one, are kept until something changes."""
 
 SCANNED = 100_000
 """Quads that are looked at one by one for a page: where places have to hold the same term, or bindings overlap."""
 
 
 class FragmentShape(StrEnum):
-    """What the fragments of a data set are of."""
+    """The interface of a data set's fragments."""
 
     TRIPLES = "triples"  # Triple Pattern Fragments of the default graph
     QUADS = "quads"  # Quad Pattern Fragments
 
 
 class TooManyError(ValueError):
-    """What cannot be selected within limits; the sentence says what to do."""
+    """A selection beyond limits; the sentence says what to do."""
 
 
 @dataclass(slots=True)
 class Page:
-    """What a page shows: its quads, how many the fragment has, when the first of the fragment's facts ends (ms).
+    """A page: its quads, how many the fragment has, when the first of the fragment's facts ends (ms).
 
-    ``changed`` is when what it shows last changed, at the latest; ``current`` until a change touches it.
+    ``changed`` is the latest time at which the page can have changed; ``current`` is true until a change touches it.
     """
 
     quads: tuple[Quad, ...]
@@ -101,7 +101,7 @@ class DataSet:
         return changes
 
     def adopt(self, changes: QuadChanges, gone: Sequence[Quad], come: Sequence[ExpiringQuad]) -> None:
-        """What the store was changed by, elsewhere: pages and listeners know of it."""
+        """Take changes that were made in the store elsewhere: drop the pages they touch, notify listeners."""
         if changes.version != self._version:
             self._version, self._changed = changes.version, self.clock()
             self._touch([*gone, *(quad for quad, _ in come)])
@@ -179,7 +179,7 @@ class DataSet:
         return sum(map(self.store.count, selection.matches)) > FEW_SCANNED
 
     def scanned(self, selection: Selection) -> tuple[int, list[Quad]]:
-        """What is selected among quads that are looked at one by one, at a version; may be asked from any thread."""
+        """The version, and the quads that a selection takes when they are compared one by one; from any thread."""
         while True:
             version = self.store.version
             found = self._scanned(selection)
@@ -187,7 +187,7 @@ class DataSet:
                 return version, found
 
     def hold(self, selection: Selection, scanned: tuple[int, list[Quad]]) -> None:
-        """What was ``scanned`` is what pages are made of while nothing changes."""
+        """Hold ``scanned`` quads, of which pages are made while nothing changes."""
         self._scans[selection] = scanned
         if len(self._scans) > KEPT_SCANS:
             self._scans.popitem(last=False)

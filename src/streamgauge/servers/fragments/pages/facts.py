@@ -8,7 +8,7 @@ from streamgauge.model.algebra import Node, TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import XSD, Term, Triple
 from streamgauge.query.windows import duration
-from streamgauge.servers.fragments.annotations import Form, Link, method
+from streamgauge.servers.fragments.annotations import AnnotatedForm, ComputedVariable, method
 from streamgauge.servers.fragments.labels import LabelError, instant, label_predicates, read_bounds
 from streamgauge.servers.fragments.pages.selection import fits
 from streamgauge.servers.fragments.quads import DEFAULT, Match, Quad, QuadPattern
@@ -36,7 +36,7 @@ class Validity:
 
 
 def validity(given: Mapping[str, str], label: Label, now: int) -> Validity:
-    """What ``from``, ``until`` and ``for`` say at ``now`` (ms); without ``from`` intervals begin now."""
+    """The validity that ``from``, ``until`` and ``for`` say at ``now`` (ms); without ``from`` intervals begin now."""
     if "until" in given and "for" in given:
         raise ValidityError("until and for say the same: give one")
     initial = read_time(given["from"], now) if "from" in given else None
@@ -120,7 +120,7 @@ def located_facts(store: Store, wanted: TripleMatch, style: Style) -> Iterator[L
             yield LocatedFact(Fact(quad[:3]), (quad,))
 
 
-def _located(row: VariableRow, pattern: TriplePattern, form: Form, style: Style) -> LocatedFact:
+def _located(row: VariableRow, pattern: TriplePattern, form: AnnotatedForm, style: Style) -> LocatedFact:
     def value(node: Node) -> Term:
         return row[node] if isinstance(node, Var) else node
 
@@ -153,7 +153,7 @@ def _name(quads: Sequence[Quad], triple: Triple, style: Style) -> str | None:
 
 
 def _rows(
-    store: Store, patterns: Sequence[QuadPattern], links: Sequence[Link], row: VariableRow
+    store: Store, patterns: Sequence[QuadPattern], links: Sequence[ComputedVariable], row: VariableRow
 ) -> Iterator[VariableRow]:
     """All solutions, each next pattern the one that the fewest quads match."""
     if not patterns:
@@ -177,7 +177,7 @@ def _extended(row: VariableRow, pattern: QuadPattern, quad: Quad) -> VariableRow
     return found
 
 
-def _linked(row: VariableRow | None, links: Sequence[Link]) -> VariableRow | None:
+def _linked(row: VariableRow | None, links: Sequence[ComputedVariable]) -> VariableRow | None:
     """The row with the variables that can be computed; ``None`` when one is something else."""
     for link in links if row is not None else ():
         assert row is not None

@@ -29,7 +29,7 @@ TIMED: Final = 200
 """The most quads on a page that shows when each holds."""
 
 POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'self'; base-uri 'none'"
-"""What a browser lets these pages do (Content-Security-Policy)."""
+"""The Content-Security-Policy of these pages."""
 
 _LITERAL = re.compile(r'("(?:[^"\\]|\\.)*")(.*)', re.DOTALL)
 _ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|.)")
@@ -120,7 +120,7 @@ def form_value(term: Term) -> str:
 
 
 def _given(view: PageView, place: int) -> str:
-    """What was asked for in a place, where that is one term."""
+    """The term or variable requested in a place, as text; empty without one."""
     node = view.asked.wanted[place]
     return "" if node is None else f"?{node.name}" if isinstance(node, Var) else form_value(node)
 

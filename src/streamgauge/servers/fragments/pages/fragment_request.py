@@ -62,7 +62,7 @@ LAST_PAGE: Final = 10**7
 _KNOWN: Final = {shape: (*names, "page", "values", "limit") for shape, names in PLACES.items()}
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 _SAFE = "!$%&'()*+,-./:;=?@[]_~"
-"""What stays as it is in an IRI made of an address; all else is written in percent signs."""
+"""Characters that stay in an IRI made of an address; all others are percent-encoded."""
 _PLAIN = re.compile(rb"[A-Za-z0-9!$%&'()*+,\-./:;=?@\[\]_~]*")
 
 
@@ -90,7 +90,7 @@ class FragmentRequest:
 
 
 def read_fragment_request(path: bytes, query: bytes, shape: FragmentShape, base: str, largest: int) -> FragmentRequest:
-    """What the address ``path?query`` below ``base`` asks for; AskedError says what is wrong with it.
+    """The request of the address ``path?query`` below ``base``; FragmentRequestError says what is wrong with it.
 
     A page has at most ``largest`` quads.
     """
@@ -109,7 +109,7 @@ def read_fragment_request(path: bytes, query: bytes, shape: FragmentShape, base:
 
 
 def _given(query: bytes, shape: FragmentShape) -> dict[str, bytes]:
-    """What is given to each parameter, in percent signs still."""
+    """The value of each parameter, still percent-encoded."""
     given: dict[str, bytes] = {}
     for part in query.split(b"&") if query else ():
         raw, _, value = part.partition(b"=")

@@ -25,24 +25,21 @@ from streamgauge.servers.fragments.pages.fragment_request import (
 )
 from streamgauge.servers.fragments.pages.metadata import PageView
 from streamgauge.servers.fragments.pages.representations import (
-    CODING_NAMES,
-    CODINGS,
-    SMALLEST,
     UnacceptableError,
     clock_headers,
-    content_coding,
-    date_text,
     freshness_headers,
     represent,
     tag,
-    unchanged,
 )
 from streamgauge.servers.fragments.pages.selection import Selection, matches_of
 from streamgauge.servers.fragments.quads import VERSION, Match, Quad
 from streamgauge.servers.fragments.store import QuadChanges
 from streamgauge.servers.http import events
-from streamgauge.servers.http.base_address import BaseAddress, HostError
-from streamgauge.servers.http.gates import CrowdedError, Gate
+from streamgauge.servers.http.addresses import BaseAddress, HostError
+from streamgauge.servers.http.conditions import unchanged
+from streamgauge.servers.http.dates import date_text
+from streamgauge.servers.http.limits import CrowdedError, Gate
+from streamgauge.servers.http.negotiation import CODING_NAMES, CODINGS, SMALLEST, content_coding
 from streamgauge.servers.http.replies import ANYONE, Header, Reply, error_reply, send_reply
 
 Headers = Mapping[bytes, bytes]
@@ -56,7 +53,7 @@ _KEPT: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class HistoryRequest:
-    """What is asked of a fragment's history: which fragment, its address without that, and since which version."""
+    """A request for a fragment's history: the fragment, and the version since which its changes are requested."""
 
     fragment: FragmentRequest
     version: str | None
@@ -65,7 +62,7 @@ class HistoryRequest:
 
 
 def read_history_request(dataset: DataSet, scope: Scope, headers: Headers, addressing: BaseAddress) -> HistoryRequest:
-    """What a request asks for; AskedError or HostError says what is wrong with it."""
+    """The request for a history; FragmentRequestError or HostError says what is wrong with it."""
     base = addressing(scope["scheme"], headers)
     fragment, given = split_request(dataset, scope, base, ("since", "what"))
     return HistoryRequest(fragment, given.get("since"), given.get("what"), base)
@@ -74,7 +71,7 @@ def read_history_request(dataset: DataSet, scope: Scope, headers: Headers, addre
 def split_request(
     dataset: DataSet, scope: Scope, base: str, names: Collection[str]
 ) -> tuple[FragmentRequest, dict[str, str]]:
-    """The fragment that a request is about, and what it says in parameters beside; AskedError for the rest."""
+    """The fragment of a request, and the named parameters beside it; FragmentRequestError for other parameters."""
     given: dict[str, str] = {}
     parts = []
     for part in scope["query_string"].split(b"&"):
@@ -95,7 +92,7 @@ def store_version(dataset: DataSet, version: str) -> int | None:
 
 
 def fragment_changes(dataset: DataSet, selection: Selection, since: int | None) -> QuadChanges | None:
-    """What changed in a fragment; ``None`` when that is not known, or more than there is."""
+    """The changes of a fragment; ``None`` when they are not known, or more than the fragment's quads."""
     found = [None if since is None else dataset.store.changed(match, since) for match in selection.matches]
     known = [each for each in found if each is not None]
     if len(known) < len(found):
@@ -132,7 +129,7 @@ class ChangesHandler:
         return method in ("GET", "HEAD") and asks and b"text/event-stream" not in headers.get(b"accept", b"")
 
     def leave(self) -> None:
-        """Nothing is under way for long."""
+        """Nothing to end: no response takes long."""
 
     async def __call__(self, dataset: DataSet, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
         """Answer with a patch, or say that the fragment has to be fetched again."""
@@ -203,7 +200,7 @@ class PastHandler:
         return asks and method in ("GET", "HEAD")
 
     def leave(self) -> None:
-        """Nothing is under way for long."""
+        """Nothing to end: no response takes long."""
 
     async def __call__(self, dataset: DataSet, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
         """Answer with a page, or say that what was there is not known."""
@@ -255,19 +252,19 @@ def _past_quads(dataset: DataSet, fragment: FragmentRequest, instant: int) -> li
 
 
 def _then(fragment: FragmentRequest, at: str) -> FragmentRequest:
-    """The same under addresses that say when."""
+    """The request with ``at`` in its addresses."""
     told_ = f"at={quote(at, safe=':')}"
     first, page = (f"{each}{'&' if '?' in each else '?'}{told_}" for each in (fragment.fragment, fragment.page))
     return replace(fragment, fragment=first, page=page)
 
 
 EVENT_CONTENTS: Final = ("changes", "version")
-"""What events may carry: the lines of a patch, or only the version."""
+"""The contents that events may carry: the lines of a patch, or only the version."""
 
 
 @dataclass(eq=False, slots=True)
 class FragmentSubscriber:
-    """Somebody who listens to a fragment; ``sent`` is the store's version that was sent last, ``None`` if unknown."""
+    """A subscriber of a fragment; ``sent`` is the store's version that was sent last, ``None`` if unknown."""
 
     since: HistoryRequest
     signal: events.Signal
@@ -276,17 +273,17 @@ class FragmentSubscriber:
 
 @dataclass(slots=True)
 class SubscriberIndex:
-    """Those who listen to a data set, by the matches that their fragments are among."""
+    """The subscribers of a data set, by the matches that their fragments are among."""
 
     by_match: dict[Match, set[FragmentSubscriber]] = field(default_factory=dict)
 
     def put(self, subscriber: FragmentSubscriber) -> None:
-        """One more."""
+        """Add a subscriber."""
         for match in subscriber.since.fragment.selection.matches:
             self.by_match.setdefault(match, set()).add(subscriber)
 
     def drop(self, subscriber: FragmentSubscriber) -> None:
-        """One less."""
+        """Remove a subscriber."""
         for match in subscriber.since.fragment.selection.matches:
             self.by_match[match].discard(subscriber)
             if not self.by_match[match]:

@@ -29,17 +29,17 @@ from streamgauge.servers.fragments.pages.representations import (
     clock_headers,
     freshness_headers,
     last_modified,
-    unchanged,
 )
 from streamgauge.servers.fragments.pages.selection import Selection
 from streamgauge.servers.fragments.quads import VERSION
 from streamgauge.servers.fragments.store.key_value import DamagedStoreError
 from streamgauge.servers.fragments.style import VOCABULARIES, Border, Label
 from streamgauge.servers.http import metrics
-from streamgauge.servers.http.base_address import BaseAddress, HostError, of_host
-from streamgauge.servers.http.gates import CrowdedError, Gate
+from streamgauge.servers.http.access import ASKED
+from streamgauge.servers.http.addresses import BaseAddress, HostError, of_host
+from streamgauge.servers.http.conditions import unchanged
+from streamgauge.servers.http.limits import CrowdedError, Gate
 from streamgauge.servers.http.openapi import ERROR, TOKEN, Json, body, parameter, refused
-from streamgauge.servers.http.origins import ASKED
 from streamgauge.servers.http.replies import Header, Reply, error_reply, send_reply
 
 _TEXT: Final[Json] = {"type": "string"}
@@ -56,7 +56,7 @@ _TIME: Final = "now, an xsd:dateTime with a time zone, or ms since 1970."
 
 
 def description(datasets: Sequence[str]) -> Json:
-    """What a server of these data sets can be asked."""
+    """The description of a server of these data sets."""
     return {
         "openapi": "3.1.0",
         "info": {"title": "Streamgauge fragments", "version": version("streamgauge")},
@@ -196,7 +196,7 @@ _WRITTEN: Final = _change(["version", "facts", "quads"], version=_TEXT, facts=_C
 Headers: TypeAlias = Mapping[bytes, bytes]
 
 Mounted: TypeAlias = Callable[[DataSet, Scope, Receive, Send], Awaitable[None]]
-"""What answers a request that is not for a page."""
+"""The handler of a request that is not for a page."""
 
 READS: Final = ("GET", "HEAD", "OPTIONS")
 WRITES: Final = ("POST", "PUT", "PATCH", "DELETE")
@@ -376,7 +376,7 @@ class FragmentsApp:
         self.counts.bytes += size
 
     def _counted(self, name: str, send: Send) -> Send:
-        """What is mounted sends by itself: events for as long as they are listened to."""
+        """Count the responses of mounted handlers, which send by themselves, events for as long as a client listens."""
 
         async def sent(message: Message) -> None:
             if message["type"] == "http.response.start":

@@ -87,7 +87,7 @@ def page_triples(layout: Layout) -> list[Triple]:
 
 
 def dataset_triples(base: str, name: str) -> list[Triple]:
-    """What is said of a data set everywhere."""
+    """The triples about a data set that are on every page."""
     dataset = f"<{base}/{quote(name)}#dataset>"
     return _terms(
         (f"<{base}/#dataset>", "hydra:member", dataset),
@@ -218,7 +218,7 @@ class PageView:
 
     @property
     def layout(self) -> Layout:
-        """What its metadata's form depends on."""
+        """The layout of its metadata."""
         return Layout(
             self.base,
             self.dataset.name,
@@ -236,7 +236,7 @@ class PageView:
         return f"<{self.base}{self.asked.fragment}#metadata>"
 
     def metadata(self, syntax: Syntax) -> str:
-        """Its metadata, in a syntax."""
+        """The metadata of the page, in a syntax."""
         layout, fragment = self.layout, self.base + self.asked.fragment
         return metadata_template(layout, syntax) % {
             "G": f"{fragment}#metadata",
@@ -253,7 +253,7 @@ class PageView:
         return "" if number is None else self.base + self.asked.at(number)
 
     def quads(self) -> list[Quad]:
-        """Its data, without blank nodes."""
+        """The quads of the page, blank nodes as IRIs."""
         base = self.base
         return [
             (skolemised(s, base), skolemised(p, base), skolemised(o, base), skolemised(g, base))

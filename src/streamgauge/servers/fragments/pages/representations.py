@@ -3,17 +3,13 @@
 Also the limits and the counts of a server of fragments.
 """
 
-import gzip
-import re
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from email.utils import formatdate, parsedate_to_datetime
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Final, TypeAlias
 
-import brotli
 from starlette.types import Scope
 
 from streamgauge.servers.fragments.pages.dataset import DataSet, Page
@@ -22,8 +18,10 @@ from streamgauge.servers.fragments.pages.fragment_request import read_fragment_r
 from streamgauge.servers.fragments.pages.metadata import PageView
 from streamgauge.servers.fragments.pages.selection import Selection
 from streamgauge.servers.fragments.quads import TIME
-from streamgauge.servers.http.base_address import BaseAddress
+from streamgauge.servers.http.addresses import BaseAddress
+from streamgauge.servers.http.dates import date_text
 from streamgauge.servers.http.metrics import Metric
+from streamgauge.servers.http.negotiation import CODING_NAMES, CODINGS, SMALLEST, content_coding, weights
 from streamgauge.servers.http.replies import Header, Reply
 
 
@@ -49,7 +47,7 @@ class FragmentCounts:
         self.bytes = self.kept = self.made = 0
 
     def metrics(self, datasets: Sequence[DataSet], held: int) -> Iterator[Metric]:
-        """All of it, and what the data sets hold; ``held`` are the bytes of bodies that are kept."""
+        """All counts, and the sizes of the data sets; ``held`` are the bytes of bodies that are kept."""
         asked = sorted(self.requests.items())
         name = "streamgauge_fragments"
         yield Metric(
@@ -68,24 +66,6 @@ class FragmentCounts:
         yield Metric(f"{name}_version", "gauge", "The version of a data set.", versions)
 
 
-SMALLEST: Final = 400
-"""Bytes below which coding saves nothing."""
-
-
-def _brotli(body: bytes) -> bytes:
-    return bytes(brotli.compress(body, quality=5))
-
-
-def _gzip(body: bytes) -> bytes:
-    return gzip.compress(body, compresslevel=6, mtime=0)
-
-
-CODINGS: Final[Mapping[str, Callable[[bytes], bytes]]] = {"br": _brotli, "gzip": _gzip}
-"""In order of preference."""
-
-CODING_NAMES: Final = tuple(CODINGS)
-
-
 _OVERHEAD = 1_500
 """Bytes that one takes beside its body, about."""
 
@@ -100,9 +80,9 @@ class Representation:
     tag: bytes
     headers: list[tuple[bytes, bytes]]
     kept_headers: list[tuple[bytes, bytes]]
-    """Those of ``headers`` that are also sent when the client has the body."""
+    """The part of ``headers`` that is also sent when the client has the body."""
     until: int | None
-    """What the body says of when facts end; ``None`` where it says nothing."""
+    """The end of facts that the body shows; ``None`` where it shows none."""
 
     @property
     def size(self) -> int:
@@ -141,7 +121,7 @@ _TIME: Final = TIME.lower().encode()
 
 
 def clock_headers(now: int) -> tuple[tuple[bytes, bytes], tuple[bytes, bytes]]:
-    """What a response says of the server's clock (ms): Date in whole seconds, Server-Time in ms."""
+    """The headers that show the server's clock (ms): Date in whole seconds, Server-Time in ms."""
     return (b"date", date_text(now // 1000)), (_TIME, b"%d" % now)
 
 
@@ -163,36 +143,9 @@ def tag(body: bytes, suffix: str) -> bytes:
     return b'"%s%s"' % (blake2b(body, digest_size=9).hexdigest().encode(), suffix.encode())
 
 
-@lru_cache(maxsize=64)
-def date_text(second: int) -> bytes:
-    """A time (s since 1970) as HTTP writes it."""
-    return formatdate(second, usegmt=True).encode()
-
-
 def last_modified(page: Page, now: int) -> bytes | None:
     """When a page last changed; ``None`` in that same second, as it may change again within it."""
     return date_text(page.changed // 1000) if page.changed // 1000 < now // 1000 else None
-
-
-def unchanged(validator: bytes, modified: bytes | None, none_match: bytes | None, since: bytes | None) -> bool:
-    """Whether a client has what would be sent (RFC 9110, 13.1.2 and 13.1.3)."""
-    if none_match is not None:
-        tags = [each.strip().removeprefix(b"W/") for each in none_match.split(b",")]
-        return validator in tags or tags == [b"*"]
-    return since is not None and modified is not None and http_time(modified) <= http_time(since)
-
-
-def http_time(text: bytes) -> float:
-    """Seconds; before all time for what is no date."""
-    try:
-        return parsedate_to_datetime(text.decode("latin-1")).timestamp()
-    except (ValueError, TypeError, OverflowError):
-        return float("-inf")
-
-
-_WEIGHT = re.compile(r"(?:0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)")
-_LONGEST = 4000
-"""Characters of an Accept header that are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,49 +158,23 @@ class Offer:
 
 @lru_cache(maxsize=2000)
 def acceptable_offers(header: str) -> tuple[Offer, ...]:
-    """What can be sent to a client, best first; all where it does not say."""
-    wishes = _wishes(header[:_LONGEST] or "*/*")
+    """The formats that a client accepts, best first; all of them without an Accept header."""
+    wanted = weights(header or "*/*")
     offers = [Offer(form, name) for form in FORMATS for name in form.types]
     first = {form.name: number for number, form in enumerate(FORMATS)}
-    weighed = [(_weight(offer, wishes), offer) for offer in offers]
+    weighed = [(_weight(offer, wanted), offer) for offer in offers]
     order = sorted(weighed, key=lambda pair: (-pair[0], first[pair[1].format.name]))
     return tuple(offer for weight, offer in order if weight > 0)
 
 
-@lru_cache(maxsize=2000)
-def content_coding(header: str, known: Sequence[str]) -> str:
-    """The content coding to send: one of ``known``, in order of preference, or ``identity`` (RFC 9110, 12.5.3)."""
-    wishes = dict(_wishes(header[:_LONGEST]))
-    weighed = [(wishes.get(name, wishes.get("*", 0.0)), -number, name) for number, name in enumerate(known)]
-    weight, _, name = max(weighed, default=(0.0, 0, "identity"))
-    return name if weight > 0 and weight >= wishes.get("identity", 0.0) else "identity"
-
-
-def _wishes(header: str) -> list[tuple[str, float]]:
-    """Names and weights; what is not understood weighs nothing."""
-    found = []
-    for part in header.split(","):
-        name, *parameters = (piece.strip().lower() for piece in part.split(";"))
-        if name:
-            found.append((name, _q(parameters)))
-    return found
-
-
-def _q(parameters: Sequence[str]) -> float:
-    given = [value.strip() for name, _, value in (each.partition("=") for each in parameters) if name.strip() == "q"]
-    if not given:
-        return 1.0
-    return float(given[0]) if _WEIGHT.fullmatch(given[0]) else 0.0
-
-
-def _weight(offer: Offer, wishes: Sequence[tuple[str, float]]) -> float:
+def _weight(offer: Offer, wanted: Sequence[tuple[str, float]]) -> float:
     """The weight of the most specific range that holds a media type; other names of a format are only meant by name."""
     kind = offer.type.partition("/")[0]
     ranges = (f"{kind}/*", "*/*") if offer.type == offer.format.types[0] else ()
-    for wanted in (offer.type, *ranges):
-        weights = [weight for given, weight in wishes if given == wanted]
-        if weights:
-            return max(weights)
+    for each in (offer.type, *ranges):
+        found = [weight for given, weight in wanted if given == each]
+        if found:
+            return max(found)
     return 0.0
 
 
@@ -280,7 +207,7 @@ class Representations:
         return self._bodies.bytes
 
     def kept(self, scope: Scope, headers: Headers) -> Representation | None:
-        """What was sent for the same request, if it is still right."""
+        """The representation that was sent for the same request, if it is still right."""
         kept = self._bodies.get(self._key(scope, headers))
         if kept is None or not kept.dataset.shows(kept.page):
             return None
@@ -288,7 +215,7 @@ class Representations:
         return kept
 
     def made(self, dataset: DataSet, scope: Scope, headers: Headers) -> Representation:
-        """The page that is asked for; UnacceptableError, AskedError and TooManyError say why there is none."""
+        """The requested page; UnacceptableError, FragmentRequestError and TooManyError say why there is none."""
         key = self._key(scope, headers)
         base = key[0]
         wish = read_fragment_request(_path(scope), scope["query_string"], dataset.shape, base, dataset.largest)
@@ -302,9 +229,9 @@ class Representations:
         return made
 
     def lacks(self, dataset: DataSet, scope: Scope) -> Selection | None:
-        """What has to be looked at quad by quad, beside the loop, before the page that is asked for can be made.
+        """The selection whose quads have to be compared one by one, beside the loop, before the requested page is made.
 
-        Only a variable that is there twice, or bindings, make that of a selection. AskedError.
+        Only a variable that is there twice, or bindings, make that of a selection. FragmentRequestError.
         """
         query = scope["query_string"]
         if b"values=" not in query and query.count(b"?") + query.upper().count(b"%3F") < 2:

@@ -34,7 +34,7 @@ _FORMS = 'write <IRI>, IRI, "text", "text"@en, "text"^^IRI, ?variable or nothing
 
 
 class TermError(ValueError):
-    """What is no term; the sentence says what one looks like."""
+    """Text that is no term; the sentence says how a term is written."""
 
 
 def read_node(text: str) -> Node | None:
@@ -53,7 +53,7 @@ def read_node(text: str) -> Node | None:
 
 
 def read_graph(text: str) -> Node | None:
-    """The same for a graph's place, where the default graph has a name."""
+    """The term or variable of a graph's place, where the default graph has a name."""
     if text == "@default":
         return DEFAULT
     node = read_node(text)
@@ -110,7 +110,7 @@ def _triple(text: str) -> Term:
 
 
 BindingRow: TypeAlias = dict[Var, Term]
-"""What one row binds."""
+"""The terms of one row of bindings by their variables."""
 
 MOST_BINDINGS: Final = 64
 """Rows in one request (the paper's maxMpR, 30 there); Comunica sends as many."""
@@ -197,7 +197,7 @@ EqualPlaces: TypeAlias = tuple[tuple[int, int], ...]
 """Pairs of places (0 subject .. 3 graph) that hold the same term."""
 
 RequestedNodes: TypeAlias = tuple[Node | None, Node | None, Node | None, Node | None]
-"""What stands in the places of a request; ``None`` where nothing does."""
+"""The nodes in the places of a request; ``None`` for an empty place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +230,7 @@ class Selection:
 
 
 def select(wanted: RequestedNodes, rows: Sequence[BindingRow] | None = None) -> Selection:
-    """What a pattern selects, restricted to quads that are compatible with one of ``rows`` where there are any."""
+    """The selection of a pattern, restricted to quads that are compatible with one of ``rows`` where there are any."""
     if rows is None:
         branch = _branch(wanted, {})
         return Selection((branch,), not branch.same)

@@ -10,7 +10,7 @@ from streamgauge.servers.fragments.store.sorted_index import EditSketch, SortedI
 
 @dataclass(frozen=True, slots=True)
 class QuadChanges:
-    """What a change, or several, made of a data set: quads that are there now and were not, and the reverse."""
+    """The effect of one or several changes on a data set: quads that are there now and were not, and the reverse."""
 
     version: int
     added: tuple[Quad, ...]
@@ -19,7 +19,7 @@ class QuadChanges:
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """What a store keeps of quads that left: how long after they ended (ms), and how many in all; ``None`` any."""
+    """The past that a store keeps of quads that left: for how long (ms), and how many in all; ``None``: all."""
 
     span: int | None = None
     runs: int | None = None
@@ -109,7 +109,7 @@ class Store(Protocol):
         ...
 
     def changed(self, match: Match, since: int) -> QuadChanges | None:
-        """What changed among the matching quads since a version; ``None`` when that is no longer known."""
+        """The changes among the matching quads since a version; ``None`` when they are no longer known."""
         ...
 
     def at(self, match: Match, instant: int, offset: int, limit: int) -> list[Quad] | None:
@@ -120,5 +120,5 @@ class Store(Protocol):
         ...
 
     def close(self) -> None:
-        """Nothing is read or changed any more."""
+        """Close the store: nothing is read or changed any more."""
         ...

@@ -23,8 +23,7 @@ import lmdb
 
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.obstacles import obstacle
-from streamgauge.servers.durability.disk import explained
-from streamgauge.servers.durability.witness import Witness, WitnessFile, open_beside
+from streamgauge.servers.durability import Witness, WitnessFile, explained, open_beside
 from streamgauge.servers.fragments.store import Keep
 from streamgauge.servers.fragments.store.indexed import IndexedStore
 from streamgauge.servers.fragments.store.key_value import SIZED, DamagedStoreError, FullError, Writes
@@ -67,7 +66,7 @@ class StoreSeal(NamedTuple):
 
     @property
     def witness(self) -> Witness:
-        """The same, for the file beside the data."""
+        """The witness of the seal, for the file beside the data."""
         return Witness(self.store, self.number, self.records + (self.total << 1) & _WRAP)
 
 
@@ -307,7 +306,7 @@ class LmdbKeyValues:
                     yield key[len(_SIZE_PREFIX) :], int.from_bytes(size[:8])
 
     def commit(self, writes: Writes) -> None:
-        """All or nothing; on the disk when it returns, not yet shown. FullError when there is no room."""
+        """Write all or nothing; on the disk when it returns, not yet shown. FullError when there is no room."""
         sealing = None if self._sealing is None else RunningSeal(self._sealing.seal)
         try:
             with self._environment.begin(write=True) as writing:
@@ -337,7 +336,7 @@ class LmdbKeyValues:
             before.abort()
 
     def close(self) -> None:
-        """Nothing is read or written any more."""
+        """Close the environment: nothing is read or written any more."""
         with self._lock:
             self._reading.abort()
             self._environment.close()

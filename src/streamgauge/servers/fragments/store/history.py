@@ -124,7 +124,7 @@ class ChangeLog:
         return (self._change(each) for each, _ in self._kept if each > version)
 
     def writes(self, version: int, change: LoggedChange) -> Writes:
-        """What is to be written for a new version: itself, and those forgotten for it."""
+        """The writes of a new version: its own record, and the removal of versions forgotten for it."""
         removed, added = change
         value = len(removed).to_bytes(8) + removed + added
         gone = {self._key(each): None for each in self._forgotten((len(removed) + len(added)) // self._width)}
@@ -187,7 +187,7 @@ _DROPPED = 64
 
 @dataclass(frozen=True, slots=True)
 class _RunChanges:
-    """What a change makes of runs (key, final, initial) and of beginnings (key, initial)."""
+    """The effect of a change on runs (key, final, initial) and on beginnings (key, initial)."""
 
     runs: set[bytes] = field(default_factory=set)
     ended: set[bytes] = field(default_factory=set)
@@ -230,7 +230,7 @@ class PastRuns:
         return (quad_key(run[:KEY], number) for run in runs if run[-TIME:] < later <= run[KEY:-TIME])
 
     def loaded(self, at: int) -> Writes:
-        """What is to be written when quads are loaded, all of them there since ever."""
+        """The writes of a load, whose quads count as there since ever."""
         return {_SINCE: stamped(at), _LAST: stamped(at)}
 
     def edit(
@@ -240,9 +240,9 @@ class PastRuns:
         renewed: Mapping[bytes, int | None],
         come: Mapping[bytes, int | None],
     ) -> tuple[list[tuple[SortedIndex, IndexEdit]], Writes, bytes]:
-        """What a change at ``at`` makes: keys that leave or get another end, with the end they had, and new ones.
+        """The edits and writes of a change at ``at``: keys that leave or are renewed, with their former end; new keys.
 
-        Third are the keys of runs that are dropped. No change is before the last: it is then at the time of that.
+        Third are the keys of runs that are dropped. A change dated before the last one counts at the last one's time.
         """
         last = self._records.get(_LAST)
         at = at if last is None else max(at, time_of(last))
@@ -284,7 +284,7 @@ class PastRuns:
             recorded.begun.add(key + initial)
 
     def _outlived(self, recorded: _RunChanges, at: int) -> list[bytes]:
-        """Some of the runs, by their ends, that the policy does not keep, the oldest first."""
+        """The oldest runs, by their ends, that the policy does not keep, at most a number for each change."""
         surplus = 0 if self._keep.runs is None else len(self) + len(recorded.runs) - self._keep.runs
         outlived = 0 if self._keep.span is None else self._by_final.rank(stamped(at - self._keep.span))
         return list(self._by_final.first(min(max(surplus, outlived), _DROPPED + 2 * len(recorded.runs))))

@@ -42,7 +42,7 @@ Ends: TypeAlias = Mapping[bytes, int | None]
 
 
 class KeepError(MistakeError, ValueError):
-    """What left is kept from the beginning or never, and needs times; the sentence says which."""
+    """A store with a past opened without, or the reverse, or changed without a time; the sentence says which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +195,7 @@ class IndexedStore:
         return change
 
     def _look_up(self, change: KeyedChange, keys: dict[bytes, Quad], ends: Mapping[Quad, int | None]) -> None:
-        """What there is of quads that come."""
+        """Look up which of the quads that come are there, and their ends."""
         first, end = self._orders[0], self._endings.end
         change.come |= keys
         for key, quad in keys.items():
@@ -207,7 +207,7 @@ class IndexedStore:
                 change.added[key] = quad
 
     def _look_up_gone(self, change: KeyedChange, quads: Iterable[Quad]) -> None:
-        """What there is of quads that go."""
+        """Look up which of the quads that go are there, and their ends."""
         for quad in quads:
             key = self._terms.key(quad)
             if key is not None and key in self._orders[0]:
@@ -296,7 +296,7 @@ class IndexedStore:
             return self._quads(self._endings.until(now, limit))
 
     def changed(self, match: Match, since: int) -> QuadChanges | None:
-        """What changed among the matching quads since a version; ``None`` when that is no longer known."""
+        """The changes among the matching quads since a version; ``None`` when they are no longer known."""
         with self._lock:
             changes = self._log.since(since, self._version)
             if changes is None:
@@ -344,12 +344,12 @@ class IndexedStore:
         return {} if self._past is None else {_KEEPS: b"1", **self._past.loaded(self._instant(at))}
 
     def close(self) -> None:
-        """Nothing is read or changed any more."""
+        """Close the store: nothing is read or changed any more."""
         with self._changing, self._lock:
             self._records.close()
 
     def _draft(self, change: KeyedChange, at: int | None) -> StoreDraft | None:
-        """What a change would make; ``None`` when nothing."""
+        """The draft of a change; ``None`` when nothing changes."""
         added, removed, there, ended = change.added, change.removed, change.there, change.ended
         if not (removed or added or change.edits):
             return None
@@ -384,14 +384,14 @@ class IndexedStore:
     def _recorded(
         self, at: int | None, left: Ends, renewed: Ends, come: Ends
     ) -> tuple[list[tuple[SortedIndex, IndexEdit]], dict[bytes, bytes | None], bytes]:
-        """What a change makes of the past, when that is kept: edits, writes, the keys of runs that are dropped."""
+        """The effect of a change on the past, when that is kept: edits, writes, the keys of runs that are dropped."""
         if self._past is None:
             return [], {}, b""
         edits, writes, dropped = self._past.edit(self._instant(at), left, renewed, come)
         return edits, {**writes, _KEEPS: b"1"}, dropped
 
     def _unused(self, numbers: Iterable[bytes], coming: set[bytes]) -> list[bytes]:
-        """Those of terms that are in nothing, nor come with the change that is being worked out, nor with others."""
+        """The numbers of terms that are in no quad, run or log, and come with no change that is being worked out."""
         expected = coming.union(*(each.numbers for each in self._beside)) if self._beside else coming
         return [each for each in numbers if each not in expected and self._terms.has(each) and not self._uses(each)]
 
@@ -440,7 +440,7 @@ class IndexedStore:
         return min((end for end in ends if end is not None and end > now), default=None)
 
     def _prefix(self, match: Match) -> bytes | None:
-        """What the keys of matching quads begin with in their order; ``None`` when a term is not in any quad."""
+        """The prefix of the matching quads' keys in their order; ``None`` when a term is not in any quad."""
         numbers = [
             self._terms.number(term) for place in INDEX_ORDERS[order_for(match)] if (term := match[place]) is not None
         ]

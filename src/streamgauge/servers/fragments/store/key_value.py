@@ -17,7 +17,7 @@ class FullError(MistakeError, RuntimeError):
 
 
 class DamagedStoreError(MistakeError, RuntimeError):
-    """What is kept is damaged; the sentence says where, and how what is sound is saved."""
+    """A damaged store; the sentence says where, and how its sound quads are saved."""
 
 
 class KeyValueStore(Protocol):
@@ -36,7 +36,7 @@ class KeyValueStore(Protocol):
         ...
 
     def commit(self, writes: Writes) -> None:
-        """All or nothing; kept when it returns, not yet shown. FullError when there is no room."""
+        """Write all or nothing; kept when it returns, not yet shown. FullError when there is no room."""
         ...
 
     def show(self) -> None:
@@ -44,5 +44,5 @@ class KeyValueStore(Protocol):
         ...
 
     def close(self) -> None:
-        """Nothing is read or written any more."""
+        """Close: nothing is read or written any more."""
         ...

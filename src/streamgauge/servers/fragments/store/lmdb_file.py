@@ -11,6 +11,7 @@ branch or leaf has offsets of nodes behind it. A node is the size of its value o
 the size of its key, key, value; a value of more than about half a page is in pages of its own (an overflow).
 """
 
+import errno
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ from operator import lt
 from pathlib import Path
 from struct import Struct
 from typing import Final, NamedTuple, TypeAlias
+
+from streamgauge.servers.readable import UNREADABLE
 
 _HEADER: Final = Struct("<QHHHH")
 _META: Final = Struct("<IIQQ")
@@ -84,7 +87,7 @@ Records: TypeAlias = list[tuple[bytes, Value]]
 
 @dataclass(slots=True)
 class _TreeWalk:
-    """What was met on the way through a tree."""
+    """The counts and borders met on the way through a tree."""
 
     tree: LmdbTree
     branches: int = 0
@@ -160,7 +163,7 @@ class LmdbFile:
         """The bytes of a value."""
         if isinstance(value, bytes):
             return value
-        return os.pread(self._descriptor, value.size, value.page * self.page_size + _HEAD)
+        return self._read(value.page, value.size, _HEAD)
 
     def free(self, meta: MetaPage) -> set[int]:
         """The pages in the list of free ones; that they are not in use is not looked at."""
@@ -177,16 +180,30 @@ class LmdbFile:
         free.update(page for page, used in enumerate(self._used) if used)
         number = 2
         while number < min(self.pages, meta.last + 1):
-            data = os.pread(self._descriptor, self.page_size, number * self.page_size)
-            own, _, flags, lower, upper = _HEADER.unpack_from(data)
             if number in free:
                 number += 1
-            elif own == number and flags == _OVERFLOW:
+                continue
+            try:
+                own, _, flags, lower, upper = _HEADER.unpack_from(self._read(number, self.page_size))
+            except PageError as error:
+                yield number, error
+                number += 1
+                continue
+            if own == number and flags == _OVERFLOW:
                 number += max(1, lower | upper << 16)
             else:
                 if flags != _BRANCH or own != number:
                     yield number, self._salvaged(number)
                 number += 1
+
+    def _read(self, page: int, size: int, offset: int = 0) -> bytes:
+        """Bytes from an offset in a page on; PageError where the disk fails."""
+        try:
+            return os.pread(self._descriptor, size, page * self.page_size + offset)
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            raise PageError(page, UNREADABLE) from error
 
     def _salvaged(self, number: int) -> Records | PageError:
         try:
@@ -197,7 +214,7 @@ class LmdbFile:
     def _page(self, number: int, kind: int) -> bytes:
         if not 0 <= number < self.pages:
             raise PageError(number, f"the file ends before it, after {self.pages} whole pages")
-        data = os.pread(self._descriptor, self.page_size, number * self.page_size)
+        data = self._read(number, self.page_size)
         own, _, flags, _, _ = _HEADER.unpack_from(data)
         if own != number:
             raise PageError(number, f"it says that it is page {own}")
@@ -301,7 +318,7 @@ class LmdbFile:
 
     def _overflow(self, meta: MetaPage, value: Overflow) -> int:
         """How many pages a value has, which are marked as used."""
-        head = os.pread(self._descriptor, _HEAD, value.page * self.page_size)
+        head = self._read(value.page, _HEAD)
         own, _, flags, lower, upper = _HEADER.unpack(head)
         spans = self._spans(value)
         if (own, flags, lower | upper << 16) != (value.page, _OVERFLOW, spans):

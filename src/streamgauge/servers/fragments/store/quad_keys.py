@@ -64,7 +64,7 @@ class TermDictionary:
         return [key[1:] for key in writes if key[:1] == _TEXT]
 
     def drop(self, numbers: Iterable[bytes]) -> Writes:
-        """What is to be written so that terms have no number any more."""
+        """The writes by which terms lose their numbers."""
         return {key: None for number in numbers for key in (_TEXT + number, _term_key(self.texts[number]))}
 
     def has(self, number: bytes) -> bool:
@@ -100,7 +100,7 @@ class _TermTexts(dict[bytes, Term]):
 
 
 def _term_key(term: Term) -> bytes:
-    """What a term is found by: itself, or its digest when it is too long for a key."""
+    """The key of a term: its text, or a digest of a text that is too long for a key."""
     text = term.encode()
     return _NUMBER + (b"=" + text if len(text) <= _LONGEST else b"#" + sha256(text).digest())
 

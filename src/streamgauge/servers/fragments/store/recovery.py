@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from streamgauge.model.terms import Term
-from streamgauge.servers.durability.damage import Inspection, Saved
-from streamgauge.servers.durability.witness import Witness, unpack
+from streamgauge.servers.durability import Inspection, Saved, Witness, unpack
 from streamgauge.servers.fragments.quads import ExpiringQuad
 from streamgauge.servers.fragments.store import Keep
 from streamgauge.servers.fragments.store.disk import (
@@ -84,7 +83,7 @@ def save(folder: Path, new: Path) -> Saved:
 
 @dataclass(slots=True)
 class _Salvage:
-    """What is found in the sound records of a store."""
+    """The terms, keys and ends found in the sound records of a store."""
 
     texts: dict[bytes, Term] = field(default_factory=dict)
     keys: set[bytes] = field(default_factory=set)
@@ -95,7 +94,7 @@ class _Salvage:
     without_text: int = 0
 
     def take(self, key: bytes, value: bytes) -> None:
-        """One more record."""
+        """Take one record."""
         kind = key[0]
         if kind in _ORDERS:
             number = kind - _ORDERS[0]
@@ -128,7 +127,7 @@ class _Salvage:
             yield (s, p, o, g), self.ends.get(key)
 
     def losses(self, saved: int) -> Iterator[str]:
-        """What is not there any more, a sentence each."""
+        """The losses, a sentence each."""
         lost = max(self.many.values(), default=0) - saved
         if lost > 0:
             yield f"{lost:,} quads are lost"
@@ -150,7 +149,11 @@ def _sound(folder: Path, found: Inspection) -> Iterator[tuple[bytes, bytes]]:
                 found.note(data.name, str(records))
                 continue
             for key, value in records:
-                content = file.value(value)
+                try:
+                    content = file.value(value)
+                except PageError as error:
+                    found.note(data.name, str(error))
+                    continue
                 if not key or (summed and not checksum_holds(key, content)):
                     found.note(f"{data.name}, page {page}", f"{record_name(key)}: its checksum does not hold")
                 else:

@@ -43,7 +43,7 @@ class EditSketch:
 
 @dataclass(frozen=True, slots=True)
 class IndexEdit:
-    """What a change makes of an order: by the number of a block, the blocks that take its place."""
+    """The effect of a change on an index: by the number of a block, the blocks that take its place."""
 
     blocks: dict[int, Blocks]
     writes: Writes
@@ -118,7 +118,7 @@ class SortedIndex:
             yield from self._cut(self._body(later))
 
     def edit(self, sketch: EditSketch) -> IndexEdit:
-        """What taking out keys that are there, and putting in others that are not, would make of it.
+        """The edit that removes keys which are there and adds keys which are not.
 
         Blocks that were ``sketched``, and that others left nearly as they were, are not worked out again.
         """

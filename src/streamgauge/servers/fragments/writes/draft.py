@@ -14,7 +14,7 @@ from itertools import count
 from typing import Final, Protocol
 
 from streamgauge.model.fact import Fact
-from streamgauge.model.terms import Triple
+from streamgauge.model.terms import Term, Triple
 from streamgauge.query.updates import Change, Looks, TooManySolutionsError
 from streamgauge.servers.fragments.annotations import method
 from streamgauge.servers.fragments.labels import FIRST, LAST, as_labelled, label_subject
@@ -34,7 +34,7 @@ SWEPT: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class WriteResult:
-    """What a write made: facts that are there now and were not, and the reverse (a new validity is both), and quads."""
+    """The effect of a write: how many facts came, how many went (a new validity counts as both), and the quads."""
 
     added: int
     removed: int
@@ -67,7 +67,7 @@ def remove(dataset: DataSet, triples: Iterable[Triple]) -> WriteResult:
 
 
 def replace(dataset: DataSet, wanted: TripleMatch, facts: Iterable[Fact]) -> WriteResult:
-    """Of the wanted triples these hold from now on, and no others."""
+    """Of the wanted triples only the given facts hold from now on."""
     draft = FactDraft(dataset)
     draft.replace(wanted, facts)
     return draft.commit()
@@ -94,6 +94,7 @@ class FactDraft:
         self._asked: dict[TripleMatch, list[Triple]] = {}
         self._before: dict[Triple, list[LocatedFact]] = {}
         self._after: dict[Triple, list[Fact]] = {}
+        self._places: dict[tuple[int, Term], dict[Triple, None]] = {}
 
     def add(self, facts: Iterable[Fact]) -> None:
         """As the function of that name."""
@@ -104,7 +105,7 @@ class FactDraft:
             self._after[fact.triple] = [] if over else known
 
     def remove(self, wanted: TripleMatch) -> None:
-        """All facts of the wanted triples, their history included."""
+        """Remove all facts of the wanted triples, their history included."""
         for triple in self._matching(wanted):
             self._after[triple] = []
 
@@ -123,7 +124,7 @@ class FactDraft:
         self.add(come)
 
     def end(self, triple: Triple, at: int) -> None:
-        """What holds of a triple at an instant (ms) ends then; what is said to begin later stays."""
+        """End the facts of a triple that hold at an instant (ms); facts that begin later stay."""
         held = [fact for fact in self._of(triple) if fact.holds(at)]
         self._after[triple] = [fact for fact in self._after[triple] if fact not in held]
         ended = (altered(fact, final=at) for fact in held if _begins(fact) < at)
@@ -164,7 +165,7 @@ class FactDraft:
         return WriteResult(planned.come, planned.gone, self._dataset.change(planned.removed, planned.added))
 
     def nothing(self) -> WriteResult:
-        """What a change makes that changes nothing."""
+        """The result of a change that changes nothing."""
         return WriteResult(0, 0, QuadChanges(self._store.version, (), ()))
 
     def planned(self, serial: str = "") -> PlannedChange | None:
@@ -197,6 +198,8 @@ class FactDraft:
 
     def _know(self, triple: Triple, found: list[LocatedFact]) -> None:
         self._before[triple], self._after[triple] = found, [each.fact for each in found]
+        for place in enumerate(triple):
+            self._places.setdefault(place, {})[triple] = None
 
     def _matching(self, wanted: TripleMatch) -> list[Triple]:
         """The wanted triples that have facts now, or had when this began."""
@@ -209,10 +212,19 @@ class FactDraft:
         for triple, facts in found.items():
             if triple not in self._after:
                 self._know(triple, facts)
-        return [triple for triple in self._after if fits((*triple, DEFAULT), (*wanted, None))]
+        return self._known(wanted)
+
+    def _known(self, wanted: TripleMatch) -> list[Triple]:
+        """The wanted triples that this knows, in the order in which they came to be known."""
+        places = [(place, term) for place, term in enumerate(wanted) if term is not None]
+        among = min((self._places.get(each, {}) for each in places), key=len, default=self._after)
+        if len(places) == len(wanted):
+            triple = (str(wanted[0]), str(wanted[1]), str(wanted[2]))
+            return [triple] if triple in among else []
+        return [triple for triple in among if fits((*triple, DEFAULT), (*wanted, None))]
 
     def _ended(self, triple: Triple, at: int) -> list[Fact]:
-        """Its facts, none of which holds at ``at`` or later; what no label says is left out."""
+        """The facts of a triple ended at ``at``; a fact that its label could not say any more is left out."""
         kept = [fact for fact in self._of(triple) if (FIRST if fact.initial is None else fact.initial) < at]
         ended = [fact if fact.final is not None and fact.final <= at else altered(fact, final=at) for fact in kept]
         return [fact for fact in ended if self._style.label is not Label.EXPIRATION or at > self._now]
@@ -304,7 +316,7 @@ class Operation(Protocol):
     """One change."""
 
     def apply(self, draft: FactDraft) -> None:
-        """Make it in a draft."""
+        """Apply the operation to a draft."""
         ...
 
     def cost(self, dataset: DataSet) -> int:
@@ -314,65 +326,65 @@ class Operation(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Add:
-    """These hold, too."""
+    """An operation by which facts hold, beside those that hold already."""
 
     facts: Sequence[Fact]
 
     def apply(self, draft: FactDraft) -> None:
-        """Make it in a draft."""
+        """Apply the operation to a draft."""
         draft.add(self.facts)
 
     def cost(self, dataset: DataSet) -> int:  # noqa: ARG002
-        """Those that hold."""
+        """The number of facts to add."""
         return len(self.facts)
 
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """Wanted triples never held."""
+    """An operation by which wanted triples never held, their history included."""
 
     wanted: Sequence[TripleMatch]
 
     def apply(self, draft: FactDraft) -> None:
-        """Make it in a draft."""
+        """Apply the operation to a draft."""
         for each in self.wanted:
             draft.remove(each)
 
     def cost(self, dataset: DataSet) -> int:
-        """Those that match."""
+        """The number of quads that match."""
         return _matching(dataset, self.wanted)
 
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """Of the wanted triples these hold from now on, and no others."""
+    """Of the wanted triples only the given facts hold from now on."""
 
     wanted: TripleMatch
     facts: Sequence[Fact]
 
     def apply(self, draft: FactDraft) -> None:
-        """Make it in a draft."""
+        """Apply the operation to a draft."""
         draft.replace(self.wanted, self.facts)
 
     def cost(self, dataset: DataSet) -> int:
-        """Those that match, and those that hold."""
+        """The number of quads that match and of facts to add."""
         return _matching(dataset, (self.wanted,)) + len(self.facts)
 
 
 @dataclass(frozen=True, slots=True)
 class Expire:
-    """Wanted triples hold no longer from ``at`` (ms) on."""
+    """An operation by which wanted triples hold no longer from ``at`` (ms) on."""
 
     wanted: Sequence[TripleMatch]
     at: int
 
     def apply(self, draft: FactDraft) -> None:
-        """Make it in a draft."""
+        """Apply the operation to a draft."""
         for each in self.wanted:
             draft.expire(each, self.at)
 
     def cost(self, dataset: DataSet) -> int:
-        """Those that match."""
+        """The number of quads that match."""
         return _matching(dataset, self.wanted)
 
 
@@ -386,7 +398,7 @@ class Modify:
     final: int | None
 
     def apply(self, draft: FactDraft) -> None:
-        """Make it in a draft; TooManyError when more solutions are looked at than a request may touch facts."""
+        """Apply the operation to a draft; TooManyError for more solutions than facts that a request may touch."""
         try:
             deleted, inserted = self.change.triples(lambda *pattern: draft.asked(pattern), MOST, Looks(LOOKS))
         except TooManySolutionsError as error:
@@ -396,7 +408,7 @@ class Modify:
         draft.add(Fact(triple, self.initial, self.final) for triple in inserted)
 
     def cost(self, dataset: DataSet) -> int:
-        """Those of its data, and as many solutions as WHERE may have."""
+        """The number of its templates times the solutions that WHERE may have."""
         size = len(self.change.delete) + len(self.change.insert)
         solutions: int = _matching(dataset, [(None, None, None)]) ** len(self.change.where)
         return size * solutions

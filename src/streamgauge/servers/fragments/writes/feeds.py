@@ -38,7 +38,7 @@ _WAIT_S: Final = 0.05
 
 @dataclass(slots=True)
 class FeedCounts:
-    """What became of a feed: elements applied, facts written and ended by them, elements that could not be applied.
+    """The counts of a feed: elements applied, facts written by them, elements that could not be applied.
 
     ``over`` are facts that had ended before they came, which an expiration label does not keep.
     """
@@ -137,7 +137,7 @@ class FeedRunner:
         return False
 
     async def _next(self) -> list[Input | Exception] | None:
-        """What is there, at least one; ``None`` at the end."""
+        """The waiting items, at least one; ``None`` at the end."""
         items: list[Input | Exception] = []
         while not self._closing.is_set() and not self._ended:
             try:
@@ -172,7 +172,7 @@ class FeedRunner:
                 self._write([StreamElement(*numbered)])
 
     def _write(self, elements: Sequence[StreamElement]) -> None:
-        """All as one change; one by one when one of them cannot be written."""
+        """Write elements as one change; one by one when one of them cannot be written."""
         if not elements:
             return
         try:

@@ -81,7 +81,7 @@ def _end(quad: Quad, ends: dict[Term, int | None], said: dict[Quad, int | None])
 
 
 def _labelled(quads: Sequence[Quad], style: Style) -> dict[Term, int | None]:
-    """What has a label, an interval's node included, or is owl:sameAs what has one; and when its last label ends."""
+    """The subjects with a label, interval nodes and terms owl:sameAs such a subject included, with their last end."""
     read, vocabulary = read_labels(quads, style), style.vocabulary
     subjects = dict.fromkeys(quad[0] for quad in quads if quad[1] in label_predicates(vocabulary))
     ends = {subject: _latest([final for _, final in read.of(subject)]) for subject in subjects if read.of(subject)}

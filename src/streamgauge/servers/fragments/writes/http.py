@@ -23,7 +23,7 @@ from streamgauge.servers.fragments.pages.fragment_request import (
     read_fragment_request,
 )
 from streamgauge.servers.fragments.pages.metadata import PageView
-from streamgauge.servers.fragments.pages.representations import CODINGS, clock_headers, http_time, tag
+from streamgauge.servers.fragments.pages.representations import clock_headers, tag
 from streamgauge.servers.fragments.pages.selection import TermError
 from streamgauge.servers.fragments.quads import VERSION
 from streamgauge.servers.fragments.store.key_value import DamagedStoreError, FullError
@@ -36,15 +36,15 @@ from streamgauge.servers.fragments.writes.requests import (
     WriteRequestError,
     read_request,
 )
-from streamgauge.servers.http.base_address import BaseAddress, HostError
-from streamgauge.servers.http.bodies import STATUS, read_body
+from streamgauge.servers.http.access import Tokens, bearer
+from streamgauge.servers.http.addresses import BaseAddress, HostError
 from streamgauge.servers.http.conditions import ANY, ConditionError, Conditions, PreconditionError, read_conditions
+from streamgauge.servers.http.dates import http_date
 from streamgauge.servers.http.deadlines import DEADLINES, DeadlineError
-from streamgauge.servers.http.gates import CrowdedError
-from streamgauge.servers.http.patterns import load_parsers
+from streamgauge.servers.http.limits import STATUS, CrowdedError, load_parsers, read_body
+from streamgauge.servers.http.negotiation import CODINGS
 from streamgauge.servers.http.replies import Reply, error_reply, send_reply
 from streamgauge.servers.http.retries import BadKeyError, KeyReuseError, RetryKey, RetryMemory, read_key
-from streamgauge.servers.http.tokens import Tokens, bearer
 
 _DIGEST: Final = 18
 """Characters of a tag that are the digest of its content; the name of its format is the next one."""
@@ -67,7 +67,9 @@ def require_conditions(dataset: DataSet, scope: Scope, base: str) -> None:
     wish = read_fragment_request(path, query, dataset.shape, base, dataset.largest)
     page = dataset.page(wish.selection, wish.number, wish.limit)
     conditions.require(set(_tags(dataset, base, wish, page, conditions)), f"the fragment {wish.page:.200}")
-    if conditions.match is None and since is not None and page.changed // 1000 > http_time(since):
+    known = None if since is None else http_date(since.decode("latin-1"))
+    later = known is None or page.changed // 1000 * 1000 > known
+    if conditions.match is None and since is not None and later:
         raise PreconditionError(f"If-Unmodified-Since does not hold: {wish.page:.200} has changed, nothing was done")
 
 
@@ -136,7 +138,7 @@ class WritesHandler:
         return method in METHODS
 
     def leave(self) -> None:
-        """Nothing is under way for long."""
+        """Nothing to end: no response takes long."""
 
     async def __call__(self, dataset: DataSet, scope: Scope, receive: Receive, send: Send) -> None:
         """Change the data set, and say what changed and its version."""
@@ -224,7 +226,7 @@ class WritesHandler:
 
 
 def _understood(request: WriteRequest) -> list[Operation]:
-    """What a write asks for; DeadlineError when that takes too long to read."""
+    """The operations of a write; DeadlineError when reading them takes too long."""
     load_parsers()
     with DEADLINES.within(SECONDS):
         return read_request(request)
@@ -242,7 +244,7 @@ def _parameters(query: bytes) -> dict[str, str]:
 
 
 def _written_reply(written: WriteResult, dataset: DataSet) -> Reply:
-    """What changed, as JSON: facts, quads, the version."""
+    """The reply to a write, as JSON: changed facts, changed quads, the version."""
     quads = {"added": len(written.quads.added), "removed": len(written.quads.removed)}
     facts = {"added": written.added, "removed": written.removed}
     body = json.dumps({"version": dataset.version.decode(), "facts": facts, "quads": quads}).encode()

@@ -21,7 +21,7 @@ from streamgauge.servers.fragments.store import KeyedChange, QuadChanges
 from streamgauge.servers.fragments.store.key_value import FullError
 from streamgauge.servers.fragments.writes.draft import SWEPT, FactDraft, Operation, PlannedChange, WriteResult
 from streamgauge.servers.http.deadlines import DEADLINES
-from streamgauge.servers.http.gates import Gate
+from streamgauge.servers.http.limits import Gate
 
 FEW: Final = 50
 """Facts that are looked at or written sooner than a thread is asked to."""
@@ -108,17 +108,17 @@ class _PlannedWrite:
     took: float
 
     def stale(self) -> bool:
-        """Whether others changed what it rests on."""
+        """Whether others changed facts that the plan rests on."""
         return self.draft.stale()
 
     def abandon(self) -> None:
-        """It is not made, if it was not yet."""
+        """Abandon the prepared change, unless it was made."""
         if self.change is not None:
             self.dataset.store.abandon(self.change)
             self.change = None
 
     async def made(self) -> WriteResult | None:
-        """Make it, for who has the right to; ``None`` when others changed the same quads."""
+        """Make the change, with the right to write; ``None`` when others changed the same quads."""
         if self.planned is None or self.change is None:
             return self.draft.nothing()
         changes = await _changed(self.dataset, self.planned, self.change)
@@ -129,7 +129,7 @@ class _PlannedWrite:
 
 
 async def sweep_beside(dataset: DataSet, before: int) -> None:
-    """Forget what had ended by an instant (ms); FullError. What others change meanwhile is for the next time."""
+    """Remove quads that had ended by an instant (ms); FullError. Quads that others change meanwhile stay."""
     gone = dataset.store.expired(before, SWEPT)
     if not gone:
         return
@@ -169,7 +169,7 @@ def _drafted(dataset: DataSet, operations: Sequence[Operation]) -> FactDraft:
 
 
 def _prepared(dataset: DataSet, planned: PlannedChange) -> KeyedChange:
-    """What the store makes of a plan, in time proportional to the plan's size."""
+    """The store's prepared change for a plan, in time proportional to the plan's size."""
     return dataset.store.prepare(planned.removed, planned.added)
 
 

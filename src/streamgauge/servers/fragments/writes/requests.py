@@ -31,7 +31,7 @@ _KNOWN: Final = {
     "PATCH": {*VALIDITY_PARAMETERS, "at"},
 }
 _TIMES: Final = {"add": VALIDITY_PARAMETERS, "remove": (), "replace": ("by", *VALIDITY_PARAMETERS), "expire": ("at",)}
-"""What may be beside an operation in JSON."""
+"""The members that may stand beside an operation in JSON."""
 
 _SYNTAXES: Final = (
     ox.RdfFormat.TURTLE,
@@ -72,9 +72,9 @@ class WriteRequest:
 
 
 def read_request(request: WriteRequest) -> list[Operation]:
-    """What a write asks for.
+    """The operations of a write.
 
-    RequestError, MediaTypeError, TermError, ValidityError, QueryError and LabelError say what is wrong with it.
+    WriteRequestError, WriteMediaTypeError, TermError, ValidityError, QueryError, LabelError say what is wrong.
     """
     unknown = request.parameters.keys() - _KNOWN[request.method]
     if unknown:

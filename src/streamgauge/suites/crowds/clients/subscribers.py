@@ -20,7 +20,7 @@ REGISTER_S = 300.0
 
 
 @dataclass(slots=True)
-class Subscriber:
+class AnswerSubscriber:
     """One client: says each answer of its query; it comes back where it was let go because it took them too slowly."""
 
     client: httpx.AsyncClient
@@ -73,7 +73,7 @@ async def begin(given: dict[str, Any], stack: AsyncExitStack) -> AsyncIterator[C
         if response.status_code != httpx.codes.CREATED:
             raise RuntimeError(f"client {number}: {response.status_code} {response.text[:500]}")
         at = address + response.headers["location"]
-        yield Subscriber(client, at, number, number in given["witnesses"]).take()
+        yield AnswerSubscriber(client, at, number, number in given["witnesses"]).take()
 
 
 if __name__ == "__main__":

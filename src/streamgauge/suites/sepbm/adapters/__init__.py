@@ -19,7 +19,7 @@ def adapters() -> Mapping[str, str]:
 
 
 def options_of(name: str) -> Mapping[str, str]:
-    """What can be said to an adapter: its options, each with what it means; UnusableSystemError."""
+    """The options of an adapter, each with its meaning; UnusableSystemError."""
     found: Mapping[str, str] = _adapter(name).OPTIONS
     return found
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from time import monotonic, sleep
@@ -20,8 +20,15 @@ from streamgauge.model.terms import Triple
 from streamgauge.servers.broker.calls import bearing, read_told
 from streamgauge.servers.broker.contract import Publication
 from streamgauge.servers.broker.working import IDLE_S
-from streamgauge.suites.sepbm.configuration import BASE, ONTOLOGY
-from streamgauge.suites.sepbm.contract import Channel, Configuration, Hear, Heard, SepbmSystem, UnusableSystemError
+from streamgauge.suites.sepbm.configuration import BASE, ONTOLOGY, triples_text
+from streamgauge.suites.sepbm.contract import (
+    Configuration,
+    Receive,
+    ReceivedNotification,
+    SepbmChannel,
+    SepbmSystem,
+    UnusableSystemError,
+)
 
 ABOUT: Final = "our broker over HTTP, in a process of its own or at a URL"
 OPTIONS: Final = {
@@ -54,10 +61,10 @@ def start(options: Mapping[str, str], clock: Callable[[], int]) -> SepbmSystem:
             raise UnusableSystemError(f"{option} is said where the broker is started: it is no option beside url")
     if "token" in options and "url" not in options:
         raise UnusableSystemError("token is for a broker at a url: one that is started here has none")
-    return OverHttp(options, transport, clock)
+    return BrokerOverHttp(options, transport, clock)
 
 
-class OverHttp:
+class BrokerOverHttp:
     """The six operations by the broker's own clients, one for all publishers and one for all subscribers."""
 
     def __init__(self, options: Mapping[str, str], transport: str, clock: Callable[[], int]) -> None:
@@ -111,7 +118,7 @@ class OverHttp:
         while part := list(islice(triples, _PART)):
             self._publish(part)
 
-    def subscribe(self, channel: Channel, hear: Hear) -> None:
+    def subscribe(self, channel: SepbmChannel, hear: Receive) -> None:
         """Returns when the connection is there."""
         name = channel.name
         if name not in self._numbers:
@@ -131,7 +138,7 @@ class OverHttp:
                 raise UnusableSystemError(f"channel {name}: no subscriber was connected within {_PATIENCE_S:g} s")
             sleep(_LOOK_S)
 
-    def unsubscribe(self, channel: Channel) -> None:
+    def unsubscribe(self, channel: SepbmChannel) -> None:
         """Delete the channel with its subscribers."""
         self._subscriptions.leave(channel.name)
         numbers = self._numbers.pop(channel.name)
@@ -139,10 +146,10 @@ class OverHttp:
         self._told -= min(numbers, default=0)
         self._ask(lambda client: client.delete_channel(channel.name))
 
-    async def _heard(self, name: str, place: int, hear: Hear) -> None:
+    async def _heard(self, name: str, place: int, hear: Receive) -> None:
         numbers, clock = self._numbers[name], self._clock
         async for told in self._hearing(name):
-            hear(Heard(name, told.publications, told.added, told.removed, clock()))
+            hear(ReceivedNotification(name, told.publications, told.added, told.removed, clock()))
             before, numbers[place] = min(numbers), told.number
             self._told += min(numbers) - before
             self._subscriptions.wake()
@@ -162,11 +169,11 @@ class OverHttp:
     def feed(self, publication: Publication) -> int:
         """Publish or delete; acknowledged when it is durable, where there is a journal."""
         if publication.removed:
-            return int(self._ask(lambda client: client.delete(_text(publication.removed), _KIND)).number)
+            return int(self._ask(lambda client: client.delete(triples_text(publication.removed), _KIND)).number)
         return self._publish(publication.added)
 
     def _publish(self, graph: Sequence[Triple]) -> int:
-        return int(self._ask(lambda client: client.publish(_text(graph), _KIND)).number)
+        return int(self._ask(lambda client: client.publish(triples_text(graph), _KIND)).number)
 
     def settle(self) -> None:
         """Wait until subscribers have been told as many notifications as the broker says that there are."""
@@ -213,10 +220,6 @@ class OverHttp:
                 f"{self._url}/metrics answers {found.status_code} without {name}: is it our broker?"
             )
         return int(float(value[1]))
-
-
-def _text(graph: Iterable[Triple]) -> str:
-    return "".join([f"{subject} {predicate} {end} .\n" for subject, predicate, end in graph])
 
 
 def _new(file: Path) -> Path:

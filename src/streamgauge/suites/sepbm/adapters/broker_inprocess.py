@@ -14,7 +14,14 @@ from streamgauge.servers.broker.contract import Publication, Strategy
 from streamgauge.servers.broker.limits import Limits
 from streamgauge.servers.broker.sqlite import JournalError, SqliteJournal
 from streamgauge.servers.broker.strategies import begin, strategies
-from streamgauge.suites.sepbm.contract import Channel, Configuration, Hear, Heard, SepbmSystem, UnusableSystemError
+from streamgauge.suites.sepbm.contract import (
+    Configuration,
+    Receive,
+    ReceivedNotification,
+    SepbmChannel,
+    SepbmSystem,
+    UnusableSystemError,
+)
 
 ABOUT: Final = "our broker in the runner's process, with any of its strategies"
 OPTIONS: Final = {
@@ -77,7 +84,7 @@ class InProcessBroker:
         except (OSError, JournalError) as error:
             raise UnusableSystemError(str(error)) from error
 
-    def subscribe(self, channel: Channel, hear: Hear) -> None:
+    def subscribe(self, channel: SepbmChannel, hear: Receive) -> None:
         """Call ``hear`` in the thread that publishes; UnusableSystemError says why a query cannot be a channel's."""
         if channel.name not in self._subscribed:
             try:
@@ -89,12 +96,12 @@ class InProcessBroker:
         def wake() -> None:
             received = clock()
             for _, _, causes, added, removed, made, _ in subscribed.take():
-                hear(Heard(name, causes, added, removed, received, made))
+                hear(ReceivedNotification(name, causes, added, removed, received, made))
 
         subscribed = self._broker.listen(name, wake)
         self._subscribed.setdefault(name, []).append(subscribed)
 
-    def unsubscribe(self, channel: Channel) -> None:
+    def unsubscribe(self, channel: SepbmChannel) -> None:
         """Delete the channel with its subscribers."""
         for each in self._subscribed.pop(channel.name, []):
             each.close()

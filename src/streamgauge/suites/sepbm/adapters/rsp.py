@@ -22,14 +22,14 @@ from streamgauge.semantics.refusal import RefusedError
 from streamgauge.servers.broker.contract import Publication
 from streamgauge.suites.sepbm.contract import (
     STREAM,
-    Channel,
     Configuration,
-    Hear,
-    Heard,
+    Receive,
+    ReceivedNotification,
+    SepbmChannel,
     SepbmSystem,
     UnusableSystemError,
 )
-from streamgauge.suites.sepbm.recorded import continuous
+from streamgauge.suites.sepbm.recordings import continuous
 
 ABOUT: Final = "an RSP engine in the runner's process, over a landmark window"
 OPTIONS: Final = {
@@ -50,17 +50,17 @@ def start(options: Mapping[str, str], clock: Callable[[], int]) -> SepbmSystem:
         raise UnusableSystemError(
             f"system rsp: {name} is a program on a pipe, which says not when it is done: take live"
         )
-    return Rsp(EngineSystem(engine), replace(semantics, since=1, grain=Grain.REPORT), clock)
+    return RspSystem(EngineSystem(engine), replace(semantics, since=1, grain=Grain.REPORT), clock)
 
 
-class Rsp:
+class RspSystem:
     """An engine in process, whose stream has what is new in the closure; notified in the thread that publishes."""
 
     def __init__(self, engine: EngineSystem, semantics: Semantics, clock: Callable[[], int]) -> None:
         self.processes, self.evaluator = engine.processes, engine.evaluator
         self._engine, self._clock = engine, clock
         self._engine.start(semantics)
-        self._subscribers: dict[str, list[Hear]] = {}
+        self._subscribers: dict[str, list[Receive]] = {}
         self._number, self._begun, self._lock = 0, False, Lock()
 
     def start(self, configuration: Configuration) -> None:
@@ -68,7 +68,7 @@ class Rsp:
         self._closure = Closure(configuration.rules())
         self._closure.load(configuration.base())
 
-    def subscribe(self, channel: Channel, hear: Hear) -> None:
+    def subscribe(self, channel: SepbmChannel, hear: Receive) -> None:
         """Ask the channel's query; UnusableSystemError says why the engine does not take it, or that it has begun."""
         if channel.name not in self._subscribers:
             try:
@@ -77,7 +77,7 @@ class Rsp:
                 raise UnusableSystemError(f"channel {channel.name}: {error}") from error
         self._subscribers.setdefault(channel.name, []).append(hear)
 
-    def unsubscribe(self, channel: Channel) -> None:
+    def unsubscribe(self, channel: SepbmChannel) -> None:
         """Drop the subscribers; the query goes on with the stream."""
         self._subscribers.pop(channel.name, None)
 
@@ -122,6 +122,6 @@ class Rsp:
             received = clock()
             causes = () if answer.instant is None else (answer.instant,)
             for hear in subscribers.get(name, ()):
-                hear(Heard(name, causes, answer.added, answer.removed, received))
+                hear(ReceivedNotification(name, causes, answer.added, answer.removed, received))
 
         return emit

@@ -20,7 +20,15 @@ from streamgauge.harness.subscription import SubscriberLoop
 from streamgauge.model.terms import Row, Triple
 from streamgauge.servers.broker.calls import bearing
 from streamgauge.servers.broker.contract import Publication
-from streamgauge.suites.sepbm.contract import Channel, Configuration, Hear, Heard, SepbmSystem, UnusableSystemError
+from streamgauge.suites.sepbm.configuration import triples_text
+from streamgauge.suites.sepbm.contract import (
+    Configuration,
+    Receive,
+    ReceivedNotification,
+    SepbmChannel,
+    SepbmSystem,
+    UnusableSystemError,
+)
 
 ABOUT: Final = "a SEPA broker: SPARQL Update over HTTP, SEPA's subscriptions over WebSockets"
 OPTIONS: Final = {
@@ -50,10 +58,10 @@ def start(options: Mapping[str, str], clock: Callable[[], int]) -> SepbmSystem:
         raise UnusableSystemError(f"system sepa: quiet is {quiet!r}: expected ms, a whole number")
     if base not in ("publish", "loaded"):
         raise UnusableSystemError(f"system sepa: base is {base!r}: expected publish or loaded")
-    return Sepa(options, int(quiet) / 1000, base == "publish", clock)
+    return SepaSystem(options, int(quiet) / 1000, base == "publish", clock)
 
 
-class Sepa:
+class SepaSystem:
     """The six operations in SEPA's words; a connection for each subscriber."""
 
     def __init__(self, options: Mapping[str, str], quiet: float, publishes: bool, clock: Callable[[], int]) -> None:
@@ -72,7 +80,7 @@ class Sepa:
         while part := list(islice(triples, _PART)):
             self._send("INSERT", part)
 
-    def subscribe(self, channel: Channel, hear: Hear) -> None:
+    def subscribe(self, channel: SepbmChannel, hear: Receive) -> None:
         """Returns when the answer as it is has come, which is no notification."""
         name, there = channel.name, threading.Event()
         self._subscriptions.listen(name, self._heard(channel, hear, there))
@@ -82,7 +90,7 @@ class Sepa:
             if monotonic() > until:
                 raise UnusableSystemError(f"{self._subscribe}: no answer for channel {name} within {_PATIENCE_S:g} s")
 
-    async def _heard(self, channel: Channel, hear: Hear, there: threading.Event) -> None:
+    async def _heard(self, channel: SepbmChannel, hear: Receive, there: threading.Event) -> None:
         wish: dict[str, Any] = {"sparql": channel.query, "alias": channel.name}
         if self._headers:
             wish["authorization"] = self._headers["Authorization"]
@@ -95,18 +103,20 @@ class Sepa:
         except (OSError, WebSocketException) as error:
             raise UnusableSystemError(f"{self._subscribe}: {error or type(error).__name__}; {_GET_ONE}") from error
 
-    async def _follow(self, connection: ClientConnection, channel: Channel, hear: Hear, there: threading.Event) -> None:
+    async def _follow(
+        self, connection: ClientConnection, channel: SepbmChannel, hear: Receive, there: threading.Event
+    ) -> None:
         variables = channel.variables
         async for text in connection:
             received = self._clock()
             added, removed = read_notification(text, variables)
             if there.is_set() and (added or removed):
-                hear(Heard(channel.name, (), added, removed, received))
+                hear(ReceivedNotification(channel.name, (), added, removed, received))
             there.set()
             self._last = monotonic()
             self._subscriptions.wake()
 
-    def unsubscribe(self, channel: Channel) -> None:
+    def unsubscribe(self, channel: SepbmChannel) -> None:
         """End the connections of a channel."""
         self._subscriptions.leave(channel.name)
 
@@ -119,10 +129,11 @@ class Sepa:
 
     def _send(self, operation: str, graph: Sequence[Triple]) -> None:
         self._subscriptions.check()
-        text = "".join([f"{subject} {predicate} {end} .\n" for subject, predicate, end in graph])
         headers = {**self._headers, "Content-Type": "application/sparql-update"}
         try:
-            found = self._http.post(self._update, content=f"{operation} DATA {{\n{text}}}".encode(), headers=headers)
+            found = self._http.post(
+                self._update, content=f"{operation} DATA {{\n{triples_text(graph)}}}".encode(), headers=headers
+            )
         except httpx.TransportError as error:
             raise UnusableSystemError(f"{self._update}: {error or type(error).__name__}; {_GET_ONE}") from error
         if not found.is_success:

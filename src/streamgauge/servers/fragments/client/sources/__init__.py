@@ -28,7 +28,7 @@ class FirstResponse:
 
 
 class SourceKind(Protocol):
-    """What a module in this folder has."""
+    """The members of a module in this folder."""
 
     RANK: int
 

@@ -4,9 +4,11 @@ import re
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from functools import lru_cache
 from math import ceil
 from typing import Final, cast
-from urllib.parse import quote
+
+from uritemplate import URITemplate
 
 from streamgauge.model.algebra import Node, Var
 from streamgauge.model.terms import Term, is_blank, is_literal
@@ -26,47 +28,24 @@ from streamgauge.servers.fragments.quads import ANYWHERE, DEFAULT, Quad, QuadPat
 from streamgauge.sources.sse_events import ServerEvent
 
 _EXPRESSION = re.compile(r"\{([^{}]*)\}")
-_NAME = re.compile(r"[A-Za-z0-9_.%]+")
-
-_KINDS: Final = {
-    "": ("", ",", False, ""),
-    "+": ("", ",", False, ":/?#[]@!$&'()*+,;="),
-    "#": ("#", ",", False, ":/?#[]@!$&'()*+,;="),
-    ".": (".", ".", False, ""),
-    "/": ("/", "/", False, ""),
-    ";": (";", ";", True, ""),
-    "?": ("?", "&", True, ""),
-    "&": ("&", "&", True, ""),
-}
-"""By operator: what comes first, what between, whether names are written, reserved characters that stay."""
+_SINGLE_VALUES = re.compile(r"[+#./;?&]?[A-Za-z0-9_.%]+(?:,[A-Za-z0-9_.%]+)*")
 
 
 class FormTemplateError(ValueError):
-    """A template that is none, or asks for more than single values."""
+    """A template that is none, or asks for more than single values (RFC 6570, level 3)."""
 
 
 def expand(template: str, values: Mapping[str, str]) -> str:
-    """The address for these values, variables without one left out; TemplateError names what is wrong."""
-    return _EXPRESSION.sub(lambda found: _expression(found[1], values), template)
+    """The address for these values, variables without one left out; FormTemplateError names what is wrong."""
+    return _read_template(template).expand(dict(values))
 
 
-def variables(template: str) -> tuple[str, ...]:
-    """The names in a template, in order."""
-    parts = _EXPRESSION.findall(template)
-    return tuple(name for part in parts for name in part.lstrip("+#./;?&").split(","))
-
-
-def _expression(text: str, values: Mapping[str, str]) -> str:
-    operator = text[:1] if text[:1] in _KINDS else ""
-    first, between, named, kept = _KINDS[operator]
-    parts = []
-    for name in text[len(operator) :].split(","):
-        if not _NAME.fullmatch(name):
-            raise FormTemplateError(f"{{{text:.100}}} is no expression of single values (RFC 6570, level 3)")
-        if name in values:
-            value = quote(values[name], safe=kept)
-            parts.append(f"{name}={value}" if named else value)
-    return first + between.join(parts) if parts else ""
+@lru_cache(1_000)
+def _read_template(template: str) -> URITemplate:
+    for expression in _EXPRESSION.findall(template):
+        if not _SINGLE_VALUES.fullmatch(expression):
+            raise FormTemplateError(f"{{{expression:.100}}} is no expression of single values (RFC 6570, level 3)")
+    return URITemplate(template)
 
 
 MOST: Final = 30
@@ -142,7 +121,7 @@ class FragmentAddresses:
         return expand(form.template, {**places, form.names[VALUES]: values})
 
     def _values(self, form: SearchForm, pattern: QuadPattern, names: dict[Var, str] | None = None) -> dict[str, str]:
-        """What stands in a form for a pattern; variables are left out unless they have names."""
+        """The values of a form's places for a pattern; variables are left out unless they have names."""
         values = {}
         for place, node in zip(_PLACES, pattern.nodes, strict=True):
             written = self._written(form, node, names or {})
@@ -237,7 +216,7 @@ class FragmentsSource:
         return combined(self._found(pattern, leaves), [leaf.response for leaf in leaves])
 
     async def changed(self, since: str) -> FetchedChange | None:
-        """What changed in the whole data set since a version; ``None`` where that is not known."""
+        """The changes of the whole data set since a version; ``None`` where they are not known."""
         if self.changes is None:
             return None
         address = self._link(expand(self.changes, {"since": since}))
@@ -250,7 +229,10 @@ class FragmentsSource:
         return read_patch(response, self.pages.web.limits.quads)
 
     def listen(self, last: str | None) -> AbstractAsyncContextManager[AsyncIterator[ServerEvent]]:
-        """What changes in the whole data set, as it does, from now on or since an event; SourceError as Web.events."""
+        """The changes of the data set as they happen, from now on or since an event.
+
+        Errors as of ``CachingHttpClient.events``.
+        """
         address = self._link(expand(self.changes or "", {}))
         return self.pages.web.events(address, self.pages.reach, last)
 

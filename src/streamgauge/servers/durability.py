@@ -1,0 +1,214 @@
+"""Files that must survive: the note of the last acknowledged change, damage, disks that refuse, lost pages.
+
+A log whose end was cut off looks like a log whose last record was never finished. The witness tells the two apart. It
+is written after a change is on the disk and before the change is acknowledged, in place and without a synchronisation
+of its own: a witness survives kill -9, and may lag behind after a loss of power, but is never ahead.
+
+A page of a mapped file may get lost: the kernel tells a process by SIGBUS, in the midst of a read, of a file that was
+cut short while it is mapped and of a disk that fails under it. There is no answer to that: neither can the read be
+undone nor its thread go on. CPython's own handlers of signals would run after the read, which never ends, so this one
+is set in C. It runs on the thread that reads, takes the interpreter's lock, writes, and ends the process; all that was
+acknowledged is on the disk.
+"""
+
+import ctypes
+import errno
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from resource import RLIM_INFINITY, RLIMIT_FSIZE, getrlimit
+from signal import SIGBUS
+from struct import Struct
+from tempfile import TemporaryFile
+from typing import Any, BinaryIO, Final, NamedTuple
+from zlib import crc32
+
+_MAGIC: Final = b"SGWITNS1"
+_BODY: Final = Struct(">8s16sQQ")
+_SUM: Final = Struct(">I")
+WITNESS_SIZE: Final = _BODY.size + _SUM.size
+"""Bytes of a witness: less than a disk's sector, so that a crash leaves the one before or this one."""
+
+
+class Witness(NamedTuple):
+    """The file that a change was made in (16 random bytes), the number of the change, and a digest of what is there."""
+
+    store: bytes
+    number: int
+    digest: int
+
+
+class WitnessFile:
+    """A witness at the beginning of an open file; the caller closes the file."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self._descriptor = file, file.fileno()
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing was ever written."""
+        return os.fstat(self._descriptor).st_size == 0
+
+    def read(self) -> Witness | None:
+        """The witness; ``None`` when there is none that can be read."""
+        return unpack(os.pread(self._descriptor, WITNESS_SIZE, 0))
+
+    def write(self, witness: Witness) -> None:
+        """Take the place of the one before. OSError."""
+        os.pwrite(self._descriptor, pack(witness), 0)
+
+    def follow(self, witness: Witness) -> None:
+        """As ``write``; where the disk refuses that, the witness lags behind, which it may."""
+        try:
+            os.pwrite(self._descriptor, pack(witness), 0)
+        except OSError:
+            return
+
+    def begin(self, witness: Witness) -> None:
+        """The first one, which is on the disk when this returns. OSError."""
+        self.write(witness)
+        os.ftruncate(self._descriptor, WITNESS_SIZE)
+        os.fsync(self._descriptor)
+
+
+def pack(witness: Witness) -> bytes:
+    """A witness as bytes."""
+    body = _BODY.pack(_MAGIC, *witness)
+    return body + _SUM.pack(crc32(body))
+
+
+def unpack(data: bytes) -> Witness | None:
+    """The witness of such bytes; ``None`` when they are none."""
+    if len(data) < WITNESS_SIZE or data[: len(_MAGIC)] != _MAGIC:
+        return None
+    (found,) = _SUM.unpack_from(data, _BODY.size)
+    return Witness(*_BODY.unpack_from(data)[1:]) if found == crc32(data[: _BODY.size]) else None
+
+
+def open_beside(path: Path) -> BinaryIO:
+    """The file for a witness, made when it is not there; what is in it stays. OSError."""
+    return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644), "r+b", buffering=0)
+
+
+_LISTED: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """A place in a file, and what is wrong there."""
+
+    where: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}"
+
+
+@dataclass(slots=True)
+class Inspection:
+    """The findings of a check: ``sound`` records by kind, and damages, of which the first few are listed."""
+
+    sound: dict[str, int] = field(default_factory=dict)
+    damages: list[Damage] = field(default_factory=list)
+    more: int = 0
+
+    def note(self, where: str, what: str) -> None:
+        """One more damage."""
+        if len(self.damages) < _LISTED:
+            self.damages.append(Damage(where, what))
+        else:
+            self.more += 1
+
+    def count(self, kind: str, many: int = 1) -> None:
+        """So many more sound records of a kind."""
+        self.sound[kind] = self.sound.get(kind, 0) + many
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing is damaged."""
+        return not self.damages
+
+    @property
+    def remains(self) -> str:
+        """The sound records, in words."""
+        found = ", ".join(f"{many:,} {kind}" for kind, many in self.sound.items() if many)
+        return found or "nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """The records saved at a new place, and the losses, a sentence each."""
+
+    kept: str
+    losses: tuple[str, ...]
+
+
+_WORDS: Final = {
+    errno.ENOSPC: "the disk is full (ENOSPC): make room, and writes are taken again",
+    errno.EDQUOT: "the disk quota is used up (EDQUOT): raise the quota or make room, and writes are taken again",
+    errno.EIO: "the disk reports an input/output error (EIO): look at the system's log, and replace the disk",
+    errno.EFBIG: "the file may not grow any more (EFBIG): raise the limit of file sizes, and writes are taken again",
+    errno.EROFS: "the file system is read-only (EROFS): mount it for writing, and writes are taken again",
+}
+_PROBED: Final = 65536
+
+
+def refusal(code: int) -> str | None:
+    """The words for an errno with which disks refuse writes; ``None`` for any other."""
+    return _WORDS.get(code)
+
+
+def probe(folder: Path) -> int | None:
+    """The errno with which a folder refuses a file of 64 KiB now; ``None`` when it takes one.
+
+    EFBIG when one of its files has nearly the size that this process may give a file.
+    """
+    limit, _ = getrlimit(RLIMIT_FSIZE)
+    try:
+        sizes = [each.stat().st_size for each in folder.iterdir() if each.is_file()]
+        if limit != RLIM_INFINITY and max(sizes, default=0) + _PROBED > limit:
+            return errno.EFBIG
+        with TemporaryFile(dir=folder, prefix="probe-") as file:
+            file.write(bytes(_PROBED))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        return error.errno
+    return None
+
+
+def explained(folder: Path, said: str, *, full: bool) -> str:
+    """Why a library could not write in a folder: by the words that it ``said``, else by trying.
+
+    ``full`` when the library says that there is no room, without saying of what kind.
+    """
+    named = next((code for code in _WORDS if os.strerror(code) in said), errno.ENOSPC if full else None)
+    if named in (None, errno.EIO):  # which is also how LMDB and SQLite say that only a part was written
+        found = probe(folder)
+        named = found if found in _WORDS else named
+    return said if named is None else _WORDS[named]
+
+
+STATUS: Final = 2
+"""The exit code."""
+
+_HANDLERS: list[Any] = []
+"""The handler that is set, kept for as long as the process lives."""
+
+
+def end_with_sentence(folders: Sequence[Path], advice: str) -> None:
+    """From now on a lost page of a file in one of the folders ends the process; ``advice`` says what to do then."""
+    said = f"{', '.join(map(str, folders))}: a part of what is kept there cannot be read any more"
+    said += f" (a file was cut short, or the disk fails): the server ends; {advice}\n"
+    line = said.encode()
+
+    def end(_signal: int) -> None:
+        os.write(2, line)
+        os._exit(STATUS)
+
+    handler = ctypes.CFUNCTYPE(None, ctypes.c_int)(end)
+    _HANDLERS[:] = [handler]
+    setter = ctypes.CDLL(None).signal
+    setter.argtypes, setter.restype = (ctypes.c_int, ctypes.c_void_p), ctypes.c_void_p
+    setter(SIGBUS, ctypes.cast(handler, ctypes.c_void_p))

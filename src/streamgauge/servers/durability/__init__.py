@@ -1,1 +1,0 @@
-"""What files that must survive share: the note of the last acknowledged change, and the words for disks that refuse."""

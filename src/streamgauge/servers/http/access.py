@@ -1,0 +1,266 @@
+"""Access to a server: bearer tokens (RFC 6750) and pages of other origins (Fetch standard, 3.2, CORS).
+
+Tokens are needed wherever others than this machine can reach a server.
+"""
+
+import hmac
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from ipaddress import ip_address
+from typing import Final, TypeAlias
+from urllib.parse import parse_qs, urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from streamgauge.model.mistake import MistakeError
+from streamgauge.servers.http.replies import problem
+
+ALL: Final = "*"
+READS: Final = "GET, HEAD"
+METHODS: Final = "GET, HEAD, POST, PUT, PATCH, DELETE"
+ASKED: Final = (
+    "Accept, Authorization, Cache-Control, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID"
+)
+"""Headers that a page may send."""
+
+SHOWN: Final = (
+    "Age, Content-Location, Dataset-Version, Date, ETag, Link, Location, Notification, Retry-After, WWW-Authenticate"
+)
+"""Headers that a page may read."""
+
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+_Header: TypeAlias = tuple[str, str]
+
+
+class OriginError(MistakeError, ValueError):
+    """An origin that is none; the sentence says how one is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origins:
+    """Origins whose pages are let in: those in ``exact``, or ``every`` one.
+
+    Where ``every`` one is and the service has no tokens, pages of other origins may only read (``only_reads``).
+    """
+
+    exact: frozenset[str] = frozenset()
+    every: bool = False
+    only_reads: bool = False
+
+    def __bool__(self) -> bool:
+        return self.every or bool(self.exact)
+
+    def admits(self, origin: str, method: str) -> bool:
+        """Whether a page of an origin may send a request of this method."""
+        if origin in self.exact:
+            return True
+        return self.every and (not self.only_reads or method in ("GET", "HEAD"))
+
+    def methods(self, origin: str) -> str:
+        """The methods that pages of an origin may use."""
+        return METHODS if self.admits(origin, "POST") else READS
+
+    def headers(self, origin: str | None) -> list[_Header]:
+        """The headers that tell a browser which pages may read a response.
+
+        A named origin may send credentials (a proxy's cookies, say), ``*`` may not: browsers refuse the pair.
+        """
+        varying = [("Vary", "Origin")] if self.exact else []
+        if origin in self.exact:
+            named = [("Access-Control-Allow-Origin", str(origin)), ("Access-Control-Allow-Credentials", "true")]
+        elif self.every:
+            named = [("Access-Control-Allow-Origin", ALL)]
+        else:
+            return varying
+        return [*named, ("Access-Control-Expose-Headers", SHOWN), *varying]
+
+
+def read_origins(texts: Iterable[str], tokens: bool) -> Origins:
+    """The origins of ``--allow-origin``: each ``*``, or as a browser sends it, ``https://app.example:8443``.
+
+    ``tokens`` says whether the service asks for tokens. OriginError for any other text.
+    """
+    given = list(texts)
+    return Origins(frozenset(_origin(text) for text in given if text != ALL), ALL in given, ALL in given and not tokens)
+
+
+def _origin(text: str) -> str:
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError as error:
+        raise OriginError(f"{text!r} is no origin: {error}") from error
+    if text == "null":
+        raise OriginError("the origin null is that of every file and every sandboxed page: serve the page from a host")
+    if not parts.hostname or parts.username is not None or parts.query or parts.fragment or parts.path not in ("", "/"):
+        raise OriginError(f"{text!r} is no origin: write * or SCHEME://HOST, with :PORT where it is not the usual one")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    usual = port is None or port == _DEFAULT_PORTS.get(parts.scheme)
+    return f"{parts.scheme}://{host}" if usual else f"{parts.scheme}://{host}:{port}"
+
+
+class CrossOrigin:
+    """Answers preflights, and tells browsers with each response whose pages may read it; all else is the app's."""
+
+    def __init__(self, app: ASGIApp, origins: Origins) -> None:
+        self._app, self._origins = app, origins
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a preflight, or hand on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        origin, method = headers.get("origin"), headers.get("access-control-request-method")
+
+        async def told(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                told_headers = MutableHeaders(raw=list(message.get("headers", ())))
+                _tell(told_headers, self._origins.headers(origin))
+                message = {**message, "headers": told_headers.raw}
+            await send(message)
+
+        if scope["method"] == "OPTIONS" and origin is not None and method is not None:
+            await self._preflight(origin, method)(scope, receive, told)
+        else:
+            await self._app(scope, receive, told)
+
+    def _preflight(self, origin: str, method: str) -> Response:
+        if not self._origins.admits(origin, method):
+            return problem(403, f"{method[:20]} from pages of {origin[:80]} is refused: --allow-origin names who may")
+        allowed = {
+            "Access-Control-Allow-Methods": self._origins.methods(origin),
+            "Access-Control-Allow-Headers": ASKED,
+            "Access-Control-Max-Age": "600",
+            "Vary": "Access-Control-Request-Method, Access-Control-Request-Headers",
+        }
+        return Response(status_code=204, headers=allowed)
+
+
+def _tell(headers: MutableHeaders, said: Iterable[_Header]) -> None:
+    """Put what a browser is told in the place of what the app says of origins by itself."""
+    for name in ("Access-Control-Allow-Origin", "Access-Control-Expose-Headers"):
+        del headers[name]
+    for name, value in said:
+        if name == "Vary":
+            headers.add_vary_header(value)
+        else:
+            headers[name] = value
+
+
+OPEN: Final = ""
+"""The identity of everybody who comes to a service without tokens."""
+
+SHORTEST = 16
+"""Characters that a token needs, so that it cannot be guessed."""
+
+
+class TokenError(MistakeError, ValueError):
+    """A service that would be open to others, or a token that is none; the sentence says what to do."""
+
+
+def check_tokens(host: str, tokens: Collection[str]) -> None:
+    """TokenError for a short token, and for an address that others can reach without any token."""
+    if any(len(token) < SHORTEST for token in tokens):
+        raise TokenError(f"a token has at least {SHORTEST} characters: make a longer one")
+    if not tokens and not _loopback(host):
+        raise TokenError(f"{host} can be reached by others: give a token, or bind to 127.0.0.1")
+
+
+def _loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+class Tokens:
+    """The tokens of a service."""
+
+    def __init__(self, tokens: Iterable[str] = ()) -> None:
+        self._tokens = tuple(token.encode() for token in tokens)
+
+    def __bool__(self) -> bool:
+        return bool(self._tokens)
+
+    def identity(self, given: str | None) -> str:
+        """The identity of a request: ``OPEN`` without tokens, else a name from which the token cannot be told."""
+        return identity(given) if self._tokens and given is not None else OPEN
+
+    def admits(self, given: str | None) -> bool:
+        """Whether it is one of the tokens; takes the same time for all."""
+        return given is not None and sum(hmac.compare_digest(given.encode(), token) for token in self._tokens) > 0
+
+
+def identity(token: str) -> str:
+    """By which the holder of a token is known, 32 characters: what is kept of a token, as in a journal."""
+    return sha256(b"streamgauge token\0" + token.encode()).hexdigest()[:32]
+
+
+def bearer(header: str) -> str | None:
+    """The token of an Authorization header; ``None`` when it has none."""
+    kind, _, token = header.partition(" ")
+    return token.strip() if kind.lower() == "bearer" else None
+
+
+class Guard:
+    """Lets requests through that have a token where there are any; ``free`` paths need none.
+
+    A browser's requests from pages of other origins are refused unless ``origins`` has them, and without tokens all
+    that do not name this machine as their host, so that no page elsewhere can use a service on loopback.
+    """
+
+    def __init__(
+        self, app: ASGIApp, tokens: Iterable[str] = (), free: Collection[str] = (), origins: Origins | None = None
+    ) -> None:
+        self._app, self._free, self._origins = app, frozenset(free), origins or Origins()
+        self._tokens = Tokens(tokens)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse, or hand on."""
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        refused = self._refused(scope)
+        if refused is None:
+            await self._app(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008, "reason": "not allowed"})
+        else:
+            await refused(scope, receive, send)
+
+    def _refused(self, scope: Scope) -> Response | None:
+        headers = Headers(scope=scope)
+        host, origin = headers.get("host", ""), headers.get("origin")
+        method = scope.get("method", "GET")
+        if origin is not None and _authority(origin) != host and not self._origins.admits(origin, method):
+            return problem(403, f"requests from pages of {origin} are refused: --allow-origin lets them in")
+        if not self._tokens:
+            named = host if host.endswith("]") else host.rsplit(":", 1)[0]
+            local = _loopback(named.strip("[]"))
+            return None if local else problem(421, f"this service is of localhost: it does not answer as {host}")
+        if scope["path"] in self._free or self._tokens.admits(given(headers, scope)):
+            return None
+        return problem(401, "a token is needed: Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
+
+
+def _authority(origin: str) -> str | None:
+    """The host and port of an origin; ``None`` for what is none."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None
+
+
+def given(headers: Mapping[str, str], scope: Scope) -> str | None:
+    """The token of the header, or of the query string, which is all that EventSource and WebSocket can send."""
+    token = bearer(headers.get("authorization", ""))
+    if token is not None:
+        return token
+    if scope["type"] == "websocket" or scope["method"] == "GET":
+        found = parse_qs(scope["query_string"].decode("latin-1")).get("access_token")
+        return found[0] if found else None
+    return None

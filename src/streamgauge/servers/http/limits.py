@@ -1,0 +1,153 @@
+"""Limits of servers: the size of bodies, work done by few at a time, amounts per second, patterns of queries."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from functools import cache
+from threading import Lock
+from typing import Final
+
+from starlette.requests import Request
+
+from streamgauge.model import algebra as al
+from streamgauge.query import parse_sparql
+from streamgauge.query.rebuild import every_pattern, expressions
+from streamgauge.sparql.regular import PatternError, TooLargeError, pattern
+from streamgauge.sparql.values import STRING, read
+
+PATIENCE_S = 30.0
+"""How long a request may take to arrive."""
+
+
+class BodyError(ValueError):
+    """A body that is too long, too slow or no text; the sentence says so."""
+
+
+class LateBodyError(BodyError):
+    """A body that did not come in time."""
+
+
+class TextError(BodyError):
+    """A body that is no text."""
+
+
+STATUS: Final[Mapping[type[Exception], int]] = {LateBodyError: 408, TextError: 400, BodyError: 413}
+"""The statuses that such requests are answered with (RFC 9110, 15.5); the first that fits."""
+
+
+async def read_body(request: Request, limit: int) -> bytes:
+    """The whole body; BodyError when it has more than ``limit`` bytes, before it is all read, or does not come."""
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            return await _read(request, limit)
+    except TimeoutError:
+        raise LateBodyError(f"the request did not come within {PATIENCE_S:g} s: send it faster, or less") from None
+
+
+async def _read(request: Request, limit: int) -> bytes:
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > limit:
+            raise BodyError(f"the request is longer than {limit} bytes: send less at once")
+        parts.append(part)
+    return b"".join(parts)
+
+
+def text(body: bytes) -> str:
+    """The body as text; TextError when it is not UTF-8."""
+    try:
+        return body.decode()
+    except UnicodeDecodeError as error:
+        raise TextError(f"not UTF-8 text: {error.reason} at byte {error.start}") from error
+
+
+class CrowdedError(RuntimeError):
+    """Too many wait for the same already; the sentence says to come again."""
+
+
+class Gate:
+    """``through`` lets in ``room`` at a time, in the order in which they came; ``most`` wait."""
+
+    def __init__(self, most: int, what: str, room: int = 1) -> None:
+        self._most, self._what = most, what
+        self._inside, self._waiting = asyncio.Semaphore(room), 0
+
+    @asynccontextmanager
+    async def through(self) -> AsyncIterator[None]:
+        """Wait for one's turn; CrowdedError when too many do."""
+        if self._waiting >= self._most:
+            raise CrowdedError(f"{self._waiting} wait to {self._what} already: come again")
+        self._waiting += 1
+        try:
+            await self._inside.acquire()
+        finally:
+            self._waiting -= 1
+        try:
+            yield
+        finally:
+            self._inside.release()
+
+
+class Rate:
+    """A bucket of one second's amount that fills steadily; ``clock`` in seconds. Thread-safe."""
+
+    def __init__(self, per_second: float, clock: Callable[[], float]) -> None:
+        self._rate, self._clock, self._lock = per_second, clock, Lock()
+        self._level, self._at = per_second, clock()
+
+    def take(self, amount: int) -> float:
+        """Take an amount: 0.0 when it was there, else the seconds to wait; a full bucket gives any amount once."""
+        with self._lock:
+            now = self._clock()
+            self._level = min(self._rate, self._level + (now - self._at) * self._rate)
+            self._at = now
+            wanted = min(float(amount), self._rate)
+            if self._level < wanted:
+                return (wanted - self._level) / self._rate
+            self._level -= amount
+            return 0.0
+
+
+SLOW: Final = 2
+"""Patterns of a query that RE2 cannot match, each of which may take 0.05 s."""
+
+
+@cache
+def load_parsers() -> None:
+    """Import what reads queries and patterns, which is done when it is first needed: before time counts.
+
+    An import that is stopped in its midst would leave half a module.
+    """
+    form = parse_sparql("SELECT * { ?s <urn:p>+ ?o FILTER REGEX(?o, '^(a|b+)+c') }")  # a path is left to rdflib
+    refused_patterns(form)
+
+
+def refused_patterns(form: al.QueryForm) -> str:
+    """The sentence that says which pattern of REGEX or REPLACE costs too much, or that too many may; else empty."""
+    slow = 0
+    for call in _calls(found for each in every_pattern(form.pattern) for found in expressions(each)):
+        if call.operator.upper() in ("REGEX", "REPLACE") and len(call.arguments) > 1:
+            source = call.arguments[1]
+            value = read(source) if isinstance(source, str) else None
+            if value is None or value.kind != STRING:
+                continue
+            try:
+                slow += pattern(value.value).slow
+            except TooLargeError as error:
+                return str(error)
+            except PatternError:
+                continue  # SPARQL's error, on each row
+    if slow > SLOW:
+        return f"{slow} patterns that have back-references or repeat more than 1,000 times, {SLOW} at most"
+    return ""
+
+
+def _calls(found: Iterable[al.Expression]) -> Iterator[al.Call]:
+    """All calls in expressions, those within calls too."""
+    waiting = list(found)
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, al.Call):
+            yield each
+            waiting += each.arguments

@@ -1,0 +1,353 @@
+"""Serving an application: clear heads of requests, patient connections, a server that leaves in good order.
+
+Heads are refused that two servers, or two parts of one, could understand differently (RFC 9112, 3.2 and 6). Connections
+are left that bring no request, in time and of a bounded length, or take no answer.
+"""
+
+import asyncio
+import errno
+import gc
+import re
+import socket
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from threading import Thread
+from types import FrameType
+from typing import Any, Final
+
+import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+from streamgauge.model.mistake import MistakeError
+from streamgauge.model.obstacles import obstacle
+from streamgauge.servers.http.fanout import CONNECTION, PUSH
+from streamgauge.servers.http.limits import load_parsers
+from streamgauge.servers.http.metrics import PAUSES
+from streamgauge.servers.http.replies import problem
+
+SINGLE: Final = frozenset(
+    (
+        b"host",
+        b"content-length",
+        b"content-type",
+        b"authorization",
+        b"idempotency-key",
+        b"origin",
+        b"last-event-id",
+        b"if-modified-since",
+        b"if-unmodified-since",
+        b"access-control-request-method",
+    )
+)
+"""Fields of which a request has one (RFC 9110, 5.3), and on whose value something is decided here."""
+
+_HOST = re.compile(rb"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~!$&'()*+,;=%-]+)(?::[0-9]*)?")
+_ABSOLUTE = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*://([^/?#]*)")
+
+
+def head_fault(version: str, target: bytes, headers: Sequence[tuple[bytes, bytes]]) -> str:
+    """Why a request is refused before anything looks at it, a sentence; empty for one that is clear.
+
+    ``version`` is HTTP's (``1.1``), ``target`` the request's as sent, names of ``headers`` are in lower case.
+    """
+    seen: set[bytes] = set()
+    host: bytes | None = None
+    for name, value in headers:
+        if name in SINGLE:
+            if name in seen:
+                return f"the header {name.decode().title()} came more than once: send it once"
+            seen.add(name)
+            if name == b"host":
+                host = value
+        elif name == b"transfer-encoding" and any(other == b"content-length" for other, _ in headers):
+            return "Content-Length and Transfer-Encoding came together: send one of them"
+    if host is None:
+        return "" if version == "1.0" else "the header Host is missing: HTTP/1.1 needs it"
+    if not _HOST.fullmatch(host):
+        return f"the header Host is {host[:80].decode('latin-1')!r}: expected a host, with its port where it has one"
+    named = None if target.startswith(b"/") else _ABSOLUTE.match(target)
+    if named is not None and named[1].lower() != host.lower():
+        return "the request's target names another host than the header Host: send the same in both"
+    return ""
+
+
+class BadHead:
+    """The application of a request that is refused for its head: 400, and the connection ends."""
+
+    def __init__(self, sentence: str) -> None:
+        self._sentence = sentence
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer."""
+        await problem(400, self._sentence, {"Connection": "close"})(scope, receive, send)
+
+
+HEAD_PATIENCE_S: Final = 30.0
+"""How long a request's head may take to arrive, and how long a connection may stay without one."""
+
+TAKE_S: Final = 20.0
+"""How long a client may take nothing of what is sent to it."""
+
+LINGER_S: Final = 5.0
+"""How long what is left of a request that was answered already is taken, so that its client comes to read why."""
+
+HEAD: Final = 64 * 2**10
+"""Bytes that a request's head may have."""
+
+_REPLY: Final = b"HTTP/1.1 %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%s"
+
+
+class PatientHttpProtocol(HttpToolsProtocol):
+    """HTTP/1.1 with an end to patience; a body has limits of its own."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._timer: asyncio.TimerHandle | None = None
+        self._stalled: asyncio.TimerHandle | None = None
+        self._lingering: asyncio.TimerHandle | None = None
+        self._head = self._untaken = 0
+        self._fault = ""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Wait for a request; what a client that is gone does not confirm ends the connection in time."""
+        super().connection_made(transport)
+        held = transport.get_extra_info("socket")
+        if (
+            held is not None
+            and held.family in (socket.AF_INET, socket.AF_INET6)
+            and hasattr(socket, "TCP_USER_TIMEOUT")
+        ):
+            held.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * HEAD_PATIENCE_S))
+        self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no more."""
+        self._wait_no_more()
+        self._stalls_no_more()
+        self._linger_no_more()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Take more of a request; a head that has become too long is refused."""
+        super().data_received(data)
+        if self._timer is not None:
+            self._head += len(data)
+            if self._head > HEAD:
+                self._refuse(
+                    b"431 Request Header Fields Too Large", b"the head of a request has at most %d bytes" % HEAD
+                )
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        super().on_message_begin()
+        self.scope["extensions"] = {PUSH: {CONNECTION: self}}
+        self._wait()
+
+    def write(self, data: bytes) -> bool:
+        """Write chunks of a response that has begun; false where the client takes no more for now, or is gone."""
+        if self.flow.write_paused or self.transport.is_closing():
+            return False
+        self.transport.write(data)
+        return True
+
+    def on_headers_complete(self) -> None:
+        """The head of a request is complete; a head that could be understood in two ways is refused."""
+        self._wait_no_more()
+        self._fault = head_fault(self.parser.get_http_version(), self.url, self.headers)
+        if not self._fault:
+            super().on_headers_complete()
+            return
+        app, self.app = self.app, BadHead(self._fault)
+        try:
+            super().on_headers_complete()
+        finally:
+            self.app = app
+
+    def handle_websocket_upgrade(self) -> None:
+        """Hand the connection on to a WebSocket, but for a head that is refused."""
+        if self._fault:
+            self._refuse(b"400 Bad Request", self._fault.encode("latin-1", "replace").replace(b'"', b"'"))
+        else:
+            super().handle_websocket_upgrade()
+
+    def on_message_complete(self) -> None:
+        """The request is complete."""
+        self._linger_no_more()
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """The request is answered: a connection whose request came only in part ends soon."""
+        if self.cycle.response_complete and self.cycle.more_body:
+            self._lingering = self.loop.call_later(LINGER_S, self.transport.abort)
+        super().on_response_complete()
+
+    def pause_writing(self) -> None:
+        """Bytes wait for the client: see that it takes some."""
+        super().pause_writing()
+        self._watch()
+
+    def resume_writing(self) -> None:
+        """The client has taken the bytes that waited."""
+        self._stalls_no_more()
+        super().resume_writing()
+
+    def _watch(self) -> None:
+        self._untaken = self.transport.get_write_buffer_size()
+        self._stalled = self.loop.call_later(TAKE_S, self._look)
+
+    def _look(self) -> None:
+        """Leave a client that has taken nothing since the last look."""
+        self._stalls_no_more()
+        if self.transport.get_write_buffer_size() < self._untaken:
+            self._watch()
+        else:
+            self.transport.abort()
+
+    def _stalls_no_more(self) -> None:
+        if self._stalled is not None:
+            self._stalled.cancel()
+            self._stalled = None
+
+    def _linger_no_more(self) -> None:
+        if self._lingering is not None:
+            self._lingering.cancel()
+            self._lingering = None
+
+    def _wait(self) -> None:
+        if self._timer is None:
+            self._head = 0
+            self._timer = self.loop.call_later(HEAD_PATIENCE_S, self._over)
+
+    def _wait_no_more(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _over(self) -> None:
+        self._refuse(b"408 Request Timeout", b"no request came within %d s" % HEAD_PATIENCE_S)
+
+    def _refuse(self, status: bytes, why: bytes) -> None:
+        self._wait_no_more()
+        if not self.transport.is_closing():
+            body = b'{"error": "%s"}' % why
+            self.transport.write(_REPLY % (status, len(body), body))
+            self.transport.close()
+
+
+class PushingWebSocketProtocol(WebSocketsSansIOProtocol):
+    """A WebSocket to which whole frames can be written."""
+
+    async def run_asgi(self) -> None:
+        """Run the application, which may write frames."""
+        self.scope["extensions"] = {**(self.scope["extensions"] or {}), PUSH: {CONNECTION: self}}
+        await super().run_asgi()
+
+    def write(self, data: bytes) -> bool:
+        """Write whole frames of a server; false where the client takes no more for now, or either side is leaving."""
+        if not self.writable.is_set() or self.close_sent or self.disconnected or self.transport.is_closing():
+            return False
+        self.transport.write(data)
+        return True
+
+
+SWITCH_S = 0.0005
+"""How long a thread that evaluates keeps the interpreter from the one that answers requests: 5 ms unless said."""
+
+BACKLOG = 2048
+"""Connections that wait to be accepted."""
+
+GRACE_S = 10
+"""How long open connections may take to end."""
+
+
+_OPTIONS: Final = {errno.EADDRINUSE: " with --port (0 for a free one)", errno.EADDRNOTAVAIL: " with --host"}
+"""Which option of the servers names another one."""
+
+
+class PortError(MistakeError, OSError):
+    """An address or port at which this program cannot listen; the sentence says why, and which option names another."""
+
+
+def listening(host: str, port: int) -> list[socket.socket]:
+    """Sockets at every address of a host, of one port (a free one for 0); PortError."""
+    opened: list[socket.socket] = []
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        for family, address in dict.fromkeys((each[0], each[4]) for each in found):
+            place = (str(address[0]), opened[0].getsockname()[1] if opened else port)
+            opened.append(socket.create_server(place, family=family, backlog=BACKLOG))
+    except OSError as error:
+        for each in opened:
+            each.close()
+        option = _OPTIONS.get(error.errno or 0, "")
+        raise PortError(f"cannot listen at {host}:{port}: {obstacle(error)}{option}") from error
+    return opened
+
+
+class Serving(uvicorn.Server):
+    """A server that calls ``leave`` as soon as it is told to stop, so that long responses end.
+
+    ``say`` is told each address that is served, ``connections`` bounds how many there are at once, ``settings`` are
+    more of uvicorn's. A process that is there for this server ``alone`` is prepared once it serves: parsers are loaded
+    before somebody waits for them, and what is there then is out of the reach of CPython's collector.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        host: str,
+        port: int,
+        leave: Callable[[], None],
+        say: Callable[[str], None] = lambda _address: None,
+        connections: int = 2000,
+        settings: Mapping[str, Any] | None = None,
+        *,
+        alone: bool = False,
+    ) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                host,
+                port,
+                log_level="warning",
+                access_log=False,
+                limit_concurrency=connections,
+                timeout_graceful_shutdown=GRACE_S,
+                http=PatientHttpProtocol,
+                ws=PushingWebSocketProtocol,
+                ws_max_size=2**16,
+                **(settings or {}),
+            )
+        )
+        self._leave, self._say, self._alone = leave, say, alone
+        sys.setswitchinterval(SWITCH_S)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to serve, and say where; PortError where nobody can listen."""
+        await super().startup(sockets or listening(self.config.host, self.config.port))
+        for server in self.servers:
+            for bound in server.sockets:
+                host, port = bound.getsockname()[:2]
+                self._say(f"http://{f'[{host}]' if ':' in host else host}:{port}/")
+        if self._alone:
+            PAUSES.begin()
+            Thread(target=_prepare, name="streamgauge-prepare", daemon=True).start()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """A signal says stop; whoever it interrupts may hold what leaving needs, so leaving has a thread of its own."""
+        Thread(target=self._leave, name="streamgauge-leave", daemon=True).start()
+        super().handle_exit(sig, frame)
+
+    def stop(self) -> None:
+        """Stop, from any thread."""
+        self._leave()
+        self.should_exit = True
+
+
+def _prepare() -> None:
+    """Load what the first requests need, and leave all that is there by now out of full collections (30 ms each)."""
+    load_parsers()
+    gc.collect()
+    gc.freeze()
