@@ -23,7 +23,7 @@ from statistics import fmean, median
 
 import psutil
 
-from streamgauge.incremental.lasting import lasting
+from streamgauge.incremental.collector import gc_frozen
 from streamgauge.oracle.judging.metrics import percentile
 from streamgauge.servers.broker.contract import Publication
 from streamgauge.suites.sepbm.adapters import start
@@ -73,7 +73,7 @@ def run(configuration: Stored, name: str, options: Mapping[str, str], first: int
     graphs = [each.added for each in islice(configuration.sequence(), first) if each.added]
     system, ear = start(name, options), list[ReceivedNotification]()
     began = time.process_time()
-    with lasting():
+    with gc_frozen():
         system.start(configuration)
         loaded = time.process_time()
         for channel in configuration.channels:

@@ -26,7 +26,7 @@ from benchmarks.measure import times_text
 from benchmarks.results import ResultTable
 from streamgauge import workloads
 from streamgauge.formats.streams import read_triples
-from streamgauge.incremental.lasting import lasting
+from streamgauge.incremental.collector import gc_frozen
 from streamgauge.model.terms import RDF_TYPE, Term, Triple
 from streamgauge.servers.broker.broker import Broker
 from streamgauge.servers.broker.limits import LimitError, Limits
@@ -275,7 +275,7 @@ def main() -> None:
     out = {triple for graph in graphs for triple in graph}
     broker = Broker(begin("incremental", rules_of(ontology)), lambda: 0, time.monotonic, None, _LIMITS)
     profile = cProfile.Profile()
-    with lasting():
+    with gc_frozen():
         broker.load(triple for triple in facts if triple not in out)
         if asked.profile == "create":
             profile.enable()

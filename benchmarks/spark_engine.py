@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from benchmarks.measure import SEED, cpu
 from benchmarks.oracle import due_reports
 from streamgauge.engines import live
-from streamgauge.engines.spark.batches import Done
+from streamgauge.engines.spark.batches import BatchAnswers
 from streamgauge.engines.spark.pipeline import Job, run
 from streamgauge.formats.stream import elements
 from streamgauge.model.query import ContinuousQuery
@@ -60,7 +60,7 @@ def by_engine(spark: SparkSession, query: ContinuousQuery, text: str, root: Path
     """Wall and CPU seconds a batch, medians over the second half, and how many reports there were."""
     at: list[tuple[float, float, int]] = []
 
-    def tell(done: Done) -> None:
+    def tell(done: BatchAnswers) -> None:
         at.append((time.monotonic(), cpu(), done.after.rows - done.before.rows))
 
     places = (str(root / "stream"), str(root / "answers"), root / "checkpoint")

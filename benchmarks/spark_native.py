@@ -23,9 +23,9 @@ from pyspark.sql import functions as fn
 
 from benchmarks.measure import cpu
 from benchmarks.spark_engine import BATCH_S, SEMANTICS, stream
-from streamgauge.engines.spark.batches import Done
+from streamgauge.engines.spark.batches import BatchAnswers
+from streamgauge.engines.spark.panes import ROWS
 from streamgauge.engines.spark.pipeline import Job, run
-from streamgauge.engines.spark.shown import ROWS
 from streamgauge.query import parse
 from streamgauge.spark.session import session
 
@@ -80,7 +80,7 @@ def engine(spark: SparkSession, root: Path) -> NativeCost:
     """The cost of the spark engine."""
     at: list[float] = []
 
-    def tell(_done: Done) -> None:
+    def tell(_done: BatchAnswers) -> None:
         at.append(time.monotonic())
 
     before = cpu()

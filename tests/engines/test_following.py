@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from streamgauge.engines import live
-from streamgauge.incremental.pool import Pool
+from streamgauge.incremental.window_joins import WindowJoins
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import R2S, Clock
@@ -58,6 +58,6 @@ def test_with_stops_as_triple_by_triple(r2s, seed, monkeypatch):
     elements = stream(draws)
     cases = [*([each] for each in asked), asked]
     followed = [answers(case, semantics, elements) for case in cases]
-    monkeypatch.setattr(Pool, "follow", lambda _self, _graph: None)
+    monkeypatch.setattr(WindowJoins, "follow", lambda _self, _graph: None)
     assert followed == [answers(case, semantics, elements) for case in cases]
     assert sum(len(said) for case in followed for said in case) > 100

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from streamgauge.incremental.budget import TooMuchError
 from streamgauge.incremental.drivers.landmark import Landmark
-from streamgauge.incremental.effort import TooMuchError
 from streamgauge.incremental.facts import entry
-from streamgauge.incremental.normal import UnsupportedError
-from tests.incremental.test_effort import form, iri
+from streamgauge.incremental.rewrite import UnsupportedError
+from tests.incremental.test_budget import form, iri
 
 PATTERNS = (
     "?a :p ?b",

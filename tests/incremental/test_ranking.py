@@ -6,10 +6,9 @@ from random import Random
 
 import pytest
 
+from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.drivers.landmark import Landmark
-from streamgauge.incremental.effort import Effort
-from streamgauge.incremental.ranking import Ranking, apart
-from streamgauge.incremental.shaping import wanted
+from streamgauge.incremental.query_forms import Ranking, apart, wanted
 from streamgauge.query import parse_sparql
 from streamgauge.sparql.algebra import answer
 from streamgauge.sparql.comparison import ordered
@@ -147,7 +146,7 @@ def test_one_row_moves_one_row_over_each_end():
 
 def test_nothing_is_held_when_everything_has_gone():
     kept, cut = apart(parse_sparql(QUERIES[3].text(0, 2)))
-    ranking = Ranking(cut, wanted(kept), 1, Effort())
+    ranking = Ranking(cut, wanted(kept), 1, EvaluationBudget())
     ranking.change({("<urn:a>", '"1"'): 2, ("<urn:a>", '"2"'): 1})
     assert ranking.held == 4
     assert ranking.change({("<urn:a>", '"1"'): -2, ("<urn:a>", '"2"'): -1}) == {("<urn:a>",): -1}
@@ -156,7 +155,7 @@ def test_nothing_is_held_when_everything_has_gone():
 
 def test_the_cost_of_a_change_is_not_that_of_the_window():
     kept, cut = apart(parse_sparql("SELECT ?v { ?s <urn:p> ?v } ORDER BY ?v LIMIT 20000 OFFSET 20000"))
-    effort = Effort(50_000)
+    effort = EvaluationBudget(50_000)
     ranking = Ranking(cut, wanted(kept), 1, effort)
     rows = {(f'"{at:05}"',): 1 for at in range(50_000)}
     assert len(ranking.change(rows)) == 20_000

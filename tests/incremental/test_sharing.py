@@ -3,7 +3,7 @@
 import pytest
 
 from streamgauge.incremental.drivers.landmark import Landmark
-from streamgauge.incremental.paths import Reach
+from streamgauge.incremental.paths import Reachability
 from streamgauge.query import parse_sparql
 
 FACTS = [(f"<urn:{n}>", f"<urn:p{n % 16}>", f"<urn:{n + 1}>") for n in range(20)]
@@ -12,8 +12,8 @@ FACTS = [(f"<urn:{n}>", f"<urn:p{n % 16}>", f"<urn:{n + 1}>") for n in range(20)
 @pytest.mark.parametrize("steps", [2, 8, 16])
 def test_a_sequence_of_repeated_paths_is_pulled_step_by_step(monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
     """Each step has two readers, which each pulled all steps before: 2 ** 16 pulls for 16 steps, at each change."""
-    pulled, pull = [], Reach.pull
-    monkeypatch.setattr(Reach, "pull", lambda self: (pulled.append(self), pull(self))[1])
+    pulled, pull = [], Reachability.pull
+    monkeypatch.setattr(Reachability, "pull", lambda self: (pulled.append(self), pull(self))[1])
     knowledge = Landmark()
     path = "/".join(f"<urn:p{n}>*" for n in range(steps))
     standing = knowledge.ask(parse_sparql(f"SELECT * {{ ?a {path} ?b }}"))

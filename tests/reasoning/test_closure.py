@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgauge.formats.streams import read_triples
-from streamgauge.incremental.effort import BOUNDLESS, TooMuchError
+from streamgauge.incremental.budget import BOUNDLESS, TooMuchError
 from streamgauge.model.terms import RDF_TYPE
 from streamgauge.reasoning import Closure, Rules, read_rules
 from tests.reasoning.naive import closure

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.spark.closure import closure, insert, missing
+from streamgauge.spark.paths import closure, insert, missing
 
 REPORTS = 8
 SPANS = st.tuples(st.integers(0, REPORTS - 1), st.integers(0, REPORTS - 1)).map(lambda span: (min(span), max(span)))

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from streamgauge.spark import gateway
-from streamgauge.spark.gateway import CHATTER, Relay
+from streamgauge.spark import session as gateway
+from streamgauge.spark.session import CHATTER, Relay
 
 CHATTERING = [
     "WARNING: Using incubator modules: jdk.incubator.vector",

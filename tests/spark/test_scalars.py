@@ -9,9 +9,8 @@ from pyspark.sql import functions as fn
 
 from streamgauge.model.algebra import Call, Expression, Var
 from streamgauge.model.terms import XSD, Row, Term
-from streamgauge.spark.numbers import BEYOND, computable, exact_kind, parsed
 from streamgauge.spark.relation import Relation, column, number
-from streamgauge.spark.scalars import Typed, canonical, fast
+from streamgauge.spark.scalars import BEYOND, Typed, canonical, computable, exact_kind, fast, parsed
 from streamgauge.sparql.expression import row_expression
 
 REALS = ("0", "-0", "1", "0.1", "0.3", "50.1", "16777216", "16777217", "1e30", "1e-30", "INF", "-INF", "NaN", "3.4e38")

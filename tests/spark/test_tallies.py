@@ -6,8 +6,8 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.spark.sweep import latest
-from streamgauge.spark.tallies import Kind, groups
+from streamgauge.spark.aggregates import TallyKind, groups
+from streamgauge.spark.intervals import latest
 
 REPORTS = 12
 REALS = st.sampled_from([0.1, -2.5, 1e20, 1e-300, 3.0, math.inf, -math.inf, math.nan, None])
@@ -45,7 +45,7 @@ def once(kind, there):
 
 @given(rows(REALS), st.booleans(), st.booleans())
 def test_counts(found, distinct, keyed):
-    kind = Kind("count", distinct)
+    kind = TallyKind("count", distinct)
     wanted = {
         report: (len([term for term, _ in once(kind, there) if term is not None]),)
         for report in range(REPORTS)
@@ -56,7 +56,7 @@ def test_counts(found, distinct, keyed):
 
 @given(rows(REALS), st.booleans())
 def test_real_sums_are_exact(found, distinct):
-    kind = Kind("sum", distinct)
+    kind = TallyKind("sum", distinct)
     cells = said(found, kind, False)
     for report in range(REPORTS):
         numbers = [number for _, number in once(kind, inside(found, report))]
@@ -72,7 +72,7 @@ def test_real_sums_are_exact(found, distinct):
 
 @given(rows(WHOLES))
 def test_whole_sums(found):
-    cells = said(found, Kind("sum", whole=True), False)
+    cells = said(found, TallyKind("sum", whole=True), False)
     for report in range(REPORTS):
         total = sum(number for _, number in inside(found, report) if number is not None)
         assert cells[report][0] == str(total)
@@ -81,7 +81,7 @@ def test_whole_sums(found):
 @given(rows(REALS), st.sampled_from(["least", "greatest"]))
 def test_extremes(found, function):
     """NaN is the greatest; a solution without a number leaves the aggregate without a value."""
-    cells = said(found, Kind(function), True)
+    cells = said(found, TallyKind(function), True)
     for report in range(REPORTS):
         there = inside(found, report)
         assert (report in cells) == bool(there)

@@ -16,7 +16,7 @@ from streamgauge.cli.ontologies import Lenient, SameAs, Subsumption, read_ontolo
 from streamgauge.cli.soundness import Target, reported
 from streamgauge.cli.tokens import TOKEN
 from streamgauge.formats.texts import read_text
-from streamgauge.incremental.lasting import lasting
+from streamgauge.incremental.collector import gc_frozen
 from streamgauge.model.counts import counted
 from streamgauge.model.mistake import MistakeError
 from streamgauge.reasoning import Rules
@@ -148,7 +148,7 @@ class _Served(Broker):
         self, name: str, query: str, *, owner: str = OPEN, require: Require = anything
     ) -> tuple[str, ...]:
         """A channel begins, with an answer that may be large."""
-        with lasting():
+        with gc_frozen():
             return super().create_channel(name, query, owner=owner, require=require)
 
 
@@ -164,7 +164,7 @@ def _begun(
     strategy: Strategy, kept: SqliteJournal | None, limits: Limits, data: Iterable[Path], rules: Rules
 ) -> Broker:
     """A broker with the facts of its journal, or of files, and the channel of violations."""
-    with lasting():
+    with gc_frozen():
         broker = _Served(strategy, lambda: time.time_ns() // 1_000_000, time.monotonic, kept, limits)
         _fill(broker, data)
         _open_violations(broker, rules)

@@ -14,7 +14,7 @@ from streamgauge.cli.fed import named_feeds, open_feeds
 from streamgauge.cli.names import chosen, method_names, one_named
 from streamgauge.cli.soundness import Target, reported
 from streamgauge.cli.tokens import read_tokens
-from streamgauge.incremental.lasting import lasting
+from streamgauge.incremental.collector import gc_frozen
 from streamgauge.model.counts import counted
 from streamgauge.servers.durability import end_with_sentence
 from streamgauge.servers.fragments.annotations import named
@@ -98,7 +98,7 @@ def serve(
     past = None if keep is None else Keep(span=milliseconds(keep, "--keep"))
     if store is not None:
         end_with_sentence([store], f"look at it by `streamgauge fragments verify {store}/NAME`")
-    with lasting():
+    with gc_frozen():
         stores = _stores(data or (), [name for name, _ in feeds], store, past, style, base or f"http://{host}:{port}")
         datasets = _datasets(stores, page_size, triples or (), milliseconds(period, "--period"))
     limits = FragmentLimits(address=max_address, body=max_body, kept=max_kept, connections=max_connections)

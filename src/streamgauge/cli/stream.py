@@ -21,7 +21,7 @@ from streamgauge.suites.experiments.plan import read_text
 from streamgauge.workloads.parameters import duration
 
 if TYPE_CHECKING:
-    from streamgauge.engines.spark.batches import Done
+    from streamgauge.engines.spark.batches import BatchAnswers
     from streamgauge.engines.spark.pipeline import Job
 
 
@@ -80,7 +80,7 @@ def _semantics(name: str, t0: int | None, lateness: int) -> Semantics:
     return replace(given, lateness=lateness, origin=Origin.FIRST)
 
 
-def batch_line(done: Done) -> str:
+def batch_line(done: BatchAnswers) -> str:
     """What a batch did, in one line."""
     before, after = done.before, done.after
     late = after.late - before.late

@@ -1,7 +1,7 @@
 """Engines that can be put under test, a module or folder each; another package adds one by an entry point.
 
-An engine is a module with ``refuse`` and ``start`` (DESIGN, section 5; docs/adding-an-engine.md). What else it may say
-of itself: ``EVALUATOR``, which of our evaluators computes its answers, which then may not judge it; ``PROFILES``, the
+An engine is a module with ``refuse`` and ``start`` (docs/adding-an-engine.md). An engine may also
+declare: ``EVALUATOR``, which of our evaluators computes its answers, which then may not judge it; ``PROFILES``, the
 semantics that it has; ``DIALECT``, the one in which it reads queries; ``command()``, its program on the pipe.
 """
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from streamgauge.engines import Emit, Session
+from streamgauge.incremental.drivers.admission import Admission
 from streamgauge.model.algebra import Graph, Select, Slice
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
@@ -16,7 +17,7 @@ from streamgauge.query.printer import sparql
 from streamgauge.query.rebuild import every_pattern
 from streamgauge.reasoning.closure import NO_RULES
 from streamgauge.semantics.profiles import SENS
-from streamgauge.semantics.refusal import OutOfOrderError, StreamNameError, meaningless
+from streamgauge.semantics.refusal import OutOfOrderError, meaningless
 from streamgauge.servers.broker.broker import Broker
 from streamgauge.servers.broker.limits import Limits
 from streamgauge.servers.broker.strategies import begin
@@ -70,33 +71,31 @@ def start(query: ContinuousQuery, semantics: Semantics, emit: Emit) -> Session:
     """Begin to answer; ValueError for what is refused."""
     if reason := refuse(query, semantics):
         raise ValueError(reason)
-    return Published(query, semantics, emit)
+    return BrokerSession(query, semantics, emit)
 
 
-class Published:
+class BrokerSession:
     """A broker with one channel; what comes and ends up to a tick is one publication. Times are ms of the stream."""
 
     def __init__(self, query: ContinuousQuery, semantics: Semantics, emit: Emit) -> None:
         self._semantics, self._emit = semantics, emit
         self._r2s = query.r2s or semantics.r2s
-        self._streams = Counter(each.stream for each in query.windows)
+        self._admission = Admission([each.stream for each in query.windows])
         self._static = frozenset(query.static)
         self._copies: Counter[Triple] = Counter()
         self._due: dict[int, list[tuple[int, tuple[Triple, ...]]]] = defaultdict(list)
         self._now, self._next = semantics.t0, semantics.t0 + semantics.time_unit
-        self._heard, self._begun, self._foreign = False, False, ""
+        self._begun = False
         self._broker = Broker(begin(STRATEGY, NO_RULES), lambda: self._next, lambda: self._next / 1000, limits=LIMITS)
         self._variables = self._broker.create_channel(_CHANNEL, sparql(query.form))
         self._subscribed = self._broker.listen(_CHANNEL, self._tell)
 
     def push(self, element: StreamElement) -> None:
         """Facts come, after what was due before them."""
-        if element.stream not in self._streams:
-            self._foreign = element.stream
+        if not self._admission.takes(element):
             return
         if element.time < self._now:
             raise OutOfOrderError(f"element {element.sequence} goes back to {element.time} ms: sort the stream")
-        self._heard = True
         self._publish_before(element.time)
         if element.time < self._semantics.t0:
             return
@@ -111,8 +110,7 @@ class Published:
     def close(self) -> None:
         """The broker ends; StreamNameError when elements came, but not one that is asked for."""
         self._broker.close()
-        if self._foreign and not self._heard:
-            raise StreamNameError(self._streams, self._foreign)
+        self._admission.close()
 
     def _tick(self, time: int) -> int:
         """The first tick at which a change at a time (ms) is seen."""

@@ -10,6 +10,7 @@ import httpx
 from streamgauge.engines import Emit, Session
 from streamgauge.incremental import Bag
 from streamgauge.incremental.bags import difference
+from streamgauge.incremental.drivers.admission import Admission
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.fact import Fact
@@ -17,7 +18,7 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import R2S, Semantics
 from streamgauge.query import QueryError
 from streamgauge.semantics.profiles import FRAGMENTS
-from streamgauge.semantics.refusal import OutOfOrderError, StreamNameError, meaningless
+from streamgauge.semantics.refusal import OutOfOrderError, meaningless
 from streamgauge.servers.fragments.client.caching_client import CacheUse, CachingHttpClient
 from streamgauge.servers.fragments.labels import LAST
 from streamgauge.servers.fragments.live_queries.query import RefusedQueryError, live_query
@@ -69,20 +70,20 @@ def start(query: ContinuousQuery, semantics: Semantics, emit: Emit) -> Session:
     """Begin to answer; ValueError for what is refused."""
     if reason := refuse(query, semantics):
         raise ValueError(reason)
-    return Streamer(query, semantics, emit)
+    return FragmentsSession(query, semantics, emit)
 
 
-class Streamer:
+class FragmentsSession:
     """A data set, its server, and a client of it, all in simulated time; times are ms of the stream."""
 
     def __init__(self, query: ContinuousQuery, semantics: Semantics, emit: Emit) -> None:
         assert semantics.period is not None
         self._query, self._emit, self._period = query, emit, semantics.period
         self._sends = _SENT[query.r2s or semantics.r2s]
-        self._streams = {each.stream for each in query.windows}
+        self._admission = Admission([each.stream for each in query.windows])
         self._asked = live_query(query.form)
         self._now = self._next = semantics.t0
-        self._begins, self._heard, self._foreign = semantics.t0, False, ""
+        self._begins = semantics.t0
         self._shown: Bag = {}
         self._dataset = DataSet(_NAME, MemoryStore(), STYLE, self._clock)
         draft.add(self._dataset, [Fact(triple) for triple in query.static])
@@ -95,14 +96,12 @@ class Streamer:
 
     def push(self, element: StreamElement) -> None:
         """Facts begin to hold, after what was due before them."""
-        if element.stream not in self._streams:
-            self._foreign = element.stream
+        if not self._admission.takes(element):
             return
         if element.time < self._now:
             raise OutOfOrderError(f"element {element.sequence} goes back to {element.time} ms: sort the stream")
         if not -LATEST < element.time < LATEST:
             raise ValueError(f"element {element.sequence} is at {element.time} ms: count from the stream's start")
-        self._heard = True
         self._poll_before(element.time)
         self._now = element.time
         if element.time < self._begins:
@@ -119,8 +118,7 @@ class Streamer:
         """Let the client and its loop go."""
         self._loop.run_until_complete(self._web.aclose())
         self._loop.close()
-        if self._foreign and not self._heard:
-            raise StreamNameError(self._streams, self._foreign)
+        self._admission.close()
 
     def _clock(self) -> int:
         return self._now * SCALE
@@ -132,7 +130,7 @@ class Streamer:
             self._next = self._loop.run_until_complete(self._poll())
 
     async def _poll(self) -> int:
-        """Answer now; when to answer next. What is cached is asked for again, as it may have changed before its end."""
+        """Answer now; when to answer next. Cached responses are revalidated: facts may have changed."""
         with self._web.round(CacheUse.REVALIDATE):
             polled = await self._plan.poll()
         before, self._shown = self._shown, polled.bag

@@ -2,7 +2,7 @@
 
 from streamgauge.incremental.bags import Bag, Delta
 from streamgauge.incremental.evaluator import Evaluator, refuse
-from streamgauge.incremental.normal import UnsupportedError
-from streamgauge.incremental.whole import Contents, Snapshots
+from streamgauge.incremental.rewrite import UnsupportedError
+from streamgauge.incremental.snapshot import SnapshotContents, Snapshots
 
-__all__ = ["Bag", "Contents", "Delta", "Evaluator", "Snapshots", "UnsupportedError", "refuse"]
+__all__ = ["Bag", "Delta", "Evaluator", "SnapshotContents", "Snapshots", "UnsupportedError", "refuse"]

@@ -2,13 +2,18 @@
 
 import heapq
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from functools import total_ordering
+from itertools import repeat
 from typing import Any, Final, Protocol
 
+from streamgauge.incremental.bags import Bag, add
+from streamgauge.incremental.budget import EvaluationBudget
+from streamgauge.incremental.conditions import Batch
+from streamgauge.incremental.operators import Operator, picker
 from streamgauge.model.algebra import Aggregate
-from streamgauge.model.terms import Term
+from streamgauge.model.terms import Row, Term
 from streamgauge.sparql.aggregates import rounded
 from streamgauge.sparql.arithmetic import quotient
 from streamgauge.sparql.comparison import value_key
@@ -64,7 +69,7 @@ class _Constant:
     cost = 0
 
 
-class Count(_Constant):
+class CountAccumulator(_Constant):
     """COUNT: of rows, or of the values that are bound."""
 
     def __init__(self) -> None:
@@ -258,7 +263,7 @@ class Extreme:
         return self._heap[0][1] if self._heap else None
 
 
-class Sample(_Constant):
+class SampleAccumulator(_Constant):
     """SAMPLE: the value that has been there longest; unbound ones are passed over."""
 
     def __init__(self) -> None:
@@ -315,7 +320,7 @@ def _text(value: Value) -> str | None:
     return value.value if value.kind == STRING else value.value[0] if value.kind == TAGGED else None
 
 
-class Once:
+class DistinctAccumulator:
     """DISTINCT inside an aggregate: a value counts while it has copies."""
 
     def __init__(self, inner: Accumulator) -> None:
@@ -342,12 +347,12 @@ class Once:
 
 
 _MAKE: Final[dict[str, Callable[[Aggregate], Accumulator]]] = {
-    "COUNT": lambda _: Count(),
+    "COUNT": lambda _: CountAccumulator(),
     "SUM": lambda _: Sum(),
     "AVG": lambda _: Average(),
     "MIN": lambda _: Extreme("MIN"),
     "MAX": lambda _: Extreme("MAX"),
-    "SAMPLE": lambda _: Sample(),
+    "SAMPLE": lambda _: SampleAccumulator(),
     "GROUP_CONCAT": lambda aggregate: Concat(aggregate.separator),
 }
 
@@ -355,4 +360,100 @@ _MAKE: Final[dict[str, Callable[[Aggregate], Accumulator]]] = {
 def accumulator(aggregate: Aggregate) -> Accumulator:
     """A fresh accumulator."""
     made = _MAKE[aggregate.function](aggregate)
-    return Once(made) if aggregate.distinct else made
+    return DistinctAccumulator(made) if aggregate.distinct else made
+
+
+class Grouped:
+    """Groups with aggregates; without keys there is one group, also over nothing.
+
+    ``inputs`` hold an argument per aggregate, ``None`` where whole rows are counted.
+    """
+
+    def __init__(
+        self,
+        inner: Operator,
+        keys: tuple[str, ...],
+        aggregates: Sequence[tuple[str, Aggregate]],
+        inputs: Sequence[Batch | None],
+        effort: EvaluationBudget,
+    ) -> None:
+        self.variables = (*keys, *(name for name, _ in aggregates))
+        self.certain = inner.certain & frozenset(keys)
+        self._inner, self._inputs = inner, inputs
+        self._effort = effort if effort.bounded else None
+        self._aggregates = [aggregate for _, aggregate in aggregates]
+        self._key = picker(inner.variables, keys)
+        self._groups: dict[Row, _Group] = {}
+        self._shown: dict[Row, Row] = {}
+        self._global = not keys
+
+    @property
+    def empty(self) -> bool:
+        """Whether no solution reached the aggregation (after a pull)."""
+        return not any(group.size for group in self._groups.values())
+
+    @property
+    def held(self) -> int:
+        """How many groups and rows for them there are."""
+        return len(self._groups) + len(self._shown)
+
+    def forget(self) -> None:
+        """Begin again from nothing."""
+        self._groups.clear()
+        self._shown.clear()
+
+    def pull(self) -> Bag:
+        """Old rows of touched groups go, new ones come."""
+        change = self._inner.pull()
+        rows = list(change)
+        columns = [batch.values(rows) if batch else rows for batch in self._inputs]
+        touched: dict[Row, None] = {(): None} if self._global and not self._shown else {}
+        values: Iterable[tuple[Any, ...]] = zip(*columns, strict=True) if columns else repeat(())
+        for key, copies, cells in zip(map(self._key, rows), change.values(), values, strict=False):
+            touched[key] = None
+            self._group(key).add(cells, copies)
+        out: Bag = {}
+        for key in touched:
+            self._show(out, key)
+        return out
+
+    def _group(self, key: Row) -> "_Group":
+        found = self._groups.get(key)
+        if found is None:
+            found = self._groups[key] = _Group(self._aggregates)
+        return found
+
+    def _show(self, out: Bag, key: Row) -> None:
+        old = self._shown.pop(key, None)
+        if old is not None:
+            add(out, old, -1)
+        group = self._group(key)
+        if not group.size and not self._global:
+            del self._groups[key]
+            return
+        if self._effort is not None:
+            self._effort.spend(group.cost)
+        new = self._shown[key] = key + group.results()
+        add(out, new, 1)
+
+
+class _Group:
+    """One group: how many rows it has, and its accumulators."""
+
+    def __init__(self, aggregates: Sequence[Aggregate]) -> None:
+        self.size = 0
+        self._accumulators: list[Accumulator] = [accumulator(aggregate) for aggregate in aggregates]
+        self._costly = [each for each in self._accumulators if each.costly]
+
+    @property
+    def cost(self) -> int:
+        """How many values are gone through for the results, beside one of each aggregate."""
+        return 1 + sum(each.cost for each in self._costly)
+
+    def add(self, values: Sequence[Any], copies: int) -> None:
+        self.size += copies
+        for accumulate, value in zip(self._accumulators, values, strict=True):
+            accumulate.add(value, copies)
+
+    def results(self) -> Row:
+        return tuple([accumulate.result() for accumulate in self._accumulators])

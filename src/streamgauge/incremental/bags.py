@@ -41,7 +41,7 @@ def collect(rows: Iterable[tuple[Row, int]]) -> Bag:
 
 
 def difference(after: Mapping[Row, int], before: Mapping[Row, int]) -> Bag:
-    """What must be added to ``before`` to have ``after``."""
+    """The change from ``before`` to ``after``."""
     change = dict(after)
     add_all(change, {row: -count for row, count in before.items()})
     return change

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from time import perf_counter_ns, thread_time_ns
 from typing import Any, Final
 
-from streamgauge.incremental.effort import Effort
+from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.model.algebra import Call, Exists, Expression, Var, expression_variables
 from streamgauge.model.terms import Row, Term, is_literal
 from streamgauge.sparql.expression import row_condition, row_expression
@@ -106,7 +106,9 @@ def _cached(decide: Callable[[Row], bool]) -> Test:
 class Batch:
     """An expression over rows with a bounded memory: each different row is evaluated once, within an ``effort``."""
 
-    def __init__(self, expression: Expression, variables: Sequence[str], effort: Effort | None = None) -> None:
+    def __init__(
+        self, expression: Expression, variables: Sequence[str], effort: EvaluationBudget | None = None
+    ) -> None:
         self._effort = effort if effort is not None and effort.bounded else None
         self._weight = size_of(expression) // PARTS
         needed = set(variables_of(expression))
@@ -155,7 +157,7 @@ class Batch:
         return [known[key] for key in keys]
 
 
-def _charged(evaluate: Callable[[Row], Any], effort: Effort) -> Callable[[Row], Any]:
+def _charged(evaluate: Callable[[Row], Any], effort: EvaluationBudget) -> Callable[[Row], Any]:
     """The evaluation; where one takes long, the CPU time since then counts, a microsecond as a row.
 
     The wall clock, which is cheap to read, says when to ask for CPU time, which alone is charged.

@@ -1,18 +1,124 @@
-"""A query kept up to date: facts come and go, the change of its solutions is asked for when it is wanted."""
+"""A query kept up to date while facts come and go: its operators above the leaves, and the change of its answer."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
-from streamgauge.incremental.bags import Bag, Delta, add_all
-from streamgauge.incremental.effort import Effort
-from streamgauge.incremental.normal import UnsupportedError
-from streamgauge.incremental.operators import Index, Take
-from streamgauge.incremental.plans import Asked
-from streamgauge.incremental.pool import Pool
-from streamgauge.incremental.tree import Tree
+from streamgauge.incremental.aggregates import Grouped
+from streamgauge.incremental.bags import Bag, Delta, add_all, difference
+from streamgauge.incremental.budget import EvaluationBudget
+from streamgauge.incremental.builder import Builder, MakeLeaf, picked
+from streamgauge.incremental.operators import Index, Stateful, Take
+from streamgauge.incremental.plan import BgpRequest
+from streamgauge.incremental.query_forms import Ranking, apart, columns, shape, wanted
+from streamgauge.incremental.rewrite import UnsupportedError, push_graphs
+from streamgauge.incremental.window_joins import WindowJoins
 from streamgauge.model import algebra as al
 from streamgauge.model.semantics import EmptyAggregate
 from streamgauge.model.terms import Row, Term, Triple
+from streamgauge.query.graphs import spread
+from streamgauge.query.stamps import stamped
+
+
+class OperatorTree:
+    """A query over a default graph and graphs called ``names``; ``leaf`` makes its leaves, rows are over ``variables``.
+
+    Without ``names`` (``None``) graphs may come and go: leaves are over each of them.
+    ``ranked``: LIMIT and OFFSET of the query as a whole are kept, with ties in the order that ``ranking`` says.
+    Raises UnsupportedError for what is not kept incrementally.
+    """
+
+    def __init__(
+        self,
+        form: al.QueryForm,
+        names: Sequence[Term] | None,
+        empty: EmptyAggregate,
+        leaf: MakeLeaf,
+        effort: EvaluationBudget | None = None,
+        ranked: bool = False,
+    ) -> None:
+        kept, cut = apart(form) if ranked and _is_cut(form) else (form, None)
+        inner, plain = wanted(kept), _spread(kept, names)
+        builder = Builder(leaf, inner, effort=effort or EvaluationBudget(), narrow=names is None)
+        pattern = builder.normal.pattern(plain.pattern)
+        self._pull = builder.pull
+        self._root = picked(builder.build(pattern, frozenset(inner)), inner)
+        self.variables = columns(form)
+        nothing = _nothing(pattern, empty, builder.groups, len(self.variables))
+        outer = wanted(form)
+        ranking = None if cut is None else Ranking(cut, inner, len(outer), builder.effort)
+        shapes = (ranking, shape(form, outer), nothing)
+        self._shapes = [each for each in shapes if each is not None]
+        self._states: list[Stateful] = [*builder.states, *(() if ranking is None else (ranking,))]
+
+    def pull(self) -> Bag:
+        """The change of the answer since the last pull."""
+        self._pull.number += 1
+        change = self._root.pull()
+        for each in self._shapes:
+            change = each.change(change)
+        return change
+
+    def forget(self) -> None:
+        """Begin again: the next pull is a change from nothing."""
+        for state in self._states:
+            state.forget()
+        for each in self._shapes:
+            each.forget()
+
+    def tables(self) -> Iterator[dict[Any, Any] | Index]:
+        """The tables in which operators remember rows; not to be changed."""
+        for state in self._states:
+            yield from (each for each in vars(state).values() if isinstance(each, dict | Index))
+
+    def held(self) -> dict[str, int]:
+        """How many rows each operator remembers."""
+        return {f"{type(state).__name__} {at}": state.held for at, state in enumerate(self._states)}
+
+
+class OverNothing:
+    """The answer of an aggregation without keys that no solution reached: these rows instead of its own."""
+
+    def __init__(self, group: Grouped, rows: tuple[Row, ...]) -> None:
+        self._group, self._rows = group, rows
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin again from nothing."""
+        self._found: Bag = {}
+        self._shown: Bag = {}
+
+    def change(self, delta: Bag) -> Bag:
+        """The change of what is shown."""
+        add_all(self._found, delta)
+        before, self._shown = self._shown, dict.fromkeys(self._rows, 1) if self._group.empty else dict(self._found)
+        return difference(self._shown, before)
+
+
+def _is_cut(form: al.QueryForm) -> bool:
+    """Whether a query as a whole has LIMIT or OFFSET; an order alone changes nothing of a bag."""
+    return isinstance(form.pattern, al.Slice)
+
+
+def _spread(form: al.QueryForm, names: Sequence[Term] | None) -> al.QueryForm:
+    if names is None:
+        return push_graphs(form)
+    try:
+        return spread(stamped(form), names)
+    except ValueError as error:
+        raise UnsupportedError(str(error)) from error
+
+
+def _nothing(
+    pattern: al.Pattern, empty: EmptyAggregate, groups: Sequence[tuple[al.Group, Grouped]], width: int
+) -> OverNothing | None:
+    """The stage for the outermost aggregation without keys where it does not answer as SPARQL has it."""
+    while isinstance(pattern, al.Project | al.Extend | al.Filter | al.Distinct):
+        pattern = pattern.pattern
+    made = next((made for group, made in groups if group is pattern and not group.keys), None)
+    if made is None or empty is EmptyAggregate.SPARQL:
+        return None
+    cell: Term | None = '""' if empty is EmptyAggregate.EMPTY_STRING else None
+    return OverNothing(made, () if empty is EmptyAggregate.NO_ROW else ((cell,) * width,))
 
 
 def refuse(form: al.QueryForm, names: Sequence[Term] = ()) -> str | None:
@@ -24,15 +130,15 @@ def refuse(form: al.QueryForm, names: Sequence[Term] = ()) -> str | None:
     return None
 
 
-class Patterns(Protocol):
-    """What finds the solutions of basic graph patterns."""
+class PatternSource(Protocol):
+    """Finds the solutions of basic graph patterns."""
 
-    def leaf(self, asked: Asked) -> Take:
-        """A pattern whose solutions are wanted."""
+    def leaf(self, asked: BgpRequest) -> Take:
+        """Request the solutions of a pattern."""
         ...
 
 
-class Kept:
+class KeptAnswer:
     """The answer of a query over the graphs of a pool, which may be those of other queries too.
 
     Nothing is evaluated above the joins until ``settle``. Raises UnsupportedError for what ``refuse`` names, and
@@ -42,13 +148,13 @@ class Kept:
     def __init__(
         self,
         form: al.QueryForm,
-        pool: Patterns,
+        pool: PatternSource,
         empty_aggregate: EmptyAggregate = EmptyAggregate.SPARQL,
         names: Sequence[Term] | None = (),
-        effort: Effort | None = None,
+        effort: EvaluationBudget | None = None,
         ranked: bool = False,
     ) -> None:
-        self._tree = Tree(form, names, empty_aggregate, pool.leaf, effort, ranked)
+        self._tree = OperatorTree(form, names, empty_aggregate, pool.leaf, effort, ranked)
         self.variables = self._tree.variables
         self._first = self._tree.pull()
         self._shown: Bag = {}
@@ -92,7 +198,7 @@ class Kept:
         return self._shown
 
     def tables(self) -> Iterator[dict[Any, Any] | Index]:
-        """What operators remember rows in; not to be changed."""
+        """The tables in which operators remember rows; not to be changed."""
         return self._tree.tables()
 
     def remembered(self) -> dict[str, int]:
@@ -100,7 +206,7 @@ class Kept:
         return {name: held - self._least[name] for name, held in self._tree.held().items()}
 
 
-class Evaluator(Kept):
+class Evaluator(KeptAnswer):
     """The solutions of one query over sets of triples that change: a default graph and graphs named ``names``.
 
     ``enter`` and ``leave`` take triples of the default graph, those of ``feeds`` the ones of another; a triple is
@@ -114,7 +220,7 @@ class Evaluator(Kept):
         empty_aggregate: EmptyAggregate = EmptyAggregate.SPARQL,
         names: Sequence[Term] = (),
     ) -> None:
-        self._pool = Pool(static)
+        self._pool = WindowJoins(static)
         super().__init__(form, self._pool, empty_aggregate, names)
         self.feeds = self._pool.feeds
         self.enter, self.leave = self.feeds(None)

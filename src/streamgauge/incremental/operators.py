@@ -1,16 +1,21 @@
 """Operators on signed bags: each pulls the change of its inputs and gives the change of its output.
 
-Linear operators pass changes, the join is bilinear, DISTINCT counts; every operator's state is what it has passed on.
+Linear operators pass changes, the join is bilinear, DISTINCT counts; the state of each is the sum of its changes.
+
+An operator may have several readers (``Shared``). A reader's pull has the operator pulled first, once in a pull of the
+whole query: its leaves give nothing new within one. Each operator of ``p1*/p2*/.../pn*`` has two readers and two more
+below it, so without that a pull would be 2 ** n.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import Final, Protocol, TypeAlias
 
 from streamgauge.incremental.bags import Bag, add, add_all, collect
+from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.conditions import Batch
-from streamgauge.incremental.effort import Effort
 from streamgauge.model.terms import Row, Term
 
 Key = tuple[Term | None, ...]
@@ -33,7 +38,7 @@ class Operator(Protocol):
 
 
 class Stateful(Protocol):
-    """What remembers rows."""
+    """An operator that remembers rows."""
 
     @property
     def held(self) -> int:
@@ -45,7 +50,7 @@ class Stateful(Protocol):
         ...
 
 
-class Source:
+class LeafSource:
     """A basic graph pattern."""
 
     def __init__(self, take: Take, variables: tuple[str, ...]) -> None:
@@ -76,7 +81,7 @@ class Constant:
         return self._rows.copy()
 
 
-class Keep:
+class FilterRows:
     """FILTER."""
 
     def __init__(self, inner: Operator, condition: Batch) -> None:
@@ -93,7 +98,7 @@ class Keep:
 class Compute:
     """BIND and SELECT expressions: one more column, unbound where the expression errs."""
 
-    def __init__(self, inner: Operator, name: str, value: Batch, effort: Effort) -> None:
+    def __init__(self, inner: Operator, name: str, value: Batch, effort: EvaluationBudget) -> None:
         self.variables, self.certain = (*inner.variables, name), inner.certain
         self._inner, self._value, self._effort = inner, value, effort
 
@@ -242,7 +247,7 @@ class Merge:
 class JoinRows:
     """Join: the product rule, new left with old right and all left with new right."""
 
-    def __init__(self, left: Operator, right: Operator, effort: Effort) -> None:
+    def __init__(self, left: Operator, right: Operator, effort: EvaluationBudget) -> None:
         self._merge, self._effort = Merge(left, right), effort
         self._crosses = self._merge.crosses
         self.variables, self.certain = self._merge.variables, left.certain | right.certain
@@ -306,3 +311,80 @@ def picker(variables: Sequence[str], wanted: Sequence[str]) -> Callable[[Row], R
         (only,) = positions
         return lambda row: (row[only],)
     return itemgetter(*positions)
+
+
+@dataclass
+class Pull:
+    """The pull of a whole query that is under way, by its number."""
+
+    number: int = 0
+
+
+class Shared:
+    """An operator whose changes are handed to all of its taps; ``pull`` is the query's."""
+
+    def __init__(self, inner: Operator, pull: Pull) -> None:
+        self.inner, self._pull, self._fetched = inner, pull, -1
+        self._taps: list[Tap] = []
+
+    @property
+    def held(self) -> int:
+        """How many rows wait for a reader."""
+        return sum(len(tap.pending) for tap in self._taps)
+
+    def forget(self) -> None:
+        """Begin again from nothing."""
+        for tap in self._taps:
+            tap.pending = {}
+
+    def tap(self) -> "Tap":
+        """One more reader; all of them are made before the first change."""
+        tap = Tap(self)
+        self._taps.append(tap)
+        return tap
+
+    def fetch(self) -> None:
+        """Hand the change since the last time to every tap, unless this pull of the query has done so."""
+        if self._fetched == self._pull.number:
+            return
+        self._fetched = self._pull.number
+        change = self.inner.pull()
+        if change:
+            for tap in self._taps:
+                add_all(tap.pending, change)
+
+
+class Tap:
+    """A reader of a shared operator."""
+
+    def __init__(self, shared: Shared) -> None:
+        self.variables, self.certain = shared.inner.variables, shared.inner.certain
+        self._shared = shared
+        self.pending: Bag = {}
+
+    def pull(self) -> Bag:
+        """The change since this reader's last pull."""
+        self._shared.fetch()
+        change, self.pending = self.pending, {}
+        return change
+
+
+PRESENT = "1"
+"""In a key, at the place of a column that is bound in the row."""
+
+
+class Keyed:
+    """One more column that tells rows apart by some of their columns: which are bound, then their values."""
+
+    def __init__(self, inner: Operator, name: str, by: Sequence[str]) -> None:
+        self.variables, self.certain = (*inner.variables, name), inner.certain | {name}
+        self._inner = inner
+        self._at = [inner.variables.index(column) for column in by]
+
+    def pull(self) -> Bag:
+        """The rows of the change with their keys."""
+        return {(*row, self._key(row)): count for row, count in self._inner.pull().items()}
+
+    def _key(self, row: Row) -> str:
+        cells = [row[at] for at in self._at]
+        return "".join([PRESENT if cell is not None else "0" for cell in cells]) + repr(cells)

@@ -1,4 +1,4 @@
-"""Property paths with ``*``, ``+`` and ``?``: what can be reached from the nodes that are asked for, kept up to date.
+"""Property paths with ``*``, ``+`` and ``?``: the nodes that requested nodes reach, kept up to date.
 
 SPARQL 1.1, 18.4 (ZeroLengthPath, ALP): pairs are a set; a path of length zero joins every node of the graph, and every
 constant at an end of the path, with itself.
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from streamgauge.incremental.bags import Bag, add, collect
-from streamgauge.incremental.effort import Effort
+from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.operators import Operator
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Term
@@ -20,22 +20,7 @@ Edges = dict[Term, set[Term]]
 _NOWHERE: Final = frozenset[Term]()
 
 
-def nullable(path: al.Path) -> bool:
-    """Whether the path has length zero too."""
-    match path:
-        case al.Repeat(path=inner, modifier=modifier):
-            return modifier in "*?" or nullable(inner)
-        case al.Sequence(steps=steps):
-            return all(map(nullable, steps))
-        case al.Alternative(choices=choices):
-            return any(map(nullable, choices))
-        case al.Inverse(path=inner):
-            return nullable(inner)
-        case _:
-            return False
-
-
-class Nodes:
+class GraphNodes:
     """The terms in two columns, each as often as it stands there."""
 
     variables: tuple[str, ...] = (NODE,)
@@ -50,7 +35,7 @@ class Nodes:
         return collect(((cell,), count) for row, count in change.items() for cell in row)
 
 
-class Reach:
+class Reachability:
     """The pairs (start, end) for the starts that ``demand`` holds: along ``edges``, and in place for those of ``same``.
 
     All three inputs are sets. When edges change, the starts that could reach one are followed again from scratch, so
@@ -60,7 +45,9 @@ class Reach:
     variables: tuple[str, ...] = (START, END)
     certain: frozenset[str] = frozenset(variables)
 
-    def __init__(self, edges: Operator, demand: Operator, same: Operator | None, modifier: str, effort: Effort) -> None:
+    def __init__(
+        self, edges: Operator, demand: Operator, same: Operator | None, modifier: str, effort: EvaluationBudget
+    ) -> None:
         self._edges, self._demand, self._same, self._effort = edges, demand, same, effort
         self._once = modifier == _ONCE
         self.forget()
@@ -147,8 +134,8 @@ def _take(edges: Edges, source: Term, target: Term) -> None:
         del edges[source]
 
 
-def _reached(starts: Iterable[Term], edges: Mapping[Term, set[Term]], effort: Effort) -> set[Term]:
-    """What one step or more lead to."""
+def _reached(starts: Iterable[Term], edges: Mapping[Term, set[Term]], effort: EvaluationBudget) -> set[Term]:
+    """The nodes at the end of one step or more."""
     found: set[Term] = set()
     waiting = list(starts)
     while waiting:
@@ -160,7 +147,7 @@ def _reached(starts: Iterable[Term], edges: Mapping[Term, set[Term]], effort: Ef
     return found
 
 
-class Placed:
+class PathSolutions:
     """Pairs put in the place of two nodes of a pattern: constants and a variable at both ends must agree."""
 
     def __init__(self, pairs: Operator, nodes: tuple[al.Node, al.Node]) -> None:

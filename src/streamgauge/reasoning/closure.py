@@ -1,8 +1,16 @@
 """The closure of facts under rules, kept exactly while facts come and go.
 
-What one fact brings by steps is counted: a fact is there while something that stands brings it. What rules that join
-derive is counted apart, as it may rest on itself: a deletion takes away whatever rests on no explicit fact any more,
-and afterwards what is still derived comes back (DRed with counts: Hu, Motik, Horrocks, AAAI 2018).
+Facts that one fact brings by steps are counted: a fact is there while a fact that stands brings it. Facts that joining
+rules derive are counted apart, as these may rest on themselves: a deletion takes away every fact that rests on no
+explicit fact any more, and afterwards those that are still derived come back (DRed with counts: Hu, Motik, Horrocks,
+AAAI 2018).
+
+A worked example, with the step A -> B (subclass) and the rule p(x, y), B(y) -> B(x). Explicit are A(a), p(c, a) and
+p(c, c). The state of A(a) is EXPLICIT + FIRM, that of B(a) is FIRM, as A(a) brings it. The rule derives B(c) of p(c, a)
+and B(a), which gives B(c) the state SOFT; then it derives B(c) of p(c, c) and B(c): derived twice. Now A(a) is deleted.
+B(a) loses its FIRM and goes; with it the rule loses B(c) once, which leaves one derivation. No explicit fact brings
+B(c), so it goes too, in doubt; with it the rule loses B(c) again, which leaves none. B(c) rested on itself and stays
+away. Had p(c, d) and B(d) been explicit as well, one derivation would have been left, and B(c) would have come back.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -10,14 +18,14 @@ from dataclasses import dataclass
 from sys import intern
 from typing import Final, TypeAlias
 
-from streamgauge.incremental.effort import BOUNDLESS, TooMuchError
+from streamgauge.incremental.budget import BOUNDLESS, TooMuchError
 from streamgauge.incremental.facts.facts import Class, Facts, Property
-from streamgauge.incremental.facts.joins import Local, Text, readers, tell
+from streamgauge.incremental.facts.joins import readers, tell
+from streamgauge.incremental.ir import Do, Locals, Module, Test
 from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.terms import RDF_TYPE, Term, Triple
-from streamgauge.reasoning.chains import chain_of, edge_by_edge, transitive
 from streamgauge.reasoning.rules import SAME, Rule, Rules, instance, is_class, passes, predicate_of
-from streamgauge.reasoning.steps import Link, Steps
+from streamgauge.reasoning.steps import FactSteps, PropertyLinks, chain_of, edge_by_edge, transitive
 
 EXPLICIT: Final = 1
 FIRM: Final = 2
@@ -49,7 +57,7 @@ class Closure:
         joins = [rule for rule in rules.rules if not rule.is_step]
         steps = [rule for rule in rules.rules if rule.is_step]
         named = [name for rule in joins if (name := transitive(rule)) is not None]
-        self._steps = Steps(steps, [rule.head for rule in joins], self.facts, named)
+        self._steps = FactSteps(steps, [rule.head for rule in joins], self.facts, named)
         self._chains = {name: self.facts.property_of(chain_of(name)) for name in named}
         self._unkept = frozenset(self._chains.values())
         self._derived: dict[Base, int] = {}
@@ -205,7 +213,7 @@ class Closure:
         members[subject] += EXPLICIT
         self.explicit += 1
 
-    def _assert_pair(self, link: Link, of: Property, subject: Term, end: Term) -> None:
+    def _assert_pair(self, link: PropertyLinks, of: Property, subject: Term, end: Term) -> None:
         if self._state(of, subject, end) & EXPLICIT:
             return
         by = FIRM - SOFT if self._derived and self._derived.get((of, subject, end)) else FIRM
@@ -235,8 +243,8 @@ class Closure:
         self._unlink(link.property, subject, end, STATED)
         self._unspread(link, subject, end, FIRM)
 
-    def _spread(self, link: Link, subject: Term, end: Term, by: int) -> None:
-        """What a pair brings beside itself is brought once more."""
+    def _spread(self, link: PropertyLinks, subject: Term, end: Term, by: int) -> None:
+        """The facts that a pair brings beside itself are brought once more."""
         if end[0] == '"' and link.literal is not None:
             link = link.literal
         for of in link.same:
@@ -252,7 +260,7 @@ class Closure:
         for each in link.of_object:
             self._join(each, end, by)
 
-    def _unspread(self, link: Link, subject: Term, end: Term, by: int) -> None:
+    def _unspread(self, link: PropertyLinks, subject: Term, end: Term, by: int) -> None:
         if end[0] == '"' and link.literal is not None:
             link = link.literal
         for of in link.same:
@@ -336,9 +344,9 @@ class Closure:
         of.remove(subject, end)
 
     def _derive(self, most: int = BOUNDLESS) -> None:
-        """Take in what rules derived, until nothing new is; TooMuchError beyond ``most`` times.
+        """Take in the facts that rules derived, until none is new; TooMuchError beyond ``most`` times.
 
-        What has the count 0 is brought still: a deletion that was taken back left it so.
+        Facts with the count 0 are brought still: a deletion that was taken back left them so.
         """
         events, derived, left = self._events, self._derived, most
         while events:
@@ -371,7 +379,7 @@ class Closure:
         return True
 
     def _return(self, stated: Iterable[Triple] = ()) -> None:
-        """What is doubtful and still brought or derived comes back; some facts are explicit again."""
+        """Doubtful facts that are still brought or derived come back; some facts are explicit again."""
         derived = self._derived
         doubtful, off = list(self._doubtful.items()), [base for base in self._off if derived.get(base)]
         self._doubtful.clear()
@@ -447,35 +455,36 @@ class _Derive:
     events: list[Base]
     keys: tuple[str, ...] = ()
 
-    def headed(self, text: Text, given: Sequence[str]) -> dict[str, str]:
+    def headed(self, module: Module, given: Sequence[str]) -> dict[str, str]:
         """Nothing is known beside the fact."""
-        text.open(f"def run({', '.join(given)}):")
+        module.function("run", given)
         return {}
 
-    def bound(self, text: Text, where: Local) -> None:
+    def bound(self, module: Module, where: Locals) -> None:
         """Every solution counts."""
 
-    def looked(self, text: Text, count: str) -> None:
-        """What is derived is bounded, not what is looked at."""
+    def looked(self, module: Module, count: str) -> None:
+        """Derivations are bounded, not the facts that are looked at."""
 
-    def found(self, text: Text, where: Local, _sign: int) -> None:
+    def found(self, module: Module, where: Locals, _sign: int) -> None:
         """Note the head, where it is a triple of RDF."""
-        head, rule = self.rule.head, self.rule
-        for test in rule.tests:
-            text.open(f"if {text.use(test.holds)}({', '.join(text.term(node, where) for node in test.nodes)}):")
-        one = text.term(head.subject, where)
-        text.open(f"if {one}[0] != '\"':")
-        two = one if isinstance(self.target, Class) else text.term(head.object, where)
+        head, term, use = self.rule.head, module.term, module.use
+        for test in self.rule.tests:
+            module.add(Test(f"{use(test.holds)}({', '.join(term(node, where) for node in test.nodes)})"))
+        one = term(head.subject, where)
+        module.add(Test(f"{one}[0] != '\"'"))
+        two = one if isinstance(self.target, Class) else term(head.object, where)
         if head.predicate == SAME:
-            text.open(f"if {one} != {two}:")
+            module.add(Test(f"{one} != {two}"))
         if self.target is None:
-            self._placed(text, where, one, two)
+            self._placed(module, where, one, two)
         else:
-            text.add(f"{text.use(self.events)}.append(({text.use(self.target)}, {one}, {two}))")
+            module.add(Do(f"{use(self.events)}.append(({use(self.target)}, {one}, {two}))"))
 
-    def _placed(self, text: Text, where: Local, one: str, two: str) -> None:
+    def _placed(self, module: Module, where: Locals, one: str, two: str) -> None:
         """Note a head whose predicate is a variable."""
-        predicate = text.term(predicate_of(self.rule.head), where)
-        same = text.use(SAME)
-        text.open(f"if {predicate}[0] == '<' and ({predicate} != {same} or {one} != {two}):")
-        text.add(f"{text.use(self.events)}.append({text.use(self.base)}({one}, {predicate}, {two}))")
+        predicate, same = module.term(predicate_of(self.rule.head), where), module.use(SAME)
+        module.add(
+            Test(f"{predicate}[0] == '<' and ({predicate} != {same} or {one} != {two})"),
+            Do(f"{module.use(self.events)}.append({module.use(self.base)}({one}, {predicate}, {two}))"),
+        )

@@ -1,24 +1,130 @@
 """Class expressions of OWL 2 RL, as conditions (left of a subclass axiom) and as conclusions (right of it).
 
 Rules are named as in OWL 2 Profiles (second edition), 4.3, table 6. An expression without a name that several axioms
-share is a class with a hidden name, so that what one axiom concludes is a condition of the other:
+share is a class with a hidden name, so that the conclusion of one axiom is a condition of the other:
 ``A subClassOf _:r. _:r subClassOf B.`` where ``_:r`` is ``p some C`` gives ``A -> (r)``, ``p, C -> (r)``, ``(r) -> B``.
+
+Existential restrictions are parts of others by the ontology alone (table 9). That A is a part of ``p some C`` derives
+no link, and yet A is a part of whatever ``p some D`` is a part of, where C is a part of D (scm-svf1), or ``q some C``,
+where p is a part of q (scm-svf2).
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count, product
 from math import prod
 from typing import Final
 
 from streamgauge.model.algebra import Node, TriplePattern, Var
-from streamgauge.model.terms import RDF_TYPE, XSD, Term, is_iri, is_literal
-from streamgauge.reasoning.graph import OWL, THING, Graph, short
+from streamgauge.model.terms import RDF_TYPE, XSD, Term, is_blank, is_iri, is_literal
+from streamgauge.reasoning.graph import OWL, THING, OntologyGraph, short
 from streamgauge.reasoning.literals import LITERAL, RDF, RDFS, is_datatype
 from streamgauge.reasoning.rules import SAME, VIOLATES, LiteralTest, OntologyError, Rule, unnamed
-from streamgauge.reasoning.subsumption import wider
 from streamgauge.sparql.values import lexical, quoted
+
+Edges = dict[Term, set[Term]]
+
+_SOME: Final = f"<{OWL}someValuesFrom>"
+_ON: Final = f"<{OWL}onProperty>"
+_BOTH, _EITHER = f"<{OWL}intersectionOf>", f"<{OWL}unionOf>"
+_ONLY_RIGHT: Final = {f"<{RDFS}{name}>" for name in ("subClassOf", "domain", "range")}
+
+
+def wider(graph: OntologyGraph) -> Mapping[Term, tuple[Term, ...]]:
+    """For each existential restriction the others that it is a part of, those that may be conditions."""
+    restrictions = {node: place for node in graph.predicates if (place := _place(graph, node)) is not None}
+    if len(restrictions) < 2:
+        return {}
+    above, properties = _classes(graph), _properties(graph)
+    by_place = defaultdict[tuple[Term, Term], list[Term]](list)
+    for node, place in restrictions.items():
+        by_place[place].append(node)
+    grown = True
+    while grown:
+        grown = False
+        for node, place in restrictions.items():
+            fresh = _next(place, above, properties, by_place) - above[node] - {node}
+            above[node] |= fresh
+            grown = grown or bool(fresh)
+    used = _conditions(graph, restrictions)
+    found = {node: tuple(sorted((_reached(node, above) & used) - {node})) for node in restrictions}
+    return {node: others for node, others in found.items() if others}
+
+
+def _place(graph: OntologyGraph, node: Term) -> tuple[Term, Term] | None:
+    """The property and the class of an existential restriction."""
+    on, some = graph.values(node, _ON), graph.values(node, _SOME)
+    return (on[0], some[0]) if len(on) == len(some) == 1 else None
+
+
+def _next(
+    place: tuple[Term, Term], above: Edges, properties: Edges, by_place: Mapping[tuple[Term, Term], list[Term]]
+) -> set[Term]:
+    """One application of scm-svf1 and scm-svf2; every class is a part of owl:Thing and of itself (scm-cls)."""
+    on, filler = place
+    fillers = {(on, each) for each in (*_reached(filler, above), THING)}
+    ons = {(each, filler) for each in _reached(on, properties)}
+    return {node for each in fillers | ons for node in by_place.get(each, ())}
+
+
+def _classes(graph: OntologyGraph) -> Edges:
+    """From each class to those that axioms say it is a part of (scm-sco, scm-eqc1, scm-int, scm-uni)."""
+    edges = defaultdict[Term, set[Term]](set)
+    for (subject, predicate), ends in graph.found.items():
+        if predicate in (f"<{RDFS}subClassOf>", f"<{OWL}equivalentClass>"):
+            edges[subject].update(ends)
+        if predicate == f"<{OWL}equivalentClass>":
+            for end in ends:
+                edges[end].add(subject)
+        if predicate == _BOTH:
+            edges[subject].update(_members(graph, ends))
+        if predicate == _EITHER:
+            for each in _members(graph, ends):
+                edges[each].add(subject)
+    return edges
+
+
+def _members(graph: OntologyGraph, lists: Iterable[Term]) -> Iterator[Term]:
+    for start in lists:
+        try:
+            yield from graph.items(start)
+        except OntologyError:
+            continue
+
+
+def _properties(graph: OntologyGraph) -> Edges:
+    """From each property to those that axioms say it is a part of (scm-spo, scm-eqp1)."""
+    edges = defaultdict[Term, set[Term]](set)
+    for (subject, predicate), ends in graph.found.items():
+        if predicate in (f"<{RDFS}subPropertyOf>", f"<{OWL}equivalentProperty>"):
+            edges[subject].update(ends)
+        if predicate == f"<{OWL}equivalentProperty>":
+            for end in ends:
+                edges[end].add(subject)
+    return edges
+
+
+def _reached(start: Term, edges: Edges) -> set[Term]:
+    reached, waiting = {start}, [start]
+    while waiting:
+        fresh = edges.get(waiting.pop(), set()) - reached
+        reached |= fresh
+        waiting += fresh
+    return reached
+
+
+def _conditions(graph: OntologyGraph, restrictions: Iterable[Term]) -> set[Term]:
+    """The expressions that are not only on the right of axioms: named ones, and any that something else refers to."""
+    nodes = set(restrictions)
+    used = {node for node in nodes if not is_blank(node) or graph.values(node, f"<{RDFS}subClassOf>")}
+    for (subject, predicate), ends in graph.found.items():
+        if predicate not in _ONLY_RIGHT:
+            used |= nodes.intersection(ends)
+        elif predicate == f"<{RDFS}subClassOf>" and subject in nodes:
+            used.add(subject)
+    return used | {node for node in nodes if graph.values(node, f"<{OWL}equivalentClass>")}
+
 
 X: Final = Var("x")
 SOME, ONLY, VALUE, BOTH, EITHER, NOT, ONE_OF, SELF = (
@@ -37,7 +143,6 @@ IS_CONDITION: Final = frozenset((BOTH, EITHER, SOME, VALUE, ONE_OF))
 IS_CONCLUSION: Final = frozenset(FORMS) - {EITHER, SELF}
 """Constructors of which OWL 2 RL has conditions, and those of which it has conclusions or nothing follows."""
 
-_ON: Final = f"<{OWL}onProperty>"
 _SHARING: Final = {
     *(f"<{OWL}{name}>" for name in ("equivalentClass", "disjointWith", "onClass")),
     *(SOME, ONLY, NOT, RDF_TYPE),
@@ -102,7 +207,7 @@ class Classes:
     ``subsumption`` whether restrictions that are parts of others are (scm-svf1, scm-svf2).
     """
 
-    graph: Graph
+    graph: OntologyGraph
     refuse: Refuse
     same_as: bool = False
     visible: bool = False

@@ -19,7 +19,7 @@ _DEEPEST: Final = 4
 
 
 @dataclass(frozen=True)
-class Graph:
+class OntologyGraph:
     """An ontology's triples by subject and predicate."""
 
     found: Mapping[tuple[Term, Term], Sequence[Term]]
@@ -27,7 +27,7 @@ class Graph:
     """Of each subject."""
 
     @classmethod
-    def of(cls, triples: Iterable[Triple]) -> "Graph":
+    def of(cls, triples: Iterable[Triple]) -> "OntologyGraph":
         """The graph of these triples."""
         found: dict[tuple[Term, Term], list[Term]] = {}
         predicates: dict[Term, list[Term]] = {}

@@ -123,7 +123,7 @@ def _kind(pattern: TriplePattern) -> _Kind:
 
 
 def _kinds(fact: Triple) -> tuple[_Kind, ...]:
-    """What patterns may be about that a fact matches."""
+    """The patterns' predicates and classes that a fact matches."""
     _, predicate, end = fact
     own: _Kind = (predicate, None)
     return ((predicate, end), own, _ANY) if predicate == RDF_TYPE else (own, _ANY)

@@ -1,12 +1,15 @@
-"""An ontology as rules: RDFS and OWL 2 RL (OWL 2 Profiles, 4.3); what is outside is refused, or listed, by axiom."""
+"""An ontology as rules: RDFS and OWL 2 RL (OWL 2 Profiles, 4.3); other axioms are refused, or listed, by axiom.
 
-from collections.abc import Iterable, Iterator
+Axioms about properties and about equal individuals are those of tables 4, 5 and 7.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations, product
 from typing import Final, Literal, TypeAlias
 
-from streamgauge.model.algebra import TriplePattern
+from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.terms import RDF_TYPE, XSD, Term, Triple, is_blank, is_iri
-from streamgauge.reasoning import properties
-from streamgauge.reasoning.assertions import is_annotation, noted_nodes
+from streamgauge.reasoning import ontology as properties
 from streamgauge.reasoning.expressions import (
     EQUALITY,
     FORMS,
@@ -17,10 +20,188 @@ from streamgauge.reasoning.expressions import (
     X,
     member,
 )
-from streamgauge.reasoning.graph import NOTHING, OWL, THING, VOCABULARY, Graph, short
+from streamgauge.reasoning.graph import NOTHING, OWL, THING, VOCABULARY, OntologyGraph, short
 from streamgauge.reasoning.literals import RDF, RDFS
-from streamgauge.reasoning.properties import CHARACTERISTICS, DIFFERENT
 from streamgauge.reasoning.rules import SAME, LeftOut, OntologyError, Rule, Rules, is_class, is_unnamed
+
+_NOTES: Final = {
+    *(f"<{RDFS}{name}>" for name in ("label", "comment", "seeAlso", "isDefinedBy")),
+    *(f"<{OWL}{name}>" for name in ("versionInfo", "versionIRI", "priorVersion", "backwardCompatibleWith")),
+    *(f"<{OWL}{name}>" for name in ("incompatibleWith", "deprecated")),
+    *(f"<{OWL}{name}>" for name in ("annotatedSource", "annotatedProperty", "annotatedTarget")),
+}
+_NOTED: Final = (f"<{RDFS}seeAlso>", f"<{RDFS}isDefinedBy>")
+_TERMS: Final = (
+    "Class", "Datatype", "Property", "Ontology", "ObjectProperty", "DatatypeProperty", "AnnotationProperty",
+    "OntologyProperty", "FunctionalProperty", "InverseFunctionalProperty", "TransitiveProperty", "SymmetricProperty",
+    "IrreflexiveProperty", "AsymmetricProperty", "ReflexiveProperty", "Restriction", "Axiom", "Annotation",
+    "AllDifferent", "AllDisjointClasses", "AllDisjointProperties", "NegativePropertyAssertion", "DeprecatedClass",
+    "DeprecatedProperty", "DataRange",
+)  # fmt: skip
+
+
+def is_annotation(graph: OntologyGraph, subject: Term, predicate: Term) -> bool:
+    """Whether a triple with these terms is an annotation (OWL 2 Structural Specification, 10).
+
+    It is one by its predicate, or because it says something about a class, a property or the ontology; about an
+    individual, because the ontology does not declare the predicate.
+    """
+    if predicate in _NOTES or graph.has_type(predicate, "AnnotationProperty", "OntologyProperty"):
+        return True
+    if predicate.startswith(VOCABULARY):
+        return False
+    if graph.has_type(subject, *_TERMS):
+        return True
+    return bool(graph.values(subject, RDF_TYPE)) and not graph.values(predicate, RDF_TYPE)
+
+
+def noted_nodes(graph: OntologyGraph, triples: Iterable[Triple]) -> set[Term]:
+    """The blank nodes that only annotations lead to: their triples are annotations too."""
+    leads: dict[Term, list[tuple[Term, Term]]] = {}
+    for subject, predicate, end in triples:
+        if is_blank(end):
+            leads.setdefault(end, []).append((subject, predicate))
+    noted, size = set[Term](), -1
+    while size != len(noted):
+        size = len(noted)
+        noted |= {
+            node
+            for node, ways in leads.items()
+            if all(subject in noted or _is_note(graph, subject, predicate) for subject, predicate in ways)
+        }
+    return noted
+
+
+def _is_note(graph: OntologyGraph, subject: Term, predicate: Term) -> bool:
+    return predicate in (*_NOTED, *_NOTES) or (predicate != SAME and is_annotation(graph, subject, predicate))
+
+
+Y: Final = Var("y")
+_Z: Final = Var("z")
+_P, _Q = Var("p"), Var("q")
+DIFFERENT: Final[Term] = f"<{OWL}differentFrom>"
+
+
+def hierarchy(classes: Classes, kind: str, one: Term, two: Term, axiom: str) -> list[Rule]:
+    """Rules prp-spo1, prp-eqp1 and -2, prp-inv1 and -2."""
+    pair = classes.graph.pair
+    ends = (Y, X) if kind == "inverseOf" else (X, Y)
+    lower, upper = pair(one, X, Y), pair(two, *ends)
+    rules = [Rule(upper, (lower,), axiom)]
+    return rules if kind == "subPropertyOf" else [*rules, Rule(lower, (upper,), axiom)]
+
+
+def domain(classes: Classes, on: Term, end: Term, axiom: str) -> list[Rule]:
+    """Rule prp-dom."""
+    return classes.conclusions(end, Body((classes.graph.pair(on, X, Y),)), axiom)
+
+
+def range_(classes: Classes, on: Term, end: Term, axiom: str) -> list[Rule]:
+    """Rule prp-rng; of a datatype, dt-not-type."""
+    return classes.conclusions(end, Body((classes.graph.pair(on, Y, X),)), axiom, X, Y)
+
+
+def chain(classes: Classes, on: Term, steps: Sequence[Term], axiom: str) -> list[Rule]:
+    """Rule prp-spo2: the pairs of a property that its chain leads to."""
+    nodes = [X, *(classes.fresh() for _ in steps)]
+    body = tuple(classes.graph.pair(step, nodes[at], nodes[at + 1]) for at, step in enumerate(steps))
+    return [Rule(classes.graph.pair(on, X, nodes[-1]), body, axiom)] if steps else []
+
+
+def key(classes: Classes, node: Term, on: Sequence[Term], axiom: str) -> list[Rule]:
+    """Rule prp-key: members of a class with the same values of all properties are the same."""
+    values = [classes.fresh() for _ in on]
+    links = [
+        Body(tuple(classes.graph.pair(each, at, value) for each, value in zip(on, values, strict=True)))
+        for at in (X, Y)
+    ]
+    choices = product(classes.conditions(node, X), classes.conditions(node, Y)) if on else ()
+    return [
+        rule
+        for one, two in choices
+        for rule in classes.alike((X, Y), one & links[0] & two & links[1], ("prp-key", axiom), X)
+    ]
+
+
+def characteristic(classes: Classes, kind: str, on: Term, axiom: str) -> list[Rule]:
+    """Rules prp-trp, prp-symp, prp-fp, prp-ifp, prp-irp and prp-asyp."""
+    pair = classes.graph.pair
+    match kind:
+        case "TransitiveProperty":
+            return [Rule(pair(on, X, _Z), (pair(on, X, Y), pair(on, Y, _Z)), axiom)]
+        case "SymmetricProperty":
+            return [Rule(pair(on, Y, X), (pair(on, X, Y),), axiom)]
+        case "FunctionalProperty":
+            return classes.alike((Y, _Z), Body((pair(on, X, Y), pair(on, X, _Z))), ("prp-fp", axiom), X, on)
+        case "InverseFunctionalProperty":
+            return classes.alike((X, _Z), Body((pair(on, X, Y), pair(on, _Z, Y))), ("prp-ifp", axiom), X)
+        case "IrreflexiveProperty":
+            return [Body((pair(on, X, X),)).violation("prp-irp", axiom, X)]
+        case "AsymmetricProperty":
+            return [Body((pair(on, X, Y), pair(on, Y, X))).violation("prp-asyp", axiom, X)]
+    raise OntologyError(f"{kind} is outside OWL 2 RL")
+
+
+CHARACTERISTICS: Final = (
+    "TransitiveProperty", "SymmetricProperty", "FunctionalProperty", "InverseFunctionalProperty",
+    "IrreflexiveProperty", "AsymmetricProperty", "ReflexiveProperty",
+)  # fmt: skip
+
+
+def disjoint_classes(classes: Classes, several: Sequence[Term], name: str, axiom: str) -> list[Rule]:
+    """Rules cax-dw and cax-adc: no member of one is a member of another."""
+    return [
+        (left & right).violation(name, axiom, X)
+        for one, two in combinations(several, 2)
+        for left, right in product(classes.conditions(one, X), classes.conditions(two, X))
+    ]
+
+
+def disjoint_properties(classes: Classes, several: Sequence[Term], name: str, axiom: str) -> list[Rule]:
+    """Rules prp-pdw and prp-adp: no pair of one is a pair of another."""
+    pair = classes.graph.pair
+    return [Body((pair(one, X, Y), pair(two, X, Y))).violation(name, axiom, X) for one, two in combinations(several, 2)]
+
+
+def all_different(several: Sequence[Term], axiom: str) -> list[Rule]:
+    """Rules eq-diff2 and eq-diff3: no two of the individuals are the same."""
+    return [
+        Body((TriplePattern(one, SAME, two),)).violation("eq-diff2", axiom, one)
+        for pair in combinations(several, 2)
+        for one, two in (pair, pair[::-1])
+    ]
+
+
+def denied(classes: Classes, subject: Term, on: Term, value: Term, axiom: str) -> list[Rule]:
+    """Rules prp-npa1 and -2: a pair is not in a property."""
+    return [Body((classes.graph.pair(on, subject, value),)).violation("prp-npa1", axiom, subject)]
+
+
+def nothing() -> Rule:
+    """Rule cls-nothing2: no resource is a member of owl:Nothing."""
+    return member(X, NOTHING).violation("cls-nothing2", "owl:Nothing has no members", X)
+
+
+def different() -> list[Rule]:
+    """Rule eq-diff1, in both directions of owl:sameAs, and what is different from itself (eq-ref)."""
+    said = "owl:differentFrom"
+    apart = TriplePattern(X, DIFFERENT, Y)
+    return [
+        Body((TriplePattern(X, SAME, Y), apart)).violation("eq-diff1", said, X),
+        Body((TriplePattern(Y, SAME, X), apart)).violation("eq-diff1", said, X),
+        Body((TriplePattern(X, DIFFERENT, X),)).violation("eq-diff1", said, X),
+    ]
+
+
+def equality() -> Iterator[Rule]:
+    """Rules eq-sym, eq-trans, eq-rep-s, eq-rep-p and eq-rep-o; eq-ref is left to whoever asks."""
+    same, fact = TriplePattern(X, SAME, Y), TriplePattern(X, _P, _Z)
+    yield Rule(TriplePattern(Y, SAME, X), (same,), "eq-sym")
+    yield Rule(TriplePattern(X, SAME, _Z), (same, TriplePattern(Y, SAME, _Z)), "eq-trans")
+    yield Rule(TriplePattern(Y, _P, _Z), (same, fact), "eq-rep-s")
+    yield Rule(TriplePattern(X, _Q, _Z), (TriplePattern(_P, SAME, _Q), fact), "eq-rep-p")
+    yield Rule(TriplePattern(_Z, _P, Y), (same, TriplePattern(_Z, _P, X)), "eq-rep-o")
+
 
 Extent: TypeAlias = Literal["named", "full"]
 """Memberships of named classes, or also of owl:Thing and of the ontology's unnamed classes (OWL RL, Horst)."""
@@ -59,7 +240,7 @@ def read_rules(
     that is outside OWL 2 RL, unless ``lenient``: then ``left_out`` of the rules lists each such axiom.
     """
     triples = sorted(set(ontology))
-    graph, left = Graph.of(triples), _Left(lenient)
+    graph, left = OntologyGraph.of(triples), _Left(lenient)
     classes = Classes(graph, left.refuse, same_as, closure == "full", subsumption)
     reader = _Reader(triples, graph, classes, left)
     rules = dict.fromkeys(reader.rules())
@@ -100,7 +281,7 @@ class _Left:
 class _Reader:
     """Axioms of one ontology, one by one."""
 
-    def __init__(self, triples: list[Triple], graph: Graph, classes: Classes, left: _Left) -> None:
+    def __init__(self, triples: list[Triple], graph: OntologyGraph, classes: Classes, left: _Left) -> None:
         self._triples, self._graph, self.classes, self._left = triples, graph, classes, left
         self._noted = noted_nodes(graph, triples)
         self.imports: list[Term] = []

@@ -1,20 +1,70 @@
-"""What one fact brings: hierarchies of classes and properties, inverses, domains and ranges, all steps at once."""
+"""Steps from one fact to others: hierarchies of classes and properties, inverses, domains and ranges, all at once.
+
+Transitive properties are derived edge by edge. The rule p(x, y), p(y, z) -> p(x, z) derives the pair from one end of a
+chain of n to the other n - 1 times, once for each place at which the chain can be parted, so that a chain costs
+n ** 3 / 6. Where the second pair has to be an edge, a pair that something other than this rule brings, it is derived
+once for each edge that it can end with:
+
+    p(x, y), base(y, z) -> chain(x, z)
+
+``base`` is a hidden property: a pair of p that is explicit, that a step brings, or that another rule derives, is one of
+it. ``chain`` brings pairs of p and all that p brings, but no edges of p (of another transitive property, it does).
+Both rules have the same closure: p is the transitive closure of its edges (Bancilhon and Ramakrishnan, SIGMOD 1986).
+
+A worked example: a p b. b p c. c p d. The quadratic rule derives a p d twice, from a p b, b p d and from a p c, c p d;
+here it is derived once, from a p c and the edge c p d.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from streamgauge.incremental.facts.facts import Class, Facts, Property
+from streamgauge.incremental.facts.facts import HIDDEN, Class, Facts, Property
 from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.terms import RDF_TYPE, Term
-from streamgauge.reasoning.chains import base_of, chain_of
-from streamgauge.reasoning.rules import Rule, is_class
+from streamgauge.reasoning.rules import SAME, Rule, is_class
+
+
+def base_of(name: Term) -> Term:
+    """The hidden property of a transitive property's edges."""
+    return f"{HIDDEN}edge {name}"
+
+
+def chain_of(name: Term) -> Term:
+    """The name of what the rule derives, of which no pairs are kept."""
+    return f"{HIDDEN}chain {name}"
+
+
+def transitive(rule: Rule) -> Term | None:
+    """The property that a rule makes transitive; ``None`` for other rules, and for owl:sameAs."""
+    name = rule.head.predicate
+    if not isinstance(name, str) or name in (RDF_TYPE, SAME) or rule.tests or len(rule.body) != 2:
+        return None
+    start, end = rule.head.subject, rule.head.object
+    for one, two in (rule.body, rule.body[::-1]):
+        middle = one.object
+        if (
+            one == TriplePattern(start, name, middle)
+            and two == TriplePattern(middle, name, end)
+            and not isinstance(middle, str)
+            and len({start, middle, end}) == 3
+            and not (isinstance(start, str) or isinstance(end, str))
+        ):
+            return name
+    return None
+
+
+def edge_by_edge(rule: Rule, name: Term) -> tuple[TriplePattern, TriplePattern]:
+    """The body of the rule that takes the place of one that is ``transitive``."""
+    one, two = rule.body if rule.body[0].subject == rule.head.subject else rule.body[::-1]
+    return one, TriplePattern(two.subject, base_of(name), two.object)
+
 
 Brought = tuple[str, Term]
 """Of a fact: ``same`` or ``turned`` and a property, ``subject`` or ``object`` and a class that it is a member of."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Link:
+class PropertyLinks:
     """A property, and what each of its pairs brings: pairs of others, turned ones, classes of its subject and object.
 
     ``lone`` is true when nothing is brought and nothing brings it; ``literal`` is what a pair with a literal brings,
@@ -27,10 +77,10 @@ class Link:
     of_subject: tuple[Class, ...]
     of_object: tuple[Class, ...]
     lone: bool
-    literal: "Link | None" = None
+    literal: "PropertyLinks | None" = None
 
 
-class Steps:
+class FactSteps:
     """The rules with one triple in their body, closed under each other.
 
     Pairs of ``transitive`` properties bring edges too, as ``chains`` says.
@@ -49,11 +99,11 @@ class Steps:
         self._open = any(isinstance(head.predicate, Var) for head in listed)
         derived = {_of(head) for head in listed if isinstance(head.predicate, str)}
         self._brought = {each for ends in self._next.values() for each in ends} | derived
-        self._links: dict[Term, Link] = {}
+        self._links: dict[Term, PropertyLinks] = {}
         self._above: dict[Term, tuple[Class, ...]] = {}
 
-    def link(self, name: Term) -> Link:
-        """What the pairs of a property bring, or of a chain."""
+    def link(self, name: Term) -> PropertyLinks:
+        """The facts that the pairs of a property, or of a chain, bring."""
         found = self._links.get(name)
         if found is None:
             literal = self._link(name, ("same", "subject"), None)
@@ -68,7 +118,7 @@ class Steps:
             found = self._above[name] = tuple(map(self._facts.class_of, (name, *sorted(reached))))
         return found
 
-    def _link(self, name: Term, kinds: tuple[str, ...], literal: Link | None) -> Link:
+    def _link(self, name: Term, kinds: tuple[str, ...], literal: PropertyLinks | None) -> PropertyLinks:
         chained = self._chains.get(name)
         start = ("same", name if chained is None else chained)
         brought_by = self._reach(start, kinds)
@@ -83,7 +133,7 @@ class Steps:
 
         lone = not (reached or self._open or self._brought & {start, ("turned", name)})
         own, brought = self._facts.property_of(name), (properties("same"), properties("turned"))
-        return Link(own, *brought, classes("subject"), classes("object"), lone, literal)
+        return PropertyLinks(own, *brought, classes("subject"), classes("object"), lone, literal)
 
     def _has_edges(self, kind: str, term: Term, chained: Term | None) -> bool:
         """Whether a pair that is brought is an edge: one of a transitive property, unless its own chain brings it."""

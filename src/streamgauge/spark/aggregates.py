@@ -1,8 +1,18 @@
-"""GROUP BY and aggregates over expanded relations, one group per report and key."""
+"""GROUP BY and aggregates over relations: group by group in each report, or one sweep over the ends of intervals.
 
-from collections.abc import Callable, Iterable, Sequence
+Where reports are few, relations are expanded to a row for each report. Over many reports a group changes only where a
+solution comes (``lo``) or goes (``hi`` + 1); between two such reports its aggregates hold, so the result is a relation
+over intervals again and the cost grows with the solutions, not with the reports. The sweep's tallies follow solutions
+as they come and go, exact in whatever order (real sums in units of 2^-1074).
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from heapq import heappop, heappush
+from typing import Any, Literal, Protocol
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -10,9 +20,9 @@ from pyspark.sql import functions as fn
 
 from streamgauge.model.algebra import Aggregate, Call, Group, Var
 from streamgauge.model.terms import XSD, Term
-from streamgauge.spark.numbers import DATA_BITS, integer_term, real_term
+from streamgauge.spark.intervals import swept
 from streamgauge.spark.relation import Relation, column, number
-from streamgauge.spark.scalars import Typed, computed, fast, value
+from streamgauge.spark.scalars import DATA_BITS, Typed, computed, fast, integer_term, real_term, value
 from streamgauge.sparql.aggregates import aggregate as evaluated
 from streamgauge.sparql.aggregates import concatenation
 
@@ -21,7 +31,7 @@ _ERROR = ""  # no term is the empty string
 
 
 @dataclass(frozen=True)
-class Plan:
+class AggregatePlan:
     """One aggregate: the input columns of a row, the grouped columns, and the term they give."""
 
     inputs: tuple[Column, ...]
@@ -51,12 +61,12 @@ def group(every: DataFrame, inner: Relation, node: Group, within: Sequence[str] 
     return Relation(frame, variables, frozenset(counts) | set(within), 1, dict.fromkeys(counts, "integer"))
 
 
-def _plan(name: str, aggregate: Aggregate, inner: Relation) -> Plan:
+def _plan(name: str, aggregate: Aggregate, inner: Relation) -> AggregatePlan:
     if aggregate.function == "COUNT":
         return _count(name, aggregate, inner)
     if aggregate.function == "SAMPLE" and aggregate.argument is not None:
         given = value(aggregate.argument, inner).alias(name)
-        return Plan((given,), (fn.min(name).alias(name),), fn.col(name))
+        return AggregatePlan((given,), (fn.min(name).alias(name),), fn.col(name))
     if aggregate.function == "GROUP_CONCAT":
         return _concatenated(name, aggregate, inner)
     assert aggregate.argument is not None
@@ -69,7 +79,7 @@ def _plan(name: str, aggregate: Aggregate, inner: Relation) -> Plan:
     return _collected(name, aggregate, inner) if aggregate.distinct or wide else _summed(name, aggregate, typed)
 
 
-def _count(name: str, aggregate: Aggregate, inner: Relation) -> Plan:
+def _count(name: str, aggregate: Aggregate, inner: Relation) -> AggregatePlan:
     if aggregate.argument is not None:
         given = value(aggregate.argument, inner)
     elif aggregate.distinct:
@@ -78,7 +88,7 @@ def _count(name: str, aggregate: Aggregate, inner: Relation) -> Plan:
         given = fn.lit(1)
     counted = fn.count_distinct(fn.col(name)) if aggregate.distinct else fn.count(name)
     count = fn.coalesce(fn.col(name), fn.lit(0)).cast("bigint")
-    return Plan((given.alias(name),), (counted.alias(name),), term_of_count(count), count)
+    return AggregatePlan((given.alias(name),), (counted.alias(name),), term_of_count(count), count)
 
 
 def shown(variables: Iterable[str]) -> tuple[str, ...]:
@@ -91,7 +101,7 @@ def term_of_count(count: Column) -> Column:
     return integer_term(count)
 
 
-def _extreme(name: str, aggregate: Aggregate, typed: Typed, term: Column) -> Plan:
+def _extreme(name: str, aggregate: Aggregate, typed: Typed, term: Column) -> AggregatePlan:
     """MIN or MAX of numbers of one kind: NaN is the greatest; of equal numbers the least term is taken."""
     if aggregate.function == "MIN":
         rank = [typed.column]
@@ -102,13 +112,13 @@ def _extreme(name: str, aggregate: Aggregate, typed: Typed, term: Column) -> Pla
     given = fn.when(typed.column.isNotNull(), fn.struct(*rank, term.alias("term")))
     grouped = (fn.min(name).alias(name), fn.count(name).alias(f"{name}_count"))
     result = fn.when(fn.col(f"{name}_count") == fn.col("rows"), fn.col(f"{name}.term"))
-    return Plan((given.alias(name),), grouped, result)
+    return AggregatePlan((given.alias(name),), grouped, result)
 
 
-def _summed(name: str, aggregate: Aggregate, typed: Typed) -> Plan:
+def _summed(name: str, aggregate: Aggregate, typed: Typed) -> AggregatePlan:
     """SUM or AVG of numbers of one kind: xsd:float and xsd:double are added up in 64 bits, integers of 31 bits too."""
     grouped = (fn.sum(name).alias(f"{name}_sum"), fn.count(name).alias(f"{name}_count"))
-    return Plan((typed.column.alias(name),), grouped, term_of_total(name, aggregate.function, typed.kind))
+    return AggregatePlan((typed.column.alias(name),), grouped, term_of_total(name, aggregate.function, typed.kind))
 
 
 def term_of_total(name: str, function: str, kind: str) -> Column:
@@ -123,13 +133,13 @@ def term_of_total(name: str, function: str, kind: str) -> Column:
     return fn.when(fn.col("rows").isNull(), ZERO).when(count == fn.col("rows"), result)
 
 
-def _collected(name: str, aggregate: Aggregate, inner: Relation) -> Plan:
+def _collected(name: str, aggregate: Aggregate, inner: Relation) -> AggregatePlan:
     """Any aggregate of terms of any kinds, group by group."""
     once = aggregate.distinct or aggregate.function in ("MIN", "MAX")
     return _gathered(name, aggregate, inner, once, partial(aggregated, aggregate.function))
 
 
-def _concatenated(name: str, aggregate: Aggregate, inner: Relation) -> Plan:
+def _concatenated(name: str, aggregate: Aggregate, inner: Relation) -> AggregatePlan:
     """GROUP_CONCAT in the order of the terms: SPARQL leaves the order open."""
     return _gathered(name, aggregate, inner, aggregate.distinct, partial(concatenated, aggregate.separator))
 
@@ -140,7 +150,7 @@ def _gathered(
     inner: Relation,
     once: bool,
     evaluate: Callable[[list[list[Term]]], list[Term | None]],
-) -> Plan:
+) -> AggregatePlan:
     assert aggregate.argument is not None
     given = fn.coalesce(value(aggregate.argument, inner), fn.lit(_ERROR)).alias(name)
     gathered = fn.collect_set(name) if once else fn.collect_list(name)
@@ -149,7 +159,7 @@ def _gathered(
         return pa.array(evaluate(groups.to_pylist()), pa.string())
 
     result = fn.arrow_udf(compute, "string")(fn.coalesce(fn.col(name), fn.array().cast("array<string>")))
-    return Plan((given,), (gathered.alias(name),), result)
+    return AggregatePlan((given,), (gathered.alias(name),), result)
 
 
 def concatenated(separator: str, groups: Sequence[Sequence[Term]]) -> list[Term | None]:
@@ -160,3 +170,301 @@ def concatenated(separator: str, groups: Sequence[Sequence[Term]]) -> list[Term 
 def aggregated(function: str, groups: Sequence[Sequence[Term]]) -> list[Term | None]:
     """SUM, AVG, MIN or MAX of each bag of terms; the empty string stands for an error."""
     return [evaluated(function, [term or None for term in sorted(terms)]) for terms in groups]
+
+
+Cells = tuple[Any, ...]
+One = tuple[Term | None, Any]
+"""The contribution of one solution to an aggregate: a term and its number, either ``None`` when it has none."""
+
+_UNIT = 1 << 1074  # every finite double is a whole multiple of 2^-1074
+
+
+@dataclass(frozen=True, slots=True)
+class TallyKind:
+    """The way that an aggregate takes its solutions; ``whole`` sums are of integers, in digits of any length."""
+
+    function: Literal["count", "sum", "least", "greatest"]
+    distinct: bool = False
+    whole: bool = False
+
+    def columns(self, index: int) -> dict[str, str]:
+        """The columns, with Spark's types, in which the aggregate at this position says its value."""
+        if self.function == "count":
+            return {f"a{index}_count": "bigint"}
+        if self.function == "sum":
+            number = "string" if self.whole else "double"
+            return {f"a{index}_sum": number, f"a{index}_count": "bigint", f"a{index}_rows": "bigint"}
+        return {f"a{index}_term": "string"}
+
+    def start(self) -> "Tally":
+        """A tally of nothing."""
+        if self.function in ("least", "greatest"):
+            return _Extreme(1 if self.function == "least" else -1)
+        plain: Tally = _Count() if self.function == "count" else _Sum(1 if self.whole else _UNIT)
+        return _Distinct(plain) if self.distinct else plain
+
+
+class Tally(Protocol):
+    """An aggregate over the solutions that are there."""
+
+    def add(self, one: One) -> None:
+        """A solution comes."""
+
+    def take(self, one: One) -> None:
+        """A solution goes."""
+
+    def value(self) -> Cells:
+        """The aggregate's columns now."""
+
+
+class _Count:
+    def __init__(self) -> None:
+        self.count = 0
+
+    def add(self, one: One) -> None:
+        self.count += one[0] is not None
+
+    def take(self, one: One) -> None:
+        self.count -= one[0] is not None
+
+    def value(self) -> Cells:
+        return (self.count,)
+
+
+class _Sum:
+    """The numbers' sum in units of 1 / ``scale``, how many they are, and how many solutions have none."""
+
+    def __init__(self, scale: int) -> None:
+        self.scale, self.total, self.count, self.errors = scale, 0, 0, 0
+        self.special: Counter[str] = Counter()
+
+    def add(self, one: One) -> None:
+        self._change(one[1], 1)
+
+    def take(self, one: One) -> None:
+        self._change(one[1], -1)
+
+    def _change(self, number: Any, sign: int) -> None:
+        if number is None:
+            self.errors += sign
+            return
+        self.count += sign
+        if self.scale == 1:
+            self.total += sign * number
+        elif math.isfinite(number):
+            above, below = number.as_integer_ratio()
+            self.total += sign * above * (self.scale // below)
+        else:
+            self.special[str(number)] += sign
+
+    def value(self) -> Cells:
+        """The sum, the count, and the count again only when every solution has a number (-1 otherwise)."""
+        whole = self.count if not self.errors else -1
+        return self._sum(), self.count, whole if self.count or self.errors else None
+
+    def _sum(self) -> str | float:
+        if self.scale == 1:
+            return str(self.total)
+        if self.special["nan"] or (self.special["inf"] and self.special["-inf"]):
+            return math.nan
+        if self.special["inf"] or self.special["-inf"]:
+            return math.inf if self.special["inf"] else -math.inf
+        try:
+            return self.total / self.scale
+        except OverflowError:
+            return math.inf if self.total > 0 else -math.inf
+
+
+class _Distinct:
+    """Another tally over each term once."""
+
+    def __init__(self, plain: Tally) -> None:
+        self.plain = plain
+        self.copies: Counter[Term | None] = Counter()
+
+    def add(self, one: One) -> None:
+        self.copies[one[0]] += 1
+        if self.copies[one[0]] == 1:
+            self.plain.add(one)
+
+    def take(self, one: One) -> None:
+        self.copies[one[0]] -= 1
+        if not self.copies[one[0]]:
+            del self.copies[one[0]]
+            self.plain.take(one)
+
+    def value(self) -> Cells:
+        return self.plain.value()
+
+
+class _Extreme:
+    """The term of the least number (times ``sign``) that is there; NaN is the greatest."""
+
+    def __init__(self, sign: int) -> None:
+        self.sign, self.errors = sign, 0
+        self.heap: list[tuple[int, float, Term]] = []
+        self.gone: Counter[tuple[int, float, Term]] = Counter()
+
+    def add(self, one: One) -> None:
+        if (entry := self._entry(one)) is None:
+            self.errors += 1
+        else:
+            heappush(self.heap, entry)
+
+    def take(self, one: One) -> None:
+        if (entry := self._entry(one)) is None:
+            self.errors -= 1
+        else:
+            self.gone[entry] += 1
+
+    def _entry(self, one: One) -> tuple[int, float, Term] | None:
+        term, number = one
+        if term is None or number is None:
+            return None
+        return (self.sign, 0, term) if math.isnan(number) else (0, self.sign * number, term)
+
+    def value(self) -> Cells:
+        while self.heap and self.gone.get(self.heap[0]):
+            entry = heappop(self.heap)
+            self.gone[entry] -= 1
+            if not self.gone[entry]:
+                del self.gone[entry]
+        return (self.heap[0][2] if self.heap and not self.errors else None,)
+
+
+def groups(rows: Iterable[Cells], kinds: Sequence[TallyKind], keyed: bool, reports: int) -> Iterator[Cells]:
+    """One group's rows (lo, hi, then term and number of each aggregate) to its aggregates over intervals of reports.
+
+    A group with a key is there while it has solutions; one without is in every report.
+    """
+    group = _Moving([kind.start() for kind in kinds], keyed)
+    for low, high, *given in rows:
+        yield from group.forward(low)
+        group.enter(high, [(given[2 * index], given[2 * index + 1]) for index in range(len(kinds))])
+    yield from group.forward(reports)
+    yield from group.rest()
+
+
+class _Moving:
+    """A group that moves from report to report; what does not change is said once."""
+
+    def __init__(self, tallies: Sequence[Tally], keyed: bool) -> None:
+        self.tallies, self.keyed = tallies, keyed
+        self.at, self.rows, self.entered = 0, 0, 0
+        self.ends: list[tuple[int, int, list[One]]] = []
+        self.said: tuple[int, int, Cells] | None = None
+
+    def enter(self, high: int, given: list[One]) -> None:
+        """A solution comes at the report where the group is and stays to ``high``."""
+        self.rows += 1
+        self.entered += 1
+        heappush(self.ends, (high, self.entered, given))
+        for tally, one in zip(self.tallies, given, strict=True):
+            tally.add(one)
+
+    def forward(self, report: int) -> Iterator[Cells]:
+        """The result up to before ``report``, which is where the group is then."""
+        while self.ends and self.ends[0][0] < report:
+            yield from self._hold(self.ends[0][0] + 1)
+            self._leave()
+        yield from self._hold(report)
+
+    def _leave(self) -> None:
+        while self.ends and self.ends[0][0] < self.at:
+            _, _, given = heappop(self.ends)
+            self.rows -= 1
+            for tally, one in zip(self.tallies, given, strict=True):
+                tally.take(one)
+
+    def _hold(self, until: int) -> Iterator[Cells]:
+        """The group as it is, from where it is to before ``until``."""
+        if self.at < until:
+            if self.rows or not self.keyed:
+                cells = tuple(cell for tally in self.tallies for cell in tally.value())
+                yield from self._say(self.at, until - 1, cells)
+            self.at = until
+
+    def _say(self, low: int, high: int, cells: Cells) -> Iterator[Cells]:
+        if self.said and self.said[1] == low - 1 and self.said[2] == cells:
+            self.said = self.said[0], high, cells
+        else:
+            yield from self.rest()
+            self.said = low, high, cells
+
+    def rest(self) -> Iterator[Cells]:
+        """The result that was held back because it might have gone on."""
+        if self.said:
+            yield self.said[0], self.said[1], *self.said[2]
+            self.said = None
+
+
+@dataclass(frozen=True)
+class _RunningPlan:
+    """One aggregate: its kind of tally, what a solution brings (term, value), and the term of what the tally says."""
+
+    name: str
+    kind: TallyKind
+    term: Column
+    value: Column
+    result: Column
+    count: Column | None = None
+
+
+def running_group(inner: Relation, node: Group, reports: int) -> Relation | None:
+    """Group(keys, aggregates) over intervals; ``None`` when some aggregate needs every report's bag at once."""
+    found = [_running_plan(f"a{i}", var.name, aggregate, inner) for i, (var, aggregate) in enumerate(node.aggregates)]
+    plans = [plan for plan in found if plan is not None]
+    if len(plans) < len(found):
+        return None
+    keys = [column(var.name) for var, _ in node.keys]
+    given = [value(expression, inner).alias(column(var.name)) for var, expression in node.keys]
+    brought = [item.alias(f"{name}{i}") for i, p in enumerate(plans) for name, item in (("t", p.term), ("v", p.value))]
+    rows = inner.frame.select("lo", "hi", *brought, *given)
+    sweep = partial(groups, kinds=tuple(plan.kind for plan in plans), keyed=bool(keys), reports=reports)
+    said = {"lo": "int", "hi": "int"} | {k: v for i, plan in enumerate(plans) for k, v in plan.kind.columns(i).items()}
+    return _relation(node, plans, swept(rows, keys, sweep, said), reports)
+
+
+def _relation(node: Group, plans: Sequence[_RunningPlan], frame: DataFrame, reports: int) -> Relation:
+    for index, plan in enumerate(plans):
+        if plan.kind.function == "sum":
+            frame = frame.withColumn("rows", fn.col(f"a{index}_rows"))
+        frame = frame.withColumn(column(plan.name), plan.result)
+        if plan.count is not None:
+            frame = frame.withColumn(number(plan.name), plan.count)
+    counts = [plan.name for plan in plans if plan.count is not None]
+    variables = (*(var.name for var, _ in node.keys), *(plan.name for plan in plans))
+    kept = frame.select("lo", "hi", *map(column, variables), *map(number, counts))
+    return Relation(kept, variables, frozenset(counts), reports, dict.fromkeys(counts, "integer"))
+
+
+def _running_plan(prefix: str, name: str, aggregate: Aggregate, inner: Relation) -> _RunningPlan | None:
+    if aggregate.function == "COUNT":
+        count = fn.col(f"{prefix}_count")
+        term = _counted(aggregate, inner)
+        kind = TallyKind("count", aggregate.distinct)
+        return _RunningPlan(name, kind, term, fn.lit(None).cast("string"), term_of_count(count), count)
+    typed = fast(aggregate.argument, inner) if aggregate.argument is not None else None
+    if typed is None or typed.kind == "boolean" or aggregate.argument is None:
+        return None
+    term = value(aggregate.argument, inner)
+    if aggregate.function in ("MIN", "MAX"):
+        kind = TallyKind("least" if aggregate.function == "MIN" else "greatest")
+        return _RunningPlan(name, kind, term, typed.column, fn.col(f"{prefix}_term"))
+    if aggregate.function not in ("SUM", "AVG"):
+        return None
+    whole = typed.kind == "integer"
+    kind = TallyKind("sum", aggregate.distinct, whole)
+    result = term_of_total(prefix, aggregate.function, typed.kind)
+    term = term if aggregate.distinct else fn.lit(None).cast("string")
+    return _RunningPlan(name, kind, term, typed.column.cast("bigint" if whole else "double"), result)
+
+
+def _counted(aggregate: Aggregate, inner: Relation) -> Column:
+    """A column that is not null for what counts: equal where DISTINCT takes two for one."""
+    if aggregate.argument is not None:
+        term = value(aggregate.argument, inner)
+        return term if aggregate.distinct else fn.when(term.isNotNull(), fn.lit(""))
+    if not aggregate.distinct:
+        return fn.lit("")
+    return fn.concat_ws("\n", *(fn.coalesce(inner.value(variable), fn.lit("")) for variable in shown(inner.variables)))

@@ -1,38 +1,107 @@
-"""SPARQL algebra to relations: one case per operator, all reports of a run at once."""
+"""SPARQL algebra to relations: one case for each operator, all reports of a run at once.
 
-from collections.abc import Callable, Mapping
+Basic graph patterns are joined star by star, in the order of the variables that connect them. A star is a set of triple
+patterns linked through a subject. Only RDF variables connect; the window never does.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any
+from typing import Any, TypeVar
 
 from pyspark.sql import functions as fn
 
 from streamgauge.model import algebra as al
+from streamgauge.model.algebra import TriplePattern, Var, triple_variables
 from streamgauge.model.terms import Term
 from streamgauge.query.rebuild import every_expression, every_pattern, expression_parts, expressions, parts
 from streamgauge.spark import relation as rel
-from streamgauge.spark.aggregates import group
-from streamgauge.spark.exists import Given, is_join, leaves, outer_rows
-from streamgauge.spark.facts import Facts
-from streamgauge.spark.numbers import DATA_BITS, SPARK_TYPES
-from streamgauge.spark.paths import NODE, path_solutions
-from streamgauge.spark.presence import (
+from streamgauge.spark.aggregates import group, running_group
+from streamgauge.spark.exists import (
+    Given,
     How,
     Narrow,
     distinct,
     flagged,
+    is_join,
     kept,
+    leaves,
     left_join,
     minus,
+    outer_rows,
     semi_join,
     settled,
 )
+from streamgauge.spark.facts import GraphFactsTable
+from streamgauge.spark.paths import NODE, path_solutions
 from streamgauge.spark.refusal import conjuncts, negated
-from streamgauge.spark.relation import Relation, column, number
-from streamgauge.spark.running import running_group
-from streamgauge.spark.scalars import canonical, condition, fast, value
+from streamgauge.spark.relation import Relation, column, join, number
+from streamgauge.spark.scalars import DATA_BITS, SPARK_TYPES, canonical, condition, fast, value
 from streamgauge.spark.slices import sliced, taken_apart
-from streamgauge.spark.stars import basic_graph_pattern, ordered
+
+Item = TypeVar("Item")
+
+_FEWER = 1  # a constant or a condition is taken to halve the rows
+
+
+def basic_graph_pattern(
+    facts: GraphFactsTable, patterns: Sequence[TriplePattern], numeric: frozenset[str], filtered: frozenset[str]
+) -> Relation:
+    """The solutions of a non-empty basic graph pattern, smallest first; ``filtered`` variables have conditions."""
+
+    def size(pattern: TriplePattern) -> int:
+        constants = sum(isinstance(node, str) for node in (pattern.subject, pattern.object))
+        return facts.rows(pattern) // (1 + _FEWER * (constants + len(_triple_names(pattern) & filtered)))
+
+    def smallest(star: Sequence[TriplePattern]) -> int:
+        return min(map(size, star))
+
+    def star(chosen: Sequence[TriplePattern]) -> Relation:
+        return _joined(facts, [facts.match(pattern, numeric) for pattern in ordered(chosen, _triple_names, size)])
+
+    stars = _stars(patterns)
+    return _joined(facts, [star(chosen) for chosen in ordered(stars, _star_variables, smallest)])
+
+
+def ordered(
+    items: Sequence[Item], variables: Callable[[Item], frozenset[str]], size: Callable[[Item], int]
+) -> list[Item]:
+    """Smallest first, then always one that shares a variable with what is there, if there is one."""
+    rest, found, known = list(items), list[Item](), frozenset[str]()
+    while rest:
+        best = min(rest, key=lambda item: (not variables(item) & known, size(item), items.index(item)))
+        rest.remove(best)
+        found.append(best)
+        known |= variables(best)
+    return found
+
+
+def _joined(facts: GraphFactsTable, relations: Sequence[Relation]) -> Relation:
+    return reduce(lambda left, right: join(left, right, facts.reports), relations)
+
+
+def _stars(patterns: Sequence[TriplePattern]) -> list[tuple[TriplePattern, ...]]:
+    stars: list[tuple[TriplePattern, ...]] = []
+    for pattern in patterns:
+        linked = [star for star in stars if any(_linked(pattern, other) for other in star)]
+        merged = tuple(item for star in linked for item in star)
+        stars = [star for star in stars if star not in linked] + [(*merged, pattern)]
+    return stars
+
+
+def _linked(one: TriplePattern, other: TriplePattern) -> bool:
+    """Whether the two share a variable that is the subject of at least one of them."""
+    subjects = {node.name for node in (one.subject, other.subject) if isinstance(node, Var)}
+    return bool(subjects & _triple_names(one) & _triple_names(other))
+
+
+def _triple_names(pattern: TriplePattern) -> frozenset[str]:
+    return frozenset(var.name for var in triple_variables(pattern))
+
+
+def _star_variables(star: Iterable[TriplePattern]) -> frozenset[str]:
+    return frozenset().union(*map(_triple_names, star))
+
 
 _FLAG = ".exists"
 
@@ -46,14 +115,14 @@ class Compiler:
     outer rows.
     """
 
-    graphs: Mapping[Term | None, Facts]
+    graphs: Mapping[Term | None, GraphFactsTable]
     numeric: frozenset[str]
     many: int
     graph: Term | None = None
     given: Given | None = None
 
     @property
-    def facts(self) -> Facts:
+    def facts(self) -> GraphFactsTable:
         """The facts of the graph that patterns are matched with."""
         return self.graphs[self.graph]
 

@@ -1,4 +1,4 @@
-"""How much each report's content holds, and which contents change: over (window, triple) pairs, never over stamps."""
+"""The size of each report's content, and which contents change: over (window, triple) pairs, never over stamps."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _PAIR = ("window", *TRIPLE)
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
+class ContentSizes:
     """Of each report the number of (window, triple) pairs (``sizes``); the reports whose content is not the last one's.
 
     The first report's is compared with the empty content; under ``Changes.ARRIVALS`` only what comes counts.
@@ -32,10 +32,10 @@ def contents(
     windows: Sequence[StreamWindow] = (),
     counting: Counting = Counting.SET,
     changes: Changes = Changes.BOTH,
-) -> Contents:
-    """What the due reports' contents are, without their triples; copies of a triple count in a bag only."""
+) -> ContentSizes:
+    """The contents of the due reports, without their triples; copies of a triple count in a bag only."""
     if not due:
-        return Contents((), frozenset())
+        return ContentSizes((), frozenset())
     held = _held(stream, due, windows, counting)
     counts = held.groupBy("lo", "hi").agg(fn.count("*").alias("count")).toArrow().to_pydict()
     steps, edges = [0] * (len(due) + 1), set[int]()
@@ -45,7 +45,7 @@ def contents(
         edges |= {low} if changes is Changes.ARRIVALS else {low, high + 1}
     if counting is Counting.BAG:
         edges = _net(held, changes)
-    return Contents(tuple(accumulate(steps))[: len(due)], frozenset(edges - {len(due)}))
+    return ContentSizes(tuple(accumulate(steps))[: len(due)], frozenset(edges - {len(due)}))
 
 
 def _held(

@@ -1,14 +1,20 @@
-"""What rules derive of facts that hold over intervals of report indexes, all at once: bulk data and histories alike.
+"""The closure under rules of facts that hold over intervals of report indexes, all at once: bulk data and histories.
 
 A fact is subject, predicate, object, lo, hi (first and last index, inclusive); data without time hold from 0 to 0. A
-derived fact holds where all of its rule's body does. What one fact brings by steps (hierarchies, domains, inverses) is
-closed on the driver and found in one pass; rules that join go in semi-naive rounds, each of them settled, so that
-plans do not grow.
+derived fact holds where all of its rule's body does. Facts that one fact brings by steps (hierarchies, domains,
+inverses) are closed on the driver and found in one pass; rules that join go in semi-naive rounds, each of them settled,
+so that plans do not grow.
+
+Rules that join are evaluated shape by shape. The shape of a rule is the variables of its patterns, numbered in order;
+its constants are a row of its shape's table, so that the plan grows with the shapes of an ontology's rules, never with
+their number.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import repeat
+from typing import TypeAlias
 
 import pyarrow as pa
 from pyspark import StorageLevel
@@ -16,12 +22,163 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from streamgauge.incremental.facts.facts import HIDDEN, Facts
+from streamgauge.model.algebra import Node, TriplePattern, Var
 from streamgauge.model.terms import RDF_TYPE, Term
-from streamgauge.reasoning import Rules
-from streamgauge.reasoning.rules import instance, is_unnamed, passes
-from streamgauge.reasoning.steps import Link, Steps
-from streamgauge.spark.horn import Shape, shapes
+from streamgauge.reasoning import Rule, Rules, literals
+from streamgauge.reasoning.rules import SAME, instance, is_unnamed, passes
+from streamgauge.reasoning.steps import FactSteps, PropertyLinks
 from streamgauge.spark.intervals import TRIPLE, islands, merged
+
+Slots = tuple[int | None, int | None, int | None]
+"""The variables of a pattern's subject, predicate and object by number, ``None`` where there is a constant."""
+
+_Tests: TypeAlias = tuple[tuple[str, tuple[int | Term, ...]], ...]
+_Key: TypeAlias = tuple[tuple[Slots, ...], Slots, _Tests]
+
+_RULE = "rule"
+
+
+@dataclass(frozen=True)
+class RuleShape:
+    """The rules with these variables in their body and head; ``constants`` of each rule, pattern by pattern.
+
+    ``tests`` are of literals: a function of ``reasoning.literals`` by its name, variables by number, other terms.
+    """
+
+    body: tuple[Slots, ...]
+    head: Slots
+    constants: tuple[tuple[tuple[Term | None, ...], ...], ...]
+    tests: _Tests = ()
+
+    def conclusions(
+        self, spark: SparkSession, known: DataFrame, new: DataFrame | None, worlds: Sequence[str]
+    ) -> DataFrame:
+        """The facts that rules derive of known facts and, unless it is ``None``, at least one that is new.
+
+        Columns of the facts are ``worlds`` (by which they are kept apart), the triple's and lo, hi; heads whose subject
+        is a literal are left out.
+        """
+        seats: Iterable[int | None] = (None,) if new is None else range(len(self.body))
+        found = [self._heads(spark, self._joined(spark, known, new, seat, worlds), worlds) for seat in seats]
+        return reduce(DataFrame.unionByName, found)
+
+    def _joined(
+        self, spark: SparkSession, known: DataFrame, new: DataFrame | None, seat: int | None, worlds: Sequence[str]
+    ) -> DataFrame:
+        order = self._order(seat or 0)
+        sides = [self._matched(spark, new if new is not None and at == seat else known, at, worlds) for at in order]
+        joined = reduce(lambda left, right: _join(left, right), sides)
+        return reduce(DataFrame.filter, [_tested(*test) for test in self.tests], joined)
+
+    def _order(self, first: int) -> list[int]:
+        """The patterns, each after one that it shares a variable with where there is one."""
+        order, left = [first], [at for at in range(len(self.body)) if at != first]
+        while left:
+            seen = {slot for at in order for slot in self.body[at]}
+            order.append(min(left, key=lambda at: not any(slot in seen for slot in self.body[at] if slot is not None)))
+            left.remove(order[-1])
+        return order
+
+    def _matched(self, spark: SparkSession, facts: DataFrame, at: int, worlds: Sequence[str]) -> DataFrame:
+        """The facts that match a pattern of some rule: the rule and its variables."""
+        slots = self.body[at]
+        table, tests = self._table(spark, at, slots), list[Column]()
+        firsts: dict[int, str] = {}
+        for name, slot in zip(TRIPLE, slots, strict=True):
+            if slot is None:
+                tests.append(fn.col(name) == fn.col(f"c_{name}"))
+            elif slot in firsts:
+                tests.append(fn.col(name) == fn.col(firsts[slot]))
+            else:
+                firsts[slot] = name
+        paired = facts.join(fn.broadcast(table), reduce(Column.__and__, tests, fn.lit(True)))
+        return paired.select(
+            *worlds, _RULE, *(fn.col(name).alias(f"v{slot}") for slot, name in firsts.items()), "lo", "hi"
+        )
+
+    def _heads(self, spark: SparkSession, joined: DataFrame, worlds: Sequence[str]) -> DataFrame:
+        found = joined
+        if None in self.head:
+            found = joined.join(fn.broadcast(self._table(spark, len(self.body), self.head)), _RULE)
+        nodes = [
+            fn.col(f"c_{name}" if slot is None else f"v{slot}").alias(name)
+            for name, slot in zip(TRIPLE, self.head, strict=True)
+        ]
+        heads = found.select(*worlds, *nodes, "lo", "hi")
+        if self.head[0] is not None:
+            heads = heads.filter(~fn.col("subject").startswith('"'))
+        if self.head[1] is not None:
+            heads = heads.filter(fn.col("predicate").startswith("<"))
+        if self.head[1] is not None or any(row[-1][1] == SAME for row in self.constants):
+            heads = heads.filter((fn.col("predicate") != SAME) | (fn.col("subject") != fn.col("object")))
+        return heads
+
+    def _table(self, spark: SparkSession, at: int, slots: Slots) -> DataFrame:
+        """The constants of a pattern (``c_subject`` ...) of each rule of this shape; the head is the last pattern."""
+        rows = [constants[at] for constants in self.constants]
+        columns = {_RULE: pa.array(range(len(rows)), pa.int32())}
+        for index, (name, slot) in enumerate(zip(TRIPLE, slots, strict=True)):
+            if slot is None:
+                columns[f"c_{name}"] = pa.array([row[index] for row in rows], pa.string())
+        return spark.createDataFrame(pa.table(columns))
+
+
+def shapes(rules: Iterable[Rule]) -> list[RuleShape]:
+    """The rules by their shapes; ValueError where a predicate is a path or a head's variable is not in the body."""
+    found: dict[_Key, list[tuple[tuple[Term | None, ...], ...]]] = {}
+    for rule in rules:
+        numbers: dict[Var, int] = {}
+        patterns = (*rule.body, rule.head)
+        slots = [_slots(pattern, numbers) for pattern in patterns]
+        constants = tuple(tuple(None if isinstance(n, Var) else n for n in _nodes(pattern)) for pattern in patterns)
+        *body, head = slots
+        if any(slot is not None and not any(slot in each for each in body) for slot in head):
+            raise ValueError(f"the rule of {rule.axiom or rule.head} concludes about what its body does not name")
+        tests = tuple((each.kind, tuple(_place(node, numbers) for node in each.nodes)) for each in rule.tests)
+        found.setdefault((tuple(body), head, tests), []).append(constants)
+    return [RuleShape(body, head, tuple(dict.fromkeys(rows)), tests) for (body, head, tests), rows in found.items()]
+
+
+def _place(node: Node, numbers: dict[Var, int]) -> int | Term:
+    """A node of a test: the number of its variable, or the term."""
+    return numbers[node] if isinstance(node, Var) else node
+
+
+def _tested(kind: str, nodes: Sequence[int | Term]) -> Column:
+    """A test of literals over the variables' columns; Python decides it."""
+    holds = getattr(literals, kind)
+
+    def decide(*columns: pa.Array) -> pa.Array:
+        values = iter([column.to_pylist() for column in columns])
+        terms = [repeat(node, len(columns[0])) if isinstance(node, str) else next(values) for node in nodes]
+        return pa.array([holds(*pair) for pair in zip(*terms, strict=True)], pa.bool_())
+
+    return fn.arrow_udf(decide, "boolean")(*(fn.col(f"v{node}") for node in nodes if not isinstance(node, str)))
+
+
+def _slots(pattern: TriplePattern, numbers: dict[Var, int]) -> Slots:
+    one, two, three = (numbers.setdefault(n, len(numbers)) if isinstance(n, Var) else None for n in _nodes(pattern))
+    return one, two, three
+
+
+def _nodes(pattern: TriplePattern) -> Iterator[Node]:
+    if not isinstance(pattern.predicate, Var | str):
+        raise ValueError("a rule has no property paths")
+    yield from (pattern.subject, pattern.predicate, pattern.object)
+
+
+def _join(left: DataFrame, right: DataFrame) -> DataFrame:
+    """The pairs of one rule with equal variables, where both hold."""
+    shared = [name for name in left.columns if name in right.columns and name not in ("lo", "hi")]
+    renamed = right.select(*(fn.col(name).alias(f"r_{name}") for name in right.columns))
+    tests = [fn.col(name) == fn.col(f"r_{name}") for name in shared]
+    overlap = (fn.col("lo") <= fn.col("r_hi")) & (fn.col("r_lo") <= fn.col("hi"))
+    paired = left.join(renamed, reduce(Column.__and__, tests, overlap))
+    more = [name for name in right.columns if name not in left.columns]
+    kept = [name for name in left.columns if name not in ("lo", "hi")]
+    low, high = fn.greatest("lo", "r_lo").alias("lo"), fn.least("hi", "r_hi").alias("hi")
+    return paired.select(*kept, *(fn.col(f"r_{name}").alias(name) for name in more), low, high)
+
 
 CASE = "case"
 """A column by which facts of different worlds are kept apart, where a frame has it."""
@@ -116,12 +273,12 @@ class _Apart:
 class _Joins:
     """Rules that join, and what their conclusions bring."""
 
-    shapes: list[Shape]
+    shapes: list[RuleShape]
     steps: "_Steps"
     wanted: "_Wanted"
 
     def found(self, spark: SparkSession, known: DataFrame, new: DataFrame | None) -> DataFrame:
-        """What follows from known facts and, unless it is ``None``, at least one that is new."""
+        """The facts that follow from known facts and, unless it is ``None``, at least one that is new."""
         worlds = [name for name in known.columns if name == CASE]
         heads = [shape.conclusions(spark, known, new, worlds) for shape in self.shapes]
         return self.steps.taken(reduce(DataFrame.unionByName, heads))
@@ -149,7 +306,7 @@ class _Wanted:
     table: DataFrame
 
     @classmethod
-    def of(cls, spark: SparkSession, joins: list[Shape]) -> "_Wanted":
+    def of(cls, spark: SparkSession, joins: list[RuleShape]) -> "_Wanted":
         found = {row[at][1:] for each in joins for row in each.constants for at in range(len(each.body))}
         columns = zip(*sorted(found, key=str), strict=True)
         names = ("w_predicate", "w_object")
@@ -157,14 +314,14 @@ class _Wanted:
         return cls(spark.createDataFrame(table))
 
     def among(self, frame: DataFrame) -> DataFrame:
-        """Those of the facts that a rule's body may be about."""
+        """The facts that a rule's body may be about."""
         tests = [fn.col(f"w_{name}").isNull() | (fn.col(name) == fn.col(f"w_{name}")) for name in TRIPLE[1:]]
         return frame.join(fn.broadcast(self.table), tests[0] & tests[1], "left_semi")
 
 
 @dataclass(frozen=True)
 class _Steps:
-    """What a fact brings by rules with one pattern in their body, as a table; ``None`` when nothing does."""
+    """The facts that one fact brings by rules with one pattern in their body, as a table; ``None`` for none."""
 
     table: DataFrame | None
 
@@ -205,7 +362,7 @@ def _triple() -> Iterator[Column]:
 def _brought(rules: Rules) -> Iterator[tuple[str, bool, list[dict[str, str]]]]:
     """For each property, or class, whether the object is a literal, what a fact brings beside itself."""
     single = [rule for rule in rules.rules if rule.is_step]
-    steps, bodies = Steps(single, (), Facts()), [pattern for rule in single for pattern in rule.body]
+    steps, bodies = FactSteps(single, (), Facts()), [pattern for rule in single for pattern in rule.body]
     for pattern in dict.fromkeys(
         (body.predicate, body.object if body.predicate == RDF_TYPE else "") for body in bodies
     ):
@@ -219,7 +376,7 @@ def _brought(rules: Rules) -> Iterator[tuple[str, bool, list[dict[str, str]]]]:
         yield predicate, True, _of(link.literal or link)
 
 
-def _of(link: Link) -> list[dict[str, Term]]:
+def _of(link: PropertyLinks) -> list[dict[str, Term]]:
     pairs = [*(("same", each.name) for each in link.same), *(("turned", each.name) for each in link.turned)]
     members = [
         *(("subject", each.name) for each in link.of_subject),

@@ -1,4 +1,8 @@
-"""The facts that triple patterns read, graph by graph: streamed triples with their intervals, and static data."""
+"""The facts that triple patterns read, graph by graph: streamed triples with their intervals, stamps, and static data.
+
+Stamps are facts that say when each triple of a content arrived last, over intervals of reports. Their vocabulary is
+that of ``query/stamps.py``; a stamp's name is any term that tells triples apart.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,18 +17,52 @@ from streamgauge.model.query import StreamWindow
 from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import Counting
 from streamgauge.model.terms import XSD, Term, Triple
-from streamgauge.query.stamps import stamps_graph
-from streamgauge.spark.intervals import TRIPLE, Source, intervals, longest, merged, repeats, sources
-from streamgauge.spark.numbers import SPARK_TYPES, exact_kind, guarded, parsed
+from streamgauge.query.stamps import stamp, stamps_graph, time_fact
+from streamgauge.spark.intervals import (
+    TRIPLE,
+    IntervalSource,
+    intervals,
+    latest,
+    longest,
+    merged,
+    repeats,
+    sources,
+    swept,
+)
 from streamgauge.spark.profile import NOT_LITERAL, Profile, profiled
 from streamgauge.spark.relation import Relation, column, cut, number
-from streamgauge.spark.stamps import stamps
+from streamgauge.spark.scalars import SPARK_TYPES, exact_kind, guarded, parsed
+
+_NOTHING = ("", "", "")
+_PARTS = tuple(fact[1] for fact in stamp(_NOTHING))
+_TIME = time_fact(_NOTHING, 0)[1]
+
+
+def stamps(arrivals: DataFrame) -> DataFrame:
+    """The stamps (subject, predicate, object, lo, hi) of arrivals that have their triple, time (ms), lo and hi."""
+    present = merged(arrivals.select(*TRIPLE, "lo", "hi"))
+    constant = [
+        present.select(_name(), fn.lit(part).alias("predicate"), fn.col(position).alias("object"), "lo", "hi")
+        for part, position in zip(_PARTS, TRIPLE, strict=True)
+    ]
+    found = swept(
+        arrivals.select(*TRIPLE, "lo", "hi", "time"), TRIPLE, latest, {"lo": "int", "hi": "int", "time": "bigint"}
+    )
+    text = fn.concat(fn.lit('"'), fn.col("time").cast("string"), fn.lit(f'"^^<{XSD}integer>'))
+    times = found.select(_name(), fn.lit(_TIME).alias("predicate"), text.alias("object"), "lo", "hi")
+    return reduce(DataFrame.unionByName, constant, times)
+
+
+def _name() -> Column:
+    digest = fn.md5(fn.concat_ws("\n", *TRIPLE))
+    return fn.concat(fn.lit("<urn:streamgauge:stamp:"), digest, fn.lit(">")).alias("subject")
+
 
 _BLOCKS = 8  # a block of reports is this many times as wide as the longest interval: few rows are cut, few pairs wasted
 
 
 @dataclass(frozen=True)
-class Facts:
+class GraphFactsTable:
     """One graph's facts: streamed ones in blocks of ``width`` reports; static ones are valid in all ``reports``.
 
     ``kinds`` has the datatypes (IRIs; NOT_LITERAL for other terms) of the objects of each constant predicate of the
@@ -81,7 +119,7 @@ class Facts:
         return {node.name: kind} if len(kinds) == 1 and kind in SPARK_TYPES else {}
 
 
-Graphs = Mapping[Term | None, Facts]
+Graphs = Mapping[Term | None, GraphFactsTable]
 """The facts of the default graph (``None``) and of each named window's graph that the query reads."""
 
 
@@ -90,8 +128,8 @@ Patterns = Mapping[Term | None, Sequence[TriplePattern]]
 
 
 @dataclass(frozen=True)
-class Reader:
-    """What all graphs of a query are read from: the stream table, the due reports, the windows, how copies count.
+class FactsReader:
+    """The sources of all graphs of a query: the stream table, the due reports, the windows, how copies count.
 
     ``known`` is the profile of the stream where somebody has counted already; ``plain`` says that every pattern is a
     triple pattern without a path, so that making solutions distinct does what making triples distinct would do.
@@ -110,7 +148,7 @@ class Reader:
         beside = tuple(static)
         return {graph: self._facts(graph, wanted, beside) for graph in wanted}
 
-    def _facts(self, graph: Term | None, wanted: Patterns, static: tuple[Triple, ...]) -> Facts:
+    def _facts(self, graph: Term | None, wanted: Patterns, static: tuple[Triple, ...]) -> GraphFactsTable:
         """One graph's facts; unless they are known a small job finds the datatypes and whether triples repeat."""
         patterns, given = wanted[graph], self._feeding(graph)
         kept = tuple(dict.fromkeys(t for t in static if not graph and any(_may_match(p, t) for p in patterns)))
@@ -130,7 +168,7 @@ class Reader:
         frame, copies = self._once(frame, True if mixed else found.repeated)
         width = 1 << (_BLOCKS * longest(self.due, given)).bit_length()  # a power of two: the blocks of graphs nest
         frame, width = (frame, len(self.due)) if 2 * width > len(self.due) else (cut(frame, width), width)
-        return Facts(self.spark, frame, kept, len(self.due), width, kinds, counts, copies, found.sure)
+        return GraphFactsTable(self.spark, frame, kept, len(self.due), width, kinds, counts, copies, found.sure)
 
     def _once(self, frame: DataFrame, repeated: bool | None) -> tuple[DataFrame, bool]:
         """Each triple once where contents are sets, and whether that is left to be done to the solutions."""
@@ -140,10 +178,10 @@ class Reader:
             return frame, True
         return (merged(frame) if repeated or repeats(frame) else frame), False
 
-    def _feeding(self, graph: Term | None) -> list[Source]:
+    def _feeding(self, graph: Term | None) -> list[IntervalSource]:
         return [source for source in sources(self.windows) if source.graph == graph]
 
-    def _stamps(self, graph: Term, wanted: Patterns) -> tuple[DataFrame, list[Source]]:
+    def _stamps(self, graph: Term, wanted: Patterns) -> tuple[DataFrame, list[IntervalSource]]:
         """A graph of stamps, and the windows that feed the graph whose triples they are of."""
         for of in dict.fromkeys(source.graph for source in sources(self.windows)):
             if graph == stamps_graph(of and of[1:-1]):
@@ -151,7 +189,7 @@ class Reader:
                 return stamps(self._arrivals(wanted.get(of, ()), given)), given
         return self._arrivals((), ()).select(*TRIPLE, "lo", "hi"), []
 
-    def _arrivals(self, patterns: Sequence[TriplePattern], given: Sequence[Source]) -> DataFrame:
+    def _arrivals(self, patterns: Sequence[TriplePattern], given: Sequence[IntervalSource]) -> DataFrame:
         """The arrivals that some pattern may match, with their intervals."""
         some = reduce(Column.__or__, map(_constants, patterns), fn.lit(False))
         if not given:

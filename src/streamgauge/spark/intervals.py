@@ -1,13 +1,16 @@
 """Validity intervals: in which reports (first to last index) each triple of a stream is, window by window.
 
 ``first``, ``last``, ``seen`` and ``after`` of a window's views never decrease, so an arrival is in a contiguous range.
+``swept`` makes one pass over the rows of each key in order of their first report, which Spark's own operators cannot do
+in linear time.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
+from heapq import heappop, heappush
 from itertools import pairwise, takewhile
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
@@ -21,7 +24,7 @@ TRIPLE = ("subject", "predicate", "object")
 _NEVER = 1 << 62
 
 
-class Source(NamedTuple):
+class IntervalSource(NamedTuple):
     """One window: its position among a report's views, its stream (``None``: every element), the graph it feeds."""
 
     position: int
@@ -29,17 +32,17 @@ class Source(NamedTuple):
     graph: Term | None = None
 
 
-def sources(windows: Sequence[StreamWindow]) -> tuple[Source, ...]:
+def sources(windows: Sequence[StreamWindow]) -> tuple[IntervalSource, ...]:
     """The windows of a query; without any, one over every element that feeds the default graph."""
     if not windows:
-        return (Source(0),)
+        return (IntervalSource(0),)
     return tuple(
-        Source(position, window.stream, None if window.name is None else f"<{window.name}>")
+        IntervalSource(position, window.stream, None if window.name is None else f"<{window.name}>")
         for position, window in enumerate(windows)
     )
 
 
-def intervals(stream: DataFrame, due: Sequence[DueReport], given: Sequence[Source]) -> DataFrame:
+def intervals(stream: DataFrame, due: Sequence[DueReport], given: Sequence[IntervalSource]) -> DataFrame:
     """Columns of the stream, window, lo, hi: one row per arrival that is in a view of a window (repeats kept).
 
     ``window`` is a position in ``given``. ValueError when the views of a window go back.
@@ -48,7 +51,7 @@ def intervals(stream: DataFrame, due: Sequence[DueReport], given: Sequence[Sourc
     return reduce(DataFrame.unionByName, frames)
 
 
-def _held(stream: DataFrame, due: Sequence[DueReport], source: Source) -> DataFrame:
+def _held(stream: DataFrame, due: Sequence[DueReport], source: IntervalSource) -> DataFrame:
     views = [report.views[source.position] for report in due]
     skipped = sum(1 for _ in takewhile(_nothing, views))
     frame = stream if source.stream is None else stream.filter(fn.col("stream") == source.stream)
@@ -96,7 +99,7 @@ def _bounded(frame: DataFrame, bounds: _Bounds) -> tuple[DataFrame, list[Column]
     return frame, [fn.col(name) for name in bounds]
 
 
-def longest(due: Sequence[DueReport], given: Sequence[Source]) -> int:
+def longest(due: Sequence[DueReport], given: Sequence[IntervalSource]) -> int:
     """An upper bound of the number of reports that one arrival is in."""
     return max((_longest([report.views[source.position] for report in due]) for source in given), default=1)
 
@@ -154,3 +157,68 @@ def _looked_up(bounds: Sequence[int]) -> Callable[[Column], Column]:
 
     found: Callable[[Column], Column] = fn.arrow_udf(find, "int")
     return found
+
+
+Row = tuple[Any, ...]
+Sweep = Callable[[Iterable[Row]], Iterator[Row]]
+"""The rows of one key, without it and by ascending ``lo`` (their first column), to the rows that follow from them."""
+
+_ARROW = {"int": pa.int32(), "bigint": pa.int64(), "double": pa.float64(), "string": pa.string()}
+
+
+def swept(frame: DataFrame, keys: Sequence[str], sweep: Sweep, result: Mapping[str, str]) -> DataFrame:
+    """Columns of the keys and of ``result`` (column to Spark type): what ``sweep`` makes of each key's rows.
+
+    The other columns of the frame, ``lo`` first, are a row. Without keys all rows are one key's, even when none is.
+    """
+    others = [name for name in frame.columns if name not in keys]
+    rows = fn.sort_array(fn.collect_list(fn.struct(*others))).alias("rows")
+    kind = ", ".join(f"`{name}`: {kind}" for name, kind in result.items())
+    fields = [pa.field(name, _ARROW[kind]) for name, kind in result.items()]
+
+    def run(groups: pa.Array) -> pa.Array:
+        return _nested([list(sweep(group)) for group in _groups(groups)], fields)
+
+    made = fn.arrow_udf(run, f"array<struct<{kind}>>")(fn.col("rows"))
+    return frame.groupBy(*keys).agg(rows).select(*keys, fn.inline(made))
+
+
+def _groups(groups: pa.Array) -> Iterator[list[Row]]:
+    """The rows of each group of a list of structs."""
+    offsets = groups.offsets.to_pylist()
+    flat = groups.values
+    for low, high in pairwise(offsets):
+        part = flat.slice(low, high - low).flatten()
+        yield list(zip(*(column.to_pylist() for column in part), strict=True))
+
+
+def _nested(groups: Sequence[Sequence[Row]], fields: Sequence[pa.Field]) -> pa.Array:
+    offsets = [0]
+    for group in groups:
+        offsets.append(offsets[-1] + len(group))
+    columns = list(zip(*(row for group in groups for row in group), strict=True)) or [()] * len(fields)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, fields, strict=True)]
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.StructArray.from_arrays(arrays, fields=fields))
+
+
+def latest(rows: Iterable[Row]) -> Iterator[Row]:
+    """Rows (lo, hi, value) to disjoint ones: over which reports a value is the greatest of those that are there."""
+    heap: list[tuple[int, int]] = []  # (-value, hi)
+    at = 0
+    for low, high, value in rows:
+        at = yield from _greatest(heap, at, low)
+        heappush(heap, (-value, high))
+    yield from _greatest(heap, at, None)
+
+
+def _greatest(heap: list[tuple[int, int]], at: int, until: int | None) -> Generator[Row, None, int]:
+    """The greatest value from ``at`` to before ``until``."""
+    while heap and (until is None or at < until):
+        value, high = heap[0]
+        if high < at:
+            heappop(heap)
+            continue
+        end = high if until is None else min(high, until - 1)
+        yield at, end, -value
+        at = end + 1
+    return until if until is not None else at

@@ -20,7 +20,7 @@ _ROWS: Final = 50_000
 def write_lines(lines: DataFrame, out: Path, tell: Callable[[int], None] | None = None) -> None:
     """Rows of one column ``line``, sorted by bytes, as a file that is there whole or not at all; FileExistsError.
 
-    ``tell`` is told how many there are before they are written. What is in memory does not grow with them.
+    ``tell`` is told how many there are before they are written. Memory does not grow with them.
     """
     if out.exists():
         raise FileExistsError(EEXIST, "it is there already: remove it or name another place", str(out))

@@ -1,6 +1,6 @@
 """The order of terms as far as SPARQL 1.1 defines it (15.1), and which rows LIMIT and OFFSET keep by it (no Spark).
 
-What SPARQL leaves open (blank nodes, literals that "<" does not compare, equal keys) is never decided here.
+Orders that SPARQL leaves open (blank nodes, literals that "<" does not compare, equal keys) are not decided here.
 """
 
 from collections.abc import Sequence

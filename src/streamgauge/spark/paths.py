@@ -1,6 +1,9 @@
-"""Property paths over validity intervals (https://www.w3.org/TR/sparql11-query/#defn_PropertyPathExpr)."""
+"""Property paths over validity intervals (https://www.w3.org/TR/sparql11-query/#defn_PropertyPathExpr).
 
-from collections.abc import Iterable, Iterator
+The transitive closure says which node reaches which, in which reports; its functions are plain Python.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import Any
@@ -9,12 +12,73 @@ from pyspark.sql import functions as fn
 
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Term
-from streamgauge.spark.closure import closure
-from streamgauge.spark.facts import Facts
-from streamgauge.spark.presence import distinct
-from streamgauge.spark.reads import ANY
+from streamgauge.spark.exists import distinct
+from streamgauge.spark.facts import GraphFactsTable
+from streamgauge.spark.intervals import swept
+from streamgauge.spark.profile import ANY
 from streamgauge.spark.relation import Relation, always, block, column, join, union
-from streamgauge.spark.sweep import swept
+
+Span = tuple[int, int]
+"""The first and last report of an interval, inclusive."""
+
+Edge = tuple[Term, Term, int, int]
+"""From, to, first and last report."""
+
+Steps = Mapping[Term, list[tuple[Term, int, int]]]
+
+
+def closure(edges: Iterable[Edge], sources: Iterable[Term] | None = None) -> Iterator[Edge]:
+    """The pairs connected by one edge or more, each with disjoint intervals; from ``sources`` only when given.
+
+    An edge counts in the reports where it and the way to it hold; cycles end because every step adds something new.
+    """
+    steps: dict[Term, list[tuple[Term, int, int]]] = {}
+    for start, end, low, high in edges:
+        steps.setdefault(start, []).append((end, low, high))
+    for source in steps if sources is None else dict.fromkeys(sources):
+        for node, spans in _reached(steps, source).items():
+            for low, high in spans:
+                yield source, node, low, high
+
+
+def _reached(steps: Steps, source: Term) -> dict[Term, list[Span]]:
+    """Semi-naive: only what is new at a node is followed further."""
+    reached: dict[Term, list[Span]] = {}
+    new = list(steps.get(source, ()))
+    while new:
+        node, low, high = new.pop()
+        known = reached.setdefault(node, [])
+        for first, last in missing(known, low, high):
+            insert(known, first, last)
+            for end, begins, ends in steps.get(node, ()):
+                if begins <= last and first <= ends:
+                    new.append((end, max(begins, first), min(ends, last)))
+    return reached
+
+
+def missing(known: list[Span], low: int, high: int) -> list[Span]:
+    """The parts of an interval that sorted disjoint intervals do not cover."""
+    found = []
+    for first, last in known:
+        if last < low:
+            continue
+        if first > high:
+            break
+        if first > low:
+            found.append((low, first - 1))
+        low = max(low, last + 1)
+    if low <= high:
+        found.append((low, high))
+    return found
+
+
+def insert(known: list[Span], low: int, high: int) -> None:
+    """Adds an interval to sorted disjoint ones, joining it with those that it overlaps or touches."""
+    apart = [span for span in known if span[1] < low - 1 or span[0] > high + 1]
+    touching = [span for span in known if not (span[1] < low - 1 or span[0] > high + 1)]
+    low, high = min([low, *(first for first, _ in touching)]), max([high, *(last for _, last in touching)])
+    known[:] = sorted([*apart, (low, high)])
+
 
 NODE = ".node"
 _FROM, _TO, _VIA = ".from", ".to", ".via"
@@ -22,7 +86,7 @@ _PAIR = (_FROM, _TO)
 _LISTED = ("lo", "hi", *map(column, _PAIR))
 
 
-def path_solutions(facts: Facts, pattern: al.TriplePattern, near: Relation | None) -> Relation:
+def path_solutions(facts: GraphFactsTable, pattern: al.TriplePattern, near: Relation | None) -> Relation:
     """The solutions of a triple pattern whose predicate is a path.
 
     ``near`` (over NODE) are nodes that need not be in the graph and have a path of length zero: what EXISTS puts there.
@@ -54,7 +118,7 @@ class _Ends:
 class _Paths:
     """Pairs of nodes (as a relation) that a path connects; where an end is a constant, other pairs may be left out."""
 
-    facts: Facts
+    facts: GraphFactsTable
     near: Relation | None
 
     def pairs(self, path: al.Path, ends: _Ends) -> Relation:

@@ -1,20 +1,90 @@
-"""What is known of streamed triples before a query is compiled: how many each predicate has, and of which datatypes."""
+"""The profile of streamed triples before a query is compiled: how many each predicate has, and of which datatypes.
 
-from collections.abc import Mapping, Sequence
+From the pattern come the triple patterns of each graph and the variables whose numeric values are read.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
+from streamgauge.model import algebra as al
 from streamgauge.model.algebra import QueryForm, TriplePattern, Var
 from streamgauge.model.query import StreamWindow
 from streamgauge.model.terms import XSD, Term
 from streamgauge.query.graphs import spread
+from streamgauge.query.rebuild import children, every_expression, every_pattern, expressions
 from streamgauge.query.stamps import stamped, uses_timestamp
 from streamgauge.spark.intervals import TRIPLE
-from streamgauge.spark.numbers import BEYOND, SPARK_TYPES, computable, suffix
-from streamgauge.spark.reads import numeric_variables, reads
+from streamgauge.spark.scalars import BEYOND, SPARK_TYPES, computable, suffix
+
+ANY = al.TriplePattern(al.Var("s"), al.Var("p"), al.Var("o"))
+
+Patterns = dict[Term | None, dict[al.TriplePattern, None]]
+
+
+def reads(pattern: al.Pattern) -> Mapping[Term | None, tuple[al.TriplePattern, ...]]:
+    """The plain triple patterns that each graph is asked for, by its name (``None``: the default graph, always there).
+
+    A property path asks for its steps, and for every triple where it is of length zero or a negated set.
+    """
+    found: Patterns = {None: {}}
+    _collect(pattern, None, found)
+    return {graph: tuple(patterns) for graph, patterns in found.items()}
+
+
+def numeric_variables(pattern: al.Pattern) -> frozenset[str]:
+    """The variables that some expression or aggregate reads: their values are worth having as numbers."""
+    trees = (tree for part in every_pattern(pattern) for tree in expressions(part))
+    return frozenset(part.name for tree in trees for part in every_expression(tree) if isinstance(part, al.Var))
+
+
+def _collect(pattern: al.Pattern, graph: Term | None, found: Patterns) -> None:
+    match pattern:
+        case al.Graph(name=str() as name, pattern=inner):
+            found.setdefault(name, {})
+            _collect(inner, name, found)
+            return
+        case al.BGP(patterns=patterns):
+            for triple in patterns:
+                found[graph].update(dict.fromkeys(_steps(triple)))
+    for child in children(pattern):
+        _collect(child, graph, found)
+    for part in (part for tree in expressions(pattern) for part in every_expression(tree)):
+        if isinstance(part, al.Exists):
+            _collect(part.pattern, None, found)
+
+
+def _steps(triple: al.TriplePattern) -> Iterator[al.TriplePattern]:
+    """The plain triple patterns that a triple pattern, its path included, is matched with."""
+    if isinstance(triple.predicate, al.Var | str):
+        yield triple
+    else:
+        yield from _path_steps(triple.predicate, isinstance(triple.subject, str), isinstance(triple.object, str))
+
+
+def _path_steps(path: al.Path, first: bool, last: bool) -> Iterator[al.TriplePattern]:
+    """The steps of a path; ``first`` and ``last`` say whether that end is a constant."""
+    match path:
+        case str():
+            yield al.TriplePattern(ANY.subject, path, ANY.object)
+        case al.Inverse(path=inner):
+            yield from _path_steps(inner, last, first)
+        case al.Sequence(steps=steps):
+            for index, step in enumerate(steps):
+                yield from _path_steps(step, first and index == 0, last and index == len(steps) - 1)
+        case al.Alternative(choices=choices):
+            for choice in choices:
+                yield from _path_steps(choice, first, last)
+        case al.Repeat(path=inner, modifier=modifier):
+            yield from _path_steps(inner, False, False)
+            if modifier != "+" and not (first or last):
+                yield ANY
+        case al.NegatedSet():
+            yield ANY
+
 
 NOT_LITERAL = "other"
 """Stands for the datatype of what is no literal."""
@@ -60,15 +130,15 @@ def profiled(frame: DataFrame) -> Profile:
 
 
 class Looked(NamedTuple):
-    """What was seen of a stream: the one kind of each predicate's objects (``None``: several); whether many repeat."""
+    """The kinds seen in a stream: the one kind of each predicate's objects (``None``: several); whether many repeat."""
 
     kinds: Mapping[Term, str | None]
     often: bool
 
 
 @dataclass(frozen=True)
-class Counts:
-    """What must be known of a stream to compile one query.
+class PredicateCounts:
+    """The counts of a stream that the compilation of one query needs.
 
     ``predicates`` are those that the query names, ``numeric`` the ones whose objects it computes with.
     """
@@ -110,8 +180,8 @@ def _kinds(kind: str | None) -> frozenset[str]:
     return frozenset({NOT_LITERAL, _ANY} if kind is None else {XSD + kind})
 
 
-def counts_for(query: QueryForm, windows: Sequence[StreamWindow]) -> Counts | None:
-    """What to count for a query; ``None`` when it asks for predicates that it does not name, or for timestamps."""
+def counts_for(query: QueryForm, windows: Sequence[StreamWindow]) -> PredicateCounts | None:
+    """The counts for a query; ``None`` when it asks for predicates that it does not name, or for timestamps."""
     if uses_timestamp(query):
         return None
     names = tuple(f"<{window.name}>" for window in windows if window.name is not None)
@@ -122,7 +192,7 @@ def counts_for(query: QueryForm, windows: Sequence[StreamWindow]) -> Counts | No
         return None
     values = numeric_variables(pattern)
     numeric = dict.fromkeys(triple.predicate for triple in patterns if _computed(triple, values))
-    return Counts(tuple(map(str, predicates)), tuple(map(str, numeric)))
+    return PredicateCounts(tuple(map(str, predicates)), tuple(map(str, numeric)))
 
 
 def _computed(triple: TriplePattern, values: frozenset[str]) -> bool:

@@ -1,4 +1,4 @@
-"""What the Spark evaluator does not do, by name."""
+"""The parts of queries that the Spark evaluator does not do, by name."""
 
 from collections.abc import Iterator
 

@@ -9,9 +9,9 @@ from pyspark.sql import Column
 from pyspark.sql import functions as fn
 
 from streamgauge.model import algebra as al
+from streamgauge.spark.intervals import swept
 from streamgauge.spark.ordering import chosen, places
 from streamgauge.spark.relation import Relation, column
-from streamgauge.spark.sweep import swept
 
 AMBIGUOUS = (
     "streamgauge: LIMIT or OFFSET cuts between rows that ORDER BY does not tell apart: several answers are legal"
@@ -32,7 +32,7 @@ class Parts:
 
 
 def taken_apart(node: al.Slice) -> Parts:
-    """What is sliced, from DISTINCT down to the pattern under ORDER BY."""
+    """The sliced pattern, from DISTINCT down to the pattern under ORDER BY."""
     inner = node.pattern
     variables: tuple[str, ...] | None = None
     keys: tuple[tuple[al.Expression, bool], ...] = ()

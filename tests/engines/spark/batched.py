@@ -6,8 +6,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from streamgauge.engines.spark.batches import Batches
-from streamgauge.engines.spark.session import Emitted
-from streamgauge.engines.spark.shown import ROWS
+from streamgauge.engines.spark.micro_batches import Emitted
+from streamgauge.engines.spark.panes import ROWS
 from streamgauge.formats.stream import to_table
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement

@@ -10,7 +10,7 @@ from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from streamgauge.engines.spark import refuse
-from streamgauge.engines.spark.session import INTERPRETED, configured, set_all
+from streamgauge.engines.spark.micro_batches import INTERPRETED, configured, set_all
 from streamgauge.model.semantics import Due, Origin, Report
 from streamgauge.semantics.definition import expected, operator
 from streamgauge.semantics.definition import refuse as refuse_definition

@@ -8,10 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgauge.engines.spark import pipeline
-from streamgauge.engines.spark.evaluation import Said
-from streamgauge.engines.spark.landing import Landing
-from streamgauge.engines.spark.pipeline import CheckpointError, Job, run
-from streamgauge.engines.spark.sinks import Messages
+from streamgauge.engines.spark.evaluation import ReportRows
+from streamgauge.engines.spark.pipeline import CheckpointError, Job, Landing, MessageSink, run
 from streamgauge.engines.spark.state import State
 from streamgauge.formats.run import read_run
 from streamgauge.formats.streams import write_stream
@@ -120,18 +118,18 @@ class Kept:
 def done_of(*rows):
     import pyarrow as pa
 
-    from streamgauge.engines.spark.batches import Done
+    from streamgauge.engines.spark.batches import BatchAnswers
     from streamgauge.model.report import DueReport, View
 
     due = DueReport(1000, (View(0, 1000, 0, 999, 9),))
     table = pa.table([[row[n] for row in rows] for n in range(2)], schema=pa.schema([("s", "string"), ("o", "string")]))
-    return Done(0, [Said(due, table)], State(), State())
+    return BatchAnswers(0, [ReportRows(due, table)], State(), State())
 
 
 def test_messages_have_a_key_for_query_report_and_row(tmp_path):
     kept = Kept(0)
     header = pipeline._sink(job(tmp_path), tmp_path, 0)._header
-    messages = Messages("urn:answers", header, lambda: kept)
+    messages = MessageSink("urn:answers", header, lambda: kept)
     messages.write(done_of(("<urn:a>", "<urn:b>"), ("<urn:c>", None)))
     messages.write(done_of())
     assert [key for key, _ in kept.sent] == ["urn:answers 1000 0", "urn:answers 1000 1", "urn:answers 1000 -"]
@@ -141,7 +139,7 @@ def test_messages_have_a_key_for_query_report_and_row(tmp_path):
 def test_messages_that_were_not_delivered_stop_the_batch(tmp_path):
     header = pipeline._sink(job(tmp_path), tmp_path, 0)._header
     with pytest.raises(SourceError, match="1 of the batch's messages were not delivered: nobody listens"):
-        Messages("q", header, lambda: Kept(1)).write(done_of(("<urn:a>", "<urn:b>")))
+        MessageSink("q", header, lambda: Kept(1)).write(done_of(("<urn:a>", "<urn:b>")))
 
 
 class Given:

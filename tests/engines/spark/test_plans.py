@@ -3,7 +3,7 @@
 import pytest
 
 from streamgauge.engines.spark.evaluation import Evaluation
-from streamgauge.engines.spark.session import configured
+from streamgauge.engines.spark.micro_batches import configured
 from streamgauge.model.element import StreamElement
 from streamgauge.model.semantics import Origin, Semantics
 from streamgauge.model.terms import XSD

@@ -5,9 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.incremental.drivers.content import Content, Waiting
-from streamgauge.incremental.drivers.latest import Latest
-from streamgauge.incremental.drivers.noticing import Differences
+from streamgauge.incremental.drivers.content import BufferedContent, Latest, SetChanges, WindowContent
 from streamgauge.model.semantics import Changes
 from streamgauge.query.stamps import stamp, time_fact
 
@@ -41,7 +39,7 @@ arrived = st.lists(
 @given(arrived, st.integers(1, 6), st.booleans())
 def test_what_is_held_is_what_came_in_scope_and_has_not_ended(steps, size, by_count):
     graph, stamps = Graph(), Graph()
-    content = Content(graph.enter, graph.leave, Differences(Changes.BOTH), Latest(stamps.enter, stamps.leave))
+    content = WindowContent(graph.enter, graph.leave, SetChanges(Changes.BOTH), Latest(stamps.enter, stamps.leave))
     time, came, before = 0, [], set()
     for wait, triples, lasts in steps:
         time += wait
@@ -69,7 +67,7 @@ def test_what_is_held_is_what_came_in_scope_and_has_not_ended(steps, size, by_co
 
 def test_a_waiting_content_stands_still_between_looks():
     graph = Graph()
-    content = Waiting(graph.enter, graph.leave, Differences(Changes.BOTH))
+    content = BufferedContent(graph.enter, graph.leave, SetChanges(Changes.BOTH))
     content.enter(1, (TRIPLES[0],), None)
     assert not graph.held
     assert not content.still

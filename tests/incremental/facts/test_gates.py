@@ -7,7 +7,7 @@ import pytest
 
 from streamgauge.incremental.drivers.landmark import Landmark
 from streamgauge.incremental.facts import gates, shapes
-from streamgauge.incremental.facts.joins import Plan
+from streamgauge.incremental.facts.joins import FactJoins
 from streamgauge.model.terms import RDF_TYPE
 from streamgauge.query import parse_sparql
 from streamgauge.sparql.algebra import answer
@@ -90,13 +90,13 @@ def test_each_of_many_answers_is_that_from_scratch(seed, direct, monkeypatch):
 def compiled(monkeypatch):
     """The triggers that are compiled: each when it is first called. No gate has so few that all are called."""
     monkeypatch.setattr(gates, "DIRECT", 0)
-    made, original = [], Plan.trigger
+    made, original = [], FactJoins.trigger
 
     def trigger(self, at, sign, finish):
         made.append((self.patterns[at], sign))
         return original(self, at, sign, finish)
 
-    monkeypatch.setattr(Plan, "trigger", trigger)
+    monkeypatch.setattr(FactJoins, "trigger", trigger)
     return made
 
 

@@ -4,9 +4,9 @@ from random import Random
 
 import pytest
 
+from streamgauge.incremental.budget import TooMuchError
 from streamgauge.incremental.drivers.landmark import Landmark
-from streamgauge.incremental.effort import TooMuchError
-from streamgauge.incremental.normal import UnsupportedError
+from streamgauge.incremental.rewrite import UnsupportedError
 from streamgauge.model.algebra import Slice
 from streamgauge.query import parse_sparql
 from streamgauge.sparql.algebra import answer

@@ -3,7 +3,7 @@
 import pytest
 
 from streamgauge.incremental.drivers.landmark import Landmark
-from streamgauge.incremental.facts.pool import Queries
+from streamgauge.incremental.facts.queries import StandingQueries
 from streamgauge.query import parse_sparql
 from streamgauge.query.updates import TooManySolutionsError
 from streamgauge.reasoning.closure import NO_RULES, Closure
@@ -290,7 +290,7 @@ def test_a_query_that_cost_too_much_to_create_is_forgotten() -> None:
 
 
 def test_a_query_that_fails_and_ends_in_one_turn_is_not_asked_again() -> None:
-    pool = Queries(Closure(NO_RULES).facts)
+    pool = StandingQueries(Closure(NO_RULES).facts)
     standing = pool.ask(parse_sparql("SELECT * { ?s ?p ?o }"))
     pool.fail(standing)
     standing.end()

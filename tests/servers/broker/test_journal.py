@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from streamgauge.incremental.effort import TooMuchError
+from streamgauge.incremental.budget import TooMuchError
 from streamgauge.servers import durability
 from streamgauge.servers.broker.broker import Receipt
 from streamgauge.servers.broker.limits import Limits

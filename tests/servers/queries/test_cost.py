@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from streamgauge.incremental.effort import TooMuchError
+from streamgauge.incremental.budget import TooMuchError
 from streamgauge.model.element import StreamElement
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.servers.queries.wishes import Wish

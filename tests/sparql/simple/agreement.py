@@ -10,7 +10,7 @@ from dataclasses import replace
 from fractions import Fraction
 from math import isclose
 
-from streamgauge.incremental import Contents, Evaluator, Snapshots, UnsupportedError
+from streamgauge.incremental import Evaluator, SnapshotContents, Snapshots, UnsupportedError
 from streamgauge.model import algebra as al
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.terms import Row, Triple
@@ -67,7 +67,7 @@ def by_changes(case: Case) -> tuple[Row, ...] | None:
 
 def by_snapshots(case: Case) -> tuple[Row, ...] | None:
     """The rows of the incremental evaluator's operators over a whole content."""
-    contents = Contents()
+    contents = SnapshotContents()
     try:
         evaluator = Snapshots(case.form, contents, names=tuple(case.dataset.named))
     except UnsupportedError:

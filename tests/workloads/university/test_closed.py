@@ -18,7 +18,7 @@ from streamgauge.reasoning import Closure, Rules, read_rules
 from streamgauge.semantics.evaluate import Snapshot
 from streamgauge.servers.broker.broker import Broker
 from streamgauge.servers.broker.strategies import begin
-from streamgauge.spark.answers import Means, answers
+from streamgauge.spark.answers import ContentChoices, answers
 from streamgauge.spark.entailment import entailed
 from streamgauge.spark.profile import profiled
 from streamgauge.workloads import load, queries, query_text
@@ -53,7 +53,7 @@ def by_spark(spark, facts):
     stream = facts.selectExpr(
         "'urn:s' stream", "0L time", "0L sequence", "0 position", "subject", "predicate", "object"
     )
-    means = Means(known=profiled(stream))
+    means = ContentChoices(known=profiled(stream))
     for name in NAMES:
         form = parse_sparql(query_text(UNIVERSITY, name))
         rows = answers(spark, stream, EVERYTHING, form, means=means).drop("report").distinct().toArrow()

@@ -46,7 +46,7 @@ def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
 
 
 def _unseen(pattern: al.Pattern) -> str | None:
-    """What CQELS prints that it does not recognise, and skips, or stops at: it reads triple patterns and FILTER."""
+    """The parts that CQELS does not recognise, and skips, or stops at: it reads triple patterns and FILTER."""
     match pattern:
         case al.BGP(patterns=triples):
             paths = not all(isinstance(each.predicate, str | al.Var) for each in triples)

@@ -1,9 +1,13 @@
-"""RSP on Structured Streaming: micro-batches, event time, closed windows through ``spark``."""
+"""RSP on Structured Streaming: micro-batches, event time, closed windows through ``spark``.
+
+Micro-batches see instants of a clock, never single arrivals: queries that need these are refused by name.
+"""
 
 from streamgauge.engines import Emit, Session
-from streamgauge.engines.spark.refusal import refuse
+from streamgauge.model.algebra import Select
 from streamgauge.model.query import ContinuousQuery
-from streamgauge.model.semantics import Semantics
+from streamgauge.model.semantics import R2S, Clock, Counting, Due, EmptyAggregate, Report, Semantics
+from streamgauge.semantics.refusal import meaningless
 
 __all__ = ["EVALUATOR", "refuse", "start"]
 
@@ -12,9 +16,53 @@ EVALUATOR = "spark"
 
 def start(query: ContinuousQuery, semantics: Semantics, emit: Emit) -> Session:
     """Begin to answer in a Spark session of this process; ValueError for what is refused."""
-    from streamgauge.engines.spark.session import MicroBatches
+    from streamgauge.engines.spark.micro_batches import MicroBatches
     from streamgauge.spark.session import session
 
     if reason := refuse(query, semantics):
         raise ValueError(reason)
     return MicroBatches(session("local[*]", shuffle=2), query, semantics, emit)
+
+
+def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
+    """``None``, or the sentence why this query cannot be answered under the semantics."""
+    if reason := meaningless(query, semantics) or _refuse_semantics(semantics):
+        return reason
+    if any(each.window.kind == "count" for each in query.windows):
+        return "a count-based window: spark closes windows by time, use a time-based or landmark window"
+    r2s = query.r2s or semantics.r2s
+    if r2s not in semantics.r2s_able:
+        return f"{semantics.name} has no {r2s}: it has {', '.join(sorted(semantics.r2s_able))}"
+    if r2s is R2S.CHANGES:
+        return f"{r2s} in one answer: spark streams one bag, use live"
+    if semantics.empty_aggregate is not EmptyAggregate.SPARQL and not isinstance(query.form, Select):
+        return "another value than SPARQL's for an aggregate over nothing in ASK or CONSTRUCT: use SELECT"
+    return _refuse_form(query)
+
+
+def _refuse_semantics(semantics: Semantics) -> str | None:
+    if Report.CONTENT_CHANGE in semantics.report:
+        return "reports at content changes: spark answers at instants of a clock (window close, periodic), use live"
+    if Report.EXPIRATION in semantics.report:
+        return "reports at expirations: spark answers at instants of a clock, use the engine fragments"
+    if semantics.since is not None:
+        return "reports that are evaluated but not sent (since): spark has no subscribers, leave it out"
+    if semantics.due is Due.LAST:
+        return "only the last of several due windows (due = last): which are due at once depends on single arrivals"
+    if semantics.content is Counting.BAG:
+        return "a content that is a bag (content = bag): spark keeps graphs, which are sets"
+    if semantics.clock is not Clock.APPLICATION:
+        return f"{semantics.name} stamps elements by {semantics.clock} time and spark has no clock of its own"
+    return None
+
+
+def _refuse_form(query: ContinuousQuery) -> str | None:
+    from streamgauge.query.graphs import spread
+    from streamgauge.query.stamps import stamped
+    from streamgauge.spark.refusal import refuse as refuse_form
+
+    names = tuple(f"<{each.name}>" for each in query.windows if each.name is not None)
+    try:
+        return refuse_form(spread(stamped(query.form), names))
+    except ValueError as error:
+        return str(error)

@@ -7,10 +7,9 @@ from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
-from streamgauge.engines.spark.arrived import Arrived
+from streamgauge.engines.spark.arrivals import BatchArrivals, late, surely_in_time
 from streamgauge.engines.spark.closes import Closes
-from streamgauge.engines.spark.evaluation import Evaluation, Said
-from streamgauge.engines.spark.lateness import late, surely_in_time
+from streamgauge.engines.spark.evaluation import Evaluation, ReportRows
 from streamgauge.engines.spark.panes import Panes, files_of
 from streamgauge.engines.spark.state import State, StateLog, forget
 from streamgauge.model.query import ContinuousQuery
@@ -21,19 +20,19 @@ DRAINED = "-drained"
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class BatchAnswers:
     """One batch: its answers, and what is known before and after it; ``part`` numbers batches and drains, ascending."""
 
     part: int
-    said: Sequence[Said]
+    said: Sequence[ReportRows]
     before: State
     after: State
 
 
-class Sink(Protocol):
+class BatchSink(Protocol):
     """Where answers go. The same batch may be written twice: the second time replaces the first or has its keys."""
 
-    def write(self, done: Done) -> None:
+    def write(self, done: BatchAnswers) -> None:
         """Keep or send the answers of a batch."""
 
 
@@ -44,7 +43,7 @@ class Batches:
     """
 
     def __init__(
-        self, spark: SparkSession, query: ContinuousQuery, semantics: Semantics, checkpoint: Path, sink: Sink
+        self, spark: SparkSession, query: ContinuousQuery, semantics: Semantics, checkpoint: Path, sink: BatchSink
     ) -> None:
         self._query, self._semantics, self._sink = query, semantics, sink
         self._panes = Panes(spark, checkpoint / "panes", query)
@@ -91,7 +90,7 @@ class Batches:
 
     @property
     def state(self) -> State:
-        """What is known now."""
+        """The state now."""
         return self._log.latest()
 
     def _begun(self, state: State) -> State:
@@ -130,14 +129,14 @@ class Batches:
         due = self._closes(came.t0).come_to(came.greatest - (self._semantics.lateness or 0))
         return due if self.told is None else max(due, self.told)
 
-    def _closed(self, part: int, before: State, came: State, upto: int | None) -> Done:
+    def _closed(self, part: int, before: State, came: State, upto: int | None) -> BatchAnswers:
         """The reports up to an instant (ms), and the state after them."""
         if came.t0 is None or upto is None or (came.passed is not None and upto <= came.passed):
-            return Done(part, (), before, came)
+            return BatchAnswers(part, (), before, came)
         closes = self._closes(came.t0)
         due = closes.between(came.passed, upto)
         wanted = [came.last, *due] if came.last else list(due)
-        said: list[Said] = []
+        said: list[ReportRows] = []
         last = came.last
         if due:
             first = min(view.first for report in wanted for view in report.views)
@@ -146,7 +145,7 @@ class Batches:
             said = list(self._evaluation.said(held, due, came.last))
             last = due[-1] if due else last
         after = replace(came, passed=upto, last=last, sent=came.sent + len(said))
-        return Done(part, said, before, forget(after, self._wanted_from(closes, after)))
+        return BatchAnswers(part, said, before, forget(after, self._wanted_from(closes, after)))
 
     def _wanted_from(self, closes: Closes, after: State) -> int:
         """The earliest time (ms) that some later report may look at."""
@@ -161,7 +160,7 @@ class Batches:
         return Closes(self._query, self._semantics, t0)
 
 
-def _refuse_going_back(arrived: Arrived, before: State) -> None:
+def _refuse_going_back(arrived: BatchArrivals, before: State) -> None:
     """Raise OutOfOrderError for files that come after others whose elements are later in system time."""
     if arrived.lowest < before.next:
         raise OutOfOrderError(

@@ -1,11 +1,19 @@
-"""Which reports are due when event time has come to an instant, and what their windows hold."""
+"""The reports that are due when event time has come to an instant, and the contents of their windows."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import merge
 from itertools import groupby
 
-from streamgauge.incremental.drivers.instants import LandmarkLooks, Look, Looks, Ticking, clock_of, closes_of, closing
+from streamgauge.incremental.drivers.instants import (
+    LandmarkLooks,
+    Ticking,
+    WindowLook,
+    WindowLooks,
+    clock_of,
+    closes_of,
+    closing,
+)
 from streamgauge.model.query import ContinuousQuery, StreamWindow
 from streamgauge.model.report import DueReport, View
 from streamgauge.model.semantics import Borders, Semantics
@@ -123,10 +131,10 @@ class Closes:
             return View(self.t0, self.t0, self.t0, self.t0 - 1, 0)
         return _seen(looks.close(instant - (instant - first) % each.window.slide))
 
-    def _looks(self, each: StreamWindow) -> Looks:
-        kind = LandmarkLooks if each.window.kind == "landmark" else Looks
+    def _looks(self, each: StreamWindow) -> WindowLooks:
+        kind = LandmarkLooks if each.window.kind == "landmark" else WindowLooks
         return kind(each.window, self.semantics, self.t0)
 
 
-def _seen(look: Look) -> View:
+def _seen(look: WindowLook) -> View:
     return View(look.start, look.end, look.first, look.last, EVERY)

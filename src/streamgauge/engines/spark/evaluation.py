@@ -1,4 +1,4 @@
-"""What the due reports of a micro-batch say: windows through ``spark``, then the query's operator."""
+"""The answers of a micro-batch's due reports: windows through ``spark``, then the query's operator."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -12,31 +12,61 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
-from streamgauge.engines.spark.learned import Learned
-from streamgauge.engines.spark.shown import Held, Shown
+from streamgauge.engines.spark.panes import PaneRows, ShownFrame
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import R2S, Counting, Report, Semantics
+from streamgauge.model.terms import Term
 from streamgauge.query.stamps import uses_timestamp
-from streamgauge.spark.answers import Means, answers, changes
+from streamgauge.spark.answers import ContentChoices, answers, changes
 from streamgauge.spark.compiler import lasting
 from streamgauge.spark.intervals import intervals, sources
-from streamgauge.spark.numbers import OTHER_KIND
-from streamgauge.spark.profile import Counts, Profile
+from streamgauge.spark.profile import Looked, PredicateCounts, Profile
+from streamgauge.spark.scalars import OTHER_KIND
 from streamgauge.spark.session import JOB_ERRORS
+
+
+class Learned:
+    """The datatype of each predicate's objects, ``None`` once there were several, and whether triples repeat often."""
+
+    def __init__(self, counts: PredicateCounts) -> None:
+        self._counts = counts
+        self._kinds: dict[Term, str | None] = {}
+        self._often: bool | None = None
+
+    def profile(self, counted: Sequence[int], rows: DataFrame) -> Profile:
+        """The profile of rows with so many triples of each predicate; a job looks at what was never seen."""
+        present = {name for name, count in zip(self._counts.predicates, counted, strict=True) if count}
+        if self._often is None or not present.intersection(self._counts.numeric) <= self._kinds.keys():
+            self._look(rows)
+        return self._counts.profile(counted, Looked(self._kinds, bool(self._often)))
+
+    def mistaken(self, rows: DataFrame) -> None:
+        """Some of these rows were of another datatype: look at them, and do not count on one again."""
+        before = dict(self._kinds)
+        self._look(rows)
+        if self._kinds == before:
+            self._kinds = dict.fromkeys(self._kinds)
+
+    def _look(self, rows: DataFrame) -> None:
+        found = self._counts.look(rows)
+        for name, kind in found.kinds.items():
+            self._kinds[name] = kind if self._kinds.get(name, kind) == kind else None
+        self._often = self._often or found.often
+
 
 Compiling: TypeAlias = Callable[[DataFrame, Sequence[DueReport], Profile | None], DataFrame]
 """Makes a plan over rows for due reports."""
 
 Shape: TypeAlias = tuple[object, ...]
-"""What a plan was made for: what it answers, the reports from their base on, the columns, what is known of triples."""
+"""The key of a plan: the query, the reports from their base on, the columns, the profile of triples."""
 
 KEPT = 16
 """So many plans are kept."""
 
 
 @dataclass(frozen=True)
-class Said:
+class ReportRows:
     """One report: ``rows`` has a string column for each of the answer's columns, ordered by all of them."""
 
     due: DueReport
@@ -55,16 +85,16 @@ class Evaluation:
         query: ContinuousQuery,
         semantics: Semantics,
         folder: Path,
-        counts: Counts | None,
+        counts: PredicateCounts | None,
     ) -> None:
         self._spark, self._query, self._semantics = spark, query, semantics
-        self._shown = Shown(spark, folder, frozenset(each.stream for each in query.windows))
+        self._shown = ShownFrame(spark, folder, frozenset(each.stream for each in query.windows))
         self._learned = Learned(counts) if counts else None
         self._absolute = uses_timestamp(query.form)
         self._lasting = counts is not None and lasting(query.form)
         self._plans: dict[Shape, DataFrame] = {}
 
-    def evaluated(self, held: Held, due: Sequence[DueReport]) -> tuple[DueReport, ...]:
+    def evaluated(self, held: PaneRows, due: Sequence[DueReport]) -> tuple[DueReport, ...]:
         """The reports that the strategies about content leave."""
         if Report.NON_EMPTY not in self._semantics.report or not due:
             return tuple(due)
@@ -75,24 +105,24 @@ class Evaluation:
             steps[high + 1] -= count
         return tuple(report for report, size in zip(due, accumulate(steps), strict=False) if size)
 
-    def said(self, held: Held, due: Sequence[DueReport], last: DueReport | None) -> Iterator[Said]:
-        """What is sent at the reports when ``last`` was evaluated before them; nothing for a silent one."""
+    def said(self, held: PaneRows, due: Sequence[DueReport], last: DueReport | None) -> Iterator[ReportRows]:
+        """The answers of the reports when ``last`` was evaluated before them; none for a silent one."""
         if not due:
             return
         rstream = (self._query.r2s or self._semantics.r2s) is R2S.RSTREAM
         tables = self._bags(held, due) if rstream else self._differences(held, due, last)
         for report, table in zip(due, tables, strict=True):
             if len(table) or self._semantics.notify_empty:
-                yield Said(report, table)
+                yield ReportRows(report, table)
 
-    def _bags(self, held: Held, due: Sequence[DueReport]) -> Iterator[pa.Table]:
+    def _bags(self, held: PaneRows, due: Sequence[DueReport]) -> Iterator[pa.Table]:
         found = self._answered(held, due, self._of_bags)
         if self._semantics.answers is Counting.SET:
             names = [f"c{index}" for index in range(found.num_columns)]
             found = found.rename_columns(names).group_by(names).aggregate([])
         return self._apart(found.column(0), found.columns[1:], len(due))
 
-    def _differences(self, held: Held, due: Sequence[DueReport], last: DueReport | None) -> Iterator[pa.Table]:
+    def _differences(self, held: PaneRows, due: Sequence[DueReport], last: DueReport | None) -> Iterator[pa.Table]:
         """Rows that came since the report before, or those that went."""
         wanted = [last, *due] if last else list(due)
         report, net, *terms = self._answered(held, wanted, self._of_changes).columns
@@ -106,8 +136,8 @@ class Evaluation:
             next(tables)
         return tables
 
-    def _answered(self, held: Held, due: Sequence[DueReport], compiling: Compiling) -> pa.Table:
-        """What a plan says of these files, compiled for other datatypes when they are not those of the ones before."""
+    def _answered(self, held: PaneRows, due: Sequence[DueReport], compiling: Compiling) -> pa.Table:
+        """The answer of a plan on these files, compiled anew when their datatypes are others than before."""
         base = 0 if self._absolute else due[0].instant
         rows = self._shown.show(held, base)
         shape = tuple(_from(base, each) for each in due)
@@ -119,7 +149,7 @@ class Evaluation:
             self._learned.mistaken(rows)
             return self._plan(rows, held, shape, compiling).select("*").toArrow()
 
-    def _plan(self, rows: DataFrame, held: Held, shape: Sequence[DueReport], compiling: Compiling) -> DataFrame:
+    def _plan(self, rows: DataFrame, held: PaneRows, shape: Sequence[DueReport], compiling: Compiling) -> DataFrame:
         known = self._learned.profile(held.counted, rows) if self._learned else None
         if known is None or not self._lasting:
             return compiling(rows, shape, known)
@@ -139,8 +169,8 @@ class Evaluation:
         query, means = self._query, self._means(known)
         return changes(self._spark, rows, due, query.form, query.static, windows=query.windows, means=means)
 
-    def _means(self, known: Profile | None) -> Means:
-        return Means(self._semantics.content, self._semantics.empty_aggregate, known)
+    def _means(self, known: Profile | None) -> ContentChoices:
+        return ContentChoices(self._semantics.content, self._semantics.empty_aggregate, known)
 
     def _of_contents(self, rows: DataFrame, due: Sequence[DueReport], _known: Profile | None) -> DataFrame:
         return intervals(rows, due, sources(self._query.windows)).groupBy("lo", "hi").count()

@@ -1,22 +1,105 @@
-"""The rows that later windows need: the source's own files, or copies of them without what came too late."""
+"""The rows that later windows need: the source's own files, or copies of them without late elements.
 
+A batch answers on a frame that stays the same: a folder of links to files, listed anew for each batch.
+"""
+
+import re
 import shutil
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from streamgauge.engines.spark.arrived import Arrived, arrived
-from streamgauge.engines.spark.shown import ROWS, Held
+from streamgauge.engines.spark.arrivals import BatchArrivals, arrived
 from streamgauge.engines.spark.state import Pane, State
+from streamgauge.formats.stream import SCHEMA
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.spark.locations import location
-from streamgauge.spark.profile import Counts, counts_for
+from streamgauge.spark.profile import PredicateCounts, counts_for
+
+ROWS = (
+    "stream string, time long, sequence long, position int, subject string, predicate string, object string, until long"
+)
+"""A stream table as Spark reads it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PaneRows:
+    """Files with rows that a report may look at; whether elements may end; how many triples of each predicate.
+
+    ``stream`` is the one that all rows are of, if there is one.
+    """
+
+    files: tuple[str, ...]
+    ends: bool
+    counted: tuple[int, ...]
+    stream: str | None = None
+
+
+@dataclass
+class ShownFrame:
+    """Shows files as one frame whose times count from a base, which is in the data: plans over it last.
+
+    The base is the name of the folder that the links are in (``base=5000``), so a column that Spark knows for nothing.
+    """
+
+    spark: SparkSession
+    folder: Path
+    streams: frozenset[str]
+    _read: dict[bool, DataFrame] = field(default_factory=dict)
+    _frames: dict[tuple[bool, str | None], DataFrame] = field(default_factory=dict)
+    _now: tuple[PaneRows, int] | None = None
+
+    def show(self, held: PaneRows, base: int) -> DataFrame:
+        """The frame of the query's rows, times from ``base`` (ms) on; it shows these files until it is called again."""
+        if self._now != (held, base):
+            self._link(held, base)
+            self._now = held, base
+            self._listed(held.ends)
+        kind = held.ends, held.stream
+        if kind not in self._frames:
+            self._frames[kind] = self._frame(*kind)
+        return self._frames[kind]
+
+    def _listed(self, ends: bool) -> None:
+        """List the folder, anew where it was read before."""
+        if ends in self._read:
+            self.spark.catalog.refreshTable(self._view(ends))
+            return
+        self._read[ends] = self.spark.read.schema(f"{ROWS}, base long").parquet(location(self.folder / _name(ends)))
+        self._read[ends].createOrReplaceTempView(self._view(ends))
+
+    def _link(self, held: PaneRows, base: int) -> None:
+        root = self.folder / _name(held.ends)
+        shutil.rmtree(root, ignore_errors=True)
+        inside = root / f"base={base}"
+        inside.mkdir(parents=True)
+        for number, file in enumerate(held.files):
+            (inside / f"{number:06}.parquet").symlink_to(Path(file).absolute())
+        if not held.files:
+            pq.write_table(SCHEMA.empty_table(), inside / "none.parquet")
+
+    def _frame(self, ends: bool, stream: str | None) -> DataFrame:
+        columns = {name: fn.col(name) - fn.col("base") for name in ("time", "until")}
+        if stream in self.streams:
+            own = self._read[ends].withColumns(columns | {"stream": fn.lit(stream)})
+        else:
+            own = self._read[ends].filter(fn.col("stream").isin(*sorted(self.streams))).withColumns(columns)
+        return own.drop("base") if ends else own.drop("base", "until")
+
+    def _view(self, ends: bool) -> str:
+        """The name under which Spark's catalog knows the folder, to list it anew."""
+        return re.sub(r"\W", "_", str(self.folder / _name(ends)))
+
+
+def _name(ends: bool) -> str:
+    return "ending" if ends else "lasting"
 
 
 def streaming(spark: SparkSession, folder: str, per_batch: int) -> DataFrame:
@@ -42,25 +125,25 @@ class Panes:
     folder: Path
     query: ContinuousQuery
 
-    def measure(self, files: Sequence[str]) -> Arrived | None:
-        """What came; ``None`` when nothing did. StreamError names a file that is no stream table."""
+    def measure(self, files: Sequence[str]) -> BatchArrivals | None:
+        """The arrivals in these files; ``None`` for none. StreamError names a file that is no stream table."""
         streams = frozenset(each.stream for each in self.query.windows)
         return arrived(files, streams, self.counts.predicates if self.counts else ())
 
-    def pane(self, batch: int, came: Arrived, late: Sequence[int]) -> Pane:
+    def pane(self, batch: int, came: BatchArrivals, late: Sequence[int]) -> Pane:
         """Where the rows of a batch are that came in time: the source's files, copied only to leave out late ones."""
         files = self._without(batch, came.files, late) if late else came.files
         return Pane(batch, came.first, came.last, files, came.counted, came.ends, came.stream)
 
-    def held(self, panes: Iterable[Pane], first: int, last: int) -> Held:
-        """What may be of some time between two (ms, both included)."""
+    def held(self, panes: Iterable[Pane], first: int, last: int) -> PaneRows:
+        """The rows that may be between two times (ms, both included)."""
         found = [pane for pane in panes if pane.first <= last and pane.last >= first]
         files = tuple(file for pane in found for file in pane.files)
         none = (0,) * len(self.counts.predicates) if self.counts else ()
         counted = map(sum, zip(none, *(pane.counted for pane in found), strict=True))
         streams = {pane.stream for pane in found}
         stream = streams.pop() if len(streams) == 1 else None
-        return Held(files, any(pane.ends for pane in found), tuple(counted), stream)
+        return PaneRows(files, any(pane.ends for pane in found), tuple(counted), stream)
 
     def delete(self, before: State, after: State) -> None:
         """Remove own files that neither the batch before nor this one needs, so that a batch can be done again."""
@@ -70,8 +153,8 @@ class Panes:
                 shutil.rmtree(folder, ignore_errors=True)
 
     @cached_property
-    def counts(self) -> Counts | None:
-        """What has to be known of the triples."""
+    def counts(self) -> PredicateCounts | None:
+        """The counts that plans need."""
         return counts_for(self.query.form, self.query.windows)
 
     def _without(self, batch: int, files: Sequence[str], late: Sequence[int]) -> tuple[str, ...]:

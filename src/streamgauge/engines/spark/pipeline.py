@@ -1,36 +1,276 @@
-"""One streaming job: a source, a query, a sink and a checkpoint, started again where it was."""
+"""One streaming job: a source, a query, a sink and a checkpoint, started again where it was.
+
+Elements of a source that is no folder of stream tables land in a durable log of Parquet files, numbered as they came.
+Answers go to a run folder of Parquet tables, exactly once, or as messages with keys, at least once.
+"""
 
 import json
+import os
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain, islice
 from pathlib import Path
+from queue import Empty, Queue
 from urllib.parse import quote
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from streamgauge.engines.spark import topic
-from streamgauge.engines.spark.batches import Batches, Done, Sink
-from streamgauge.engines.spark.landing import Landing
+from streamgauge.engines.spark import refuse, topic
+from streamgauge.engines.spark.batches import BatchAnswers, Batches, BatchSink
+from streamgauge.engines.spark.evaluation import ReportRows
+from streamgauge.engines.spark.micro_batches import configured, kind_of
 from streamgauge.engines.spark.panes import streaming
-from streamgauge.engines.spark.refusal import refuse
-from streamgauge.engines.spark.session import configured
-from streamgauge.engines.spark.sinks import Messages, RunFolder
 from streamgauge.engines.spark.state import State
+from streamgauge.formats import observed, tables
+from streamgauge.formats.lines import encode_answer
 from streamgauge.formats.making import made_folder
-from streamgauge.formats.run import RunError, read_json, write_json
+from streamgauge.formats.run import RunError, read_json, write_header, write_json
 from streamgauge.formats.semantics import to_json
+from streamgauge.formats.stream import write
 from streamgauge.formats.streams import Reading
+from streamgauge.model.answer import Answer
+from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery
-from streamgauge.model.run import RunHeader
+from streamgauge.model.run import Fed, RunHeader
 from streamgauge.model.semantics import Semantics
+from streamgauge.model.terms import Row
 from streamgauge.semantics.refusal import RefusedError
-from streamgauge.sources import kafka, open_sink, open_source
+from streamgauge.sources import Sink, Source, SourceError, kafka, open_sink, open_source
 from streamgauge.sources.address import parse_address
 from streamgauge.sources.named import named_source
+
+MOST_ELEMENTS = 50_000
+"""Elements that one file of the log holds at most."""
+
+
+@dataclass
+class Landing:
+    """Takes a source's elements into files of ``folder``; a file is there whole or not at all, and on the disk.
+
+    Elements are numbered as they come. ``skip`` says that the source begins anew after a restart, so that what is
+    in the log already is passed over.
+    """
+
+    folder: Path
+    source: Source
+    skip: bool
+    every_s: float = 1.0
+    clock: Callable[[], float] = time.monotonic
+    error: Exception | None = None
+    _waiting: list[StreamElement] = field(default_factory=list)
+
+    def start(self) -> threading.Thread:
+        """Land in a thread of its own until the source ends; what goes wrong is kept in ``error``."""
+        thread = threading.Thread(target=self._kept, args=(self.run,), name="landing", daemon=True)
+        thread.start()
+        return thread
+
+    def run(self) -> None:
+        """Land until the source ends: every ``every_s`` seconds, or when a file is full."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        files, number = self._known()
+        queue: Queue[StreamElement | None] = Queue(MOST_ELEMENTS)
+        reading = threading.Thread(target=self._kept, args=(partial(self._read, queue, number),), daemon=True)
+        reading.start()
+        ended = self.clock()
+        while (element := self._next(queue)) is not None:
+            if isinstance(element, StreamElement):
+                self._waiting.append(replace(element, sequence=number))
+                number += 1
+            if len(self._waiting) >= MOST_ELEMENTS or self.clock() - ended >= self.every_s:
+                files, ended = self._land(files), self.clock()
+        self._land(files)
+
+    def _read(self, queue: "Queue[StreamElement | None]", known: int) -> None:
+        items = (item for item in self.source.items() if isinstance(item, StreamElement) and item.added)
+        try:
+            for element in islice(items, known if self.skip else 0, None):
+                queue.put(element)
+        finally:
+            queue.put(None)
+
+    def _next(self, queue: "Queue[StreamElement | None]") -> StreamElement | Empty | None:
+        """The next element, ``None`` at the end of the source, Empty when none came for a while."""
+        try:
+            return queue.get(timeout=self.every_s)
+        except Empty as nothing:
+            return nothing
+
+    def _kept(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except Exception as error:
+            self.error = error
+
+    def _known(self) -> tuple[int, int]:
+        """How many files there are, and how many elements are in them."""
+        found = sorted(self.folder.glob("*.parquet"))
+        if not found:
+            return 0, 0
+        last = pq.read_table(found[-1], columns=["sequence"]).column(0)
+        return len(found), last[-1].as_py() + 1
+
+    def _land(self, number: int) -> int:
+        if not self._waiting:
+            return number
+        unfinished = self.folder / f".{number:09}"
+        write(self._waiting, unfinished)
+        with unfinished.open("rb") as file:
+            os.fsync(file.fileno())
+        unfinished.rename(self.folder / f"{number:09}.parquet")
+        self._waiting = []
+        return number + 1
+
+
+BATCHES = pa.schema(
+    [
+        ("batch", pa.int64()),
+        ("watermark", pa.int64()),
+        ("late", pa.int64()),
+        ("rows", pa.int64()),
+        ("closed", pa.int64()),
+        ("began", pa.int64()),
+        ("ended", pa.int64()),
+    ]
+)
+"""A row a batch: ``watermark`` in ms, ``late`` counts elements, ``rows`` triples, ``closed`` reports; clock in ns."""
+
+_ADVANCE = -1
+
+
+class RunFolder:
+    """Answers as a run folder that ``streamgauge check`` judges, with a table ``batches.parquet`` beside them.
+
+    A batch's part files have its number, so a batch that is done again replaces what it wrote before.
+    """
+
+    def __init__(self, root: Path, header: RunHeader, stream: Path, clock: Callable[[], int] = time.time_ns) -> None:
+        self._root, self._header, self._stream, self._clock = root, header, str(stream.resolve()), clock
+        self._began = clock()
+        for name in ("answers", "rows", "fed", "samples", "static"):
+            (root / f"{name}.parquet").mkdir(parents=True, exist_ok=True)
+        self._part("static", 0, observed.table("static", list(header.query.static)))
+        for name in ("fed", "samples"):
+            self._part(name, 0, observed.table(name, ()))
+        self._part("rows", 0, observed.rows_table((), 0))
+        self._part("answers", 0, observed.answers_table((), 0))
+        write_header(root, header, self._stream, finished=False)
+
+    def write(self, done: BatchAnswers) -> None:
+        """Put a batch's rows, then its reports, then what is known of the batch on disk."""
+        ended = self._clock()
+        part, after = done.part + 2, done.after  # part 0 is that of an empty run
+        if done.said:
+            self._part("rows", part, _rows(done.said, done.before.sent))
+            self._part("answers", part, observed.answers_table(self._answers(done.said, ended), done.before.sent))
+        if after.passed is not None and after.passed != done.before.passed:
+            fed = Fed(_ADVANCE, after.passed, self._began, self._began)
+            self._part("fed", part, observed.table("fed", (fed,)))
+        self._part("batches", part, self._batch(done, ended))
+        self._began = self._clock()
+
+    def finish(self, advanced_to: int, late: int) -> None:
+        """Say how far time came (ms) and how many elements were late."""
+        header = replace(self._header, advanced_to=advanced_to, late=late)
+        write_header(self._root, header, self._stream, finished=True)
+
+    def _answers(self, said: Sequence[ReportRows], ended: int) -> list[Answer]:
+        query = self._header.query
+        return [
+            Answer(names(query.form), (), (), kind_of(query.form), each.due.instant, scope(each), ended)
+            for each in said
+        ]
+
+    def _batch(self, done: BatchAnswers, ended: int) -> pa.Table:
+        before, after = done.before, done.after
+        row = (
+            after.batch,
+            after.passed,
+            after.late - before.late,
+            after.rows - before.rows,
+            len(done.said),
+            self._began,
+            ended,
+        )
+        return pa.table([[value] for value in row], schema=BATCHES)
+
+    def _part(self, name: str, part: int, table: pa.Table) -> None:
+        tables.write_part(self._root / f"{name}.parquet", part, table)
+
+
+@dataclass(frozen=True)
+class MessageSink:
+    """A message a row, keyed by query, report and place of the row in it; a silent report is a message without rows.
+
+    ``open_sink`` opens the way out anew for each batch, whose state is kept only after everything was acknowledged.
+    """
+
+    name: str
+    header: RunHeader
+    open_sink: Callable[[], Sink]
+
+    def write(self, done: BatchAnswers) -> None:
+        """Send a batch's rows; SourceError when some were not delivered: the batch will be done again."""
+        if not done.said:
+            return
+        sink = self.open_sink()
+        try:
+            for key, answer in chain.from_iterable(map(self._messages, done.said)):
+                sink.send(encode_answer(answer), key)
+        finally:
+            delivery = sink.close()
+        if delivery.undelivered:
+            raise SourceError(f"{delivery.undelivered} of the batch's messages were not delivered: {delivery.why}")
+
+    def _messages(self, said: ReportRows) -> Iterator[tuple[str, Answer]]:
+        form = self.header.query.form
+        plain = Answer(names(form), (), (), kind_of(form), said.due.instant, scope(said))
+        if not len(said.rows):
+            yield f"{self.name} {said.due.instant} -", plain
+        for place, row in enumerate(_tuples(said)):
+            yield f"{self.name} {said.due.instant} {place}", replace(plain, added=(row,))
+
+
+def names(form: object) -> tuple[str, ...]:
+    """The variables of an answer; none where it is no table of solutions."""
+    return getattr(form, "variables", ())
+
+
+def scope(said: ReportRows) -> tuple[int, int]:
+    """The scope that a report names, ms."""
+    return said.due.start, said.due.end
+
+
+def _tuples(said: ReportRows) -> Iterator[Row]:
+    return zip(*(column.to_pylist() for column in said.rows.columns), strict=True)
+
+
+def _rows(said: Sequence[ReportRows], first: int) -> pa.Table:
+    """The table of rows (``observed.ROWS``) of reports numbered from ``first``, without a Python object per term."""
+    sizes = np.array([len(each.rows) for each in said])
+    total, width = int(sizes.sum()), said[0].rows.num_columns
+    together = pa.concat_tables([each.rows for each in said]).combine_chunks()
+    flat = pa.chunked_array([chunk for column in together.columns for chunk in column.chunks], pa.string())
+    places = np.arange(total * width).reshape(width, total).T.ravel()
+    values = flat.take(pa.array(places)).combine_chunks()
+    lists = pa.ListArray.from_arrays(pa.array(np.arange(total + 1) * width, pa.int32()), values)
+    position = np.concatenate([np.arange(size) for size in sizes])
+    columns = {
+        "report": np.repeat(np.arange(first, first + len(said)), sizes),
+        "position": position.astype(np.int32),
+        "sign": np.ones(total, np.int8),
+        "values": lists,
+    }
+    return pa.table(columns, schema=observed.ROWS)
+
 
 ANY_ORDER = Reading(lateness=1 << 62)
 """How sources are read whose elements land first: what is too late is said by the batches, not by the reader."""
@@ -43,7 +283,7 @@ _MESSAGES = ("kafka", "mqtt", "-")
 
 @dataclass(frozen=True)
 class Job:
-    """What is asked: ``source`` a folder of stream tables or a URL, ``sink`` a folder or a URL, times in ms.
+    """The options of a job: ``source`` a folder of stream tables or a URL, ``sink`` a folder or a URL, times in ms.
 
     ``files``, or ``messages`` of a topic, are taken in one batch at most; batches begin ``every`` ms apart; ``drain``
     ends the job when everything that is there was answered, the last windows included.
@@ -66,7 +306,7 @@ class CheckpointError(RunError):
     """A checkpoint folder that belongs to another job; the sentence says what differs."""
 
 
-def run(spark: SparkSession, job: Job, tell: Callable[[Done], None]) -> State:
+def run(spark: SparkSession, job: Job, tell: Callable[[BatchAnswers], None]) -> State:
     """Do a job until it is drained or interrupted, and return what is known then; ``tell`` hears of every batch."""
     if reason := refuse(job.query, job.semantics):
         raise RefusedError(f"spark does not answer {reason}")
@@ -74,7 +314,7 @@ def run(spark: SparkSession, job: Job, tell: Callable[[Done], None]) -> State:
     folder, landing = _landed(job)
     sink = _sink(job, folder, started)
     own = configured(spark)
-    batches = Batches(own, job.query, job.semantics, job.checkpoint, Told(sink, tell))
+    batches = Batches(own, job.query, job.semantics, job.checkpoint, ReportingSink(sink, tell))
     thread = landing and landing.start()
     if thread and job.drain:
         _wait(thread, landing)
@@ -92,13 +332,13 @@ def run(spark: SparkSession, job: Job, tell: Callable[[Done], None]) -> State:
 
 
 @dataclass(frozen=True)
-class Told:
+class ReportingSink:
     """A sink that says of every batch what was done."""
 
-    sink: Sink
-    tell: Callable[[Done], None]
+    sink: BatchSink
+    tell: Callable[[BatchAnswers], None]
 
-    def write(self, done: Done) -> None:
+    def write(self, done: BatchAnswers) -> None:
         """Write, then tell."""
         self.sink.write(done)
         self.tell(done)
@@ -176,10 +416,10 @@ def _is_tables(folder: Path) -> bool:
     return not kinds or kinds == {".parquet"}
 
 
-def _sink(job: Job, folder: Path, started: int) -> RunFolder | Messages:
+def _sink(job: Job, folder: Path, started: int) -> RunFolder | MessageSink:
     header = RunHeader("spark", job.query, job.text, job.dialect, job.semantics, 0, started, evaluator="spark")
     if parse_address(job.sink).scheme in _MESSAGES:
-        return Messages(job.query.name or "query", header, lambda: open_sink(job.sink))
+        return MessageSink(job.query.name or "query", header, lambda: open_sink(job.sink))
     return RunFolder(Path(job.sink), header, folder)
 
 

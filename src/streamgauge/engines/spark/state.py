@@ -1,4 +1,4 @@
-"""What the engine knows after each micro-batch, one JSON file a batch, written whole or not at all.
+"""The state of the engine after each micro-batch: one JSON file a batch, written whole or not at all.
 
 A batch that is done again after a crash starts from the record of the batch before it, so it does the same again.
 """
@@ -59,7 +59,7 @@ class StateLog:
     folder: Path
 
     def before(self, batch: int) -> State:
-        """What was known when batch ``batch`` began: after the batch before it, and its drain if there was one."""
+        """The state when batch ``batch`` began: after the batch before it, and its drain if there was one."""
         for name in (f"{batch - 1:06}-drained.json", f"{batch - 1:06}.json"):
             if (file := self.folder / name).exists():
                 return _state(json.loads(file.read_text(encoding="utf-8")))
@@ -70,12 +70,12 @@ class StateLog:
         return State()
 
     def latest(self) -> State:
-        """What is known now."""
+        """The state now."""
         numbers = [int(file.stem.removesuffix("-drained")) for file in self.folder.glob("[-0-9]*.json")]
         return self.before(max(numbers) + 1) if numbers else State()
 
     def commit(self, state: State, name: str = "") -> None:
-        """Keep what is known after a batch; TableError when the disk is full."""
+        """Keep the state after a batch; TableError when the disk is full."""
         file = self.folder / f"{state.batch:06}{name}.json"
         unfinished = file.with_name(f".{file.name}")
         try:

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
-from streamgauge.engines.spark.shown import ROWS
+from streamgauge.engines.spark.panes import ROWS
 from streamgauge.formats.stream import to_table
 from streamgauge.sources.kafka_log import KafkaLog, Logged
 
@@ -44,7 +44,7 @@ class Topic(DataSource):  # type: ignore[misc]
 
 @dataclass
 class Span(InputPartition):  # type: ignore[misc]
-    """What one task reads: a partition of the topic from an offset up to another, excluded."""
+    """The range that one task reads: a partition of the topic from an offset up to another, excluded."""
 
     partition: int
     start: int

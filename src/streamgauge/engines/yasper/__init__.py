@@ -41,7 +41,7 @@ def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
 
 
 def _unread(pattern: al.Pattern) -> str | None:
-    """What its parser does not turn into operators: it reads triple patterns and comparisons in FILTER."""
+    """The parts that its parser does not turn into operators: it reads triple patterns and comparisons in FILTER."""
     while isinstance(pattern, al.Filter | al.Graph):
         if isinstance(pattern, al.Filter) and not _compares(pattern.condition):
             return "YASPER's FILTER compares a variable with a variable or a number"

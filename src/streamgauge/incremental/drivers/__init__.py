@@ -1,1 +1,1 @@
-"""What feeds the incremental evaluator: windows, later the broker and the fragments client."""
+"""Drivers of the incremental evaluator: windows, facts that stand (landmark), fetched facts."""

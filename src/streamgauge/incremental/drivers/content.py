@@ -1,44 +1,215 @@
-"""A window's content as it moves: what arrives enters the evaluator at once, what no later report can see leaves it."""
+"""The content of a window as it moves: triples enter the evaluator when they arrive and leave when no report sees them.
+
+Beside the content itself: the times of latest arrivals, kept as facts that timestamp() reads (``query/stamps.py``), and
+whether the content has changed between two looks, exactly or as far as an answer can show it.
+"""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from itertools import count
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
-from streamgauge.incremental.drivers.latest import Feed, Latest
-from streamgauge.incremental.drivers.noticing import Moves, Noticing
-from streamgauge.incremental.generate import Follow
+from streamgauge.incremental.window_joins import Feed, Follow
+from streamgauge.model import algebra as al
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.semantics import R2S, Changes, Report, Semantics
 from streamgauge.model.terms import Triple
+from streamgauge.query.rebuild import every_pattern
+from streamgauge.query.stamps import stamp, time_fact, uses_timestamp
 
-Entry: TypeAlias = tuple[int, tuple[Triple, ...], int]
+Arrival: TypeAlias = tuple[int, tuple[Triple, ...], int]
 """Time (ms), the triples that arrived at it, and a number when they end (0 when they do not)."""
 
 
-class Content:
-    """What a window holds, in order of time; says at each look whether its set of triples has changed."""
+class Latest:
+    """The stamps of one graph: a triple's time is that of its latest arrival that is still there."""
+
+    def __init__(self, enter: Feed, leave: Feed) -> None:
+        self._enter, self._leave = enter, leave
+        self._times: dict[Triple, dict[int, int]] = {}
+
+    def came(self, time: int, triples: Iterable[Triple]) -> None:
+        """Triples arrived at ``time`` (ms)."""
+        for triple in triples:
+            times = self._times.get(triple)
+            if times is None:
+                self._times[triple] = {time: 1}
+                self._enter((*stamp(triple), time_fact(triple, time)))
+                continue
+            before = max(times)
+            times[time] = times.get(time, 0) + 1
+            if time > before:
+                self._move(triple, before, time)
+
+    def went(self, time: int, triples: Iterable[Triple]) -> None:
+        """Arrivals of ``time`` (ms) are no longer there."""
+        for triple in triples:
+            times = self._times[triple]
+            before = max(times)
+            times[time] -= 1
+            if not times[time]:
+                del times[time]
+            if not times:
+                del self._times[triple]
+                self._leave((*stamp(triple), time_fact(triple, time)))
+            elif (now := max(times)) != before:
+                self._move(triple, before, now)
+
+    def _move(self, triple: Triple, before: int, now: int) -> None:
+        self._leave((time_fact(triple, before),))
+        self._enter((time_fact(triple, now),))
+
+
+class ChangeDetector(Protocol):
+    """Follows the moves of a content and says at each look whether it has changed."""
+
+    @property
+    def none(self) -> bool:
+        """Whether nothing that counts has happened since the last look."""
+        ...
+
+    def came(self, triples: Sequence[Triple]) -> None:
+        """Triples entered."""
+        ...
+
+    def went(self, triples: Sequence[Triple]) -> None:
+        """Triples left."""
+        ...
+
+    def settle(self, held: object) -> bool:
+        """Whether the content has changed since the last look; ``held`` is true when it holds any triple."""
+        ...
+
+
+class SetChanges:
+    """How the set of triples differs from when it was last looked at; what comes and goes in between is no change."""
+
+    def __init__(self, counted: Changes) -> None:
+        self._evictions = counted is Changes.BOTH
+        self._copies: dict[Triple, int] = {}
+        self._fresh: set[Triple] = set()
+        self._lost: set[Triple] = set()
+
+    @property
+    def none(self) -> bool:
+        """Whether the set is as it was."""
+        return not self._fresh and not self._lost
+
+    def came(self, triples: Sequence[Triple]) -> None:
+        """Count triples in."""
+        copies, fresh, lost = self._copies, self._fresh, self._lost
+        for triple in triples:
+            had = copies.get(triple, 0)
+            copies[triple] = had + 1
+            if had:
+                continue
+            if triple in lost:
+                lost.discard(triple)
+            else:
+                fresh.add(triple)
+
+    def went(self, triples: Sequence[Triple]) -> None:
+        """Count triples out."""
+        copies, fresh, lost = self._copies, self._fresh, self._lost
+        for triple in triples:
+            left = copies[triple] - 1
+            if left:
+                copies[triple] = left
+                continue
+            del copies[triple]
+            if triple in fresh:
+                fresh.discard(triple)
+            else:
+                lost.add(triple)
+
+    def settle(self, _held: object) -> bool:
+        """Whether the set has changed in the way that counts."""
+        changed = bool(self._fresh) or (self._evictions and bool(self._lost))
+        self._fresh.clear()
+        self._lost.clear()
+        return changed
+
+
+class AnyChange:
+    """Whether anything came or went, for reports that are sent only when an answer has changed.
+
+    Triples that came and went again are no change of the answer, so nobody sees that they counted; only the first
+    report of all is due when something is held, whatever the answer was before.
+    """
+
+    def __init__(self) -> None:
+        self._moved = self._begun = False
+
+    @property
+    def none(self) -> bool:
+        """Whether nothing came or went."""
+        return not self._moved
+
+    def came(self, _triples: Sequence[Triple]) -> None:
+        """Something came."""
+        self._moved = True
+
+    def went(self, _triples: Sequence[Triple]) -> None:
+        """Something went."""
+        self._moved = True
+
+    def settle(self, held: object) -> bool:
+        """Whether anything came or went, but for what left nothing before the first report."""
+        changed = self._moved and (self._begun or bool(held))
+        self._begun, self._moved = self._begun or changed, False
+        return changed
+
+
+def change_detector(queries: Sequence[ContinuousQuery], semantics: Semantics) -> SetChanges | AnyChange | None:
+    """The change detector of one content of queries, ``None`` where changes are no reason to report.
+
+    An answer tells a change by itself when only its own changes are sent, every move counts, and it follows from the
+    set of triples alone: timestamp() reads when they came, SAMPLE takes what came first.
+    """
+    if Report.CONTENT_CHANGE not in semantics.report:
+        return None
+    shown = not semantics.notify_empty and semantics.changes is Changes.BOTH
+    return (
+        AnyChange() if shown and all(_tells(query, semantics) for query in queries) else SetChanges(semantics.changes)
+    )
+
+
+def _tells(query: ContinuousQuery, semantics: Semantics) -> bool:
+    """Whether what is sent changes only with the set of triples."""
+    deltas = (query.r2s or semantics.r2s) is not R2S.RSTREAM
+    return deltas and not uses_timestamp(query.form) and not _samples(query.form)
+
+
+def _samples(form: al.QueryForm) -> bool:
+    groups = [pattern for pattern in every_pattern(form.pattern) if isinstance(pattern, al.Group)]
+    return any(aggregate.function == "SAMPLE" for group in groups for _, aggregate in group.aggregates)
+
+
+class WindowContent:
+    """The triples of a window, in order of time; says at each look whether the set has changed."""
 
     def __init__(
         self,
         enter: Feed,
         leave: Feed,
-        noticing: Noticing | None = None,
+        change_detector: ChangeDetector | None = None,
         latest: Latest | None = None,
         follow: Follow | None = None,
     ) -> None:
         self._enter, self._leave, self._latest = enter, leave, latest
-        self._follow = follow if isinstance(noticing, Moves) and latest is None else None
-        self._live: deque[Entry] = deque()
-        self._ends: list[tuple[int, int, Entry]] = []
+        self._follow = follow if isinstance(change_detector, AnyChange) and latest is None else None
+        self._live: deque[Arrival] = deque()
+        self._ends: list[tuple[int, int, Arrival]] = []
         self._running: set[int] = set()
         self._numbers = count(1)
         self._ended = 0
-        self._changes = noticing
+        self._changes = change_detector
 
     @property
     def telling(self) -> bool:
         """Whether a look at which no answer changes is none."""
-        return isinstance(self._changes, Moves)
+        return isinstance(self._changes, AnyChange)
 
     @property
     def held(self) -> bool:
@@ -110,10 +281,10 @@ class Content:
         return True
 
     def show(self) -> None:
-        """Let in what waits for a look; here nothing waits."""
+        """Waiting arrivals enter; here none waits."""
 
     def drop(self, first: int) -> None:
-        """What is earlier than ``first`` (ms) leaves."""
+        """Arrivals before ``first`` (ms) leave."""
         live = self._live
         if not live or live[0][0] >= first:
             return
@@ -129,7 +300,7 @@ class Content:
             self._went(self._unended([live.popleft() for _ in range(len(live) - size)]))
 
     def end(self, last: int) -> None:
-        """What ends at ``last`` (ms) or before is no longer held, but keeps its place among the arrivals."""
+        """Arrivals that end at ``last`` (ms) or before are no longer held, but keep their places."""
         over = []
         while self._ends and self._ends[0][0] <= last:
             _, number, entry = heappop(self._ends)
@@ -144,8 +315,8 @@ class Content:
         """Whether the set has changed since the last look in the way that counts; from now on counted from here."""
         return self._changes is None or self._changes.settle(self.held)
 
-    def _unended(self, out: list[Entry]) -> list[Entry]:
-        """Those of the entries out of scope that have not ended before."""
+    def _unended(self, out: list[Arrival]) -> list[Arrival]:
+        """The arrivals out of scope that have not ended before."""
         if not self._running and not self._ended:
             return out
         kept = [entry for entry in out if not entry[2] or entry[2] in self._running]
@@ -153,7 +324,7 @@ class Content:
         self._running.difference_update(entry[2] for entry in kept)
         return kept
 
-    def _went(self, entries: list[Entry]) -> None:
+    def _went(self, entries: list[Arrival]) -> None:
         gone: list[Triple] = []
         for _, triples, _ in entries:
             gone += triples
@@ -165,18 +336,18 @@ class Content:
                 self._latest.went(time, triples)
 
 
-class Waiting(Content):
+class BufferedContent(WindowContent):
     """A content that stands still between the looks of its window: what arrives waits for the next."""
 
     def __init__(
         self,
         enter: Feed,
         leave: Feed,
-        noticing: Noticing | None = None,
+        change_detector: ChangeDetector | None = None,
         latest: Latest | None = None,
         _follow: Follow | None = None,
     ) -> None:
-        super().__init__(enter, leave, noticing, latest)
+        super().__init__(enter, leave, change_detector, latest)
         self._waiting: list[tuple[int, tuple[Triple, ...], int | None]] = []
 
     @property
@@ -189,7 +360,7 @@ class Waiting(Content):
         self._waiting.append((time, triples, until))
 
     def show(self) -> None:
-        """What waits enters."""
+        """Waiting arrivals enter."""
         for time, triples, until in self._waiting:
             super().enter(time, triples, until)
         self._waiting.clear()

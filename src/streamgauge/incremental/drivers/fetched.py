@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Iterable
 
-from streamgauge.incremental.drivers.latest import Feed
+from streamgauge.incremental.window_joins import Feed
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Triple
 

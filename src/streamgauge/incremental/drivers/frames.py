@@ -1,15 +1,29 @@
-"""One window of a query as it moves over its stream: what it holds, which scope it names, when it closes."""
+"""One window of a query as it moves over its stream: its content, the scope that it names, when it closes.
 
-from collections.abc import Sequence
+The clocks of a query are merged: which instants come up to a time, what moves there, which of them may report.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from heapq import merge
+from itertools import groupby
+from operator import itemgetter
 from typing import TypeAlias
 
-from streamgauge.incremental.drivers.answering import Leaves
-from streamgauge.incremental.drivers.content import Content, Waiting
-from streamgauge.incremental.drivers.instants import LandmarkLooks, Look, Looks, closing
-from streamgauge.incremental.drivers.latest import Latest
-from streamgauge.incremental.drivers.noticing import noticing
+from streamgauge.incremental.drivers.content import BufferedContent, Latest, WindowContent, change_detector
+from streamgauge.incremental.drivers.evaluators import Leaves
+from streamgauge.incremental.drivers.instants import (
+    NEVER,
+    LandmarkLooks,
+    Ticking,
+    WindowLook,
+    WindowLooks,
+    clock_of,
+    closes_of,
+    closing,
+)
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
-from streamgauge.model.semantics import Borders, Semantics
+from streamgauge.model.semantics import Borders, Due, Semantics
 from streamgauge.model.terms import Term, Triple
 from streamgauge.query.stamps import stamps_graph, uses_timestamp
 
@@ -20,10 +34,10 @@ class TimeFrame:
     The scope is that of its latest look, (t0, t0) before the first.
     """
 
-    def __init__(self, content: Content, looks: Looks, semantics: Semantics, t0: int) -> None:
+    def __init__(self, content: WindowContent, looks: WindowLooks, semantics: Semantics, t0: int) -> None:
         self.content, self.looks, self._closes = content, looks, closing(semantics)
         self.arrive = content.enter
-        self.look = Look(t0, t0, t0, t0 - 1)
+        self.look = WindowLook(t0, t0, t0, t0 - 1)
 
     @property
     def scope(self) -> tuple[int, int]:
@@ -43,7 +57,7 @@ class TimeFrame:
         self._move(self.looks.close(instant))
 
     def forget_before(self, instant: int) -> None:
-        """What no look from an instant of its clock (ms) on can see leaves."""
+        """Arrivals leave that no look from an instant of the clock (ms) on can see."""
         look = self.looks.close(instant) if self._closes else self.looks.clock(instant)
         self.content.drop(look.first)
 
@@ -55,7 +69,7 @@ class TimeFrame:
         """Whether the first full window has come at an instant."""
         return instant >= self.looks.whole_from()
 
-    def _move(self, look: Look) -> None:
+    def _move(self, look: WindowLook) -> None:
         self.look = look
         self.content.show()
         self.content.drop(look.first)
@@ -65,7 +79,7 @@ class TimeFrame:
 class CountFrame:
     """A count-based window: the last ``size`` triples of its stream; it closes after every ``slide``-th."""
 
-    def __init__(self, content: Content, window: Window, semantics: Semantics, t0: int) -> None:
+    def __init__(self, content: WindowContent, window: Window, semantics: Semantics, t0: int) -> None:
         self.content, self._size, self._slide, self._t0 = content, window.size, window.slide, t0
         self._first = window.slide if semantics.partial_head else window.size
         self._after = 1 if semantics.borders is Borders.CLOSED_OPEN else 0
@@ -125,14 +139,16 @@ def frames(queries: Sequence[ContinuousQuery], semantics: Semantics, leaves: Lea
     Several that close each for itself are shown as of their latest closes, so what arrives waits for them.
     """
     windows = queries[0].windows
-    held = Waiting if closing(semantics) and len(windows) > 1 else Content
+    held = BufferedContent if closing(semantics) and len(windows) > 1 else WindowContent
     timed = any(uses_timestamp(query.form) for query in queries)
     names = dict.fromkeys(each.name for each in windows)
     latest = {name: Latest(*leaves.feeds(stamps_graph(name))) if timed else None for name in names}
     made = []
     for each in windows:
         graph = _graph(each)
-        content = held(*leaves.feeds(graph), noticing(queries, semantics), latest[each.name], leaves.follow(graph))
+        content = held(
+            *leaves.feeds(graph), change_detector(queries, semantics), latest[each.name], leaves.follow(graph)
+        )
         leaves.see(graph, content.graphs)
         made.append(_frame(each, content, semantics, t0))
     return tuple(made)
@@ -143,9 +159,86 @@ def _graph(seen: StreamWindow) -> Term | None:
     return None if seen.name is None else f"<{seen.name}>"
 
 
-def _frame(seen: StreamWindow, content: Content, semantics: Semantics, t0: int) -> Frame:
+def _frame(seen: StreamWindow, content: WindowContent, semantics: Semantics, t0: int) -> Frame:
     window = seen.window
     if window.kind == "count":
         return CountFrame(content, window, semantics, t0)
-    looks = LandmarkLooks if window.kind == "landmark" else Looks
+    looks = LandmarkLooks if window.kind == "landmark" else WindowLooks
     return TimeFrame(content, looks(window, semantics, t0), semantics, t0)
+
+
+Move: TypeAlias = Callable[[int], None]
+"""Moves a window to an instant (ms)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hand:
+    """One clock, and what moves at its instants."""
+
+    ticking: Ticking
+    moves: tuple[Move, ...]
+
+
+class Clocks:
+    """Several clocks as one; ``next`` is the earliest instant (ms) that was not given yet."""
+
+    def __init__(self, hands: Sequence[Hand], due: Due) -> None:
+        self._hands = tuple(hands)
+        self._last = due is Due.LAST
+        self.next = self._earliest()
+
+    @property
+    def passed(self) -> int | None:
+        """The latest instant that was given or left out, ``None`` before the first."""
+        return max((at for hand in self._hands if (at := hand.ticking.passed) is not None), default=None)
+
+    def up_to(self, limit: int, still: Callable[[], bool] = lambda: False) -> Iterator[tuple[int, list[Move], bool]]:
+        """The instants up to ``limit`` (ms), each once: what moves, and whether a report may be due.
+
+        Of the instants of one clock only the last may report where the semantics says so. As soon as all is ``still``
+        the others are left out: what would have moved is moved to the last of them. Instants are made one by one, since
+        a jump in time has thousands of millions.
+        """
+        given = [(hand, hand.ticking.up_to(limit)) for hand in self._hands]
+        self.next = self._earliest()
+        ordered = merge(*(_marked(hand, instants) for hand, instants in given), key=itemgetter(0))
+        for instant, group in groupby(ordered, key=itemgetter(0)):
+            if still():
+                _move_to_last(given)
+                return
+            found = list(group)
+            moves = [move for _, hand, _ in found for move in hand.moves]
+            yield instant, moves, not self._last or any(last for _, _, last in found)
+
+    def _earliest(self) -> int:
+        return min((hand.ticking.next for hand in self._hands), default=NEVER)
+
+
+def _marked(hand: Hand, instants: range) -> Iterator[tuple[int, Hand, bool]]:
+    """The instants of a clock, and whether each is the last."""
+    final = instants[-1] if instants else 0
+    return ((instant, hand, instant == final) for instant in instants)
+
+
+def _move_to_last(given: Sequence[tuple[Hand, range]]) -> None:
+    """Everything moves to the last of its instants."""
+    for hand, instants in given:
+        if instants:
+            for move in hand.moves:
+                move(instants[-1])
+
+
+def clocks(query: ContinuousQuery, frames: Sequence[Frame], semantics: Semantics, t0: int) -> Clocks | None:
+    """The closes of a query's windows, or its one clock; ``None`` when elements alone drive the reports."""
+    if closing(semantics):
+        pairs = zip(query.windows, frames, strict=True)
+        hands = [
+            Hand(closes_of(each.window, semantics, t0), (frame.close,))
+            for each, frame in pairs
+            if isinstance(frame, TimeFrame)
+        ]
+        return Clocks(hands, semantics.due)
+    ticking = clock_of(semantics, t0)
+    if ticking is None:
+        return None
+    return Clocks([Hand(ticking, tuple(frame.clock for frame in frames))], Due.ALL)

@@ -9,7 +9,7 @@ NEVER = 2**62
 """A time (ms) after everything."""
 
 
-class Look(NamedTuple):
+class WindowLook(NamedTuple):
     """One look at a window: the scope that is named (ms), the first and last time it holds."""
 
     start: int
@@ -18,7 +18,7 @@ class Look(NamedTuple):
     last: int
 
 
-class Looks:
+class WindowLooks:
     """Where a time-based window's content starts, by its borders and by how its scope moves."""
 
     def __init__(self, window: Window, semantics: Semantics, t0: int) -> None:
@@ -28,17 +28,17 @@ class Looks:
         self._skip = 1 if semantics.borders is Borders.OPEN_CLOSED else 0
         self._back = window.size if semantics.borders is Borders.CLOSED else window.size - 1
 
-    def close(self, instant: int) -> Look:
+    def close(self, instant: int) -> WindowLook:
         """The window that closes at an instant; what came before t0 is clipped."""
         start = instant - self._size
         last = instant - 1 if self._half_open else instant
-        return Look(max(start, self._t0), instant, max(start + self._skip, self._t0), last)
+        return WindowLook(max(start, self._t0), instant, max(start + self._skip, self._t0), last)
 
-    def clock(self, instant: int) -> Look:
+    def clock(self, instant: int) -> WindowLook:
         """The open scope at an instant of the clock: a half-open one speaks of what came before."""
         return self._open(instant, instant - 1 if self._half_open else instant)
 
-    def tick(self, time: int) -> Look:
+    def tick(self, time: int) -> WindowLook:
         """The open scope when what is at ``time`` has entered."""
         return self._open(time, time)
 
@@ -46,29 +46,29 @@ class Looks:
         """When the first full window has come, ms."""
         return self._t0 + self._size
 
-    def _open(self, instant: int, last: int) -> Look:
+    def _open(self, instant: int, last: int) -> WindowLook:
         if self._range:
             first = max(last - self._back, self._t0)
-            return Look(max(first - self._skip, self._t0), instant, first, last)
+            return WindowLook(max(first - self._skip, self._t0), instant, first, last)
         reach = last + 1 if self._half_open else last
         late = reach - self._t0 - self._size
         start = self._t0 + (-(-late // self._slide) * self._slide if late > 0 else 0)
-        return Look(start, instant, start + self._skip, last)
+        return WindowLook(start, instant, start + self._skip, last)
 
 
-class LandmarkLooks(Looks):
+class LandmarkLooks(WindowLooks):
     """A landmark window: everything from t0 on, whatever the left border."""
 
-    def close(self, instant: int) -> Look:
-        """What has come when it closes at an instant."""
+    def close(self, instant: int) -> WindowLook:
+        """The look at all arrivals when the window closes at an instant."""
         return self.clock(instant)
 
     def whole_from(self) -> int:
         """It is never partial."""
         return self._t0
 
-    def _open(self, instant: int, last: int) -> Look:
-        return Look(self._t0, instant, self._t0, last)
+    def _open(self, instant: int, last: int) -> WindowLook:
+        return WindowLook(self._t0, instant, self._t0, last)
 
 
 class Ticking:

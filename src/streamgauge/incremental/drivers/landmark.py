@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from streamgauge.incremental.effort import BOUNDLESS, TooMuchError
+from streamgauge.incremental.budget import BOUNDLESS, TooMuchError
 from streamgauge.incremental.facts.graphs import NamedGraphs, Quad
-from streamgauge.incremental.facts.pool import Queries, Standing
+from streamgauge.incremental.facts.queries import StandingQueries, StandingQuery
 from streamgauge.model.algebra import QueryForm
 from streamgauge.model.terms import Row, Triple
 from streamgauge.reasoning.closure import LARGE, NO_RULES, Closure
@@ -19,7 +19,7 @@ MOST_TIMES: Final = 3
 
 
 class Difference(NamedTuple):
-    """What a change made of a set of rows."""
+    """The change of a set of rows."""
 
     added: tuple[Row, ...]
     removed: tuple[Row, ...]
@@ -30,9 +30,9 @@ class Landmark:
 
     def __init__(self, rules: Rules = NO_RULES) -> None:
         self.closure = Closure(rules)
-        self._queries = Queries(self.closure.facts)
+        self._queries = StandingQueries(self.closure.facts)
         self._change = BOUNDLESS
-        self._failed: dict[Standing, TooMuchError] = {}
+        self._failed: dict[StandingQuery, TooMuchError] = {}
 
     def limit(self, effort: int, derived: int, change: int | None = None) -> None:
         """How much is looked at to begin a query, how often one change derives something, what it lets a query look at.
@@ -44,22 +44,22 @@ class Landmark:
         self._change = effort if change is None else change
         self._queries.most = min(effort, self._change)
 
-    def ask(self, form: QueryForm) -> Standing:
+    def ask(self, form: QueryForm) -> StandingQuery:
         """A query, answered at once until its ``end``.
 
         UnsupportedError names what of it is not kept incrementally, TooMuchError says that it costs too much.
         """
         return self._queries.ask(form)
 
-    def built(self, form: QueryForm) -> Standing:
-        """A query that has found nothing yet: ``entering``, ``Standing.settle`` and ``begin`` come next."""
-        return Standing(form, self._queries)
+    def built(self, form: QueryForm) -> StandingQuery:
+        """A query that has found nothing yet: ``entering``, ``StandingQuery.settle`` and ``begin`` come next."""
+        return StandingQuery(form, self._queries)
 
-    def entering(self, standing: Standing) -> Iterator[None]:
+    def entering(self, standing: StandingQuery) -> Iterator[None]:
         """Find the solutions of its patterns, a part at each step; facts may change between two. TooMuchError."""
         return self._queries.enter(standing)
 
-    def begin(self, standing: Standing) -> None:
+    def begin(self, standing: StandingQuery) -> None:
         """It is told of changes from now on, those since its patterns were entered are taken in; TooMuchError."""
         self._queries.begin(standing)
 
@@ -68,7 +68,7 @@ class Landmark:
         """Whether a query failed since ``failed`` was asked last."""
         return bool(self._failed)
 
-    def failed(self) -> dict[Standing, TooMuchError]:
+    def failed(self) -> dict[StandingQuery, TooMuchError]:
         """The queries that failed since this was asked last: their answers are not kept any more."""
         found, self._failed = self._failed, {}
         return found
@@ -80,7 +80,7 @@ class Landmark:
             standing.kept.settle()
 
     @property
-    def graphs(self) -> NamedGraphs[Standing]:
+    def graphs(self) -> NamedGraphs[StandingQuery]:
         """The named graphs, to which rules do not apply."""
         return self._queries.graphs
 
@@ -89,13 +89,13 @@ class Landmark:
         added: Iterable[Triple],
         removed: Iterable[Triple],
         named: tuple[Sequence[Quad], Sequence[Quad]] | None = None,
-    ) -> Iterator[tuple[Standing, Difference]]:
+    ) -> Iterator[tuple[StandingQuery, Difference]]:
         """Facts are deleted, then published: the queries whose answers changed, and how, each as soon as it is known.
 
         ``named`` are facts of named graphs that come and that go.
-        What is given is gone through to its end before the next change. Publishing what is there, and deleting what is
+        Read the iterator to its end before the next change. Publishing what is there, and deleting what is
         not, changes nothing. TooMuchError, at once, when too much would be derived or there would be too many graphs:
-        then nothing is changed. Queries whose change would cost too much have ``failed``.
+        then nothing is changed. StandingQueries whose change would cost too much have ``failed``.
         """
         came, went = tuple(added), tuple(removed)
         size = len(came) + len(went)
@@ -115,7 +115,7 @@ class Landmark:
             usual = min(usual, most + PER_TRIPLE * max(0, size - LARGE))
         return min(self._queries.most_to_begin, usual)
 
-    def _changed(self, touched: Iterable[Standing]) -> Iterator[tuple[Standing, Difference]]:
+    def _changed(self, touched: Iterable[StandingQuery]) -> Iterator[tuple[StandingQuery, Difference]]:
         for each in touched:
             try:
                 added, removed = each.turn()

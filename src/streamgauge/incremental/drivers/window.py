@@ -1,21 +1,94 @@
-"""The window driver: elements enter and leave the incremental evaluator as a Semantics value says, reports go out."""
+"""The window driver: elements enter and leave the incremental evaluator as a Semantics value says, reports are sent.
+
+``RelationToStream`` sends Rstream, Istream, Dstream or both changes of one query (CQL) from the exact changes of its
+solutions. Queries with the same windows, semantics and static data share one driver; others are driven side by side.
+"""
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import TypeAlias
 
-from streamgauge.incremental.drivers.answering import answering
-from streamgauge.incremental.drivers.clocks import clocks
-from streamgauge.incremental.drivers.frames import CountFrame, Frame, frames
+from streamgauge.incremental.drivers.admission import Admission, disorder
+from streamgauge.incremental.drivers.evaluators import QueryEvaluator, evaluators, looks_rarely
+from streamgauge.incremental.drivers.frames import CountFrame, Frame, clocks, frames
 from streamgauge.incremental.drivers.instants import closing
-from streamgauge.incremental.drivers.streaming import Streaming
+from streamgauge.model import algebra as al
+from streamgauge.model.answer import Answer, AnswerKind
 from streamgauge.model.element import StreamElement
 from streamgauge.model.engine import Emit
 from streamgauge.model.query import ContinuousQuery
-from streamgauge.model.semantics import Borders, Origin, Report, Semantics, Tick
-from streamgauge.model.terms import Triple
-from streamgauge.semantics.refusal import OutOfOrderError, StreamNameError
+from streamgauge.model.semantics import R2S, Borders, Counting, Grain, Origin, Report, Semantics, Tick
+from streamgauge.model.terms import Row, Triple
+from streamgauge.query.stamps import uses_timestamp
+
+Rows: TypeAlias = tuple[Row, ...]
+
+
+class RelationToStream:
+    """The relation-to-stream side of one query (CQL): differences are to the last evaluated instant."""
+
+    def __init__(
+        self,
+        form: al.QueryForm,
+        evaluator: QueryEvaluator,
+        r2s: R2S,
+        semantics: Semantics,
+        emit: Callable[[Answer], None],
+    ) -> None:
+        self._evaluator, self._r2s, self._emit = evaluator, r2s, emit
+        self._semantics = semantics
+        self._sets = semantics.answers is Counting.SET
+        self._kind = _kind(form)
+
+    def report(self, instant: int, scope: tuple[int, int]) -> None:
+        """Evaluate, and send what the operator gives; an empty answer only when the semantics notifies of it."""
+        added, removed = self._rows()
+        since = self._semantics.since
+        if not (added or removed or self._semantics.notify_empty) or (since is not None and instant < since):
+            return
+        for came, went in self._parts(added, removed):
+            self._emit(Answer(self._evaluator.variables, came, went, self._kind, instant, scope))
+
+    def _parts(self, added: Rows, removed: Rows) -> Iterable[tuple[Rows, Rows]]:
+        if self._semantics.grain is Grain.REPORT or not (added or removed):
+            return [(added, removed)]
+        return [*(((row,), ()) for row in added), *(((), (row,)) for row in removed)]
+
+    def _rows(self) -> tuple[Rows, Rows]:
+        if self._r2s is R2S.RSTREAM:
+            answer = self._evaluator.answer()
+            plain = self._sets or sum(answer.values()) == len(answer)
+            return tuple(answer) if plain else _repeated(answer.items()), ()
+        delta = self._evaluator.settle()
+        match self._r2s:
+            case R2S.ISTREAM:
+                return self._moved(delta, 1), ()
+            case R2S.DSTREAM:
+                return self._moved(delta, -1), ()
+        return self._moved(delta, 1), self._moved(delta, -1)
+
+    def _moved(self, delta: Mapping[Row, int], sign: int) -> Rows:
+        if self._sets:
+            solutions = self._evaluator.solutions()
+            return tuple([row for row, count in delta.items() if sign * _turn(solutions.get(row, 0), count) > 0])
+        return _repeated([(row, sign * count) for row, count in delta.items() if sign * count > 0])
+
+
+def _turn(now: int, change: int) -> int:
+    """1 when a row came into the set, -1 when it left it, 0 when only its copies changed."""
+    return (now > 0) - (now - change > 0)
+
+
+def _repeated(bag: Iterable[tuple[Row, int]]) -> tuple[Row, ...]:
+    return tuple([row for row, count in bag for _ in range(count)])
+
+
+def _kind(form: al.QueryForm) -> AnswerKind:
+    if isinstance(form, al.Select):
+        return "solutions"
+    return "boolean" if isinstance(form, al.Ask) else "triples"
+
 
 _EARLY = -(2**62)
 
@@ -36,9 +109,9 @@ class WindowDriver:
 
     def __init__(self, asked: Sequence[tuple[ContinuousQuery, Emit]], semantics: Semantics) -> None:
         self._queries, self._semantics = [query for query, _ in asked], semantics
-        self._leaves, answers = answering(self._queries, semantics)
+        self._leaves, answers = evaluators(self._queries, semantics)
         self._streamings = [
-            Streaming(query.form, answer, query.r2s or semantics.r2s, semantics, emit)
+            RelationToStream(query.form, answer, query.r2s or semantics.r2s, semantics, emit)
             for (query, emit), answer in zip(asked, answers, strict=True)
         ]
         query = self._queries[0]
@@ -53,8 +126,7 @@ class WindowDriver:
         self._greatest = _EARLY
         self._held: list[tuple[int, int, StreamElement]] = []
         self._batch: deque[Arrived] = deque()
-        self._heard = False
-        self._foreign: str | None = None
+        self._admission, self._heard = Admission(self._of), False
         self.late = 0
         if semantics.origin is not Origin.FIRST:
             self._begin(semantics.t0)
@@ -75,19 +147,13 @@ class WindowDriver:
 
     def push(self, element: StreamElement) -> None:
         """An element has come: what its time makes due is reported first."""
-        if element.stream not in self._of:
-            self._foreign = element.stream
+        if (not self._heard or element.stream not in self._of) and not self._admits(element):
             return
         time = element.time
-        if not self._heard:
-            self._hear(time)
         bound = self._semantics.lateness
         if time < self._greatest:
             if bound is None:
-                raise OutOfOrderError(
-                    f"element {element.sequence} goes back from {self._greatest} to {time} ms: "
-                    "sort the stream or declare a lateness bound"
-                )
+                raise disorder(element, self._greatest)
             if time < self._too_late(self._greatest - bound):
                 self.late += 1
                 return
@@ -99,6 +165,15 @@ class WindowDriver:
             return
         heappush(self._held, (time, element.sequence, element))
         self._come_with_watermark(self._greatest - bound)
+
+    def _admits(self, element: StreamElement) -> bool:
+        """Whether an element is of the query's streams; the first one begins the windows."""
+        if not self._admission.takes(element):
+            return False
+        self._heard = True
+        if not self._begun:
+            self._begin(element.time - element.time % self._semantics.time_unit)
+        return True
 
     def advance(self, time: int) -> None:
         """Nothing earlier than ``time`` will come, and what is at it has come: reports up to it are due."""
@@ -114,14 +189,7 @@ class WindowDriver:
         """No more input, nothing further is due; StreamNameError when elements came, but not one that is asked for."""
         self._batch.clear()
         self._held.clear()
-        if self._foreign is not None and not self._heard:
-            raise StreamNameError(self._of, self._foreign)
-
-    def _hear(self, time: int) -> None:
-        """The first element of the query's streams has come."""
-        self._heard = True
-        if not self._begun:
-            self._begin(time - time % self._semantics.time_unit)
+        self._admission.close()
 
     def _come_with_watermark(self, watermark: int) -> None:
         """The watermark has come to a time; only looks at instants of a clock wait for what may still come at it."""
@@ -272,3 +340,51 @@ class WindowDriver:
             for streaming in self._streamings:
                 streaming.report(instant, scope)
             self._leaves.release()
+
+
+DriverRequest: TypeAlias = tuple[ContinuousQuery, Semantics, Emit]
+"""A query, its semantics, and what takes its answers."""
+
+
+def drive_all(asked: Sequence[DriverRequest]) -> "WindowDriver | DriverGroup":
+    """One driver for queries that can share their contents, else several behind one session; ValueError without any."""
+    if not asked:
+        raise ValueError("no query is asked: name at least one")
+    groups: dict[Hashable, list[DriverRequest]] = {}
+    for each in asked:
+        groups.setdefault(_sharing(each[0], each[1]), []).append(each)
+    drivers = [WindowDriver([(query, emit) for query, _, emit in group], group[0][1]) for group in groups.values()]
+    return drivers[0] if len(drivers) == 1 else DriverGroup(drivers)
+
+
+def _sharing(query: ContinuousQuery, semantics: Semantics) -> Hashable:
+    """The key of queries that share a driver; one with timestamp() would have others keep stamps."""
+    return query.windows, query.static, semantics, looks_rarely(query, semantics), uses_timestamp(query.form)
+
+
+class DriverGroup:
+    """Drivers that are given the same input; ``late`` counts elements that came too late for any of them."""
+
+    def __init__(self, drivers: Sequence[WindowDriver]) -> None:
+        self._drivers = drivers
+        self.late = 0
+
+    def push(self, element: StreamElement) -> None:
+        """An element has come."""
+        before = self._missed()
+        for driver in self._drivers:
+            driver.push(element)
+        self.late += self._missed() != before
+
+    def advance(self, time: int) -> None:
+        """Nothing earlier than ``time`` (ms) will come."""
+        for driver in self._drivers:
+            driver.advance(time)
+
+    def close(self) -> None:
+        """No more input; raises what the first driver raises that has a complaint."""
+        for driver in self._drivers:
+            driver.close()
+
+    def _missed(self) -> int:
+        return sum([driver.late for driver in self._drivers])

@@ -1,8 +1,8 @@
-"""How a query's pattern enters a shape: the solutions that there are, found in turns while facts change between them.
+"""The entry of a query's pattern into a shape: existing solutions are found in turns, between which facts change.
 
-Few solutions are found in one turn. Many are parted by the value of one variable, the anchor. Whatever has an anchor
-that was not looked at yet is found when its turn comes, so changes of it before are passed over; changes of all others
-count at once.
+Few solutions are found in one turn. Many are parted by the value of one variable, the anchor. Solutions
+whose anchor was not looked at yet are found when its turn comes, so their changes before are passed over; changes of
+all others count at once.
 
 A worked example: ``?x :in ?g . ?x :name ?n``, anchor ``?x``, facts about a, b and c. The first turn finds what has
 ``?x`` = a; b and c wait. Now ``c :name "C"`` is published: the change is a row with ``?x`` = c, which waits, so the row
@@ -15,9 +15,9 @@ from dataclasses import replace
 from typing import Final, Generic, Protocol, TypeVar
 
 from streamgauge.incremental.bags import Bag, add
-from streamgauge.incremental.effort import Effort
-from streamgauge.incremental.facts.shapes import Running, Taker, original
-from streamgauge.incremental.plans import Asked
+from streamgauge.incremental.budget import EvaluationBudget
+from streamgauge.incremental.facts.shapes import ShapeJoins, Taker, original
+from streamgauge.incremental.plan import BgpRequest
 from streamgauge.model.terms import Term
 
 Owner = TypeVar("Owner")
@@ -28,29 +28,29 @@ TURN: Final = 10_000
 SINGLE: Final = 50_000
 """Facts that are looked at beyond a turn's for one value of an anchor, which has one turn."""
 
-_Told = tuple[Running[Owner], Taker[Owner], tuple[Term, ...]]
+_Told = tuple[ShapeJoins[Owner], Taker[Owner], tuple[Term, ...]]
 
 
 class Shapes(Protocol[Owner]):
     """Where patterns run by their shapes."""
 
-    def running(self, asked: Asked) -> tuple[Running[Owner], tuple[Term, ...]]:
-        """What finds a pattern's solutions, and the constants to ask with."""
+    def running(self, asked: BgpRequest) -> tuple[ShapeJoins[Owner], tuple[Term, ...]]:
+        """The joins that find a pattern's solutions, and the constants of its taker."""
         ...
 
-    def leave(self, running: Running[Owner], taker: Taker[Owner], constants: tuple[Term, ...]) -> None:
-        """Nobody takes any more."""
+    def leave(self, running: ShapeJoins[Owner], taker: Taker[Owner], constants: tuple[Term, ...]) -> None:
+        """The taker takes no more."""
         ...
 
 
-class Entry(Generic[Owner]):
+class PatternEntry(Generic[Owner]):
     """One pattern of a query: what was found of it and not taken yet.
 
     ``steps`` and ``hand_over`` are for one thread at a time, as changes of the facts are; the first ``take`` after
     ``hand_over`` touches nothing that changes, the later ones are again for one thread at a time.
     """
 
-    def __init__(self, asked: Asked, owner: Owner, shapes: Shapes[Owner]) -> None:
+    def __init__(self, asked: BgpRequest, owner: Owner, shapes: Shapes[Owner]) -> None:
         self._asked, self._owner, self._shapes = asked, owner, shapes
         self._found: Bag = {}
         self._first: Bag | None = None
@@ -76,7 +76,7 @@ class Entry(Generic[Owner]):
             found.clear()
         return _narrowed(change, self._width) if self._wide else change
 
-    def steps(self, effort: Effort) -> Iterator[None]:
+    def steps(self, effort: EvaluationBudget) -> Iterator[None]:
         """Find what there is, a part at each step, and be told of changes from the first on; TooMuchError."""
         running, constants = self._shapes.running(self._asked)
         self._enter(running, Taker(self._found, self._owner), constants)
@@ -90,12 +90,12 @@ class Entry(Generic[Owner]):
         yield from self._parts(running, effort)
 
     def hand_over(self) -> None:
-        """What was found by now is taken first, and nothing after it until ``open``."""
+        """Solutions found by now are taken first, and nothing after them until ``open``."""
         self._first, self._closed = self._found.copy(), True
         self._found.clear()
 
     def open(self) -> None:
-        """What changed since then is taken too."""
+        """Changes since ``hand_over`` are taken too."""
         self._closed = False
 
     def leave(self) -> None:
@@ -104,13 +104,13 @@ class Entry(Generic[Owner]):
             told, self._told = self._told, None
             self._shapes.leave(*told)
 
-    def _enter(self, running: Running[Owner], taker: Taker[Owner], constants: tuple[Term, ...]) -> None:
+    def _enter(self, running: ShapeJoins[Owner], taker: Taker[Owner], constants: tuple[Term, ...]) -> None:
         before, self._told = self._told, (running, taker, constants)
         running.enter(taker, constants)
         if before is not None:
             self._shapes.leave(*before)
 
-    def _parts(self, running: Running[Owner], effort: Effort) -> Iterator[None]:
+    def _parts(self, running: ShapeJoins[Owner], effort: EvaluationBudget) -> Iterator[None]:
         """Find it value by value of the anchor, which the rows have as one more column where they had none."""
         anchor = running.anchor
         if anchor is None:
@@ -134,7 +134,11 @@ class Entry(Generic[Owner]):
         self._enter(running, Taker(self._found, self._owner), constants)
 
     def _part(
-        self, running: Running[Owner], constants: tuple[Term, ...], waiting: dict[Term, None], effort: Effort
+        self,
+        running: ShapeJoins[Owner],
+        constants: tuple[Term, ...],
+        waiting: dict[Term, None],
+        effort: EvaluationBudget,
     ) -> None:
         """One turn."""
         most, before = min(TURN + SINGLE, effort.left), len(self._found)

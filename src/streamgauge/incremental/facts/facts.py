@@ -9,8 +9,8 @@ from typing import Any, Final, TypeAlias
 
 from streamgauge.model.terms import RDF_TYPE, Term, Triple
 
-Told: TypeAlias = Callable[..., None]
-Several: TypeAlias = tuple[Term, ...] | set[Term]
+Listener: TypeAlias = Callable[..., None]
+Terms: TypeAlias = tuple[Term, ...] | set[Term]
 HIDDEN: Final = "<:"
 """Names of hidden classes and properties begin so; no IRI does."""
 _FEW: Final = 4
@@ -28,8 +28,8 @@ class Class:
     def __init__(self, name: Term, hidden: bool = False) -> None:
         self.name, self.hidden = name, hidden
         self.members: dict[Term, int] = {}
-        self.enter: list[Told] = []
-        self.leave: list[Told] = []
+        self.enter: list[Listener] = []
+        self.leave: list[Listener] = []
         self.gate: Any = None
 
 
@@ -44,11 +44,11 @@ class Property:
 
     def __init__(self, name: Term, hidden: bool = False) -> None:
         self.name, self.hidden = name, hidden
-        self.out: dict[Term, Several] = {}
-        self.into: dict[Term, Several] | None = None
+        self.out: dict[Term, Terms] = {}
+        self.into: dict[Term, Terms] | None = None
         self.states: dict[tuple[Term, Term], int] = {}
-        self.enter: list[Told] = []
-        self.leave: list[Told] = []
+        self.enter: list[Listener] = []
+        self.leave: list[Listener] = []
         self.gate: Any = None
 
     def has(self, subject: Term, end: Term) -> bool:
@@ -67,7 +67,7 @@ class Property:
         if self.into is not None:
             _remove(self.into, end, subject)
 
-    def backward(self) -> dict[Term, Several]:
+    def backward(self) -> dict[Term, Terms]:
         """From objects to subjects: made once, kept from then on."""
         if self.into is None:
             self.into = {}
@@ -89,8 +89,8 @@ class Facts:
         self.hidden: dict[Term, Class] = {}
         self.hidden_properties: dict[Term, Property] = {}
         self.properties: dict[Term, Property] = {}
-        self.enter: list[Told] = []
-        self.leave: list[Told] = []
+        self.enter: list[Listener] = []
+        self.leave: list[Listener] = []
         self.gate: Any = None
 
     def class_of(self, name: Term) -> Class:
@@ -157,7 +157,7 @@ def _pairs(of: Property, subject: Term | None, end: Term | None) -> Iterator[Tri
         yield from ((one, of.name, two) for one, two in of.pairs())
 
 
-def _add(index: dict[Term, Several], key: Term, term: Term) -> None:
+def _add(index: dict[Term, Terms], key: Term, term: Term) -> None:
     before = index.get(key)
     if before is None:
         index[key] = (term,)
@@ -169,7 +169,7 @@ def _add(index: dict[Term, Several], key: Term, term: Term) -> None:
         index[key] = {*before, term}
 
 
-def _remove(index: dict[Term, Several], key: Term, term: Term) -> None:
+def _remove(index: dict[Term, Terms], key: Term, term: Term) -> None:
     before = index[key]
     if len(before) == 1:
         del index[key]

@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final, TypeAlias
 
-from streamgauge.incremental.facts.facts import Class, Facts, Property, Several
+from streamgauge.incremental.facts.facts import Class, Facts, Property, Terms
 from streamgauge.incremental.facts.joins import kind_of, parameters
 from streamgauge.model.algebra import Node, TriplePattern, Var
 from streamgauge.model.terms import Term
 
-Triggers: TypeAlias = "dict[Trigger, int]"
+Triggers: TypeAlias = "dict[JoinTrigger, int]"
 """Triggers, and for how many rows of constants each is there."""
 
 _SUBJECT: Final = 0
@@ -55,7 +55,7 @@ class Condition:
         return len(self.kind.out if self.forward or self.kind.into is None else self.kind.into)
 
 
-class Trigger:
+class JoinTrigger:
     """A pattern of a shape: ``enter`` and ``leave`` are called with a fact, and compiled when they first are.
 
     ``open`` and ``close`` say with which constants the shape is asked for. A fact comes once, whatever it matches.
@@ -180,7 +180,7 @@ class _End:
         assert isinstance(asked.kind, Property)
         return self.values.setdefault((asked.kind, asked.forward), {})
 
-    def discard(self, trigger: "Trigger", asked: Condition, term: Term | None) -> None:
+    def discard(self, trigger: "JoinTrigger", asked: Condition, term: Term | None) -> None:
         """A trigger is there for one row of constants less."""
         if term is None:
             assert asked.kind is not None
@@ -190,7 +190,7 @@ class _End:
         if isinstance(asked.kind, Property) and not self.table(asked):
             del self.values[asked.kind, asked.forward]
 
-    def triggers(self) -> Iterator["Trigger"]:
+    def triggers(self) -> Iterator["JoinTrigger"]:
         """All of them."""
         for triggers in chain(
             self.terms.values(), self.there.values(), *(each.values() for each in self.values.values())
@@ -205,13 +205,13 @@ class _End:
 
 _Looks: TypeAlias = tuple[
     Table,
-    tuple[tuple[Mapping[Term, object], tuple["Trigger", ...]], ...],
+    tuple[tuple[Mapping[Term, object], tuple["JoinTrigger", ...]], ...],
     tuple[tuple[Property, bool, Table], ...],
 ]
 """Of one end of a fact: triggers by the term that it is, by what it has to be in, and by the values that it has."""
 
 
-def _add(looks: _Looks, term: Term, found: list["Trigger"]) -> None:
+def _add(looks: _Looks, term: Term, found: list["JoinTrigger"]) -> None:
     """Add the triggers whose condition a term meets. A trigger has one condition, which may name several terms."""
     terms, there, values = looks
     if terms and term in terms:
@@ -229,7 +229,7 @@ def _add(looks: _Looks, term: Term, found: list["Trigger"]) -> None:
             found += met[0] if len(met) == 1 else dict.fromkeys(each for triggers in met for each in triggers)
 
 
-def _met(values: Several, table: Table) -> list[Triggers]:
+def _met(values: Terms, table: Table) -> list[Triggers]:
     """The triggers under any of the values; the shorter of both is gone through."""
     if len(values) <= len(table):
         return [table[value] for value in values if value in table]
@@ -245,7 +245,7 @@ def _index(kind: Class | Property, forward: bool) -> Mapping[Term, object]:
 _Pair: TypeAlias = tuple[Callable[..., None], Callable[..., None]]
 
 
-class Gate:
+class TriggerGate:
     """The triggers of the facts of a class, a property, or of all.
 
     Where they are few, the functions of each are told of facts themselves, from the first fact after a change of them.
@@ -260,7 +260,7 @@ class Gate:
         self._enter, self._leave = _CALLS[type(kind) if isinstance(kind, Class | Property) else Facts](self)
         self._told: tuple[_Pair, ...] = ()
 
-    def add(self, trigger: Trigger, asked: Condition | None, term: Term | None) -> None:
+    def add(self, trigger: JoinTrigger, asked: Condition | None, term: Term | None) -> None:
         """A trigger is there, for one more row of constants, under its condition, which may be about a term."""
         self._size += 1
         if asked is None:
@@ -273,7 +273,7 @@ class Gate:
         triggers[trigger] = triggers.get(trigger, 0) + 1
         self.change()
 
-    def discard(self, trigger: Trigger, asked: Condition | None, term: Term | None) -> None:
+    def discard(self, trigger: JoinTrigger, asked: Condition | None, term: Term | None) -> None:
         """It is there for one less."""
         self._size -= 1
         if asked is None:
@@ -312,9 +312,9 @@ class Gate:
         return self.laid
 
 
-def _found(one: _Looks | None, subject: Term, two: _Looks | None, end: Term | None) -> list[Trigger]:
+def _found(one: _Looks | None, subject: Term, two: _Looks | None, end: Term | None) -> list[JoinTrigger]:
     """The triggers whose conditions a fact meets, each once."""
-    found: list[Trigger] = []
+    found: list[JoinTrigger] = []
     if one is not None:
         _add(one, subject, found)
     if two is not None and end is not None:
@@ -322,10 +322,10 @@ def _found(one: _Looks | None, subject: Term, two: _Looks | None, end: Term | No
     return found
 
 
-_Laid: TypeAlias = tuple[tuple[Trigger, ...], _Looks | None, _Looks | None]
+_Laid: TypeAlias = tuple[tuple[JoinTrigger, ...], _Looks | None, _Looks | None]
 
 
-def _discard(table: dict[Any, Triggers], key: object, trigger: Trigger) -> None:
+def _discard(table: dict[Any, Triggers], key: object, trigger: JoinTrigger) -> None:
     triggers = table[key]
     triggers[trigger] -= 1
     if not triggers[trigger]:
@@ -334,7 +334,7 @@ def _discard(table: dict[Any, Triggers], key: object, trigger: Trigger) -> None:
             del table[key]
 
 
-def _of_members(gate: Gate) -> _Pair:
+def _of_members(gate: TriggerGate) -> _Pair:
     def enter(member: Term) -> None:
         always, one, two = gate.laid or gate.lay_out()
         for each in always:
@@ -354,7 +354,7 @@ def _of_members(gate: Gate) -> _Pair:
     return enter, leave
 
 
-def _of_pairs(gate: Gate) -> _Pair:
+def _of_pairs(gate: TriggerGate) -> _Pair:
     def enter(subject: Term, end: Term) -> None:
         always, one, two = gate.laid or gate.lay_out()
         for each in always:
@@ -374,7 +374,7 @@ def _of_pairs(gate: Gate) -> _Pair:
     return enter, leave
 
 
-def _of_triples(gate: Gate) -> _Pair:
+def _of_triples(gate: TriggerGate) -> _Pair:
     def enter(subject: Term, predicate: Term, end: Term) -> None:
         always, one, two = gate.laid or gate.lay_out()
         for each in always:
@@ -394,12 +394,16 @@ def _of_triples(gate: Gate) -> _Pair:
     return enter, leave
 
 
-_CALLS: Final[Mapping[type, Callable[[Gate], _Pair]]] = {Class: _of_members, Property: _of_pairs, Facts: _of_triples}
+_CALLS: Final[Mapping[type, Callable[[TriggerGate], _Pair]]] = {
+    Class: _of_members,
+    Property: _of_pairs,
+    Facts: _of_triples,
+}
 
 
-def gate_of(kind: Class | Property | Facts) -> Gate:
+def gate_of(kind: Class | Property | Facts) -> TriggerGate:
     """The gate of a class's, a property's or all facts."""
     if kind.gate is None:
-        kind.gate = Gate(kind)
-    gate: Gate = kind.gate
+        kind.gate = TriggerGate(kind)
+    gate: TriggerGate = kind.gate
     return gate

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field, replace
 from typing import Generic, TypeAlias, TypeVar
 
 from streamgauge.incremental.bags import Bag, add_all
-from streamgauge.incremental.effort import Effort, TooMuchError
-from streamgauge.incremental.facts.entry import Entry
+from streamgauge.incremental.budget import EvaluationBudget, TooMuchError
+from streamgauge.incremental.facts.entry import PatternEntry
 from streamgauge.incremental.facts.facts import Facts
-from streamgauge.incremental.facts.joins import JoinError
-from streamgauge.incremental.facts.shapes import Bounds, Running, Shape, Taker, shape
-from streamgauge.incremental.normal import UnsupportedError
-from streamgauge.incremental.plans import Asked
+from streamgauge.incremental.facts.shapes import TOO_LARGE, ChangeBounds, PatternShape, ShapeJoins, Taker, shape
+from streamgauge.incremental.ir import JoinError
+from streamgauge.incremental.plan import BgpRequest
+from streamgauge.incremental.rewrite import UnsupportedError
 from streamgauge.model.algebra import Var
 from streamgauge.model.terms import RDF_TYPE, Term, Triple
 
@@ -26,7 +26,7 @@ Quad: TypeAlias = tuple[Term, Triple]
 """The name of a graph, and a fact in it."""
 
 JOINED = 1_000
-"""As how many facts the joins of a pattern over one more graph count."""
+"""The number of facts that the joins of a pattern over one more graph count for."""
 
 MOST = 10_000
 """Named graphs at once."""
@@ -94,9 +94,9 @@ class _Graph(Generic[Owner]):
     """One named graph: its facts, and the patterns over it by shape. Bounds are those of the default graph."""
 
     name: Term
-    owners: Bounds[Owner]
+    owners: ChangeBounds[Owner]
     facts: GraphFacts = field(default_factory=GraphFacts)
-    shapes: dict[Shape, "Running[GraphEntry[Owner]]"] = field(default_factory=dict)
+    shapes: dict[PatternShape, "ShapeJoins[GraphEntry[Owner]]"] = field(default_factory=dict)
 
     @property
     def most(self) -> int:
@@ -120,20 +120,20 @@ class _Graph(Generic[Owner]):
         """Among how many patterns its query parts what may be looked at."""
         return self.owners.share(owner.owner)
 
-    def running(self, asked: Asked) -> "tuple[Running[GraphEntry[Owner]], tuple[Term, ...]]":
-        """What finds the solutions of a pattern, and the constants to ask with."""
+    def running(self, asked: BgpRequest) -> "tuple[ShapeJoins[GraphEntry[Owner]], tuple[Term, ...]]":
+        """The joins that find a pattern's solutions, and the constants of its taker."""
         kind, constants = shape(asked)
         running = self.shapes.get(kind)
         if running is None:
             try:
-                running = self.shapes[kind] = Running(kind, self.facts, self)
+                running = self.shapes[kind] = ShapeJoins(kind, self.facts, self)
             except JoinError as error:
-                raise UnsupportedError(str(error)) from error
+                raise UnsupportedError(TOO_LARGE) from error
         return running, constants
 
     def leave(
         self,
-        running: "Running[GraphEntry[Owner]]",
+        running: "ShapeJoins[GraphEntry[Owner]]",
         taker: "Taker[GraphEntry[Owner]]",
         constants: tuple[Term, ...],
     ) -> None:
@@ -145,7 +145,7 @@ class _Graph(Generic[Owner]):
 class NamedGraphs(Generic[Owner]):
     """Facts by the graph that they are in, and the patterns over them."""
 
-    def __init__(self, owners: Bounds[Owner]) -> None:
+    def __init__(self, owners: ChangeBounds[Owner]) -> None:
         self._owners = owners
         self._graphs: dict[Term, _Graph[Owner]] = {}
         self._there: dict[Term, None] = {}
@@ -244,10 +244,10 @@ class NamedGraphs(Generic[Owner]):
 class GraphEntry(Generic[Owner]):
     """Triple patterns over one named graph, or with a variable for its name over each: what was found and not taken.
 
-    The same steps as of an ``Entry``. A pattern without triples has one solution in each graph that is there.
+    The same steps as of an ``PatternEntry``. A pattern without triples has one solution in each graph that is there.
     """
 
-    def __init__(self, asked: Asked, owner: Owner, graphs: NamedGraphs[Owner]) -> None:
+    def __init__(self, asked: BgpRequest, owner: Owner, graphs: NamedGraphs[Owner]) -> None:
         self.owner, self._graphs = owner, graphs
         self.name = asked.graph if isinstance(asked.graph, str) else None
         self._place = _column(asked)
@@ -257,8 +257,8 @@ class GraphEntry(Generic[Owner]):
         self._predicates = (
             frozenset(map(str, predicates)) if all(isinstance(each, str) for each in predicates) else None
         )
-        self._inner: dict[Term, Entry[GraphEntry[Owner]]] = {}
-        self._dirty: dict[tuple[Term, Entry[GraphEntry[Owner]]], None] = {}
+        self._inner: dict[Term, PatternEntry[GraphEntry[Owner]]] = {}
+        self._dirty: dict[tuple[Term, PatternEntry[GraphEntry[Owner]]], None] = {}
         self._found: Bag = {}
         self._first: Bag | None = None
         self._closed = False
@@ -270,7 +270,7 @@ class GraphEntry(Generic[Owner]):
             return len(self._first)
         return len(self._found) + sum(each.waiting for _, each in self._dirty)
 
-    def steps(self, effort: Effort) -> Iterator[None]:
+    def steps(self, effort: EvaluationBudget) -> Iterator[None]:
         """Find what there is, graph by graph, and be told of changes from the first step on; TooMuchError."""
         self._graphs.enter(self)
         for name in self._graphs.names if self.name is None else (self.name,):
@@ -279,9 +279,9 @@ class GraphEntry(Generic[Owner]):
                 yield from self._begin(self._graphs.graph(name), effort)
                 yield
 
-    def _begin(self, graph: _Graph[Owner], effort: Effort) -> Iterator[None]:
+    def _begin(self, graph: _Graph[Owner], effort: EvaluationBudget) -> Iterator[None]:
         """Find what there is in one graph."""
-        inner = self._inner[graph.name] = Entry(self._asked, self, graph)
+        inner = self._inner[graph.name] = PatternEntry(self._asked, self, graph)
         if self._asked.bgp.patterns:
             yield from inner.steps(effort)
             self._dirty[graph.name, inner] = None
@@ -296,7 +296,7 @@ class GraphEntry(Generic[Owner]):
         if not all(map(graph.facts.knows, missing)):
             return
         try:
-            for _ in self._begin(graph, Effort(self._graphs.most())):
+            for _ in self._begin(graph, EvaluationBudget(self._graphs.most())):
                 pass
         except TooMuchError:
             self._graphs.fail(self)
@@ -318,11 +318,11 @@ class GraphEntry(Generic[Owner]):
         self._graphs.touch(self)
 
     def hand_over(self) -> None:
-        """What was found by now is taken first, and nothing after it until ``open``."""
+        """Solutions found by now are taken first, and nothing after them until ``open``."""
         self._first, self._found, self._closed = self._gathered(), {}, True
 
     def open(self) -> None:
-        """What changed since then is taken too."""
+        """Changes since ``hand_over`` are taken too."""
         self._closed = False
 
     def take(self) -> Bag:
@@ -361,7 +361,7 @@ class GraphEntry(Generic[Owner]):
         add_all(self._found, rows)
 
 
-def _column(asked: Asked) -> int | None:
+def _column(asked: BgpRequest) -> int | None:
     """Where rows have the graph's name; ``None`` where they do not."""
     graph = asked.graph
     return asked.output.index(graph.name) if isinstance(graph, Var) and graph.name in asked.output else None

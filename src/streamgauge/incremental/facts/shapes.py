@@ -13,9 +13,10 @@ from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
 from streamgauge.incremental.bags import Bag
 from streamgauge.incremental.facts.facts import Facts
-from streamgauge.incremental.facts.gates import Trigger
-from streamgauge.incremental.facts.joins import Anchor, Local, Text, planned
-from streamgauge.incremental.plans import Asked
+from streamgauge.incremental.facts.gates import JoinTrigger
+from streamgauge.incremental.facts.joins import Anchor, fact_joins
+from streamgauge.incremental.ir import Do, Emit, Locals, Module, Scan, Test, row_of, tuple_of
+from streamgauge.incremental.plan import BgpRequest
 from streamgauge.model.algebra import Call, Expression, Node, TriplePattern, Var
 from streamgauge.model.terms import RDF_TYPE, Term
 
@@ -24,7 +25,7 @@ Told = TypeVar("Told", contravariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class PatternShape:
     """Patterns over variables ``v0``, ``v1`` ... and, for constants, ``c0``, ``c1`` ...; rows are over ``output``."""
 
     patterns: tuple[TriplePattern, ...]
@@ -63,17 +64,17 @@ class _Naming:
         return condition
 
 
-def shape(asked: Asked) -> tuple[Shape, tuple[Term, ...]]:
+def shape(asked: BgpRequest) -> tuple[PatternShape, tuple[Term, ...]]:
     """The shape of what is asked, and the constants with which it is."""
     naming = _Naming()
     patterns = tuple(map(naming.pattern, asked.bgp.patterns))
     conditions = tuple(map(naming.condition, asked.conditions))
     output = tuple(naming.variables[name] for name in asked.output)
-    return Shape(patterns, conditions, output, tuple(naming.constants.values())), tuple(naming.constants)
+    return PatternShape(patterns, conditions, output, tuple(naming.constants.values())), tuple(naming.constants)
 
 
-def original(asked: Asked, name: str) -> str:
-    """What a variable of the shape is called in the pattern."""
+def original(asked: BgpRequest, name: str) -> str:
+    """The name in the pattern of a variable of the shape."""
     naming = _Naming()
     for each in asked.bgp.patterns:
         naming.pattern(each)
@@ -89,7 +90,7 @@ class Taker(Generic[Owner]):
 
 
 class Takers(list[tuple[Bag, Owner]]):
-    """Who asks with the same constants; ``left`` is how many facts may be looked at for them in ``turn``."""
+    """The takers with the same constants; ``left`` is how many facts may be looked at for them in ``turn``."""
 
     __slots__ = ("left", "turn")
 
@@ -100,11 +101,14 @@ class Takers(list[tuple[Bag, Owner]]):
 
 Asking: TypeAlias = dict[object, Takers[Owner]]
 
+TOO_LARGE: Final = "a group of that many triple patterns and conditions: put some of them into a group"
+"""A pattern whose joins CPython does not compile."""
+
 FEW: Final = 4
 """Constants, or rows of them, with which joins of a changed fact begin, one after the other."""
 
 
-class Bounds(Protocol[Told]):
+class ChangeBounds(Protocol[Told]):
     """How much is looked at for one turn, a change of the facts, and who is told of it."""
 
     @property
@@ -130,13 +134,13 @@ class Bounds(Protocol[Told]):
         ...
 
 
-class Running(Generic[Owner]):
+class ShapeJoins(Generic[Owner]):
     """A shape over facts: its takers by their constants. In a turn it looks at ``bounds.most`` facts, at most twice.
 
     A query of several patterns parts that among them; where others ask for the shape too, the one with fewest counts.
     """
 
-    def __init__(self, shape: Shape, facts: Facts, bounds: Bounds[Owner]) -> None:
+    def __init__(self, shape: PatternShape, facts: Facts, bounds: ChangeBounds[Owner]) -> None:
         self.shape = shape
         self._bounds = bounds
         self._left, self._turn, self._asking = [0, 0], -1, 0
@@ -144,11 +148,11 @@ class Running(Generic[Owner]):
         self._shares: Counter[int] = Counter()
         self._takers: Asking[Owner] = {}
         self._few = True
-        self._plan = planned(facts, shape.patterns, shape.conditions)
+        self._plan = fact_joins(facts, shape.patterns, shape.conditions)
         self._late = _Late(shape, self._takers, self._left, bounds.touch, self._over)
         self._all = _All(shape, self._finding_for, self._left)
         self._triggers = [
-            Trigger(facts, shape.patterns, shape.keys, at, self._compiled) for at in range(len(shape.patterns))
+            JoinTrigger(facts, shape.patterns, shape.keys, at, self._compiled) for at in range(len(shape.patterns))
         ]
         self._begin = self._plan.begin(self._all)
         if self._plan.is_deep:
@@ -156,10 +160,14 @@ class Running(Generic[Owner]):
                 each.compile()
 
     def _compiled(self, at: int, sign: int) -> Callable[..., None]:
-        """What finds the solutions that come or go with a fact."""
+        """The function that finds the solutions that come or go with a fact."""
         if not self._few or self._plan.binds(at, self.shape.keys):
             return self._plan.trigger(at, sign, self._late)
         return self._plan.trigger(at, sign, _Early(self.shape, self._takers, self._bounds.touch, self._exceeded))
+
+    def functions(self) -> tuple[Callable[..., None], ...]:
+        """The generated functions: all solutions, then those that come with a fact of each pattern."""
+        return self._begin, *(self._compiled(at, 1) for at in range(len(self.shape.patterns)))
 
     def enter(self, taker: Taker[Owner], constants: Sequence[Term]) -> None:
         """A taker asks with these constants: changes of its solutions come from now on."""
@@ -205,7 +213,7 @@ class Running(Generic[Owner]):
 
     @cached_property
     def anchor(self) -> Anchor | None:
-        """What parts the solutions, compiled when it is first needed."""
+        """The anchor that parts the solutions, compiled when it is first needed."""
         return self._plan.anchor(self._all)
 
     def _over(self, takers: Takers[Owner] | None) -> bool:
@@ -255,27 +263,26 @@ def _key(constants: Sequence[Term]) -> object:
     return constants[0] if len(constants) == 1 else tuple(constants)
 
 
-def _names(shape: Shape, where: Local) -> str:
+def _names(shape: PatternShape, where: Locals) -> str:
     """The key of the takers, of locals."""
-    names = [where[name] for name in shape.keys]
-    return names[0] if len(names) == 1 else f"({', '.join(names)})"
+    return tuple_of([where[name] for name in shape.keys]) if shape.keys else "()"
 
 
-def _count(text: Text, shape: Shape, where: Local, sign: int, touch: Callable[[Owner], None]) -> None:
+def _count(module: Module, shape: PatternShape, where: Locals, sign: int, touch: Callable[[Owner], None]) -> None:
     """Count the row for every taker."""
-    text.add(f"row = ({''.join(where[name] + ', ' for name in shape.output)})")
-    text.open("for found, owner in takers:")
-    text.add(f"if not found: {text.use(touch)}(owner)")
-    text.add(f"n = found.get(row, 0) + {text.use(sign)}")
-    text.add("if n: found[row] = n")
-    text.add("else: del found[row]")
+    module.add(
+        row_of(shape.output, where),
+        Scan("found, owner", "takers"),
+        Do(f"if not found: {module.use(touch)}(owner)"),
+        Emit("found", f"+ {module.use(sign)}"),
+    )
 
 
 @dataclass(frozen=True)
 class _Late(Generic[Owner]):
     """Solutions go to those that ask with their constants; where nobody does, the rest is not joined."""
 
-    shape: Shape
+    shape: PatternShape
     takers: Asking[Owner]
     left: list[int]
     touch: Callable[[Owner], None]
@@ -285,33 +292,31 @@ class _Late(Generic[Owner]):
     def keys(self) -> tuple[str, ...]:
         return self.shape.keys
 
-    def headed(self, text: Text, given: Sequence[str]) -> dict[str, str]:
-        """Nobody is known yet who asks."""
-        text.open(f"def run({', '.join(given)}):")
-        text.add("takers = None")
+    def headed(self, module: Module, given: Sequence[str]) -> dict[str, str]:
+        """Begin without a known taker."""
+        module.function("run", given)
+        module.add(Do("takers = None"))
         return {}
 
-    def looked(self, text: Text, count: str) -> None:
+    def looked(self, module: Module, count: str) -> None:
         """Stop where it is too much."""
-        left = text.use(self.left)
-        text.add(f"{left}[0] -= {count}")
-        text.add(f"if {left}[0] < 0 and {text.use(self.over)}(takers): return")
+        left = module.use(self.left)
+        module.add(Do(f"{left}[0] -= {count}"), Do(f"if {left}[0] < 0 and {module.use(self.over)}(takers): return"))
 
-    def bound(self, text: Text, where: Local) -> None:
-        """Go on where somebody asks."""
-        text.add(f"takers = {text.use(self.takers)}.get({_names(self.shape, where)})")
-        text.open("if takers:")
+    def bound(self, module: Module, where: Locals) -> None:
+        """Go on where there are takers."""
+        module.add(Do(f"takers = {module.use(self.takers)}.get({_names(self.shape, where)})"), Test("takers"))
 
-    def found(self, text: Text, where: Local, sign: int) -> None:
+    def found(self, module: Module, where: Locals, sign: int) -> None:
         """Count the row for every taker."""
-        _count(text, self.shape, where, sign, self.touch)
+        _count(module, self.shape, where, sign, self.touch)
 
 
 @dataclass(frozen=True)
 class _All:
-    """All solutions for some constants go to one bag, the first of ``bags`` while they are looked for."""
+    """All solutions for some constants go to one bag, the first of ``bags`` during a search."""
 
-    shape: Shape
+    shape: PatternShape
     bags: list[Bag]
     left: list[int]
 
@@ -319,35 +324,34 @@ class _All:
     def keys(self) -> tuple[str, ...]:
         return self.shape.keys
 
-    def begun(self, text: Text) -> None:
+    def begun(self, module: Module) -> None:
         """The bag is the same to the end."""
-        text.add(f"found, (left, floor) = {text.use(self.bags)}[0], {text.use(self.left)}")
-        text.add("get = found.get")
+        module.add(
+            Do(f"found, (left, floor) = {module.use(self.bags)}[0], {module.use(self.left)}"), Do("get = found.get")
+        )
 
-    def looked(self, text: Text, count: str) -> None:
+    def looked(self, module: Module, count: str) -> None:
         """Stop where it is too much."""
-        text.add(f"left -= {count}")
-        text.add(f"if left < 0: {text.use(self.left)}[0] = left; return")
+        module.add(Do(f"left -= {count}"), Do(f"if left < 0: {module.use(self.left)}[0] = left; return"))
 
-    def ended(self, text: Text) -> None:
-        """Say how much may still be looked at."""
-        text.add(f"{text.use(self.left)}[0] = left")
+    def ended(self, module: Module) -> None:
+        """Note how much may still be looked at."""
+        module.add(Do(f"{module.use(self.left)}[0] = left"))
 
-    def bound(self, text: Text, where: Local) -> None:
-        """Who asks is known from the beginning."""
+    def bound(self, module: Module, where: Locals) -> None:
+        """The taker is known from the beginning."""
 
-    def parted(self, text: Text) -> None:
+    def parted(self, module: Module) -> None:
         """Stop where enough was looked at."""
-        text.add(f"if left < floor: {text.use(self.left)}[0] = left; return")
+        module.add(Do(f"if left < floor: {module.use(self.left)}[0] = left; return"))
 
-    def found(self, text: Text, where: Local, sign: int) -> None:  # noqa: ARG002
+    def found(self, module: Module, where: Locals, sign: int) -> None:  # noqa: ARG002
         """A row that has all variables is found once, any other as often as it has solutions."""
-        row = f"({''.join(where[name] + ', ' for name in self.shape.output)})"
+        row = row_of(self.shape.output, where)
         if self._has_all:
-            text.add(f"found[{row}] = 1")
-            return
-        text.add(f"row = {row}")
-        text.add("found[row] = get(row, 0) + 1")
+            module.add(Do(f"found[{row.line.removeprefix('row = ')}] = 1"))
+        else:
+            module.add(row, Do("found[row] = get(row, 0) + 1"))
 
     @property
     def _has_all(self) -> bool:
@@ -360,7 +364,7 @@ class _All:
 class _Early(Generic[Owner]):
     """The joins begin with the constants of those that ask, one after the other."""
 
-    shape: Shape
+    shape: PatternShape
     takers: Asking[Owner]
     touch: Callable[[Owner], None]
     over: Callable[[Takers[Owner]], bool]
@@ -369,26 +373,26 @@ class _Early(Generic[Owner]):
     def keys(self) -> tuple[str, ...]:
         return self.shape.keys
 
-    def headed(self, text: Text, given: Sequence[str]) -> dict[str, str]:
+    def headed(self, module: Module, given: Sequence[str]) -> dict[str, str]:
         """A function that goes through the constants, and one for each of them."""
         where = {name: f"k{number}" for number, name in enumerate(self.shape.keys)}
-        known, fact = [*where.values(), *given], ", ".join(given)
-        text.open(f"def run({fact}):")
-        text.open(f"for {_names(self.shape, where) if where else '_'}, takers in {text.use(self.takers)}.items():")
-        text.add(f"join(takers, {', '.join(known)})")
-        text.depth = 0
-        text.open(f"def join(takers, {', '.join(known)}):")
+        known = [*where.values(), *given]
+        module.function("run", given)
+        key = _names(self.shape, where) if where else "_"
+        module.add(
+            Scan(f"{key}, takers", f"{module.use(self.takers)}.items()"), Do(f"join({', '.join(('takers', *known))})")
+        )
+        module.function("join", ["takers", *known])
         return where
 
-    def looked(self, text: Text, count: str) -> None:
+    def looked(self, module: Module, count: str) -> None:
         """Stop where it is too much."""
-        text.add(f"takers.left -= {count}")
-        text.add(f"if takers.left < 0 and {text.use(self.over)}(takers): return")
+        module.add(Do(f"takers.left -= {count}"), Do(f"if takers.left < 0 and {module.use(self.over)}(takers): return"))
 
-    def bound(self, text: Text, where: Local) -> None:  # noqa: ARG002
-        """Go on where somebody asks."""
-        text.open("if takers:")
+    def bound(self, module: Module, where: Locals) -> None:  # noqa: ARG002
+        """Go on where there are takers."""
+        module.add(Test("takers"))
 
-    def found(self, text: Text, where: Local, sign: int) -> None:
+    def found(self, module: Module, where: Locals, sign: int) -> None:
         """Count the row for every taker."""
-        _count(text, self.shape, where, sign, self.touch)
+        _count(module, self.shape, where, sign, self.touch)

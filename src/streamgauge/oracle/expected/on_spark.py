@@ -30,7 +30,7 @@ from streamgauge.semantics.definition import operator
 from streamgauge.semantics.order import Arrivals, Head, admit, arrivals, by_triple
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.semantics.stream import CAME, WENT, signed, told
-from streamgauge.spark.answers import Means, answers, changes
+from streamgauge.spark.answers import ContentChoices, answers, changes
 from streamgauge.spark.contents import contents
 from streamgauge.spark.locations import location
 from streamgauge.spark.session import JOB_ERRORS
@@ -153,8 +153,8 @@ def _tuples(terms: Sequence[Sequence[str | None]], count: int) -> Iterable[Row]:
     return zip(*terms, strict=True) if terms else iter([()] * count)
 
 
-def _means(semantics: Semantics) -> Means:
-    return Means(semantics.content, semantics.empty_aggregate)
+def _means(semantics: Semantics) -> ContentChoices:
+    return ContentChoices(semantics.content, semantics.empty_aggregate)
 
 
 def _wanted(

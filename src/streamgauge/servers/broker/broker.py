@@ -13,7 +13,7 @@ from threading import Lock, RLock
 from typing import NamedTuple
 
 from streamgauge.formats.bounds import SERVED
-from streamgauge.incremental.effort import TooMuchError
+from streamgauge.incremental.budget import TooMuchError
 from streamgauge.model.algebra import QueryForm
 from streamgauge.model.named_facts import is_named
 from streamgauge.model.terms import Row, Triple

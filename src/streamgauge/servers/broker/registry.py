@@ -5,8 +5,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Final, TypeAlias
 
-from streamgauge.incremental.effort import TooMuchError
-from streamgauge.incremental.normal import UnsupportedError
+from streamgauge.incremental.budget import TooMuchError
+from streamgauge.incremental.rewrite import UnsupportedError
 from streamgauge.model.algebra import QueryForm
 from streamgauge.query import parse_sparql
 from streamgauge.servers.broker.channels import (

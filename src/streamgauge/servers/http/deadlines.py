@@ -16,7 +16,7 @@ from operator import itemgetter
 from threading import Lock, Thread, get_ident
 from typing import Final
 
-from streamgauge.incremental.effort import TooMuchError
+from streamgauge.incremental.budget import TooMuchError
 
 LOOK_S: Final = 0.02
 """How often it is asked how long threads have computed."""

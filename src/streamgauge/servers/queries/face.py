@@ -18,7 +18,7 @@ from starlette.websockets import WebSocket
 from streamgauge.formats.bounds import read_json
 from streamgauge.formats.fields import FieldError
 from streamgauge.formats.streams import FormatError
-from streamgauge.incremental.effort import TooMuchError
+from streamgauge.incremental.budget import TooMuchError
 from streamgauge.model.terms import Triple
 from streamgauge.query import QueryError
 from streamgauge.semantics.profiles import PROFILES, UnknownProfileError

@@ -6,7 +6,7 @@ from itertools import count
 from threading import RLock
 
 from streamgauge.formats.lines import Advance, Input
-from streamgauge.incremental.effort import TooMuchError
+from streamgauge.incremental.budget import TooMuchError
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.engine import Engine

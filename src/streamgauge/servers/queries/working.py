@@ -7,7 +7,7 @@ from threading import Condition, Thread, current_thread, get_ident
 from typing import Protocol
 
 from streamgauge.formats.lines import Advance, Input, encode_answer
-from streamgauge.incremental.effort import TooMuchError
+from streamgauge.incremental.budget import TooMuchError
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.engine import Engine

@@ -23,7 +23,7 @@ from streamgauge.model.element import StreamElement
 from streamgauge.model.report import DueReport, View
 from streamgauge.model.terms import Row, Term, Triple
 from streamgauge.reasoning import Rules
-from streamgauge.spark.answers import Means, answers, changes
+from streamgauge.spark.answers import ContentChoices, answers, changes
 from streamgauge.spark.entailment import entailed
 from streamgauge.spark.intervals import TRIPLE
 from streamgauge.spark.lines import LINE, write_lines
@@ -150,7 +150,9 @@ def kept(facts: DataFrame) -> DataFrame:
 
 def answered(spark: SparkSession, facts: DataFrame, known: Profile, form: Select) -> DataFrame:
     """The set of a query's rows in state 0, columns t0, t1, ...; ValueError names what Spark does not evaluate."""
-    rows = answers(spark, state_stream(facts, 1), state_reports(1), form, means=Means(known=known)).drop("report")
+    rows = answers(spark, state_stream(facts, 1), state_reports(1), form, means=ContentChoices(known=known)).drop(
+        "report"
+    )
     return rows.toDF(*(f"t{index}" for index in range(len(rows.columns)))).distinct()
 
 
@@ -164,7 +166,7 @@ def _moved(
 ) -> Iterator[tuple[str, int, int, Row]]:
     """Channel, state, sign and row of all that comes or goes after state 0, for the channels of a shape."""
     moved = changes(
-        spark, state_stream(facts, count), state_reports(count), shape.form, many=1, means=Means(known=profile)
+        spark, state_stream(facts, count), state_reports(count), shape.form, many=1, means=ContentChoices(known=profile)
     )
     names = [f"t{index}" for index in range(len(moved.columns) - 2)]
     told = moved.toDF("report", "net", *names).filter("report > 0")

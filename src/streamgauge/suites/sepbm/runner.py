@@ -22,7 +22,7 @@ from streamgauge.harness.pace import HandoverLog, Schedule
 from streamgauge.harness.resources import ResourceSampler
 from streamgauge.harness.system import Clock
 from streamgauge.harness.trial import RunStore
-from streamgauge.incremental.lasting import lasting
+from streamgauge.incremental.collector import gc_frozen
 from streamgauge.model.run import Sample
 from streamgauge.servers.broker.contract import Publication
 from streamgauge.suites.sepbm import recordings
@@ -258,7 +258,7 @@ def _end(system: SepbmSystem, kept: RunObservation, within: float) -> None:
 def _perform(system: SepbmSystem, script: _Script, kept: RunObservation, times: RunnerClock) -> None:
     """Everything that the system is asked to do, in order."""
     try:
-        with lasting():
+        with gc_frozen():
             _prepare(system, script, kept)
         kept.doing, kept.started = "sequence", kept.clock()
         _publish(system, script, kept, times)

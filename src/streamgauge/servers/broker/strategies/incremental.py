@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from streamgauge.incremental.budget import TooMuchError
 from streamgauge.incremental.drivers.landmark import Difference, Landmark
-from streamgauge.incremental.effort import TooMuchError
 from streamgauge.incremental.facts.graphs import Quad
-from streamgauge.incremental.facts.memory import answer_bytes, fact_bytes, terms
-from streamgauge.incremental.facts.pool import Standing
+from streamgauge.incremental.facts.queries import StandingQuery, answer_bytes, fact_bytes, terms
 from streamgauge.model.algebra import QueryForm
 from streamgauge.model.named_facts import NOT_HERE, asked, default_only, in_graph, parted
 from streamgauge.model.terms import Row, Term, Triple
@@ -36,8 +35,8 @@ class Incremental:
 
     def __init__(self, rules: Rules) -> None:
         self._driver = Landmark(rules)
-        self._standing: dict[str, Standing] = {}
-        self._names: dict[Standing, str] = {}
+        self._standing: dict[str, StandingQuery] = {}
+        self._names: dict[StandingQuery, str] = {}
         self._refused: dict[int, str] = {}
 
     def limit(self, effort: int, derived: int, change: int | None = None) -> None:
@@ -58,7 +57,7 @@ class Incremental:
         self._driver.load(default_only(triples, named))
         self._driver.graphs.change(named)
 
-    def prepare(self, form: QueryForm, turn: Turn, alone: Turn) -> Standing:
+    def prepare(self, form: QueryForm, turn: Turn, alone: Turn) -> StandingQuery:
         """Build the query, enter its patterns in turns, and evaluate what is above them."""
         with alone():
             standing = self._driver.built(form)
@@ -76,12 +75,12 @@ class Incremental:
 
     def abandon(self, prepared: object) -> None:
         """The query is told of nothing any more."""
-        if isinstance(prepared, Standing):
+        if isinstance(prepared, StandingQuery):
             prepared.end()
 
     def create(self, name: str, form: QueryForm, prepared: object = None) -> tuple[str, ...]:
         """A query is asked; UnsupportedError names what of it is not kept incrementally."""
-        if isinstance(prepared, Standing):
+        if isinstance(prepared, StandingQuery):
             standing = prepared
             self._driver.begin(standing)
         else:
@@ -122,7 +121,7 @@ class Incremental:
             for standing, found in changed:
                 yield Found(self._names[standing], cause, found.added, found.removed)
 
-    def _changed(self, publication: Publication) -> Iterator[tuple[Standing, Difference]]:
+    def _changed(self, publication: Publication) -> Iterator[tuple[StandingQuery, Difference]]:
         added, named = parted(publication.added)
         removed, gone = parted(publication.removed)
         return self._driver.change(added, removed, (named, gone) if named or gone else None)

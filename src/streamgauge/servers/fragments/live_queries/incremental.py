@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, TypeAlias
 
-from streamgauge.incremental import Bag, Contents, Snapshots
+from streamgauge.incremental import Bag, SnapshotContents, Snapshots
 from streamgauge.incremental.bags import add
 from streamgauge.incremental.drivers.fetched import Holding
-from streamgauge.incremental.evaluator import Kept
-from streamgauge.incremental.pool import Pool
+from streamgauge.incremental.evaluator import KeptAnswer
+from streamgauge.incremental.window_joins import WindowJoins
 from streamgauge.model import algebra as al
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Row, Term, Triple
@@ -54,7 +54,7 @@ class LocalEvaluator:
             self._triples, self._named = (), NO_NAMED_GRAPHS
 
     def _see(self, names: tuple[Term, ...]) -> None:
-        self._names, self._contents = names, Contents()
+        self._names, self._contents = names, SnapshotContents()
         self._snapshots = Snapshots(self._form, self._contents, names=names)
         self._contents.see(None, lambda: (tuple(self._triples),))
         for name in names:
@@ -121,7 +121,7 @@ def named_graphs(reads: Sequence[SourceFacts]) -> NamedTriples:
 class FetchedGraphs:
     """Named graphs of sources, as triples that enter and leave a pool."""
 
-    def __init__(self, pool: Pool, names: Iterable[Term]) -> None:
+    def __init__(self, pool: WindowJoins, names: Iterable[Term]) -> None:
         self._held = {name: Holding(*pool.feeds(name)) for name in names}
         self._seen: dict[int, tuple[Quad, ...]] = {}
 
@@ -143,8 +143,8 @@ class _QueryEvaluation:
 
     def __init__(self, asked: LiveQuery, names: tuple[Term, ...]) -> None:
         self.names = names
-        pool = Pool()
-        self.kept = Kept(asked.kept, pool, names=names)
+        pool = WindowJoins()
+        self.kept = KeptAnswer(asked.kept, pool, names=names)
         self.holding = Holding(*pool.feeds(None))
         self.graphs = FetchedGraphs(pool, names)
 

@@ -4,9 +4,8 @@ from dataclasses import dataclass
 
 from streamgauge.incremental import Bag, refuse
 from streamgauge.incremental.bags import add_all, difference
-from streamgauge.incremental.normal import UnsupportedError
-from streamgauge.incremental.ranking import apart
-from streamgauge.incremental.shaping import columns, shape, wanted
+from streamgauge.incremental.query_forms import apart, columns, shape, wanted
+from streamgauge.incremental.rewrite import UnsupportedError
 from streamgauge.model import algebra as al
 from streamgauge.model.answer import AnswerKind
 from streamgauge.model.mistake import MistakeError

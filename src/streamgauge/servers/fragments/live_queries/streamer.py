@@ -19,7 +19,8 @@ from streamgauge.incremental import Bag
 from streamgauge.incremental.bags import add_all
 from streamgauge.incremental.conditions import conjuncts, reads_patterns
 from streamgauge.incremental.drivers.fetched import border
-from streamgauge.incremental.normal import Normaliser, leaf, operands
+from streamgauge.incremental.rewrite import Normaliser
+from streamgauge.incremental.scopes import leaf, operands
 from streamgauge.model import algebra as al
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Row, Term, Triple, is_blank, is_iri, is_literal

@@ -1,0 +1,62 @@
+"""Show the joins that are generated for a query: ``python -m streamgauge.incremental [--standing] QUERY``."""
+
+import argparse
+from collections.abc import Iterator
+from typing import Any
+
+from streamgauge.incremental.bags import Bag
+from streamgauge.incremental.evaluator import KeptAnswer
+from streamgauge.incremental.facts.facts import Facts
+from streamgauge.incremental.facts.queries import StandingQueries
+from streamgauge.incremental.ir import text_of
+from streamgauge.incremental.operators import Take
+from streamgauge.incremental.plan import BgpRequest, plan_all
+from streamgauge.incremental.window_joins import generate
+from streamgauge.model.algebra import QueryForm
+from streamgauge.query import parse_sparql
+
+
+def main() -> None:
+    """Print the generated modules, each once."""
+    parser = argparse.ArgumentParser(prog="python -m streamgauge.incremental", description=__doc__)
+    parser.add_argument("query", help="SPARQL")
+    parser.add_argument("--standing", action="store_true", help="over facts that stand until they are deleted")
+    given = parser.parse_args()
+    print(*generated(parse_sparql(given.query), given.standing), sep="\n", end="")
+
+
+def generated(form: QueryForm, standing: bool = False) -> list[str]:
+    """The texts of the modules that are generated for patterns over the default graph; UnsupportedError."""
+    pool = _Requests()
+    KeptAnswer(form, pool, names=None if standing else ())
+    requests = [each for each in pool.requests if each.graph is None]
+    functions = _over_facts(requests) if standing else _over_windows(requests)
+    return list(dict.fromkeys(map(text_of, functions)))
+
+
+class _Requests:
+    """The patterns that a query requests; there are no solutions."""
+
+    def __init__(self) -> None:
+        self.requests: list[BgpRequest] = []
+
+    def leaf(self, request: BgpRequest) -> Take:
+        """Note a request."""
+        self.requests.append(request)
+        return dict
+
+
+def _over_windows(requests: list[BgpRequest]) -> Iterator[Any]:
+    found: list[Bag] = [{} for _ in requests]
+    joins = generate(plan_all(requests), [each.output for each in requests], found)
+    return iter((joins.enter, joins.leave, joins.follow))
+
+
+def _over_facts(requests: list[BgpRequest]) -> Iterator[Any]:
+    queries = StandingQueries(Facts())
+    for request in requests:
+        yield from queries.running(request)[0].functions()
+
+
+if __name__ == "__main__":
+    main()

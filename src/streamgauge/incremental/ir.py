@@ -1,0 +1,270 @@
+"""The intermediate form of generated joins, and the one emitter that makes Python of it.
+
+A function is a list of operations. ``Scan``, ``Probe`` and ``Test`` open a block that holds every later operation of
+the list; a ``Nested`` is a list of its own, after which the depth is as before; a ``Cases`` has a list for each case.
+``Do`` is a statement, ``Emit`` counts a solution. Joins of windows (``window_joins``), joins over standing facts
+(``facts.joins``) and rules (``reasoning.closure``) are written as such lists.
+
+A worked example: the pattern ``?s :p ?o . ?o :q ?v`` when a triple of ``:p`` enters, with its terms in s, p and o::
+
+    Probe("r1_s", "o", "v0o")            for v0o in r1_s.get(o, ()):
+    Test("f0(o, v0o)")                       if f0(o, v0o):
+    Do("row = (s, v0o, )")                       row = (s, v0o, )
+    Emit("found", "+ 1")                         n = found.get(row, 0) + 1
+                                                 if n: found[row] = n
+                                                 else: del found[row]
+
+Generated text stands in ``linecache``: tracebacks show its lines, and ``inspect.getsource`` gives a function's text.
+"""
+
+import linecache
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from hashlib import blake2b
+from types import CodeType
+from typing import Any, Final, TypeAlias
+
+from streamgauge.model.algebra import Node, Var
+
+Locals: TypeAlias = Mapping[str, str]
+"""The local of the generated function that holds each variable."""
+
+POSITIONS: Final = ("s", "p", "o")
+"""The locals that hold the terms of the triple that a function is called with."""
+
+SHOWN: Final = 1024
+"""Generated texts that tracebacks can show; older ones are dropped."""
+
+
+class JoinError(ValueError):
+    """Joins that CPython does not compile: 20 loops or 100 indents in each other, or too many."""
+
+
+@dataclass(slots=True)
+class Scan:
+    """A loop over all members of a collection."""
+
+    targets: str
+    source: str
+
+
+@dataclass(slots=True)
+class Probe:
+    """A look-up of a key in an index: a loop over its values, or without ``targets`` whether it is there."""
+
+    index: str
+    key: str
+    targets: str = ""
+
+
+@dataclass(slots=True)
+class Test:
+    """A condition on what follows."""
+
+    __test__ = False
+
+    condition: str
+
+
+@dataclass(slots=True)
+class Do:
+    """A statement; its own lines may be indented."""
+
+    line: str
+
+
+@dataclass(slots=True)
+class Emit:
+    """The local ``row`` is counted in a bag: ``count`` is ``+ 1``, ``- 1`` or ``+ NAME``."""
+
+    bag: str
+    count: str
+
+
+@dataclass(slots=True)
+class Nested:
+    """Operations whose blocks end with them."""
+
+    operations: "Operations"
+
+
+@dataclass(slots=True)
+class Cases:
+    """The operations of the first case whose condition holds."""
+
+    cases: "Sequence[tuple[str, Operations]]"
+
+
+Operation: TypeAlias = Scan | Probe | Test | Do | Emit | Nested | Cases
+Operations: TypeAlias = list[Operation]
+
+
+@dataclass(slots=True)
+class Function:
+    """A function of the generated module."""
+
+    name: str
+    parameters: Sequence[str]
+    operations: Operations = field(default_factory=list)
+
+
+@dataclass
+class Module:
+    """Functions under construction, and the objects that they use by name.
+
+    Operations go to the function that was begun last.
+    """
+
+    names: dict[str, Any] = field(default_factory=dict)
+    functions: list[Function] = field(default_factory=list)
+    operations: Operations = field(default_factory=list)
+    _known: dict[object, str] = field(default_factory=dict)
+
+    def function(self, name: str, parameters: Sequence[str]) -> None:
+        """Begin a function."""
+        self.functions.append(Function(name, parameters))
+        self.operations = self.functions[-1].operations
+
+    def add(self, *operations: Operation) -> None:
+        """Operations at the end of the function."""
+        self.operations.extend(operations)
+
+    @contextmanager
+    def collected(self) -> Iterator[Operations]:
+        """Operations that are added meanwhile go to a list of their own."""
+        outer, self.operations = self.operations, []
+        yield self.operations
+        self.operations = outer
+
+    @contextmanager
+    def branch(self) -> Iterator[None]:
+        """Operations that are added meanwhile are a branch."""
+        with self.collected() as inner:
+            yield
+        if inner:
+            self.add(Nested(inner))
+
+    def use(self, thing: object) -> str:
+        """The name of an object: ``c0`` ... for a term, ``u0`` ... for anything else, equal terms under one name."""
+        is_term = isinstance(thing, str)
+        key = thing if is_term else id(thing)
+        name = self._known.get(key)
+        if name is None:
+            name = self._known[key] = f"{'c' if is_term else 'u'}{len(self._known)}"
+            self.names[name] = thing
+        return name
+
+    def term(self, node: Node, where: Locals) -> str:
+        """The text for a node of a pattern: its local, or the name of the constant."""
+        return where[node.name] if isinstance(node, Var) else self.use(node)
+
+    def skip_same(
+        self, earlier: Sequence[Node], own: Sequence[Node], where: Locals, given: Sequence[str | None]
+    ) -> None:
+        """Pass over the new triple where an earlier pattern matches it too: its solution is counted there.
+
+        ``given`` are the locals of the new triple, ``None`` where ``where`` has them.
+        """
+        same: list[str] = []
+        for node, other, local in zip(earlier, own, given, strict=True):
+            if isinstance(node, str) and isinstance(other, str):
+                if node != other:
+                    return
+                continue
+            left, right = self.term(node, where), local or self.term(other, where)
+            if left != right:
+                same.append(f"{left} == {right}")
+        self.add(Test(f"not ({' and '.join(same)})" if same else "False"))
+
+    def text(self) -> str:
+        """The text of a module whose function ``build`` is given the names and gives the functions."""
+        lines = [f"def build({', '.join(self.names)}):"]
+        for function in self.functions:
+            lines.append(f"    def {function.name}({', '.join(function.parameters)}):")
+            _write(lines, function.operations, "        ")
+        lines.append(f"    return ({', '.join([function.name for function in self.functions])},)\n")
+        return "\n".join(lines)
+
+    def built(self) -> tuple[Any, ...]:
+        """The functions; JoinError."""
+        space: dict[str, Any] = {}
+        exec(_compiled(self.text()), space)
+        functions: tuple[Any, ...] = space["build"](**self.names)
+        return functions
+
+
+def text_of(function: Any) -> str:
+    """The generated module that a function is from, empty once newer texts have taken its place in ``linecache``."""
+    return "".join(linecache.getlines(function.__code__.co_filename))
+
+
+def tuple_of(parts: Sequence[str]) -> str:
+    """One expression as it is, several as a tuple."""
+    return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
+
+
+def row_of(names: Sequence[str], where: Locals) -> Do:
+    """The local ``row`` with the values of variables."""
+    return Do(f"row = ({''.join(where[name] + ', ' for name in names)})")
+
+
+def _write(lines: list[str], operations: Operations, indent: str) -> None:
+    """The lines of operations, each block one level deeper."""
+    for each in operations:
+        match each:
+            case Do(line):
+                lines.append(indent + line)
+                continue
+            case Emit(bag, count):
+                lines.append(f"{indent}n = {bag}.get(row, 0) {count}")
+                lines.append(f"{indent}if n: {bag}[row] = n")
+                lines.append(f"{indent}else: del {bag}[row]")
+                continue
+            case Nested(inner):
+                _write(lines, inner, indent)
+                continue
+            case Cases(cases):
+                for number, (condition, inner) in enumerate(cases):
+                    lines.append(f"{indent}{'elif' if number else 'if'} {condition}:")
+                    _write(lines, inner, indent + "    ")
+                continue
+            case Test(condition):
+                lines.append(f"{indent}if {condition}:")
+            case Scan(targets, source):
+                lines.append(f"{indent}for {targets} in {source}:")
+            case Probe(index, key, targets):
+                found = f"for {targets} in {index}.get({key}, ())" if targets else f"if {key} in {index}"
+                lines.append(f"{indent}{found}:")
+        indent += "    "
+
+
+def _compiled(text: str) -> CodeType:
+    """The code of a module, whose lines tracebacks show; JoinError."""
+    code = _code(text)
+    if code.co_filename not in linecache.cache:
+        _show(code.co_filename, text)
+    return code
+
+
+@lru_cache(maxsize=2048)
+def _code(text: str) -> CodeType:
+    """The code of a module, compiled once: joins alike have the same text, as objects have numbers for names."""
+    name = f"<joins {blake2b(text.encode(), digest_size=6).hexdigest()}>"
+    try:
+        return compile(text, name, "exec")
+    except (SyntaxError, MemoryError, RecursionError) as error:
+        raise JoinError(str(error)) from error
+
+
+_names: Final = deque[str]()
+
+
+def _show(name: str, text: str) -> None:
+    """Keep the lines of a module for tracebacks."""
+    while len(_names) >= SHOWN:
+        linecache.cache.pop(_names.popleft(), None)
+    _names.append(name)
+    linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name

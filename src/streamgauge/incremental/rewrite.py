@@ -1,0 +1,281 @@
+"""Rewritings before an evaluator is built: GRAPH is pushed down, basic graph patterns are merged, paths are spread.
+
+``GRAPH ?g { ?s :p ?v OPTIONAL { ?s :q ?w } }`` becomes ``LeftJoin(Graph(?g, ?s :p ?v), Graph(?g, ?s :q ?w))``: both
+sides bind ?g, so they are joined within one graph (SPARQL 1.1, 18.6), whatever graphs there are. A group that needs no
+triple is joined with the names of the graphs that there are, ``Graph(?g, {})``. Where ?g occurs inside, or MINUS does,
+the column has a name of its own, as ?g is unbound inside and is no variable that the sides of a MINUS share.
+
+Afterwards a normal form has one BGP for the joined patterns of a graph, and leaves of their own for paths with ``*``,
+``+`` or ``?``.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial, reduce
+from itertools import count
+
+from streamgauge.incremental.scopes import bound, leaf, mentions, operands, scope
+from streamgauge.model import algebra as al
+from streamgauge.model.terms import Term
+from streamgauge.query.rebuild import every_pattern, expression_parts, parts, with_pattern
+
+MOST_PATTERNS = 16
+"""The most triple patterns that one generated join has: Python nests at most 20 loops."""
+
+
+class UnsupportedError(ValueError):
+    """A query that the incremental evaluator does not answer; the message is a sentence that names what."""
+
+
+@dataclass
+class Normaliser:
+    """Rewrites patterns one after the other; the variables that it makes, ``_:path0``, ``_:path1`` ..., stay apart."""
+
+    _fresh: Iterator[int] = field(default_factory=count)
+
+    def pattern(self, pattern: al.Pattern) -> al.Pattern:
+        """The same pattern, BGPs merged, simple property paths rewritten; UnsupportedError names what cannot be."""
+        match pattern:
+            case al.BGP(patterns=patterns):
+                return _joined(self._bgp(patterns, None))
+            case al.Graph(name=name, pattern=al.BGP(patterns=patterns)):
+                return _joined(self._bgp(patterns, name))
+            case al.Join():
+                return _joined(part for each in operands(pattern) for part in operands(self.pattern(each)))
+            case al.LeftJoin() | al.Union() | al.Minus():
+                return replace(pattern, left=self.pattern(pattern.left), right=self.pattern(pattern.right))
+            case al.Values():
+                return pattern
+            case al.Slice():
+                raise UnsupportedError("LIMIT and OFFSET: they depend on an order that changes with every fact")
+            case al.OrderBy(pattern=inner) | al.Reduced(pattern=inner):
+                return self.pattern(inner)
+            case _:
+                return replace(pattern, pattern=self.pattern(pattern.pattern))
+
+    def _bgp(self, patterns: tuple[al.TriplePattern, ...], graph: al.Node | None) -> Iterator[al.Pattern]:
+        plain = tuple(triple for triple in patterns if isinstance(triple.predicate, al.Var | str))
+        if plain or not patterns:
+            yield _over(graph, plain)
+        for triple in patterns:
+            if triple not in plain:
+                yield from operands(self.path(triple.subject, triple.predicate, triple.object, graph))
+
+    def path(self, subject: al.Node, path: al.Path | al.Var, end: al.Node, graph: al.Node | None) -> al.Pattern:
+        """A property path as a pattern; one with ``*``, ``+`` or ``?`` stays, as a leaf of its own."""
+        match path:
+            case al.Inverse(path=inner):
+                return self.path(end, inner, subject, graph)
+            case al.Sequence(steps=steps):
+                return _joined(self._steps(subject, steps, end, graph))
+            case al.Alternative(choices=choices):
+                return reduce(al.Union, [self.path(subject, choice, end, graph) for choice in choices])
+            case al.NegatedSet():
+                return reduce(al.Union, self._negated(subject, path, end, graph))
+            case _:
+                return _over(graph, (al.TriplePattern(subject, path, end),))
+
+    def _steps(
+        self, subject: al.Node, steps: tuple[al.Path, ...], end: al.Node, graph: al.Node | None
+    ) -> Iterator[al.Pattern]:
+        here = subject
+        for step in steps[:-1]:
+            there = self.variable()
+            yield from operands(self.path(here, step, there, graph))
+            here = there
+        yield from operands(self.path(here, steps[-1], end, graph))
+
+    def _negated(
+        self, subject: al.Node, path: al.NegatedSet, end: al.Node, graph: al.Node | None
+    ) -> Iterator[al.Pattern]:
+        if path.forward or not path.backward:
+            yield self._other_than(subject, path.forward, end, graph)
+        if path.backward:
+            yield self._other_than(end, path.backward, subject, graph)
+
+    def _other_than(
+        self, subject: al.Node, excluded: tuple[Term, ...], end: al.Node, graph: al.Node | None
+    ) -> al.Pattern:
+        predicate = self.variable()
+        pattern = _over(graph, (al.TriplePattern(subject, predicate, end),))
+        for iri in excluded:
+            pattern = al.Filter(al.Call("!=", (predicate, iri)), pattern)
+        return pattern
+
+    def variable(self) -> al.Var:
+        """A variable that no query has."""
+        return al.Var(f"_:path{next(self._fresh)}")
+
+
+def _over(graph: al.Node | None, patterns: tuple[al.TriplePattern, ...]) -> al.Pattern:
+    """These triple patterns over a graph; none is the BGP that matches once, over each graph what gives its name."""
+    bgp = al.BGP(patterns)
+    return bgp if graph is None or (isinstance(graph, str) and not patterns) else al.Graph(graph, bgp)
+
+
+def _joined(parts: Iterable[al.Pattern]) -> al.Pattern:
+    """The join of the parts: plain triple patterns first, merged a graph; repeated paths last."""
+    blocks: dict[al.Node | None, tuple[al.TriplePattern, ...]] = {}
+    others: list[al.Pattern] = []
+    paths: list[al.Pattern] = []
+    for part in parts:
+        found = leaf(part)
+        if found is None:
+            others.append(part)
+        elif found.repeated is not None:
+            paths.append(part)
+        else:
+            blocks[found.graph] = blocks.get(found.graph, ()) + found.bgp.patterns
+    merged = [
+        _over(graph, some)
+        for graph, patterns in blocks.items()
+        for some in (_portions(patterns) if patterns or not isinstance(graph, al.Var) else [()])
+    ]
+    return _chained([*merged, *others, *paths] or [al.BGP(())])
+
+
+def _portions(patterns: tuple[al.TriplePattern, ...]) -> Iterator[tuple[al.TriplePattern, ...]]:
+    """The patterns in portions that one generated join can have, connected where they can be."""
+    if 0 < len(patterns) <= MOST_PATTERNS:
+        yield patterns
+        return
+    waiting, known, ordered = list(dict.fromkeys(patterns)), frozenset[al.Var](), list[al.TriplePattern]()
+    while waiting:
+        chosen = next((triple for triple in waiting if known & set(al.triple_variables(triple))), waiting[0])
+        waiting.remove(chosen)
+        ordered.append(chosen)
+        known |= set(al.triple_variables(chosen))
+    for start in range(0, len(ordered), MOST_PATTERNS):
+        yield tuple(ordered[start : start + MOST_PATTERNS])
+
+
+def _chained(parts: list[al.Pattern]) -> al.Pattern:
+    """Joined so that each part shares a variable with those before it where that can be."""
+    chain, waiting = parts[0], parts[1:]
+    while waiting:
+        known = set(al.pattern_variables(chain))
+        chosen = next((part for part in waiting if known & set(al.pattern_variables(part))), waiting[0])
+        waiting.remove(chosen)
+        chain = al.Join(chain, chosen)
+    return chain
+
+
+HIDDEN = ".graph"
+"""How the names begin of columns for graphs that a query does not name."""
+
+
+def push_graphs(form: al.QueryForm) -> al.QueryForm:
+    """The form with every GRAPH pushed down; only ``Graph`` of a name or variable over a BGP is left.
+
+    UnsupportedError names what is not evaluated inside ``GRAPH ?g``. The same object when there is no GRAPH.
+    """
+    if not any(isinstance(pattern, al.Graph) for pattern in every_pattern(form.pattern)):
+        return form
+    return with_pattern(form, _GraphPush().push(form.pattern, None))
+
+
+@dataclass
+class _GraphPush:
+    """One query; ``numbers`` are for columns of its own."""
+
+    numbers: "count[int]" = field(default_factory=count)
+
+    def push(self, pattern: al.Pattern, graph: al.Node | None) -> al.Pattern:
+        """The pattern evaluated with this active graph: the default graph (``None``), one by its name, or every one."""
+        match pattern:
+            case al.BGP():
+                return self._block(pattern, graph)
+            case al.Graph(name=name, pattern=inner):
+                found = self._every(name, inner) if isinstance(name, al.Var) else self._named(name, inner)
+                return al.Join(found, _names(graph)) if isinstance(graph, al.Var) else found
+            case al.Values() if isinstance(graph, al.Var):
+                return al.Join(pattern, _names(graph))
+        below = partial(self.push, graph=graph)
+        pushed = parts(pattern, below, partial(_inside, below=below))
+        return _carrying(pushed, graph) if isinstance(graph, al.Var) else pushed
+
+    def _block(self, block: al.BGP, graph: al.Node | None) -> al.Pattern:
+        if graph is None or (isinstance(graph, str) and not block.patterns):
+            return block
+        if isinstance(graph, al.Var) and any(_repeats(triple.predicate) for triple in block.patterns):
+            raise UnsupportedError("a property path with *, + or ? inside GRAPH ?variable: name the graph")
+        return al.Graph(graph, block)
+
+    def _every(self, name: al.Var, inner: al.Pattern) -> al.Pattern:
+        """``GRAPH ?name { inner }``."""
+        occurs = name.name in mentions(inner)
+        if not occurs and not any(isinstance(each, al.Minus) for each in every_pattern(inner)):
+            return self.push(inner, name)
+        own = self._own()
+        pushed = self.push(inner, own)
+        if name.name not in scope(inner):
+            return al.Extend(pushed, name, own)
+        if name.name not in bound(inner):
+            raise UnsupportedError(f"GRAPH ?{name.name} whose group may bind ?{name.name}: use another variable in it")
+        return al.Filter(al.Call("SAMETERM", (name, own)), pushed)
+
+    def _named(self, name: Term, inner: al.Pattern) -> al.Pattern:
+        """``GRAPH <name> { inner }``: nothing where no such graph is there."""
+        pushed = self.push(inner, name)
+        if _needs_triple(inner):
+            return pushed
+        own = self._own()
+        return al.Join(al.Join(_names(own), al.Values((own,), ((name,),))), pushed)
+
+    def _own(self) -> al.Var:
+        return al.Var(f"{HIDDEN}{next(self.numbers)}")
+
+
+def _names(graph: al.Var) -> al.Pattern:
+    """The names of the graphs that there are."""
+    return al.Graph(graph, al.BGP(()))
+
+
+def _inside(tree: al.Expression, below: partial[al.Pattern]) -> al.Expression:
+    """The expression, patterns of its EXISTS pushed."""
+    return expression_parts(tree, below, partial(_inside, below=below))
+
+
+def _carrying(pattern: al.Pattern, graph: al.Var) -> al.Pattern:
+    """A pattern inside ``GRAPH ?graph`` that says which graph its solutions are of."""
+    match pattern:
+        case al.Project(pattern=inner, variables=variables):
+            return al.Project(inner, (*variables, graph))
+        case al.Group(pattern=inner, keys=keys, aggregates=aggregates):
+            if not keys:
+                raise UnsupportedError("an aggregate without GROUP BY inside GRAPH ?variable: group by it outside")
+            return al.Group(inner, (*keys, (graph, graph)), aggregates)
+        case _:
+            return pattern
+
+
+def _repeats(path: object) -> bool:
+    """Whether a property path has ``*``, ``+`` or ``?`` anywhere in it."""
+    match path:
+        case al.Repeat():
+            return True
+        case al.Inverse(path=inner):
+            return _repeats(inner)
+        case al.Sequence(steps=some) | al.Alternative(choices=some):
+            return any(map(_repeats, some))
+        case _:
+            return False
+
+
+def _needs_triple(pattern: al.Pattern) -> bool:
+    """Whether every solution takes a triple of the active graph."""
+    match pattern:
+        case al.BGP(patterns=patterns):
+            return any(not _repeats(triple.predicate) for triple in patterns)
+        case al.Join(left=left, right=right):
+            return _needs_triple(left) or _needs_triple(right)
+        case al.Union(left=left, right=right):
+            return _needs_triple(left) and _needs_triple(right)
+        case al.LeftJoin(left=inner) | al.Minus(left=inner):
+            return _needs_triple(inner)
+        case al.Group(pattern=inner, keys=keys):
+            return bool(keys) and _needs_triple(inner)
+        case al.Values() | al.Graph():
+            return False
+        case _:
+            return _needs_triple(pattern.pattern)

@@ -1,0 +1,429 @@
+"""Joins over the graphs of windows: generated functions for the triples that enter and leave a graph.
+
+The basic graph patterns of one query or of several share the relations that they look triples up in: one function
+handles a whole graph. A triple that enters is put into all indexes first, one that leaves is taken out last. A solution
+that uses the triple in several places is counted at the first of them only: pattern i joins with patterns j < i on
+triples other than the new one.
+
+An index has a tuple for a key with one value and a set for a key with several. Where the triples of a predicate are of
+one relation, its first index says whether a triple is there, and only further copies are counted (``more``); elsewhere
+all copies are (``counts``).
+
+A worked example: ``?x :knows ?y . ?y :knows ?x``, and the triples (a knows b), (b knows a) enter. The first enters the
+index ``r0_so`` and looks (b, a) up there, in vain. The second enters the index too; as pattern 0 it finds (a, b) for
+pattern 1, which is the solution x=b, y=a; as pattern 1 it finds (a, b) for pattern 0, the solution x=a, y=b. Now
+(c knows c) enters. As pattern 0 it finds itself for pattern 1: x=c, y=c. As pattern 1 it finds itself for pattern 0,
+which is passed over, because pattern 0 has counted that solution.
+"""
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from streamgauge.incremental.bags import Bag
+from streamgauge.incremental.budget import TooMuchError
+from streamgauge.incremental.conditions import test, variables_of
+from streamgauge.incremental.ir import (
+    POSITIONS,
+    Cases,
+    Do,
+    Emit,
+    JoinError,
+    Module,
+    Probe,
+    Scan,
+    Test,
+    row_of,
+    tuple_of,
+)
+from streamgauge.incremental.operators import Take
+from streamgauge.incremental.plan import BgpRequest, JoinPlan, Path, PlannedBgp, Step, TripleRelation, merged, plan_all
+from streamgauge.model.algebra import Var
+from streamgauge.model.terms import Term, Triple
+
+Feed = Callable[[Iterable[Triple]], None]
+Follow = Callable[[Iterator[Triple]], bool]
+"""Takes entering triples until one changes the solutions: whether one did. The rest is left in the iterator."""
+
+
+class WindowJoins:
+    """The basic graph patterns of one query or of several over graphs that change; patterns are requested first.
+
+    ``static`` triples are in the default graph from its first ``feeds`` on; a collection, which may be a file, is read
+    once and not kept.
+    """
+
+    def __init__(self, static: Iterable[Triple] = ()) -> None:
+        self._static = static if isinstance(static, Collection) else tuple(static)
+        self._leaves: list[tuple[BgpRequest, Bag]] = []
+        self._found: list[Bag] = []
+        self._joins: dict[Term | None, list[Joins]] = {}
+
+    @property
+    def moved(self) -> bool:
+        """Whether the solutions of a pattern have changed since they were taken."""
+        return any(self._found)
+
+    def leaf(self, request: BgpRequest) -> Take:
+        """Request the solutions of a pattern."""
+        found: Bag = {}
+        self._leaves.append((request, found))
+        self._found.append(found)
+        return partial(_taken, found)
+
+    def feeds(self, graph: Term | None) -> tuple[Feed, Feed]:
+        """Two functions: triples enter a graph, triples leave it. They do nothing when no pattern reads the graph."""
+        if graph not in self._joins:
+            self._joins[graph] = self._generated(graph)
+            if graph is None:
+                self.feeds(None)[0](self._static)
+        joins = self._joins[graph]
+        return _one([each.enter for each in joins]), _one([each.leave for each in joins])
+
+    def follow(self, graph: Term | None) -> Follow | None:
+        """Triples enter a graph, with a stop wherever a pattern finds something; ``None`` unless joined as one."""
+        self.feeds(graph)
+        joins = self._joins[graph]
+        return joins[0].follow if len(joins) == 1 else None
+
+    def see(self, graph: Term | None, _held: object) -> None:
+        """Triples of a content enter and leave by ``feeds``: nothing to do."""
+
+    def look(self) -> None:
+        """Changes have been followed as they came: nothing to do."""
+
+    def release(self) -> None:
+        """Changes are followed further: nothing to do."""
+
+    def _generated(self, graph: Term | None) -> list["Joins"]:
+        """Patterns whose predicates are constants together; one with a variable there would slow them down."""
+        leaves = [each for each in self._leaves if each[0].graph == graph]
+        open_ = [each for each in leaves if _is_open(each[0])]
+        groups = [[each for each in leaves if each not in open_], *([each] for each in open_)]
+        return [_joined(group) for group in groups if group]
+
+    def remembered(self) -> dict[str, int]:
+        """How many entries each index holds."""
+        joins = [each for graph in self._joins.values() for each in graph]
+        return {
+            f"{number}.{name}": len(index) for number, each in enumerate(joins) for name, index in each.indexes.items()
+        }
+
+
+def _joined(leaves: Sequence[tuple[BgpRequest, Bag]]) -> "Joins":
+    requests = [each for each, _ in leaves]
+    return generate(plan_all(requests), [each.output for each in requests], [found for _, found in leaves])
+
+
+def _taken(found: Bag) -> Bag:
+    change = found.copy()
+    found.clear()
+    return change
+
+
+def _is_open(request: BgpRequest) -> bool:
+    return any(isinstance(triple.predicate, Var) for triple in request.bgp.patterns)
+
+
+def _one(feeds: Sequence[Callable[[Iterable[Triple]], None]]) -> Feed:
+    """One function for all, without a detour for a single one."""
+    if len(feeds) == 1:
+        return feeds[0]
+
+    def feed(triples: Iterable[Triple]) -> None:
+        graph = tuple(triples)
+        for one in feeds:
+            one(graph)
+
+    return feed
+
+
+@dataclass(frozen=True, slots=True)
+class Joins:
+    """Generated joins: ``enter`` and ``leave`` take graphs and add to the bags of solutions.
+
+    ``follow`` is ``enter`` with a stop wherever something is found.
+    """
+
+    enter: Feed
+    leave: Feed
+    follow: Follow
+    indexes: dict[str, Any]
+
+
+def generate(planned: Sequence[PlannedBgp], outputs: Sequence[tuple[str, ...]], found: Sequence[Bag]) -> Joins:
+    """Compile the joins of planned patterns over one graph, which share relations.
+
+    Each adds signed rows over its output variables to its bag of ``found``. TooMuchError beyond what CPython compiles.
+    """
+    relations, plans = merged(planned)
+    leaves = [_Leaf(number, *each) for number, each in enumerate(zip(plans, outputs, strict=True))]
+    paths = tuple(dict.fromkeys(path for leaf in leaves for path in leaf.paths))
+    indexes: dict[str, Any] = {_index(path): (set() if _is_set(relations, path) else {}) for path in paths}
+    copies: dict[str, Any] = {"counts": {}, "more": {}}
+    pending = {leaf.pending: bag for leaf, bag in zip(leaves, found, strict=True)}
+    names = {**indexes, **copies, **pending, **_tests(relations, leaves)}
+    enter, leave, follow = (_Handler(names, name, relations, _alike(leaves), paths).built() for name in _HANDLERS)
+    return Joins(enter, leave, follow, indexes | copies)
+
+
+_HANDLERS = ("enter", "leave", "follow")
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    """One pattern of several: its number, its joins over the common relations, the columns of its rows."""
+
+    number: int
+    planned: PlannedBgp
+    output: tuple[str, ...]
+
+    @property
+    def paths(self) -> Iterator[Path]:
+        return (step.path for plan in self.planned.plans for step in plan.steps)
+
+    @property
+    def pending(self) -> str:
+        return f"pending{self.number}"
+
+    def condition(self, number: int) -> str:
+        return f"f{self.number}_{number}"
+
+
+def _alike(leaves: Sequence[_Leaf]) -> list[list[_Leaf]]:
+    """Leaves in groups that have the same patterns over the same relations: only conditions and output differ."""
+    groups: dict[Hashable, list[_Leaf]] = {}
+    for leaf in leaves:
+        groups.setdefault((leaf.planned.patterns, leaf.planned.relation_of), []).append(leaf)
+    return list(groups.values())
+
+
+def _index(path: Path) -> str:
+    return f"r{path.relation}_{''.join(POSITIONS[at] for at in path.bound)}"
+
+
+def _is_set(relations: Sequence[TripleRelation], path: Path) -> bool:
+    """A path without open columns (or without bound ones) is a set, not a dictionary of tuples and sets."""
+    return path.bound in (relations[path.relation].columns, ())
+
+
+def _tests(relations: Sequence[TripleRelation], leaves: Sequence[_Leaf]) -> dict[str, Any]:
+    single = {
+        f"t{number}_{index}": test(condition, [name])
+        for number, relation in enumerate(relations)
+        for index, (_, name, condition) in enumerate(relation.conditions)
+    }
+    several = {
+        leaf.condition(number): test(condition, variables_of(condition))
+        for leaf in leaves
+        for number, condition in enumerate(leaf.planned.conditions)
+    }
+    return single | several
+
+
+class _Handler:
+    """The function ``enter``, ``leave`` or ``follow`` of a graph, under construction."""
+
+    def __init__(
+        self,
+        names: Mapping[str, Any],
+        name: str,
+        relations: tuple[TripleRelation, ...],
+        alike: Sequence[Sequence[_Leaf]],
+        paths: tuple[Path, ...],
+    ) -> None:
+        self._name, self._relations, self._alike, self._paths = name, relations, alike, paths
+        self._module = Module(dict(names))
+
+    def built(self) -> Any:
+        """The compiled function; TooMuchError."""
+        module = self._module
+        module.function(self._name, ["triples"])
+        with module.branch():
+            module.add(Scan("t", "triples"), Do("s, p, o = t"))
+            self._dispatch()
+        if self._name == "follow":
+            module.add(Do("return False"))
+        try:
+            return module.built()[0]
+        except JoinError as error:
+            raise TooMuchError(f"its joins are too many or too deep to be compiled ({error})") from None
+
+    def _dispatch(self) -> None:
+        """By the predicate, where all relations have one."""
+        predicates = [relation.constants[1] for relation in self._relations]
+        if None in predicates:
+            self._handle(range(len(predicates)))
+            return
+        cases = []
+        for predicate in dict.fromkeys(predicates):
+            condition = f"p == {self._module.use(predicate)}"
+            with self._module.collected() as operations:
+                self._handle([at for at, other in enumerate(predicates) if other == predicate])
+            cases.append((condition, operations))
+        self._module.add(Cases(cases))
+
+    def _handle(self, relations: Sequence[int]) -> None:
+        """Admit the triple to its relations, count its copies, keep the indexes, join."""
+        guarded = len(relations) > 1
+        self._admit(relations, guarded)
+        own = [] if guarded else [path for path in self._paths if path.relation == relations[0]]
+        first = own[0] if own else None
+        self._count(first)
+        rest = [path for path in self._paths if path != first or self._name == "leave"]
+        blocks: list[Callable[[int], None]] = [partial(self._keep_indexes, rest), self._join_all]
+        for block in reversed(blocks) if self._name == "leave" else blocks:
+            for relation in relations:
+                with self._module.collected() as operations:
+                    block(relation)
+                if guarded and operations:
+                    operations = [Cases([(f"a{relation}", operations)])]
+                self._module.add(*operations)
+        if self._name == "follow":
+            found = (leaf.pending for alike in self._alike for leaf in alike)
+            self._module.add(Do(f"if {' or '.join(found)}: return True"))
+
+    def _admit(self, relations: Sequence[int], guarded: bool) -> None:
+        """Leave out a triple that belongs to no relation; several relations have a local each that says whether."""
+        admits = {relation: self._admission(relation) for relation in relations}
+        if guarded:
+            self._module.add(*(Do(f"a{relation} = {admitted}") for relation, admitted in admits.items()))
+            self._module.add(Do(f"if not ({' or '.join(f'a{relation}' for relation in relations)}): continue"))
+        elif admits[relations[0]] != "True":
+            self._module.add(Do(f"if not ({admits[relations[0]]}): continue"))
+
+    def _admission(self, number: int) -> str:
+        relation, use = self._relations[number], self._module.use
+        parts = [f"{POSITIONS[at]} == {use(c)}" for at, c in enumerate(relation.constants) if c is not None and at != 1]
+        if any(other.constants[1] is None for other in self._relations) and relation.constants[1] is not None:
+            parts.append(f"p == {use(relation.constants[1])}")
+        parts += [f"{POSITIONS[at]} == {POSITIONS[first]}" for at, first in enumerate(relation.equal) if first != at]
+        parts += [f"t{number}_{index}({POSITIONS[at]})" for index, (at, _, _) in enumerate(relation.conditions)]
+        return " and ".join(parts) or "True"
+
+    def _count(self, first: Path | None) -> None:
+        """Pass over a triple of which there are copies; one that enters is put into ``first``, which knows them."""
+        if self._name != "leave" and first is not None:
+            self._enter(_access(self._relations, first), _COPIED)
+        elif self._name != "leave":
+            self._statements("n = counts.get(t)", "if n:", "    counts[t] = n + 1; continue", "counts[t] = 1")
+        elif first is not None:
+            self._statements(*_UNCOPIED)
+        else:
+            self._statements("n = counts[t]", "if n > 1:", "    counts[t] = n - 1; continue", "del counts[t]")
+
+    def _statements(self, *lines: str) -> None:
+        self._module.add(*map(Do, lines))
+
+    def _enter(self, access: "_Access", copy: Sequence[str]) -> None:
+        """Put the triple into an index; ``copy`` is done when it is there already (nothing where it cannot be)."""
+        index, key, value = access.index, access.key, access.value
+        if key is None:
+            self._statements(*([f"if {value} in {index}:", *copy] if copy else []), f"{index}.add({value})")
+            return
+        self._statements(
+            f"x = {index}.get({key})",
+            f"if x is None: {index}[{key}] = ({value},)",
+            *([f"elif {value} in x:", *copy] if copy else []),
+            f"elif x.__class__ is tuple: {index}[{key}] = {{x[0], {value}}}",
+            f"else: x.add({value})",
+        )
+
+    def _leave(self, access: "_Access") -> None:
+        """Take the triple out of an index."""
+        index, key, value = access.index, access.key, access.value
+        if key is None:
+            self._statements(f"{index}.remove({value})")
+            return
+        self._statements(f"x = {index}[{key}]", f"if len(x) > 1: x.remove({value})", f"else: del {index}[{key}]")
+
+    def _keep_indexes(self, paths: Sequence[Path], relation: int) -> None:
+        for path in paths:
+            if path.relation == relation:
+                access = _access(self._relations, path)
+                if self._name == "leave":
+                    self._leave(access)
+                else:
+                    self._enter(access, ())
+
+    def _join_all(self, relation: int) -> None:
+        for alike in self._alike:
+            for plan in alike[0].planned.plans:
+                if alike[0].planned.relation_of[plan.pattern] == relation:
+                    with self._module.branch():
+                        self._join(alike, plan)
+
+    def _join(self, alike: Sequence[_Leaf], plan: JoinPlan) -> None:
+        """Nested loops over the steps; ``where`` says which local holds each variable.
+
+        Leaves that join alike do it once, and test their conditions at the end, each its own.
+        """
+        leaf, patterns = alike[0], alike[0].planned.patterns
+        own = patterns[plan.pattern]
+        where = {node.name: POSITIONS[at] for at, node in reversed([*enumerate(own)]) if isinstance(node, Var)}
+        alone = len(alike) == 1
+        self._conditions(leaf, plan.conditions if alone else (), where)
+        for at, step in enumerate(plan.steps):
+            self._step(leaf.planned, step, at, where)
+            if step.pattern < plan.pattern:
+                self._module.skip_same(patterns[step.pattern], own, where, POSITIONS)
+            self._conditions(leaf, step.conditions if alone else (), where)
+        sign = "- 1" if self._name == "leave" else "+ 1"
+        for each in alike:
+            with self._module.branch():
+                self._conditions(each, () if alone else range(len(each.planned.conditions)), where)
+                self._module.add(row_of(each.output, where), Emit(each.pending, sign))
+
+    def _conditions(self, leaf: _Leaf, numbers: Iterable[int], where: dict[str, str]) -> None:
+        for number in numbers:
+            arguments = ", ".join(where[variable] for variable in variables_of(leaf.planned.conditions[number]))
+            self._module.add(Test(f"{leaf.condition(number)}({arguments})"))
+
+    def _step(self, planned: PlannedBgp, step: Step, number: int, where: dict[str, str]) -> None:
+        """Look the pattern up by its bound columns; its other variables become locals."""
+        nodes, index = planned.patterns[step.pattern], _index(step.path)
+        columns = planned.relations[step.path.relation].columns
+        key = tuple_of([where[_variable(nodes[at])] for at in step.path.bound])
+        names = {at: f"v{number}{POSITIONS[at]}" for at in columns if at not in step.path.bound}
+        targets = tuple_of(list(names.values()))
+        if names and not step.path.bound:
+            self._module.add(Scan(targets, index))
+        else:
+            self._module.add(Probe(index, key if columns else "()", targets if names else ""))
+        where.update({_variable(nodes[at]): local for at, local in names.items()})
+
+
+_COPIED = ("    more[t] = more.get(t, 0) + 1", "    continue")
+"""A copy enters of a triple that is there."""
+
+_UNCOPIED = (
+    "if more and t in more:",
+    "    if more[t] > 1: more[t] -= 1",
+    "    else: del more[t]",
+    "    continue",
+)
+"""A copy leaves of a triple that stays."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Access:
+    """An index in the text: its name, key and value; ``key`` is ``None`` for a set."""
+
+    index: str
+    key: str | None
+    value: str
+
+
+def _access(relations: Sequence[TripleRelation], path: Path) -> _Access:
+    columns = relations[path.relation].columns
+    if _is_set(relations, path):
+        return _Access(_index(path), None, tuple_of([POSITIONS[at] for at in columns]))
+    rest = tuple_of([POSITIONS[at] for at in columns if at not in path.bound])
+    return _Access(_index(path), tuple_of([POSITIONS[at] for at in path.bound]), rest)
+
+
+def _variable(node: Var | Term) -> str:
+    if not isinstance(node, Var):
+        raise TypeError(f"{node} is a constant where a column is expected")
+    return node.name
