@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from streamgauge.model import algebra as al
-from streamgauge.model.terms import Term, is_literal
+from streamgauge.model.terms import Term, datatype, is_literal
 from streamgauge.query.rebuild import children, every_expression, every_pattern, expressions
 from streamgauge.semantics.query_traits import COMPARING, READING, QueryTraits, traits
 from streamgauge.semantics.stored_terms import LIMIT, LiteralKind, StoredLiteral, stored_literals
@@ -33,7 +33,9 @@ Forms: TypeAlias = Mapping[Term, Term]
 _BOUNDED: Final = 62
 _DIGITS: Final = 18
 _PROMOTED: Final = 53
-_TRUSTED: Final = COMPARING | READING | {"BOUND", "COALESCE", "ISIRI", "ISBLANK", "ISLITERAL", "SAMETERM"}
+_TRUSTED: Final = (
+    COMPARING | READING | {"BOUND", "COALESCE", "ISIRI", "ISBLANK", "ISLITERAL", "SAMETERM", "ABS", "DATATYPE"}
+)
 _AGGREGATES: Final = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX"})
 
 
@@ -285,6 +287,8 @@ class ContentGaps:
         """Whether the literal alone decides that pyoxigraph is not asked."""
         has = self._traits
         if known.form is None or (known.form != term and has.reads_forms):
+            return True
+        if has.reads_datatypes and datatype(known.form) != datatype(term):
             return True
         if not has.compares:
             return False

@@ -2,15 +2,18 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import Final
 
 from streamgauge.model import algebra as al
-from streamgauge.model.terms import Term, is_literal
+from streamgauge.model.terms import XSD, Term, is_literal
 from streamgauge.query.rebuild import every_expression, every_pattern, expressions
 
 COMPARING: Final = frozenset({"=", "!=", "<", ">", "<=", ">=", "IN", "!", "&&", "||", "IF", "+", "-", "*"})
 READING: Final = frozenset({"STR", "STRSTARTS", "STRENDS", "CONTAINS"})
 _ARITHMETIC: Final = frozenset({"+", "-", "*"})
+_DOUBLE: Final = f"^^<{XSD}double>"
 _ROWS_BITS: Final = 30
 """SUM is taken to be over at most 2^30 solutions."""
 
@@ -34,7 +37,8 @@ class QueryTraits:
     """The traits of a query form.
 
     ``constants`` are its literals, ``computed_constants`` those that arithmetic reads. ``reads_forms`` says that an
-    answer may depend on a lexical form, ``compares`` on values, ``computes`` on arithmetic, ``averages`` on division.
+    answer may depend on a lexical form, ``reads_datatypes`` on the name of a datatype, ``compares`` on values,
+    ``computes`` on arithmetic, ``averages`` on division.
     ``inline`` are the literals of VALUES, ``sizes`` bound the numbers that the query computes, ``plain_columns`` are
     those whose terms are not computed.
     """
@@ -42,6 +46,7 @@ class QueryTraits:
     constants: frozenset[Term]
     computed_constants: frozenset[Term]
     reads_forms: bool
+    reads_datatypes: bool
     compares: bool
     computes: bool
     averages: bool
@@ -73,7 +78,10 @@ def traits(form: al.QueryForm) -> QueryTraits:
         constants=frozenset(_constants(form, patterns, trees)),
         computed_constants=frozenset(_computed_constants(calls)),
         reads_forms=bool(operators & READING) or mixed or _tests_computed(calls, origins),
-        compares=bool(operators & COMPARING or functions & {"SUM", "AVG", "MIN", "MAX"} or _orders(patterns)),
+        reads_datatypes="DATATYPE" in operators,
+        compares=bool(
+            operators & COMPARING or "ABS" in operators or functions & {"SUM", "AVG", "MIN", "MAX"} or _orders(patterns)
+        ),
         computes=bool(operators & _ARITHMETIC or functions & {"SUM", "AVG"}),
         averages="AVG" in functions,
         inline=frozenset(cell for cell in _inline(patterns) if is_literal(cell)),
@@ -201,8 +209,23 @@ def _sizes(patterns: list[al.Pattern], trees: list[al.Expression]) -> Iterator[N
     yield from (_size(value, known) for _, value in assignments)
 
 
+def _is_double(value: al.Expression) -> bool:
+    """Whether a value is an xsd:double or an error: arithmetic with a double rounds and never leaves its bounds."""
+    match value:
+        case str():
+            return value.endswith(_DOUBLE)
+        case al.Call(operator="+" | "-" | "*" | "ABS", arguments=arguments):
+            return any(map(_is_double, arguments))
+        case al.Call(operator="IF", arguments=(_, *branches)):
+            return all(map(_is_double, branches))
+        case _:
+            return False
+
+
 def _size(value: al.Expression | al.Aggregate, known: dict[al.Var, NumberSize]) -> NumberSize:
     match value:
+        case al.Call(arguments=arguments) if _is_double(value):
+            return reduce(or_, (_size(each, known) for each in arguments if not _is_double(each)), NumberSize(0))
         case al.Aggregate(argument=None) | al.Aggregate(function="COUNT"):
             return NumberSize(0, _ROWS_BITS)
         case al.Aggregate(function="SUM" | "AVG", argument=argument) if argument is not None:
