@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from operator import or_
 from typing import Final
 
@@ -196,17 +196,25 @@ def _plain_columns(form: al.QueryForm, origins: dict[al.Var, set[bool]]) -> tupl
 # How large computed numbers are
 
 
-def _sizes(patterns: list[al.Pattern], trees: list[al.Expression]) -> Iterator[NumberSize]:
-    """Bounds of every number that the query computes."""
+def magnitudes(form: al.QueryForm) -> frozenset[NumberSize]:
+    """Bounds of every number that a query computes, those of datatype xsd:double too."""
+    patterns = list(every_pattern(form.pattern))
+    trees = [tree for pattern in patterns for tree in expressions(pattern)]
+    return frozenset(_sizes(patterns, trees, doubles=True))
+
+
+def _sizes(patterns: list[al.Pattern], trees: list[al.Expression], *, doubles: bool = False) -> Iterator[NumberSize]:
+    """Bounds of every number that the query computes, those of datatype xsd:double only where ``doubles`` says so."""
     assignments = [pair for pattern in patterns for pair in _assigns(pattern)]
     known = {variable: NumberSize(0) for variable, _ in assignments}
     known |= {variable: NumberSize() for pattern in patterns for variable in _binds(pattern)}
+    size = partial(_size, doubles=doubles)
     for _ in range(len(assignments) + 1):
         for variable, value in assignments:
-            known[variable] |= _size(value, known)
+            known[variable] |= size(value, known)
     yield NumberSize()
-    yield from (_size(tree, known) for tree in trees)
-    yield from (_size(value, known) for _, value in assignments)
+    yield from (size(tree, known) for tree in trees)
+    yield from (size(value, known) for _, value in assignments)
 
 
 def _is_double(value: al.Expression) -> bool:
@@ -222,31 +230,32 @@ def _is_double(value: al.Expression) -> bool:
             return False
 
 
-def _size(value: al.Expression | al.Aggregate, known: dict[al.Var, NumberSize]) -> NumberSize:
+def _size(value: al.Expression | al.Aggregate, known: dict[al.Var, NumberSize], *, doubles: bool) -> NumberSize:
+    size = partial(_size, known=known, doubles=doubles)
     match value:
-        case al.Call(arguments=arguments) if _is_double(value):
-            return reduce(or_, (_size(each, known) for each in arguments if not _is_double(each)), NumberSize(0))
+        case al.Call(arguments=arguments) if not doubles and _is_double(value):
+            return reduce(or_, (size(each) for each in arguments if not _is_double(each)), NumberSize(0))
         case al.Aggregate(argument=None) | al.Aggregate(function="COUNT"):
             return NumberSize(0, _ROWS_BITS)
         case al.Aggregate(function="SUM" | "AVG", argument=argument) if argument is not None:
-            inner = _size(argument, known)
+            inner = size(argument)
             return NumberSize(inner.factor, inner.more + _ROWS_BITS)
         case al.Aggregate(argument=argument) if argument is not None:
-            return _size(argument, known)
+            return size(argument)
         case al.Var():
             return known.get(value, NumberSize())
         case al.Call(operator="*", arguments=(left, right)):
-            one, two = _size(left, known), _size(right, known)
+            one, two = size(left), size(right)
             return NumberSize(one.factor + two.factor, one.more + two.more)
         case al.Call(operator="+" | "-", arguments=arguments):
             widest = NumberSize(0)
             for each in arguments:
-                widest |= _size(each, known)
+                widest |= size(each)
             return NumberSize(widest.factor, widest.more + 1)
         case al.Call(arguments=arguments):
             widest = NumberSize()
             for each in arguments:
-                widest |= _size(each, known)
+                widest |= size(each)
             return widest
         case _:
             return NumberSize()
