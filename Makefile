@@ -14,13 +14,13 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(RUN)/pip install --quiet --upgrade pip
 	$(RUN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
-	$(RUN)/python -m streamgauge.compute.spark.class_archive
+	$(RUN)/python -m streamgauge.spark.class_archive
 	@touch $@
 
 demo: setup
 	$(RUN)/streamgauge demo --again
 
-# `make test PART=tests/wire` or `make test PART='-m spark'` runs a part; `make quick` what needs no JVM, browser or server.
+# `make test PART=tests/formats` or `make test PART='-m spark'` runs a part; `make quick` what needs no JVM, browser or server.
 WORKERS ?= 3
 SPREAD = -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 
@@ -58,7 +58,7 @@ proofs: setup
 	$(PROVE) -m prove --proven $(PROVEN)-proofs $(PART)
 
 drawn: setup
-	STREAMGAUGE_EXAMPLES=prove $(PROVE) --proven $(PROVEN)-drawn $(or $(PART),tests/semantics tests/compute tests/engines)
+	STREAMGAUGE_EXAMPLES=prove $(PROVE) --proven $(PROVEN)-drawn $(or $(PART),tests/semantics tests/incremental tests/spark tests/reasoning tests/engines)
 	STREAMGAUGE_EXAMPLES=prove $(PROVE) --proven $(PROVEN)-drawn -m 'drawn and not prove' $(or $(PART),tests)
 
 bench: setup

@@ -2,7 +2,7 @@
 
 python -m benchmarks.broker FOLDER... [--system broker_inprocess] [--option strategy=incremental] [--first N]
 A FOLDER is what `streamgauge sepbm generate` writes: of LUBM(1), (5), (10), (20) for growth with the data, with
-`--channels 10000` for many channels. A system is an adapter of `streamgauge.bench.sepbm.adapters`, in process; option
+`--channels 10000` for many channels. A system is an adapter of `streamgauge.suites.sepbm.adapters`, in process; option
 `journal=FOLDER` makes it durable. For each folder there is a process of its own: the base load, the channels with a
 subscriber each, then the sequence's publications are published one by one, deleted in the same order, and published
 again. `wall` is from the call to its return, when all subscribers have been told; `cpu` is the process's own time for
@@ -23,12 +23,12 @@ from statistics import fmean, median
 
 import psutil
 
-from streamgauge.bench.judging.metrics import percentile
-from streamgauge.bench.sepbm.adapters import start
-from streamgauge.bench.sepbm.configuration import Stored, read
-from streamgauge.bench.sepbm.contract import Heard, System
-from streamgauge.compute.lasting import lasting
+from streamgauge.incremental.lasting import lasting
 from streamgauge.model.terms import Triple
+from streamgauge.oracle.judging.metrics import percentile
+from streamgauge.suites.sepbm.adapters import start
+from streamgauge.suites.sepbm.configuration import Stored, read
+from streamgauge.suites.sepbm.contract import Heard, System
 
 Figures = dict[str, int | float | str]
 Operation = Callable[[Sequence[Triple]], object]

@@ -20,14 +20,14 @@ from typing import TypeAlias
 
 from benchmarks.channel_grammar import OPEN, Drawn, Grammar
 from streamgauge import workloads
-from streamgauge.bench.judging.metrics import percentile
-from streamgauge.bench.sepbm.generating import rules_of, university
-from streamgauge.compute.lasting import lasting
+from streamgauge.formats.streams import read_triples
+from streamgauge.incremental.lasting import lasting
 from streamgauge.model.terms import Term, Triple
-from streamgauge.services.broker.broker import Broker
-from streamgauge.services.broker.limits import LimitError, Limits
-from streamgauge.services.broker.strategies import begin
-from streamgauge.wire.formats import read_triples
+from streamgauge.oracle.judging.metrics import percentile
+from streamgauge.servers.broker.broker import Broker
+from streamgauge.servers.broker.limits import LimitError, Limits
+from streamgauge.servers.broker.strategies import begin
+from streamgauge.suites.sepbm.generating import rules_of, university
 
 _LIMITS = Limits(lag=1_000_000, kept=1, waiting=100_000, rows=10_000, effort=500_000)
 

@@ -32,8 +32,8 @@ from typing import Final
 import psutil
 
 from benchmarks.broker_http import PROGRAM, QUERY, port_of
-from streamgauge.services.broker.contract import Notification
-from streamgauge.services.broker.telling import told
+from streamgauge.servers.broker.contract import Notification
+from streamgauge.servers.broker.telling import told
 
 MARK: Final = b'"publications":'
 """Once in each text that is delivered."""

@@ -27,7 +27,7 @@ from typing import TypeAlias
 
 import psutil
 
-from streamgauge.bench.sepbm.configuration import BASE, ONTOLOGY, Stored, read
+from streamgauge.suites.sepbm.configuration import BASE, ONTOLOGY, Stored, read
 
 Publication: TypeAlias = tuple[str, bytes]
 """A path and a graph."""

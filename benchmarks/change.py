@@ -23,20 +23,20 @@ import psutil
 from pyspark.sql import SparkSession
 
 from benchmarks.live import OBSERVED, PREFIXES, SEED
-from streamgauge.bench.expected.on_spark import read_header, spark, spark_changes
-from streamgauge.bench.expected.reports import definition
-from streamgauge.bench.judging.deltas import by_changes, countable
-from streamgauge.bench.judging.oracle import Rules, by_rows, decide
-from streamgauge.compute.spark.session import session
 from streamgauge.engines import live
+from streamgauge.formats.stream import elements, write
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import R2S, Report, Semantics, Tick
 from streamgauge.model.verdict import Evaluator, Verdict
+from streamgauge.oracle.expected.on_spark import read_header, spark, spark_changes
+from streamgauge.oracle.expected.reports import definition
+from streamgauge.oracle.judging.deltas import by_changes, countable
+from streamgauge.oracle.judging.oracle import Rules, by_rows, decide
 from streamgauge.query import parse_sparql
-from streamgauge.wire.stream import elements, write
+from streamgauge.spark.session import session
 from streamgauge.workloads.weather import STREAM, generate
 
 CHANGE = Semantics("change", report=frozenset({Report.CONTENT_CHANGE}), tick=Tick.BATCH, partial_head=True)

@@ -26,17 +26,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.spending import profiled
-from streamgauge.bench.experiments.running import link, machine, stream_facts, versions
-from streamgauge.bench.judging.judge import Means, judge_run
-from streamgauge.bench.recording.record import Limits, program, record, task_of
 from streamgauge.engines import EngineError, dialect, evaluator, load, names, profiles
+from streamgauge.formats.run import RunError, read_run, write_run
+from streamgauge.formats.stream import elements
+from streamgauge.formats.written import read_written
+from streamgauge.harness.record import Limits, program, record, task_of
 from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import Clock, Semantics
+from streamgauge.oracle.judging.judge import Means, judge_run
 from streamgauge.query import fill, parse
 from streamgauge.semantics.profiles import profile
-from streamgauge.wire.run import RunError, read_run, write_run
-from streamgauge.wire.stream import elements
-from streamgauge.wire.written import read_written
+from streamgauge.suites.experiments.running import link, machine, stream_facts, versions
 from streamgauge.workloads import load as load_workload
 from streamgauge.workloads import query_text
 
@@ -246,7 +246,7 @@ def streams(names: set[tuple[str, str]], seconds: int, out: Path) -> dict[tuple[
     found = {(query, scale): out / "streams" / f"{query}-{scale}-{seconds}" for query, scale in sorted(names)}
     missing = {key: path for key, path in found.items() if not (path / "_SUCCESS").exists()}
     if missing:
-        from streamgauge.compute.spark.session import session
+        from streamgauge.spark.session import session
 
         spark = session("local[2]", memory="2g", shuffle=2)
         for (query, scale), path in missing.items():
@@ -260,7 +260,7 @@ def streams(names: set[tuple[str, str]], seconds: int, out: Path) -> dict[tuple[
 
 @cache
 def oracle() -> "SparkSession":
-    from streamgauge.compute.spark.session import session
+    from streamgauge.spark.session import session
 
     return session("local[2]", memory="4g", shuffle=4)
 

@@ -32,9 +32,9 @@ SIX = 6
 LOADING = """
 import sys
 from pathlib import Path
-from streamgauge.services.fragments.serving.loading import load
-from streamgauge.services.fragments.storing.disk import DiskStore
-from streamgauge.services.fragments.style import Style
+from streamgauge.servers.fragments.serving.loading import load
+from streamgauge.servers.fragments.storing.disk import DiskStore
+from streamgauge.servers.fragments.style import Style
 
 store = DiskStore(Path(sys.argv[2]))
 load(Path(sys.argv[1]), store, Style())

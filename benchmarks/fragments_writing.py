@@ -20,12 +20,12 @@ from starlette.types import Message
 
 from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.fact import Fact
-from streamgauge.services.fragments.annotations import method, methods
-from streamgauge.services.fragments.serving.dataset import DataSet
-from streamgauge.services.fragments.serving.face import Face, application
-from streamgauge.services.fragments.serving.writing import Draft, Written, add
-from streamgauge.services.fragments.storing.memory import MemoryStore
-from streamgauge.services.fragments.style import Label, Style
+from streamgauge.servers.fragments.annotations import method, methods
+from streamgauge.servers.fragments.serving.dataset import DataSet
+from streamgauge.servers.fragments.serving.face import Face, application
+from streamgauge.servers.fragments.serving.writing import Draft, Written, add
+from streamgauge.servers.fragments.storing.memory import MemoryStore
+from streamgauge.servers.fragments.style import Label, Style
 
 TRAIN = "http://example.org/train#"
 PERIOD, LASTING = 10_000, 12_000

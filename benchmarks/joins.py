@@ -12,17 +12,17 @@ from dataclasses import dataclass, replace
 
 from rich.console import Console
 from rich.table import Table
-from tests.services.fragments.fetching.fakes import trains
-from tests.services.fragments.fetching.test_servers import HOST, Served
+from tests.servers.fragments.fetching.fakes import trains
+from tests.servers.fragments.fetching.test_servers import HOST, Served
 
 from streamgauge.model.algebra import Var
-from streamgauge.services.fragments.fetching.contract import Binding
-from streamgauge.services.fragments.fetching.joins import solve
-from streamgauge.services.fragments.fetching.matching import bindings, substituted
-from streamgauge.services.fragments.fetching.sources import open_source
-from streamgauge.services.fragments.fetching.sources.fragments import Fragments
-from streamgauge.services.fragments.fetching.web import Web
-from streamgauge.services.fragments.quads import QuadPattern
+from streamgauge.servers.fragments.fetching.contract import Binding
+from streamgauge.servers.fragments.fetching.joins import solve
+from streamgauge.servers.fragments.fetching.matching import bindings, substituted
+from streamgauge.servers.fragments.fetching.sources import open_source
+from streamgauge.servers.fragments.fetching.sources.fragments import Fragments
+from streamgauge.servers.fragments.fetching.web import Web
+from streamgauge.servers.fragments.quads import QuadPattern
 
 ID = Var("id")
 NAMES = ("delay", "headSign", "routeLabel", "platform", "departureTime")

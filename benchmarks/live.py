@@ -21,8 +21,10 @@ from functools import partial
 import psutil
 import pyoxigraph as ox
 
-from streamgauge.compute.spark.session import session
 from streamgauge.engines import live
+from streamgauge.formats.canonical import Canonical
+from streamgauge.formats.lines import decode_input, encode_element
+from streamgauge.formats.stream import elements
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
@@ -30,9 +32,7 @@ from streamgauge.model.semantics import R2S, Semantics
 from streamgauge.query import parse_sparql
 from streamgauge.query.printer import sparql
 from streamgauge.semantics.profiles import CQELS, CSPARQL
-from streamgauge.wire.canonical import Canonical
-from streamgauge.wire.lines import decode_input, encode_element
-from streamgauge.wire.stream import elements
+from streamgauge.spark.session import session
 from streamgauge.workloads.weather import STREAM, generate
 
 SEED = 1430236906

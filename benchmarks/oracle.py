@@ -18,13 +18,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyoxigraph as ox
 
-from streamgauge.compute.spark.answers import answers
-from streamgauge.compute.spark.session import session
+from streamgauge.formats.canonical import Canonical
 from streamgauge.model.algebra import Select
 from streamgauge.model.report import DueReport, View
 from streamgauge.query.parser import parse_sparql
 from streamgauge.query.printer import sparql
-from streamgauge.wire.canonical import Canonical
+from streamgauge.spark.answers import answers
+from streamgauge.spark.session import session
 from streamgauge.workloads.weather import generate
 
 SEED = 1430236906

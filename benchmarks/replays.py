@@ -13,11 +13,11 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
-from tests.services.fragments.streaming.simulated import run
-from tests.services.fragments.streaming.test_replay import PLANS, replayed
+from tests.servers.fragments.streaming.simulated import run
+from tests.servers.fragments.streaming.test_replay import PLANS, replayed
 
-from streamgauge.services.fragments.annotations import methods
-from streamgauge.services.fragments.style import Label, Style
+from streamgauge.servers.fragments.annotations import methods
+from streamgauge.servers.fragments.style import Label, Style
 
 SETTINGS = (*PLANS, ("streamer", "prototype"))
 WHAT = ("minutes", "seed", "method", "label", "plan", "cache")

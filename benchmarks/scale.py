@@ -14,14 +14,14 @@ from collections.abc import Sequence
 
 from benchmarks.live import RUNS, asked, from_memory, observations, run, thresholded, together
 from benchmarks.soak import task
-from streamgauge.bench.experiments.capacity_probe import feeder_p99, percentile
-from streamgauge.bench.experiments.running import ahead
-from streamgauge.bench.recording.record import Limits, program, record
+from streamgauge.harness.record import Limits, program, record
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import Window
 from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import Semantics
 from streamgauge.query import parse
+from streamgauge.suites.experiments.capacity_probe import feeder_p99, percentile
+from streamgauge.suites.experiments.running import ahead
 
 WINDOWS_S = (1, 5, 20, 60)
 STATIONS = (10, 100, 1000, 10_000)

@@ -17,9 +17,9 @@ from streamgauge import workloads
 from streamgauge.engines import load
 from streamgauge.model.element import StreamElement
 from streamgauge.query import fill
-from streamgauge.services.queries.limits import Limits
-from streamgauge.services.queries.registry import Queries
-from streamgauge.services.queries.wishes import Wish
+from streamgauge.servers.queries.limits import Limits
+from streamgauge.servers.queries.registry import Queries
+from streamgauge.servers.queries.wishes import Wish
 from streamgauge.workloads import query_text
 
 BATCH = 500

@@ -20,13 +20,13 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from benchmarks.live import observations
-from streamgauge.bench.recording.record import program
-from streamgauge.bench.recording.sample import spent, use
+from streamgauge.formats.lines import encode_advance, encode_element
+from streamgauge.formats.task import READY, Task, encode_task
+from streamgauge.harness.record import program
+from streamgauge.harness.sample import spent, use
 from streamgauge.model.semantics import R2S, Semantics
 from streamgauge.query import fill
 from streamgauge.semantics.profiles import CQELS, RSPQL
-from streamgauge.wire.lines import encode_advance, encode_element
-from streamgauge.wire.task import READY, Task, encode_task
 from streamgauge.workloads import load, query_text
 
 THRESHOLD = 50.0

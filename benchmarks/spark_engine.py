@@ -18,15 +18,15 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from benchmarks.oracle import SEED, cpu, due_reports
-from streamgauge.compute.spark.answers import answers
-from streamgauge.compute.spark.session import session
 from streamgauge.engines import live
 from streamgauge.engines.spark.batches import Done
 from streamgauge.engines.spark.pipeline import Job, run
+from streamgauge.formats.stream import elements
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Origin, Semantics
 from streamgauge.query import parse
-from streamgauge.wire.stream import elements
+from streamgauge.spark.answers import answers
+from streamgauge.spark.session import session
 from streamgauge.workloads.weather import generate
 
 BATCH_S = 5

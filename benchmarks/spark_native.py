@@ -22,11 +22,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from benchmarks.spark_engine import BATCH_S, SEMANTICS, cpu, stream
-from streamgauge.compute.spark.session import session
 from streamgauge.engines.spark.batches import Done
 from streamgauge.engines.spark.pipeline import Job, run
 from streamgauge.engines.spark.shown import ROWS
 from streamgauge.query import parse
+from streamgauge.spark.session import session
 
 VALUE = "http://knoesis.wright.edu/ssw/ont/sensor-observation.owl#floatValue"
 TEXT = f"""REGISTER RSTREAM <urn:answers> AS SELECT (AVG(?value) AS ?avg)

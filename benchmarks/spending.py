@@ -6,12 +6,12 @@ import pstats
 from collections import Counter
 from collections.abc import Iterable
 
-from streamgauge.bench.recording.host import serve
-from streamgauge.bench.recording.record import task_of
+from streamgauge.formats.lines import encode_advance, encode_element
+from streamgauge.formats.task import encode_task
+from streamgauge.harness.host import serve
+from streamgauge.harness.record import task_of
 from streamgauge.model.element import StreamElement
 from streamgauge.model.run import RunHeader
-from streamgauge.wire.lines import encode_advance, encode_element
-from streamgauge.wire.task import encode_task
 
 PLACES = (
     ("decoding elements", ("decode_input", "_triples", "raw_decode", "'split' of 'str'", "_laid_out")),

@@ -13,14 +13,14 @@ from random import Random
 
 from rich.console import Console
 from rich.table import Table
-from tests.services.fragments.streaming import simulated
-from tests.services.fragments.streaming.boards import Boards, T
-from tests.services.fragments.streaming.simulated import BASE, Served, Wire, clock
+from tests.servers.fragments.streaming import simulated
+from tests.servers.fragments.streaming.boards import Boards, T
+from tests.servers.fragments.streaming.simulated import BASE, Served, Wire, clock
 
-from streamgauge.services.fragments.annotations import methods
-from streamgauge.services.fragments.fetching.cache import Cache
-from streamgauge.services.fragments.streaming.watching import watch
-from streamgauge.services.fragments.style import Style
+from streamgauge.servers.fragments.annotations import methods
+from streamgauge.servers.fragments.fetching.cache import Cache
+from streamgauge.servers.fragments.streaming.watching import watch
+from streamgauge.servers.fragments.style import Style
 
 QUERY = f"""PREFIX t: <{T}>
 SELECT ?delay ?platform ?head ?route ?time {{

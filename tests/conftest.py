@@ -38,7 +38,7 @@ give. Programs that the suite starts have Spark's own settings."""
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[object]:
-    from streamgauge.compute.spark.session import session
+    from streamgauge.spark.session import session
 
     spark = session("local[2]", memory="2g", shuffle=2, app="streamgauge-tests")
     for key, value in SMALL_JOBS.items():

@@ -1,5 +1,5 @@
 """The tiny notation of stream cases, as the package reads it."""
 
-from streamgauge.wire.notation import STREAM, rows, stream, term, triples
+from streamgauge.formats.notation import STREAM, rows, stream, term, triples
 
 __all__ = ["STREAM", "rows", "stream", "term", "triples"]

@@ -24,11 +24,11 @@ import psutil
 
 from benchmarks.stores.peers import PEERS, BlocksOnSqlite, Peer
 from benchmarks.stores.quads import DELAY, NOW, departure, quads, update
-from streamgauge.services.fragments.quads import Match
-from streamgauge.services.fragments.storing import Keep, Store
-from streamgauge.services.fragments.storing.disk import DiskStore
-from streamgauge.services.fragments.storing.indexed import IndexedStore
-from streamgauge.services.fragments.storing.memory import MemoryStore
+from streamgauge.servers.fragments.quads import Match
+from streamgauge.servers.fragments.storing import Keep, Store
+from streamgauge.servers.fragments.storing.disk import DiskStore
+from streamgauge.servers.fragments.storing.indexed import IndexedStore
+from streamgauge.servers.fragments.storing.memory import MemoryStore
 
 BATCH = 20
 ROUNDS = 5

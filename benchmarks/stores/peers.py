@@ -13,9 +13,9 @@ from typing import Protocol
 import lmdb
 import pyoxigraph as ox
 
-from streamgauge.services.fragments.quads import Match, Quad
-from streamgauge.services.fragments.storing.shelf import Writes
-from streamgauge.services.fragments.storing.turns import TURNS, way
+from streamgauge.servers.fragments.quads import Match, Quad
+from streamgauge.servers.fragments.storing.shelf import Writes
+from streamgauge.servers.fragments.storing.turns import TURNS, way
 
 SHAPES = [shape for shape in product((True, False), repeat=4) if any(shape)]
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from streamgauge.services.fragments.quads import Lasting, Match, Quad
+from streamgauge.servers.fragments.quads import Lasting, Match, Quad
 
 TRAIN = "http://example.org/train#"
 NOW = 1_700_000_000_000

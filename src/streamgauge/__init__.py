@@ -21,11 +21,15 @@ a list of (time in ms, triples), or a dictionary from the stream's IRI to one of
 The whole of it is on one page: docs/python.md.
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from streamgauge.old_names import OldNames
+
 if TYPE_CHECKING:
     from streamgauge.api import Expectations, check, expect, load_run
+    from streamgauge.formats.streams import Reading
     from streamgauge.model.answer import Answer, AnswerTable
     from streamgauge.model.element import StreamElement
     from streamgauge.model.mistake import MistakeError
@@ -37,7 +41,6 @@ if TYPE_CHECKING:
     from streamgauge.query import parse as parse_query
     from streamgauge.semantics.profiles import profile
     from streamgauge.watching import AsyncWatch, Watch, awatch, watch
-    from streamgauge.wire.formats import Reading
 
 __version__ = "0.1.0"
 __all__ = [
@@ -71,7 +74,7 @@ _HOMES = {
     "Expectations": "api",
     "ExpectedReport": "model.report",
     "MistakeError": "model.mistake",
-    "Reading": "wire.formats",
+    "Reading": "formats.streams",
     "Run": "model.run",
     "Semantics": "model.semantics",
     "StreamElement": "model.element",
@@ -86,6 +89,9 @@ _HOMES = {
     "watch": "watching",
 }
 """Where each public name is; it is loaded when first used."""
+
+
+sys.meta_path.insert(0, OldNames())
 
 
 def __getattr__(name: str) -> Any:

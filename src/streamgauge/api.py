@@ -6,11 +6,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast
 
-from streamgauge.bench.experiments.plan import refuse_window
-from streamgauge.bench.experiments.running import stream_facts
-from streamgauge.bench.judging.expecting import expected_reports
-from streamgauge.bench.judging.judge import Means, judge_run, with_cautions, with_query
-from streamgauge.bench.rules import Settings, judge_as
+from streamgauge.formats.lines import Advance
+from streamgauge.formats.run import read_run, stream_path
+from streamgauge.formats.stream import elements, write
 from streamgauge.model.answer import Answer, AnswerTable
 from streamgauge.model.element import StreamElement
 from streamgauge.model.report import ExpectedReport
@@ -18,6 +16,9 @@ from streamgauge.model.run import Run
 from streamgauge.model.semantics import Semantics
 from streamgauge.model.tabular import html_table
 from streamgauge.model.verdict import Evaluator, Verdict
+from streamgauge.oracle.judging.expecting import expected_reports
+from streamgauge.oracle.judging.judge import Means, judge_run, with_cautions, with_query
+from streamgauge.papers.rules import Settings, judge_as
 from streamgauge.query import parse
 from streamgauge.semantics.beginning import near
 from streamgauge.semantics.profiles import profile
@@ -25,12 +26,11 @@ from streamgauge.semantics.refusal import RefusedError
 from streamgauge.sources.address import parse_address
 from streamgauge.sources.named import by_time, is_live
 from streamgauge.sources.reading import OwnDataOptions
+from streamgauge.suites.experiments.plan import refuse_window
+from streamgauge.suites.experiments.running import stream_facts
 from streamgauge.watching.asked import Query, Static, Terms, WatchError, understand
 from streamgauge.watching.beginning import read_as
 from streamgauge.watching.streams import Feed, Stream, given_pairs, open_feeds
-from streamgauge.wire.lines import Advance
-from streamgauge.wire.run import read_run, stream_path
-from streamgauge.wire.stream import elements, write
 from streamgauge.workloads.parameters import duration
 
 if TYPE_CHECKING:
@@ -227,6 +227,6 @@ def _refuse_unknown(name: str, options: object, known: type) -> None:
 
 
 def _spark() -> "SparkSession":
-    from streamgauge.compute.spark.session import session
+    from streamgauge.spark.session import session
 
     return session(None)

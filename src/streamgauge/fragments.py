@@ -4,18 +4,18 @@
 """
 
 from streamgauge.model.algebra import Var
-from streamgauge.services.fragments.fetching.contract import SourceError
-from streamgauge.services.fragments.fetching.guarded import guarded_client
-from streamgauge.services.fragments.fetching.joins import solve
-from streamgauge.services.fragments.fetching.limits import Limits
-from streamgauge.services.fragments.fetching.sources import open_source
-from streamgauge.services.fragments.fetching.web import Web
-from streamgauge.services.fragments.quads import QuadPattern
-from streamgauge.services.fragments.streaming.asked import RefusedQueryError
-from streamgauge.services.fragments.streaming.events import Event, Failed, Fresh, Listening, Polling
-from streamgauge.services.fragments.streaming.patience import GaveUpError
-from streamgauge.services.fragments.streaming.watching import UnknownPlanError, UnpushedPlanError, watch
-from streamgauge.services.fragments.style import VOCABULARIES, Border, Label, Style
+from streamgauge.servers.fragments.fetching.contract import SourceError
+from streamgauge.servers.fragments.fetching.guarded import guarded_client
+from streamgauge.servers.fragments.fetching.joins import solve
+from streamgauge.servers.fragments.fetching.limits import Limits
+from streamgauge.servers.fragments.fetching.sources import open_source
+from streamgauge.servers.fragments.fetching.web import Web
+from streamgauge.servers.fragments.quads import QuadPattern
+from streamgauge.servers.fragments.streaming.asked import RefusedQueryError
+from streamgauge.servers.fragments.streaming.events import Event, Failed, Fresh, Listening, Polling
+from streamgauge.servers.fragments.streaming.patience import GaveUpError
+from streamgauge.servers.fragments.streaming.watching import UnknownPlanError, UnpushedPlanError, watch
+from streamgauge.servers.fragments.style import VOCABULARIES, Border, Label, Style
 
 __all__ = [
     "VOCABULARIES",

@@ -12,12 +12,12 @@ from urllib.parse import urlencode
 import httpx
 import pytest
 
-from streamgauge.services.broker.access import Access, Grant
-from streamgauge.services.web.origins import read_origins
+from streamgauge.servers.broker.access import Access, Grant
+from streamgauge.servers.http.origins import read_origins
 from tests.browser.driving import CONTRAST, show, started
-from tests.services.broker.served import GRAPH, OTHER, TURTLE, serving
-from tests.services.broker.world import broker, select
-from tests.services.queries.test_face import until
+from tests.servers.broker.served import GRAPH, OTHER, TURTLE, serving
+from tests.servers.broker.world import broker, select
+from tests.servers.queries.test_face import until
 
 pytestmark = pytest.mark.browser
 

@@ -8,10 +8,10 @@ import httpx
 import pytest
 
 from streamgauge.engines import load
-from streamgauge.services.queries.registry import Queries
+from streamgauge.servers.queries.registry import Queries
 from tests.browser.driving import CONTRAST, show, started
-from tests.services.queries.asks import IN, construct, select
-from tests.services.queries.test_face import LINES, TOKEN, lines, served, until
+from tests.servers.queries.asks import IN, construct, select
+from tests.servers.queries.test_face import LINES, TOKEN, lines, served, until
 
 pytestmark = pytest.mark.browser
 

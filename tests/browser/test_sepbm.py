@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from streamgauge.report.reproduce.page import write
-from streamgauge.report.reproduce.sepbm import document
-from streamgauge.report.reproduce.sepbm_plan import Extent
+from streamgauge.papers.page import write
+from streamgauge.papers.sepbm import document
+from streamgauge.papers.sepbm_plan import Extent
 from tests.browser.driving import CONTRAST, asked, offline, show
 from tests.report.sepbm import measured
 

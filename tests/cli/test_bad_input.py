@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from streamgauge.formats.run import write_run
+from streamgauge.formats.stream import write
 from streamgauge.semantics.profiles import RSPQL
-from streamgauge.wire.run import write_run
-from streamgauge.wire.stream import write
-from tests.bench.runs import right_run
 from tests.notation import stream
+from tests.oracle.runs import right_run
 
 QUERY = """PREFIX ex: <urn:>
 REGISTER STREAM <urn:out> AS
@@ -168,8 +168,8 @@ def test_no_java_is_a_sentence(here, command, monkeypatch):
     from streamgauge.cli.spark import spark
 
     spark.cache_clear()
-    monkeypatch.setattr("streamgauge.compute.spark.requirements.java", lambda: None)
-    monkeypatch.setattr("streamgauge.compute.spark.session.SparkSession.getActiveSession", lambda: None)
+    monkeypatch.setattr("streamgauge.spark.requirements.java", lambda: None)
+    monkeypatch.setattr("streamgauge.spark.session.SparkSession.getActiveSession", lambda: None)
     monkeypatch.delenv("SPARK_REMOTE", raising=False)
     code, _, err = command("generate", "weather", "--master", "local[1]", "--out", here / "out")
     assert code == 2

@@ -120,4 +120,4 @@ def test_a_small_stream_is_made_without_what_it_does_not_use(tmp_path):
     found = imported("generate", "weather", "--stations", "2", "--duration", "10s", "--out", tmp_path / "stream")
     assert (tmp_path / "stream").is_dir()
     assert not HEAVY & found - {"pydantic"}  # typer reads values with pydantic
-    assert not {name for name in found if name.startswith(("streamgauge.services", "streamgauge.report"))}
+    assert not {name for name in found if name.startswith(("streamgauge.servers", "streamgauge.report"))}

@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import pytest
 
+from streamgauge.formats.run import write_run
+from streamgauge.formats.stream import write
+from streamgauge.formats.verdict import read_verdict
 from streamgauge.model.query import StreamWindow, Window
 from streamgauge.query import print_query
 from streamgauge.semantics.profiles import RSPQL
-from streamgauge.wire.run import write_run
-from streamgauge.wire.stream import write
-from streamgauge.wire.verdict import read_verdict
-from tests.bench.runs import right_run
 from tests.notation import STREAM, stream
+from tests.oracle.runs import right_run
 
 TEXT = " | ".join(f"{t}: s{t % 3} p {t}." for t in range(20))
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.cli.test_bad_input import QUERY, here  # noqa: F401 - a fixture
-from tests.wire.test_bounds import deep
+from tests.formats.test_bounds import deep
 
 SIGNS = "!" * 20_000
 UNIONS = "{ ?s ?p ?o } UNION " * 1_500

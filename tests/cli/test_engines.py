@@ -7,7 +7,7 @@ import pytest
 
 from streamgauge import engines
 from streamgauge.cli import doctor
-from streamgauge.compute.spark import requirements
+from streamgauge.spark import requirements
 
 
 def test_engines_are_listed(command):
@@ -56,7 +56,7 @@ def test_jars_that_lack_classes_do_not_pass(tmp_path, monkeypatch, command):
 
 
 def engines_clones(name):
-    from streamgauge.wire.jvm.collection import clones
+    from streamgauge.formats.jvm.collection import clones
 
     return clones(engines.folder(engines.load(name)))
 

@@ -8,15 +8,15 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
+from streamgauge.formats.run import write_run
+from streamgauge.formats.stream import write
+from streamgauge.formats.verdict import read_verdict
 from streamgauge.model.semantics import Borders
 from streamgauge.model.verdict import Diagnosis, Part
 from streamgauge.report.explained import explained_lines
 from streamgauge.semantics.profiles import RSPQL
-from streamgauge.wire.run import write_run
-from streamgauge.wire.stream import write
-from streamgauge.wire.verdict import read_verdict
-from tests.bench.runs import TEXT, right_run
 from tests.notation import stream
+from tests.oracle.runs import TEXT, right_run
 from tests.report import build
 
 QUERY = """REGISTER STREAM <urn:out> AS

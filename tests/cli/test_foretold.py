@@ -2,9 +2,9 @@
 
 import pytest
 
-from streamgauge.bench.experiments import running
 from streamgauge.cli import capacity as capacity_command
 from streamgauge.cli import reproduce as reproduce_command
+from streamgauge.suites.experiments import running
 
 EXPERIMENT = """
 seeds = [1, 2, 3]

@@ -7,9 +7,9 @@ from typer.testing import CliRunner
 
 from streamgauge.cli import data
 from streamgauge.cli.annotated import held, latest, styles
-from streamgauge.services.fragments.annotations import method, methods
-from streamgauge.services.fragments.serving.loading import read_quads
-from streamgauge.wire.stream import elements
+from streamgauge.formats.stream import elements
+from streamgauge.servers.fragments.annotations import method, methods
+from streamgauge.servers.fragments.serving.loading import read_quads
 from streamgauge.workloads import load
 
 SMALL = {"per_hour": 20, "ahead": "20m", "duration": "20s", "delay_changes": 0.5}

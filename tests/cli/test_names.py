@@ -5,15 +5,15 @@ import json
 import pytest
 
 from streamgauge import engines, workloads
-from streamgauge.bench.experiments.experiment import read
-from streamgauge.bench.rules import names as rules
-from streamgauge.bench.sepbm.adapters import options_of
-from streamgauge.bench.sepbm.contract import UnusableSystemError
+from streamgauge.formats.streams import stream_format, stream_formats
+from streamgauge.papers.rules import names as rules
 from streamgauge.query import dialects, parse
 from streamgauge.semantics.profiles import profile
-from streamgauge.services.broker.strategies import strategies
-from streamgauge.services.fragments import annotations
-from streamgauge.wire.formats import stream_format, stream_formats
+from streamgauge.servers.broker.strategies import strategies
+from streamgauge.servers.fragments import annotations
+from streamgauge.suites.experiments.experiment import read
+from streamgauge.suites.sepbm.adapters import options_of
+from streamgauge.suites.sepbm.contract import UnusableSystemError
 from tests.cli.test_bad_input import EXPERIMENT, QUERY, here  # noqa: F401
 
 

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from streamgauge.cli.ontologies import read_ontologies
-from streamgauge.compute.reasoning import OntologyError
+from streamgauge.reasoning import OntologyError
 
 PREFIXES = """@prefix : <urn:t:> . @prefix owl: <http://www.w3.org/2002/07/owl#> .
 @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> ."""

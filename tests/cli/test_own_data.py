@@ -8,10 +8,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from streamgauge.bench.experiments.experiment import read
-from streamgauge.bench.experiments.plan import plan_query
-from streamgauge.bench.experiments.running import Doing, _stream
-from streamgauge.wire.stream import elements
+from streamgauge.formats.stream import elements
+from streamgauge.suites.experiments.experiment import read
+from streamgauge.suites.experiments.plan import plan_query
+from streamgauge.suites.experiments.running import Doing, _stream
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "parking"
 TIMES = {

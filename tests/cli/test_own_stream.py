@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.bench.experiments.experiment import Experiment, ExperimentError, read
-from streamgauge.bench.experiments.plan import plan_query
-from streamgauge.bench.experiments.recorded import identity
-from streamgauge.bench.experiments.running import Doing, _stream, run_experiment, stream_facts
+from streamgauge.formats.stream import elements
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.sources import SourceError
-from streamgauge.wire.stream import elements
+from streamgauge.suites.experiments.experiment import Experiment, ExperimentError, read
+from streamgauge.suites.experiments.plan import plan_query
+from streamgauge.suites.experiments.recorded import identity
+from streamgauge.suites.experiments.running import Doing, _stream, run_experiment, stream_facts
 
 PARKING = "http://park.example/stream"
 STREAM = """<urn:o1> <http://park.example/free> "12"^^<http://www.w3.org/2001/XMLSchema#integer> <urn:g:1000> .
@@ -199,7 +199,7 @@ def test_paths_are_relative_to_the_experiment_file(tmp_path):
 
 def test_an_engine_says_a_sentence_where_its_input_cannot_be(here, monkeypatch, capsys):
     """A stream whose time goes back, under a semantics without lateness: no traceback for the verdict to show."""
-    from streamgauge.bench.recording import host
+    from streamgauge.harness import host
     from streamgauge.semantics.refusal import OutOfOrderError
 
     def serve(*_given: object) -> int:

@@ -17,11 +17,11 @@ from rich.console import Console
 from streamgauge.cli import query as command
 from streamgauge.cli.answers import Shown
 from streamgauge.cli.main import main
+from streamgauge.formats.lines import decode_answer, encode_element
+from streamgauge.formats.streams import read_stream
 from streamgauge.model.answer import Answer
 from streamgauge.query import parse
 from streamgauge.semantics.profiles import RSPQL
-from streamgauge.wire.formats import read_stream
-from streamgauge.wire.lines import decode_answer, encode_element
 from tests.notation import STREAM, stream
 
 WINDOW = f"FROM NAMED WINDOW <urn:w> ON <{STREAM}> [RANGE PT${{SIZE}}S STEP PT5S]"

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streamgauge.wire.stream import write
+from streamgauge.formats.stream import write
 from tests.notation import stream
 
 QUERY = """PREFIX ex: <urn:>

@@ -5,12 +5,12 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from streamgauge.bench.sepbm import recorded
-from streamgauge.bench.sepbm.configuration import ConfigurationError
-from streamgauge.bench.sepbm.contract import UnusableSystemError
 from streamgauge.cli.main import app
-from tests.bench.sepbm.stored import SMALL, stored
-from tests.bench.sepbm.test_recorded import facts
+from streamgauge.suites.sepbm import recorded
+from streamgauge.suites.sepbm.configuration import ConfigurationError
+from streamgauge.suites.sepbm.contract import UnusableSystemError
+from tests.suites.sepbm.stored import SMALL, stored
+from tests.suites.sepbm.test_recorded import facts
 
 
 def sepbm(*words):

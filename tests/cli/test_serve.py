@@ -9,7 +9,7 @@ import sys
 import httpx
 import pytest
 
-from tests.services.queries.asks import IN, select
+from tests.servers.queries.asks import IN, select
 
 pytestmark = pytest.mark.server
 

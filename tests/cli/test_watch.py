@@ -15,9 +15,9 @@ from rich.console import Console
 
 from streamgauge.cli.main import main
 from streamgauge.cli.watch import _Shown
+from streamgauge.formats.lines import decode_answer
 from streamgauge.model.answer import Answer
-from streamgauge.services.fragments.streaming.events import Failed, Fresh
-from streamgauge.wire.lines import decode_answer
+from streamgauge.servers.fragments.streaming.events import Failed, Fresh
 
 pytestmark = pytest.mark.server
 

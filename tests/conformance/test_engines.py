@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.bench.certifying.asking import Scale, asked
-from streamgauge.bench.certifying.cases import load
-from streamgauge.bench.certifying.certificate import BAD, Certificate, Standing, certificate
-from streamgauge.bench.certifying.deviations import read
-from streamgauge.bench.certifying.finding import findings
-from streamgauge.bench.certifying.running import Subject, certify, engine
 from streamgauge.engines import EngineUnavailableError, folder, names, profiles
 from streamgauge.engines import load as load_engine
 from streamgauge.model.semantics import Clock
 from streamgauge.semantics.profiles import PROFILES
+from streamgauge.suites.conformance.asking import Scale, asked
+from streamgauge.suites.conformance.cases import load
+from streamgauge.suites.conformance.certificate import BAD, Certificate, Standing, certificate
+from streamgauge.suites.conformance.deviations import read
+from streamgauge.suites.conformance.finding import findings
+from streamgauge.suites.conformance.running import Subject, certify, engine
 
 pytestmark = pytest.mark.server
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from streamgauge.bench.certifying.asking import asked
-from streamgauge.bench.certifying.cases import load
-from streamgauge.bench.certifying.running import Kind, certify, engine
+from streamgauge.suites.conformance.asking import asked
+from streamgauge.suites.conformance.cases import load
+from streamgauge.suites.conformance.running import Kind, certify, engine
 
 PART = 160
 """Every so manieth task that is not refused before it runs; a first one costs seconds, further ones about one."""

@@ -5,8 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from streamgauge.bench.certifying.asking import Asked, Scale, asked
-from streamgauge.bench.certifying.cases import load
 from streamgauge.engines import broker
 from streamgauge.model.algebra import Ask
 from streamgauge.model.answer import Answer
@@ -17,6 +15,8 @@ from streamgauge.semantics.definition import expected, operator
 from streamgauge.semantics.profiles import CQELS, SENS
 from streamgauge.semantics.refusal import OutOfOrderError, StreamNameError
 from streamgauge.semantics.stream import CAME, WENT, signed
+from streamgauge.suites.conformance.asking import Asked, Scale, asked
+from streamgauge.suites.conformance.cases import load
 from tests.notation import STREAM, stream
 
 LANDMARK = Window(1, 1, "landmark")

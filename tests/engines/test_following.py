@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from streamgauge.compute.changes.pool import Pool
 from streamgauge.engines import live
+from streamgauge.incremental.pool import Pool
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import R2S, Clock

@@ -6,19 +6,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgauge.bench.certifying.cases import load as cases
-from streamgauge.bench.expected.reports import definition
-from streamgauge.bench.expected.valid import Valid
-from streamgauge.bench.judging.oracle import Rules, check
 from streamgauge.engines import fragments
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.run import Fed, Run, RunHeader
 from streamgauge.model.semantics import Borders, Report
 from streamgauge.model.verdict import Judgement
+from streamgauge.oracle.expected.reports import definition
+from streamgauge.oracle.expected.valid import Valid
+from streamgauge.oracle.judging.oracle import Rules, check
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.definition import expected
 from streamgauge.semantics.profiles import CSPARQL, FRAGMENTS, FRAGMENTS_PROTOTYPE
+from streamgauge.suites.conformance.cases import load as cases
 
 STREAM = "http://ex.org/streams/test"
 HOLDS = (StreamWindow(STREAM, Window(1000, 1000, "landmark")),)

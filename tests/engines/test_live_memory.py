@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from streamgauge.compute.changes import conditions
 from streamgauge.engines import load
+from streamgauge.incremental import conditions
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import R2S

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from streamgauge import engines
-from streamgauge.wire.jvm import JvmError, collection, jars, prepared
-from streamgauge.wire.jvm.collection import Clone, clones, collect
+from streamgauge.formats.jvm import JvmError, collection, jars, prepared
+from streamgauge.formats.jvm.collection import Clone, clones, collect
 
 pytestmark = pytest.mark.server
 

@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from streamgauge.bench.certifying.cases import load as cases
-from streamgauge.bench.recording.record import Limits, record, task_of
 from streamgauge.engines import EngineUnavailableError, load
 from streamgauge.engines.rspjs import HOME, command, refuse, start
+from streamgauge.harness.record import Limits, record, task_of
 from streamgauge.model.run import RunHeader
 from streamgauge.query import print_query
 from streamgauge.semantics.profiles import RSPJS, RSPQL
+from streamgauge.suites.conformance.cases import load as cases
 
 CASES = {case.name: case for case in cases()}
 MANY = CASES["many rows in one window"]

@@ -54,10 +54,10 @@ def host(kind: str) -> Iterator[Host]:
 
 def broker() -> tuple[object, Callable[[], None]]:
     """A broker with small budgets: what an accepted query costs is the matter of other tests."""
-    from streamgauge.services.broker.face import application
-    from streamgauge.services.broker.limits import Limits
-    from tests.services.broker.world import BASE, select
-    from tests.services.broker.world import broker as made
+    from streamgauge.servers.broker.face import application
+    from streamgauge.servers.broker.limits import Limits
+    from tests.servers.broker.world import BASE, select
+    from tests.servers.broker.world import broker as made
 
     core = made(limits=Limits(effort=20_000, rows=5_000, facts=20_000, channels=50, text=2**20, term=2**16))
     core.load(BASE)
@@ -68,21 +68,21 @@ def broker() -> tuple[object, Callable[[], None]]:
 def queries() -> tuple[object, Callable[[], None]]:
     """A query service."""
     from streamgauge.engines import load
-    from streamgauge.services.queries.face import application
-    from streamgauge.services.queries.limits import Limits
-    from streamgauge.services.queries.registry import Queries
+    from streamgauge.servers.queries.face import application
+    from streamgauge.servers.queries.limits import Limits
+    from streamgauge.servers.queries.registry import Queries
 
     return application(Queries(load, ("live",), Limits(queries=20))), lambda: None
 
 
 def fragments() -> tuple[object, Callable[[], None]]:
     """A fragments server that is written to."""
-    from streamgauge.services.fragments.serving.accepting import Accepting
-    from streamgauge.services.fragments.serving.addresses import of_host
-    from streamgauge.services.fragments.serving.dataset import DataSet
-    from streamgauge.services.fragments.serving.face import application
-    from streamgauge.services.fragments.storing.memory import MemoryStore
-    from streamgauge.services.fragments.style import Style
+    from streamgauge.servers.fragments.serving.accepting import Accepting
+    from streamgauge.servers.fragments.serving.addresses import of_host
+    from streamgauge.servers.fragments.serving.dataset import DataSet
+    from streamgauge.servers.fragments.serving.face import application
+    from streamgauge.servers.fragments.storing.memory import MemoryStore
+    from streamgauge.servers.fragments.style import Style
 
     data = DataSet("data", MemoryStore(), Style("graphs"), lambda: int(time() * 1000), 20)
     app = application([data], [Accepting([TOKEN], of_host, 2**20)])
@@ -113,7 +113,7 @@ KINDS = {"broker": broker, "queries": queries, "fragments": fragments, "burning"
 
 def main(kind: str) -> None:
     """Serve until a signal."""
-    from streamgauge.services.web.serving import Serving
+    from streamgauge.servers.http.serving import Serving
 
     app, leave = KINDS[kind]()
     Serving(app, "127.0.0.1", 0, leave, lambda address: print(address, flush=True), alone=True).run()

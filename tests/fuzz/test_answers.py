@@ -8,21 +8,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from streamgauge.bench.expected.reports import definition
-from streamgauge.bench.judging.gracious import gracious
-from streamgauge.bench.judging.oracle import Rules, check
-from streamgauge.bench.rules import judge_as, names
 from streamgauge.model.answer import Answer
 from streamgauge.model.run import Run
 from streamgauge.model.semantics import R2S, Grain, Report, Semantics
 from streamgauge.model.terms import XSD
 from streamgauge.model.verdict import Judgement, Verdict
+from streamgauge.oracle.expected.reports import definition
+from streamgauge.oracle.judging.gracious import gracious
+from streamgauge.oracle.judging.oracle import Rules, check
+from streamgauge.papers.rules import judge_as, names
 from streamgauge.report.text import verdict_json, verdict_lines
 from streamgauge.semantics.profiles import PROFILES
-from tests.bench.runs import right_run
 from tests.examples import examples
 from tests.fuzz.bounds import outcome
 from tests.notation import stream
+from tests.oracle.runs import right_run
 
 TEXT = " | ".join(f"{t}: s{t % 3} p {t}f. _:b{t % 2} p s{t % 3}." for t in range(0, 24, 2))
 QUERIES = (

@@ -14,12 +14,12 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from streamgauge.services.broker.access import Access, read_grants
-from streamgauge.services.broker.graphs import SYNTAXES
-from streamgauge.services.broker.limits import Limits
-from streamgauge.services.broker.openapi import description
-from tests.services.broker.served import Client, serving
-from tests.services.broker.world import BASE, answers, broker, select
+from streamgauge.servers.broker.access import Access, read_grants
+from streamgauge.servers.broker.graphs import SYNTAXES
+from streamgauge.servers.broker.limits import Limits
+from streamgauge.servers.broker.openapi import description
+from tests.servers.broker.served import Client, serving
+from tests.servers.broker.world import BASE, answers, broker, select
 
 pytestmark = pytest.mark.server
 

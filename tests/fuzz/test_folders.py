@@ -14,21 +14,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.bench.judging.judge import Means, judge_run
+from streamgauge.formats.run import read_run, stream_path, write_run
+from streamgauge.formats.stream import write
+from streamgauge.formats.verdict import read_verdict, write_verdict
 from streamgauge.model.query import StreamWindow, Window
 from streamgauge.model.run import Sample
 from streamgauge.model.verdict import Verdict
+from streamgauge.oracle.judging.judge import Means, judge_run
 from streamgauge.query import parse, print_query
 from streamgauge.report.page import page
 from streamgauge.report.text import verdict_json
 from streamgauge.semantics.profiles import RSPQL
-from streamgauge.wire.run import read_run, stream_path, write_run
-from streamgauge.wire.stream import write
-from streamgauge.wire.verdict import read_verdict, write_verdict
-from tests.bench.runs import right_run
 from tests.examples import examples
 from tests.fuzz.bounds import outcome
 from tests.notation import STREAM, stream
+from tests.oracle.runs import right_run
 
 TEXT = " | ".join(f"{t}: s{t % 3} p {t}f." for t in range(12))
 TABLES = ("answers", "rows", "fed", "samples", "windows", "stream", "static")

@@ -8,16 +8,16 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from streamgauge.model.fact import Fact
-from streamgauge.services.fragments.annotations import method, methods
-from streamgauge.services.fragments.serving.accepting import METHODS, Accepting
-from streamgauge.services.fragments.serving.addresses import of_host
-from streamgauge.services.fragments.serving.dataset import DataSet
-from streamgauge.services.fragments.serving.face import Face, application
-from streamgauge.services.fragments.serving.limits import Limits
-from streamgauge.services.fragments.serving.locating import located
-from streamgauge.services.fragments.serving.writing import add
-from streamgauge.services.fragments.storing.memory import MemoryStore
-from streamgauge.services.fragments.style import Label, Style
+from streamgauge.servers.fragments.annotations import method, methods
+from streamgauge.servers.fragments.serving.accepting import METHODS, Accepting
+from streamgauge.servers.fragments.serving.addresses import of_host
+from streamgauge.servers.fragments.serving.dataset import DataSet
+from streamgauge.servers.fragments.serving.face import Face, application
+from streamgauge.servers.fragments.serving.limits import Limits
+from streamgauge.servers.fragments.serving.locating import located
+from streamgauge.servers.fragments.serving.writing import add
+from streamgauge.servers.fragments.storing.memory import MemoryStore
+from streamgauge.servers.fragments.style import Label, Style
 from tests.examples import examples
 
 TOKEN = "sixteen-letters-or-more"

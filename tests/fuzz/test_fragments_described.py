@@ -15,8 +15,8 @@ from schemathesis.specs.openapi.checks import (
     unsupported_method,
 )
 
-from streamgauge.services.fragments.annotations import methods
-from streamgauge.services.fragments.style import Style
+from streamgauge.servers.fragments.annotations import methods
+from streamgauge.servers.fragments.style import Style
 from tests.fuzz.test_fragments import TOKEN, Served
 
 CHECKS = [

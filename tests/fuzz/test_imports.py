@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.bench.importing import Request, Times, import_runs
-from streamgauge.bench.judging.judge import Means, judge_run
+from streamgauge.formats.run import read_run, stream_path
+from streamgauge.harness.importing import Request, Times, import_runs
+from streamgauge.oracle.judging.judge import Means, judge_run
 from streamgauge.query import parse
 from streamgauge.semantics.profiles import profile
-from streamgauge.wire.run import read_run, stream_path
 from tests.examples import examples
 from tests.fuzz.bounds import outcome
 from tests.fuzz.test_folders import JSON_VALUES

@@ -22,12 +22,12 @@ from tests.mutants.sample import draw, files
 from tests.mutants.table import Ended, share, survivors, table
 from tests.mutants.trial import Steady, Trials, Tried, forked
 
-FOLDERS = ("streamgauge/bench/judging", "streamgauge/bench/expected", "streamgauge/semantics")
-WITHOUT = ("streamgauge/bench/expected/on_spark.py",)
+FOLDERS = ("streamgauge/oracle/judging", "streamgauge/oracle/expected", "streamgauge/semantics")
+WITHOUT = ("streamgauge/oracle/expected/on_spark.py",)
 """Files that only tests with a JVM reach, which are not run here."""
 TESTS = (
     *("tests/oracle", "tests/semantics", "tests/conformance", "tests/sparql"),
-    *(f"tests/bench/{name}" for name in ("judging", "expected", "rules", "importing", "certifying")),
+    *("tests/papers/rules", "tests/harness/importing", "tests/suites/conformance"),
 )
 """The folders that concern the oracle."""
 OPTIONS = (

@@ -15,8 +15,6 @@ from typing import Any
 
 import pytest
 
-from streamgauge.bench.expected.reports import Expect, definition
-from streamgauge.bench.judging.oracle import Rules, check
 from streamgauge.engines import live
 from streamgauge.model import algebra as al
 from streamgauge.model.answer import Answer
@@ -26,6 +24,8 @@ from streamgauge.model.report import ExpectedReport
 from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import R2S, Borders, Report, Semantics
 from streamgauge.model.verdict import Judgement
+from streamgauge.oracle.expected.reports import Expect, definition
+from streamgauge.oracle.judging.oracle import Rules, check
 from streamgauge.query.parser import parse_sparql
 from streamgauge.semantics.profiles import RSPQL
 from streamgauge.semantics.refusal import RefusedError

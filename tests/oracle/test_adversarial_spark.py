@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from streamgauge.bench.expected.on_spark import read_header, spark
-from streamgauge.bench.expected.reports import Expect
-from streamgauge.wire.stream import write
-from tests.compute.spark.conftest import tiny
-from tests.compute.spark.deferred import by_spark
+from streamgauge.formats.stream import write
+from streamgauge.oracle.expected.on_spark import read_header, spark
+from streamgauge.oracle.expected.reports import Expect
 from tests.oracle.test_adversarial import CASES, RECORDINGS, verdict_of
+from tests.spark.conftest import tiny
+from tests.spark.deferred import by_spark
 from tests.sparql.simple.written import elements
 
 __all__ = ["tiny"]

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import psutil
 
+from streamgauge.formats.run import read_run
+from streamgauge.formats.stream import write
+from streamgauge.formats.verdict import read_verdict
 from streamgauge.model.verdict import Judgement
 from streamgauge.query import parse
-from streamgauge.wire.run import read_run
-from streamgauge.wire.stream import write
-from streamgauge.wire.verdict import read_verdict
 from tests.notation import stream
 
 QUERY = """SELECT ?s ?o FROM NAMED WINDOW <urn:w> ON <http://ex.org/streams/test> [RANGE 5s STEP 5s]

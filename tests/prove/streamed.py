@@ -10,11 +10,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from streamgauge.formats.run import read_run
+from streamgauge.formats.stream import elements
 from streamgauge.query import parse
 from streamgauge.semantics.definition import expected
 from streamgauge.semantics.order import origins
-from streamgauge.wire.run import read_run
-from streamgauge.wire.stream import elements
 
 OBSERVED = """PREFIX om-owl: <http://knoesis.wright.edu/ssw/ont/sensor-observation.owl#>
 REGISTER {operator} <urn:answers> AS SELECT ?sensor ?obs ?value

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.bench.experiments.experiment import Experiment
-from streamgauge.bench.experiments.running import Doing, run_experiment
-from streamgauge.bench.judging.clock import feeder_lateness
 from streamgauge.model.verdict import Judgement
+from streamgauge.oracle.judging.clock import feeder_lateness
+from streamgauge.suites.experiments.experiment import Experiment
+from streamgauge.suites.experiments.running import Doing, run_experiment
 
 pytestmark = pytest.mark.prove
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from streamgauge.formats.lines import encode_element
+from streamgauge.formats.stream import elements
 from streamgauge.sources import open_sink
-from streamgauge.wire.lines import encode_element
-from streamgauge.wire.stream import elements
 from tests.prove.streamed import Streamed, observed
 from tests.prove.weathered import late_stream
 from tests.sources.conftest import kafka, kafka_jars

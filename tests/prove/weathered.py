@@ -5,9 +5,9 @@ import random
 from itertools import groupby
 from pathlib import Path
 
+from streamgauge.formats.stream import write
 from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import XSD, Triple
-from streamgauge.wire.stream import write
 from streamgauge.workloads.weather import STREAM
 
 OWL = "http://knoesis.wright.edu/ssw/ont/sensor-observation.owl#"

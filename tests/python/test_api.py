@@ -15,11 +15,11 @@ import pyoxigraph as ox
 import pytest
 
 import streamgauge
+from streamgauge.formats.run import write_run
+from streamgauge.formats.stream import write
 from streamgauge.model.natives import native
-from streamgauge.wire.run import write_run
-from streamgauge.wire.stream import write
-from tests.bench.runs import TEXT, right_run
 from tests.notation import STREAM, stream
+from tests.oracle.runs import TEXT, right_run
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "parking"
 XSD = "http://www.w3.org/2001/XMLSchema#"

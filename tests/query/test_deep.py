@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from streamgauge.query import QueryError, parse, parse_sparql
-from tests.wire.test_bounds import CHAINS, NESTED, accepted
+from tests.formats.test_bounds import CHAINS, NESTED, accepted
 
 pytestmark = pytest.mark.server
 

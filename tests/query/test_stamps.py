@@ -5,6 +5,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from streamgauge.formats.canonical import to_triple
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import XSD, Row, Triple
 from streamgauge.query import QueryError, parse_sparql
@@ -12,7 +13,6 @@ from streamgauge.query.graphs import spread
 from streamgauge.query.printer import sparql
 from streamgauge.query.rebuild import every_expression, every_pattern, expressions
 from streamgauge.query.stamps import FUNCTION, stamp, stamped, stamps_graph, time_fact, uses_timestamp
-from streamgauge.wire.canonical import to_triple
 from tests.query.drawn import with_timestamp
 from tests.sparql.draw import OPERATORS, queries, triples
 from tests.sparql.suite import Case, Result, difference, evaluate, from_pyoxigraph

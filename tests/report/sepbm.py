@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from streamgauge.bench.sepbm.analysing import analyse
-from streamgauge.bench.sepbm.contract import Due, Heard, Published, Recording
-from streamgauge.bench.sepbm.verdicts import Outcome
-from streamgauge.report.reproduce import sepbm_plan as plan
-from streamgauge.report.reproduce.sepbm_measured import Measured
+from streamgauge.papers import sepbm_plan as plan
+from streamgauge.papers.sepbm_measured import Measured
+from streamgauge.suites.sepbm.analysing import analyse
+from streamgauge.suites.sepbm.contract import Due, Heard, Published, Recording
+from streamgauge.suites.sepbm.verdicts import Outcome
 
 MS = 1_000_000
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from streamgauge.bench.experiments.capacity import Capacity
-from streamgauge.bench.experiments.capacity_axes import Axis
-from streamgauge.bench.experiments.capacity_probe import Bound, Limit, Probe
-from streamgauge.bench.experiments.capacity_search import Harder
 from streamgauge.report.capacity import Carried, bound_of, figure_of, json_of, page, shown
+from streamgauge.suites.experiments.capacity import Capacity
+from streamgauge.suites.experiments.capacity_axes import Axis
+from streamgauge.suites.experiments.capacity_probe import Bound, Limit, Probe
+from streamgauge.suites.experiments.capacity_search import Harder
 
 
 def axis(harder: Harder) -> Axis:

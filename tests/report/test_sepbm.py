@@ -6,11 +6,11 @@ import json
 import pytest
 from rich.console import Console
 
-from streamgauge.report.reproduce import sepbm_plan as plan
-from streamgauge.report.reproduce.page import page, shown
-from streamgauge.report.reproduce.sepbm import document as reproduced
-from streamgauge.report.reproduce.sepbm_claims import differences
-from streamgauge.report.reproduce.sepbm_measured import Measured
+from streamgauge.papers import sepbm_plan as plan
+from streamgauge.papers.page import page, shown
+from streamgauge.papers.sepbm import document as reproduced
+from streamgauge.papers.sepbm_claims import differences
+from streamgauge.papers.sepbm_measured import Measured
 from streamgauge.report.sepbm import Compared, data, fine, mean_times, named
 from streamgauge.report.sepbm import page as page_of_runs
 from streamgauge.report.sepbm import shown as shown_runs

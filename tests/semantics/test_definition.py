@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.bench.certifying.cases import load
-from streamgauge.bench.judging.compare import computed_columns
+from streamgauge.formats.canonical import Canonical, parse_term
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import CQL, R2S, Report, Semantics
+from streamgauge.oracle.judging.compare import computed_columns
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.definition import expected
 from streamgauge.semantics.order import origins
 from streamgauge.semantics.profiles import PROFILES
 from streamgauge.semantics.refusal import OutOfOrderError
-from streamgauge.wire.canonical import Canonical, parse_term
+from streamgauge.suites.conformance.cases import load
 from tests.notation import STREAM, stream
 
 CASES = load()

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamgauge.formats.canonical import parse_term
 from streamgauge.model import algebra as al
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import Counting
@@ -15,7 +16,6 @@ from streamgauge.semantics.content import Arrival, Contents
 from streamgauge.semantics.evaluate import Snapshot
 from streamgauge.semantics.pyoxigraph_gaps import undefined, volatile
 from streamgauge.semantics.refusal import RefusedError
-from streamgauge.wire.canonical import parse_term
 from tests.examples import examples
 from tests.semantics.literals import COMMON, LITERALS, replaced, replacements
 from tests.sparql import draw, wide

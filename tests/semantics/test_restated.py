@@ -3,6 +3,7 @@
 import pyoxigraph as ox
 import pytest
 
+from streamgauge.formats.canonical import parse_term
 from streamgauge.model import algebra as al
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import Counting
@@ -11,7 +12,6 @@ from streamgauge.query.printer import sparql
 from streamgauge.semantics.content import Arrival, Contents
 from streamgauge.semantics.evaluate import Snapshot
 from streamgauge.semantics.restated import restated
-from streamgauge.wire.canonical import parse_term
 from tests.notation import triples
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from streamgauge.formats.canonical import Canonical, parse_term
 from streamgauge.model.algebra import Select
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.terms import Row, is_literal
@@ -15,7 +16,6 @@ from streamgauge.semantics.pyoxigraph_gaps import undefined, volatile
 from streamgauge.sparql.algebra import UndefinedError, answer
 from streamgauge.sparql.dataset import Dataset, IndexedGraph
 from streamgauge.sparql.expression import UnsupportedFunctionError
-from streamgauge.wire.canonical import Canonical, parse_term
 from tests.sparql.suite import Case, Result, cases, difference
 from tests.sparql.test_suite import FROM_IS_REFUSED
 

@@ -11,17 +11,17 @@ from threading import Thread
 import pytest
 
 from streamgauge.broker import BrokerError, Client
+from streamgauge.formats.lines import encode_element
 from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import RDF_TYPE
-from streamgauge.services.broker.bridge import Bridge, BridgeError, Inlet, as_messages, read_outlet, refuse_circles
-from streamgauge.services.broker.sqlite import SqliteJournal
+from streamgauge.servers.broker.bridge import Bridge, BridgeError, Inlet, as_messages, read_outlet, refuse_circles
+from streamgauge.servers.broker.sqlite import SqliteJournal
 from streamgauge.sources import SourceError, open_sink
 from streamgauge.sources.address import parse_address
 from streamgauge.sources.mqtt import MqttSource, MqttSourceOptions
-from streamgauge.wire.lines import encode_element
-from tests.services.broker.process import free_port, until
-from tests.services.broker.served import serving
-from tests.services.broker.world import broker, select
+from tests.servers.broker.process import free_port, until
+from tests.servers.broker.served import serving
+from tests.servers.broker.world import broker, select
 
 STUDENTS = select("?x a :Student")
 

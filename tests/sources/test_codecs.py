@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamgauge.formats.lines import Advance, encode_advance, encode_element
+from streamgauge.formats.streams import FormatError, Reading, stream_formats
 from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import XSD
 from streamgauge.sources import SourceError, open_source, schemes
 from streamgauge.sources.address import parse_address
 from streamgauge.sources.reading import MessageOptions, Messages
-from streamgauge.wire.formats import FormatError, Reading, stream_formats
-from streamgauge.wire.lines import Advance, encode_advance, encode_element
 
-from ..wire.test_formats import TRIPLES
+from ..formats.test_formats import TRIPLES
 
 FORMS = sorted(name for name, form in stream_formats().items() if form.decoder and form.encode)
 ELEMENTS = st.lists(

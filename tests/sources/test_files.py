@@ -9,10 +9,10 @@ from threading import Thread
 import pytest
 
 import streamgauge.workloads.weather as weather
+from streamgauge.formats.lines import Advance, encode_advance, encode_element
+from streamgauge.formats.streams import Reading, read_stream, stream_formats, write_stream
 from streamgauge.model.element import StreamElement
 from streamgauge.sources import Delivery, SourceError, open_sink, open_source, schemes
-from streamgauge.wire.formats import Reading, read_stream, stream_formats, write_stream
-from streamgauge.wire.lines import Advance, encode_advance, encode_element
 
 VALLEY = Path(weather.__file__).parent / "recorded" / "valley.trig"
 STREAMED = sorted(name for name, form in stream_formats().items() if form.follow and form.write)
@@ -165,7 +165,7 @@ def test_bad_quads_are_passed_over(tmp_path):
 PROGRAM = """
 import sys
 from streamgauge.sources import open_sink, open_source
-from streamgauge.wire.lines import encode_element
+from streamgauge.formats.lines import encode_element
 sink = open_sink("-")
 for item in open_source(sys.argv[1]).items():
     sink.send(encode_element(item).rstrip())

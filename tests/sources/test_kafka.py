@@ -6,11 +6,11 @@ from threading import Thread
 
 import pytest
 
+from streamgauge.formats.lines import encode_element
 from streamgauge.model.element import StreamElement
 from streamgauge.sources import Delivery, SourceError, open_sink, open_source
 from streamgauge.sources.address import parse_address
 from streamgauge.sources.kafka import KafkaSinkOptions, KafkaSourceOptions, reached_by
-from streamgauge.wire.lines import encode_element
 
 from .conftest import Kafka, free_port
 

@@ -9,9 +9,9 @@ from time import monotonic, sleep
 
 import pytest
 
+from streamgauge.formats.lines import encode_element
 from streamgauge.model.element import StreamElement
 from streamgauge.sources import Delivery, SourceError, open_sink, open_source
-from streamgauge.wire.lines import encode_element
 
 from .conftest import Mosquitto, free_port
 

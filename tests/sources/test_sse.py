@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamgauge.formats.lines import encode_element
 from streamgauge.model.element import StreamElement
 from streamgauge.sources import Delivery, SourceError, open_sink, open_source
 from streamgauge.sources.sse_events import EventParser, ServerEvent, write_event
-from streamgauge.wire.lines import encode_element
 
 from .conftest import free_port
 

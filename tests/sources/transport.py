@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from streamgauge.formats.lines import Advance
+from streamgauge.formats.streams import Reading
 from streamgauge.sources.address import Address, read_options
-from streamgauge.wire.formats import Reading
-from streamgauge.wire.lines import Advance
 
 SCHEMES = ("tick",)
 

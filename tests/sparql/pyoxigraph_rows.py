@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pyoxigraph as ox
 
+from streamgauge.formats.canonical import Canonical
 from streamgauge.model.algebra import Call, Expression, Var, expression_variables
 from streamgauge.model.terms import Row, Term
 from streamgauge.query.printer import expression as printed
-from streamgauge.wire.canonical import Canonical
 
 _ROW = "<urn:streamgauge:row>"
 _INTEGER = "^^<http://www.w3.org/2001/XMLSchema#integer>"

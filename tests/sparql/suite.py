@@ -22,9 +22,9 @@ from pathlib import Path
 
 import pyoxigraph as ox
 
+from streamgauge.formats.canonical import Canonical, parse_term
 from streamgauge.model.answer import AnswerKind
 from streamgauge.model.terms import XSD, Row, Term, Triple, datatype, is_blank
-from streamgauge.wire.canonical import Canonical, parse_term
 
 BASE = "http://www.w3.org/2009/sparql/docs/tests/data-sparql11/"
 _MF = "http://www.w3.org/2001/sw/DataAccess/tests/test-manifest#"

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamgauge.formats.canonical import Canonical, parse_term
 from streamgauge.model.algebra import Call, Expression, Var
 from streamgauge.model.terms import XSD, Row, Term
 from streamgauge.query import parse_sparql
 from streamgauge.sparql.expression import row_condition, row_expression
 from streamgauge.sparql.values import DECIMAL, read, text_of
-from streamgauge.wire.canonical import Canonical, parse_term
 from tests.sparql import pyoxigraph_rows
 
 CANONICAL = Canonical()

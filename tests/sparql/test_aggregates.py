@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.compute.changes.aggregates import accumulator
+from streamgauge.incremental.aggregates import accumulator
 from streamgauge.model.algebra import Aggregate, Var
 from streamgauge.model.terms import XSD
 from streamgauge.sparql.aggregates import aggregate, rounded

@@ -4,11 +4,11 @@ import pyoxigraph as ox
 import pytest
 from hypothesis import given, settings
 
+from streamgauge.formats.canonical import parse_term
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Triple
 from streamgauge.query.parser import parse_sparql
 from streamgauge.query.printer import sparql
-from streamgauge.wire.canonical import parse_term
 from tests.sparql.draw import OPERATORS, aggregated, queries, triples
 
 

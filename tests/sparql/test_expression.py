@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamgauge.formats.canonical import parse_term
 from streamgauge.model.algebra import BGP, Call, Exists, Extend, Var
 from streamgauge.model.terms import XSD
 from streamgauge.query import parse_sparql
@@ -21,7 +22,6 @@ from streamgauge.sparql.expression import (
     row_condition,
     row_expression,
 )
-from streamgauge.wire.canonical import parse_term
 
 TABLES = Path(__file__).parent / "expressions"
 CASE = re.compile(r"(?P<expression>.+?) => (?P<value>.+?)(?: ; (?P<bindings>\w+ = .+))?")

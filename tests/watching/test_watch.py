@@ -13,6 +13,10 @@ from hypothesis import strategies as st
 
 import streamgauge
 from streamgauge.engines import load
+from streamgauge.formats.lines import Advance
+from streamgauge.formats.pipe import PipeError, start_piped
+from streamgauge.formats.streams import write_stream
+from streamgauge.formats.task import Task
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery, StreamWindow
 from streamgauge.model.semantics import Borders, Clock, Origin, Report, Semantics, Tick
@@ -23,13 +27,9 @@ from streamgauge.sources import SourceError
 from streamgauge.sources.address import parse_address
 from streamgauge.sources.named import is_live
 from streamgauge.watching import WatchError, awatch, watch
-from streamgauge.wire.formats import write_stream
-from streamgauge.wire.lines import Advance
-from streamgauge.wire.pipe import PipeError, start_piped
-from streamgauge.wire.task import Task
 from tests.notation import STREAM, stream
 from tests.semantics.draw import semantics, streams, windows
-from tests.services.programs import PROGRAM, command
+from tests.servers.programs import PROGRAM, command
 
 COUNT = f"""SELECT (COUNT(*) AS ?n) FROM NAMED WINDOW <urn:w> ON <{STREAM}> [RANGE PT5S STEP PT5S]
 WHERE {{ WINDOW <urn:w> {{ ?s <urn:p> ?o }} }}"""

@@ -5,9 +5,9 @@ from itertools import pairwise
 
 import pytest
 
-from streamgauge.wire import stream as stream_table
-from streamgauge.wire.canonical import Canonical, parse_term
-from streamgauge.wire.formats import FormatError
+from streamgauge.formats import stream as stream_table
+from streamgauge.formats.canonical import Canonical, parse_term
+from streamgauge.formats.streams import FormatError
 from streamgauge.workloads import load
 from streamgauge.workloads.parameters import ParameterError
 

@@ -7,17 +7,17 @@ from functools import cache
 import pytest
 
 from streamgauge import workloads
-from streamgauge.bench.expected.reports import definition
-from streamgauge.bench.judging.oracle import Rules, check
 from streamgauge.engines import load
+from streamgauge.formats.stream import elements as elements_of
 from streamgauge.model.answer import Answer
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import Fed, Run, RunHeader
 from streamgauge.model.verdict import Judgement
+from streamgauge.oracle.expected.reports import definition
+from streamgauge.oracle.judging.oracle import Rules, check
 from streamgauge.query import fill, parse, print_query
 from streamgauge.query.dialects import load as dialects
 from streamgauge.semantics.profiles import RSPQL
-from streamgauge.wire.stream import elements as elements_of
 from streamgauge.workloads.tables import Maker
 
 VALUES = {
@@ -71,7 +71,7 @@ SMALL = (
     ),
 )
 STANDING = ("university",)
-"""Workloads whose queries stand on a knowledge base, not on streams; tests/services/broker asks them."""
+"""Workloads whose queries stand on a knowledge base, not on streams; tests/servers/broker asks them."""
 
 CASES = [(small, name) for small in SMALL for name in small.queries]
 SILENT = frozenset[tuple[str, str]]()

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
 from streamgauge import workloads
-from streamgauge.wire.stream import SCHEMA
+from streamgauge.formats.stream import SCHEMA
 from streamgauge.workloads import plan as plans
 from streamgauge.workloads import tables
 from streamgauge.workloads.distributed import frame

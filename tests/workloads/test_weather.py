@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from streamgauge.wire import stream as stream_table
-from streamgauge.wire.canonical import Canonical, parse_term
+from streamgauge.formats import stream as stream_table
+from streamgauge.formats.canonical import Canonical, parse_term
 from streamgauge.workloads import load
 from streamgauge.workloads.parameters import ParameterError
 

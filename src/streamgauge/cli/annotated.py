@@ -4,13 +4,13 @@ from collections.abc import Iterable, Iterator
 from itertools import count, product
 from pathlib import Path
 
+from streamgauge.formats.streams import FormatError
 from streamgauge.model.element import StreamElement
 from streamgauge.model.fact import Fact
 from streamgauge.model.obstacles import obstacle
 from streamgauge.model.terms import Triple
-from streamgauge.services.fragments.annotations import method, methods, named
-from streamgauge.services.fragments.style import Label, Style
-from streamgauge.wire.formats import FormatError
+from streamgauge.servers.fragments.annotations import method, methods, named
+from streamgauge.servers.fragments.style import Label, Style
 
 ALL = "all"
 LABELS = (Label.EXPIRATION, Label.INTERVAL)

@@ -14,6 +14,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from streamgauge.formats.canonical import parse_term
+from streamgauge.formats.lines import encode_answer
+from streamgauge.formats.streams import stream_formats
 from streamgauge.model import algebra as al
 from streamgauge.model.answer import Answer
 from streamgauge.model.dates import date_text
@@ -23,10 +26,7 @@ from streamgauge.model.terms import XSD, Row, Term, datatype, is_iri, is_literal
 from streamgauge.query import QueryError
 from streamgauge.query.prologue import DEFAULT_BASE, read_prologue
 from streamgauge.query.tokens import tokens
-from streamgauge.services.queries.outputs import as_element, makes_triples
-from streamgauge.wire.canonical import parse_term
-from streamgauge.wire.formats import stream_formats
-from streamgauge.wire.lines import encode_answer
+from streamgauge.servers.queries.outputs import as_element, makes_triples
 
 Encoder: TypeAlias = Callable[[Answer], bytes]
 """One answer as bytes, whole lines."""

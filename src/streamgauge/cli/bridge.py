@@ -12,7 +12,7 @@ from streamgauge.cli.tokens import TOKEN
 
 if TYPE_CHECKING:
     from streamgauge.broker import BrokerError
-    from streamgauge.services.broker.bridge import Bridge
+    from streamgauge.servers.broker.bridge import Bridge
 
 
 def bridge(
@@ -40,7 +40,7 @@ def bridge(
 
     from streamgauge.broker import Client
     from streamgauge.cli.defined import seconds
-    from streamgauge.services.broker.bridge import Bridge, Inlet, read_outlet
+    from streamgauge.servers.broker.bridge import Bridge, Inlet, read_outlet
 
     inlets = [*(Inlet(each) for each in published or ()), *(Inlet(each, deletes=True) for each in deleted or ())]
     outlets = [read_outlet(each, name) for each in to or ()]

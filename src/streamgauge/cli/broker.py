@@ -15,23 +15,23 @@ from streamgauge.cli.names import one_named, strategy_names
 from streamgauge.cli.ontologies import Lenient, SameAs, Subsumption, read_ontologies
 from streamgauge.cli.soundness import Target, reported
 from streamgauge.cli.tokens import TOKEN
-from streamgauge.compute.lasting import lasting
-from streamgauge.compute.reasoning import Rules
-from streamgauge.services.broker.access import Access, read_grants
-from streamgauge.services.broker.broker import Broker
-from streamgauge.services.broker.contract import Strategy
-from streamgauge.services.broker.face import application
-from streamgauge.services.broker.graphs import read_files
-from streamgauge.services.broker.hooks import read_hook
-from streamgauge.services.broker.limits import LimitError, Limits
-from streamgauge.services.broker.registry import Require, anything
-from streamgauge.services.broker.sqlite import SqliteJournal
-from streamgauge.services.broker.strategies import begin
-from streamgauge.services.broker.violations import CHANNEL, open_violations
-from streamgauge.services.web.origins import read_origins
-from streamgauge.services.web.serving import Serving
-from streamgauge.services.web.tokens import OPEN, TokenError, check_tokens
-from streamgauge.wire.texts import read_text
+from streamgauge.formats.texts import read_text
+from streamgauge.incremental.lasting import lasting
+from streamgauge.reasoning import Rules
+from streamgauge.servers.broker.access import Access, read_grants
+from streamgauge.servers.broker.broker import Broker
+from streamgauge.servers.broker.contract import Strategy
+from streamgauge.servers.broker.face import application
+from streamgauge.servers.broker.graphs import read_files
+from streamgauge.servers.broker.hooks import read_hook
+from streamgauge.servers.broker.limits import LimitError, Limits
+from streamgauge.servers.broker.registry import Require, anything
+from streamgauge.servers.broker.sqlite import SqliteJournal
+from streamgauge.servers.broker.strategies import begin
+from streamgauge.servers.broker.violations import CHANNEL, open_violations
+from streamgauge.servers.http.origins import read_origins
+from streamgauge.servers.http.serving import Serving
+from streamgauge.servers.http.tokens import OPEN, TokenError, check_tokens
 
 UNLESS = Limits()
 
@@ -135,7 +135,7 @@ def verify(
     save_to: Target = None,
 ) -> None:
     """Check every row and page of a journal, of which nothing is changed; 0 when all are sound, 1 when not."""
-    from streamgauge.services.broker import recovery
+    from streamgauge.servers.broker import recovery
 
     reported(journal, recovery.verify, recovery.save, save_to)
 

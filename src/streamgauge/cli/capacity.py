@@ -8,23 +8,23 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from streamgauge.bench.experiments.capacity import Asked, Capacity, capacities, with_engines
-from streamgauge.bench.experiments.capacity_axes import AXES, PACE, axis
-from streamgauge.bench.experiments.capacity_axes import Axis as Varied
-from streamgauge.bench.experiments.capacity_probe import Limit
-from streamgauge.bench.experiments.capacity_search import Harder, Reach
-from streamgauge.bench.experiments.estimate import RUN_S
-from streamgauge.bench.experiments.experiment import Experiment, ExperimentError, read
-from streamgauge.bench.experiments.running import Doing
 from streamgauge.cli.defined import milliseconds
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.names import one_of
 from streamgauge.cli.progress import foretold, telling
 from streamgauge.cli.spark import spark, tell_unused
 from streamgauge.cli.terminal import printing
+from streamgauge.formats.run import read_run
+from streamgauge.formats.verdict import read_verdict
 from streamgauge.query import parse
-from streamgauge.wire.run import read_run
-from streamgauge.wire.verdict import read_verdict
+from streamgauge.suites.experiments.capacity import Asked, Capacity, capacities, with_engines
+from streamgauge.suites.experiments.capacity_axes import AXES, PACE, axis
+from streamgauge.suites.experiments.capacity_axes import Axis as Varied
+from streamgauge.suites.experiments.capacity_probe import Limit
+from streamgauge.suites.experiments.capacity_search import Harder, Reach
+from streamgauge.suites.experiments.estimate import RUN_S
+from streamgauge.suites.experiments.experiment import Experiment, ExperimentError, read
+from streamgauge.suites.experiments.running import Doing
 
 FURTHEST = 2.0**20
 """How many times as hard as the start a search goes, unless told where to end."""

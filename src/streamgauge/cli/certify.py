@@ -11,12 +11,6 @@ from typing import Annotated, Final
 import typer
 from rich.console import Console
 
-from streamgauge.bench.certifying import deviations
-from streamgauge.bench.certifying.asking import Asked, asked
-from streamgauge.bench.certifying.cases import OWN, Case, load
-from streamgauge.bench.certifying.certificate import certificate
-from streamgauge.bench.certifying.finding import contradicted, findings
-from streamgauge.bench.certifying.running import Kind, Outcome, SetUpError, Subject, certify, engine
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.names import completed, engine_names, one_named, semantics_names
 from streamgauge.cli.progress import telling
@@ -24,6 +18,12 @@ from streamgauge.cli.spark import spark
 from streamgauge.model.mistake import MistakeError
 from streamgauge.report.certified import certified_json, certified_lines, outcome_line
 from streamgauge.semantics.profiles import profile as profile_of
+from streamgauge.suites.conformance import deviations
+from streamgauge.suites.conformance.asking import Asked, asked
+from streamgauge.suites.conformance.cases import OWN, Case, load
+from streamgauge.suites.conformance.certificate import certificate
+from streamgauge.suites.conformance.finding import contradicted, findings
+from streamgauge.suites.conformance.running import Kind, Outcome, SetUpError, Subject, certify, engine
 
 _NO_LIST: Final = "--update needs a list to write: --deviations FILE"
 

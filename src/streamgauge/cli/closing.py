@@ -12,10 +12,10 @@ import typer
 from streamgauge.cli.data import GRAPH
 from streamgauge.cli.names import chosen
 from streamgauge.cli.ontologies import read_ontologies
-from streamgauge.compute.reasoning import Closure, OntologyError, Rules
-from streamgauge.compute.reasoning.ontology import Extent
-from streamgauge.wire.formats import FormatError
-from streamgauge.wire.making import making, put
+from streamgauge.formats.making import making, put
+from streamgauge.formats.streams import FormatError
+from streamgauge.reasoning import Closure, OntologyError, Rules
+from streamgauge.reasoning.ontology import Extent
 from streamgauge.workloads import Workload
 from streamgauge.workloads.plan import TablePlan
 from streamgauge.workloads.tables import lines_of
@@ -61,7 +61,7 @@ def write_graph(made: TablePlan | DataFrame, rules: Rules | None, out: Path, con
     if isinstance(made, TablePlan):
         _write_here(made, rules, out, console)
         return
-    from streamgauge.compute.spark.lines import LINE, write_lines
+    from streamgauge.spark.lines import LINE, write_lines
 
     if rules is None:
         write_lines(made.selectExpr(LINE).distinct(), out)
@@ -92,7 +92,7 @@ def _write_here(plan: TablePlan, rules: Rules | None, out: Path, console: Consol
 def _closed(table: DataFrame, rules: Rules, console: Console) -> DataFrame:
     from pyspark import StorageLevel
 
-    from streamgauge.compute.spark.entailment import entailed
+    from streamgauge.spark.entailment import entailed
 
     def tell(number: int, new: int) -> None:
         console.print(f"round {number}: {new:,} facts that may bring more")

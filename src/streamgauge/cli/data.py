@@ -17,15 +17,15 @@ from streamgauge.cli.ontologies import Lenient, SameAs, Subsumption
 from streamgauge.cli.progress import telling
 from streamgauge.cli.spark import spark
 from streamgauge.cli.terminal import printing, table
-from streamgauge.wire.formats import FormatError, stream_formats, write_stream
-from streamgauge.wire.stream import elements
+from streamgauge.formats.stream import elements
+from streamgauge.formats.streams import FormatError, stream_formats, write_stream
 from streamgauge.workloads.parameters import duration
 from streamgauge.workloads.tables import LOCAL_ROWS, Maker
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from streamgauge.services.fragments.style import Style
+    from streamgauge.servers.fragments.style import Style
     from streamgauge.workloads import Workload
 
     Made = tuple[Workload, int, Mapping[str, object]]
@@ -125,7 +125,7 @@ def _write_annotated(tables: Maker, made: Made, out: Path, wanted: list[Style], 
 
 def _styles(named: str) -> list[Style]:
     from streamgauge.cli.annotated import styles
-    from streamgauge.services.fragments.annotations import UnknownMethodError
+    from streamgauge.servers.fragments.annotations import UnknownMethodError
 
     try:
         return styles(named)

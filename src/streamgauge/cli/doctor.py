@@ -58,7 +58,7 @@ def doctor(as_json: AsJson = False) -> None:
 
 def machine() -> Iterator[Check]:
     """Python, and Java and memory for Spark."""
-    from streamgauge.compute.spark.requirements import SparkStartError, heap, java, java_lack, java_version, memory
+    from streamgauge.spark.requirements import SparkStartError, heap, java, java_lack, java_version, memory
 
     yield Check("machine", "Python", sys.version.split()[0], "", needed=True)
     program, lack = java(), java_lack()
@@ -121,7 +121,7 @@ def engines() -> Iterator[Check]:
 
 
 def _lack(name: str) -> str:
-    from streamgauge.compute.spark.requirements import java_lack
+    from streamgauge.spark.requirements import java_lack
 
     module = registry.load(name)
     try:

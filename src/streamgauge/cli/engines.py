@@ -16,10 +16,10 @@ from streamgauge.cli.exits import Exit
 from streamgauge.cli.names import completed, engine_names
 from streamgauge.cli.progress import Tell, telling
 from streamgauge.cli.terminal import printing, table
+from streamgauge.formats.jvm import JvmError, prepared
+from streamgauge.formats.jvm.collection import Clone, Collected, clones, collect
 from streamgauge.model.semantics import Semantics
 from streamgauge.semantics.profiles import PROFILES, classification
-from streamgauge.wire.jvm import JvmError, prepared
-from streamgauge.wire.jvm.collection import Clone, Collected, clones, collect
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 _app = typer.Typer(help="List the engines and the semantics; prepare other people's engines.")
@@ -131,10 +131,10 @@ def _tried(name: str) -> int:
 
     Ends with exit code 3 where the task shows a fault of the set-up.
     """
-    from streamgauge.bench.certifying.asking import asked
-    from streamgauge.bench.certifying.cases import load
-    from streamgauge.bench.certifying.running import SetUpError, certify, engine
     from streamgauge.cli.spark import spark
+    from streamgauge.suites.conformance.asking import asked
+    from streamgauge.suites.conformance.cases import load
+    from streamgauge.suites.conformance.running import SetUpError, certify, engine
 
     subject = engine(name)
     tasks = tuple(asked(load(), subject.profiles, subject.scale))

@@ -8,22 +8,22 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from streamgauge.bench.diagnosis.diagnose import Explained, explained
-from streamgauge.bench.diagnosis.worked import worked
-from streamgauge.bench.judging.arrivals import by_arrival
-from streamgauge.bench.judging.judge import Means, judge_run
 from streamgauge.cli.defined import tell_notes
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.progress import telling
 from streamgauge.cli.spark import spark
+from streamgauge.formats.run import RunError, read_run, stream_path
+from streamgauge.formats.stream import elements
+from streamgauge.formats.verdict import read_verdict, write_verdict
 from streamgauge.model.run import Run
 from streamgauge.model.semantics import Clock
 from streamgauge.model.verdict import Diagnosis, Verdict
+from streamgauge.oracle.diagnosis.diagnose import Explained, explained
+from streamgauge.oracle.diagnosis.worked import worked
+from streamgauge.oracle.judging.arrivals import by_arrival
+from streamgauge.oracle.judging.judge import Means, judge_run
 from streamgauge.query import parse
 from streamgauge.report.explained import explained_json, explained_lines
-from streamgauge.wire.run import RunError, read_run, stream_path
-from streamgauge.wire.stream import elements
-from streamgauge.wire.verdict import read_verdict, write_verdict
 
 
 def register(app: typer.Typer) -> None:

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import typer
 
-from streamgauge.services.fragments.serving.dataset import DataSet
-from streamgauge.services.fragments.serving.feeding import Feed, Feeding, Pace
+from streamgauge.formats.streams import Reading
+from streamgauge.servers.fragments.serving.dataset import DataSet
+from streamgauge.servers.fragments.serving.feeding import Feed, Feeding, Pace
 from streamgauge.sources import open_source
-from streamgauge.wire.formats import Reading
 
 _LATENESS = 2**53
 """Elements may come in any order: facts say themselves when they hold."""

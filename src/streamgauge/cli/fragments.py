@@ -14,23 +14,23 @@ from streamgauge.cli.fed import named_feeds, open_feeds
 from streamgauge.cli.names import chosen, method_names, one_named
 from streamgauge.cli.soundness import Target, reported
 from streamgauge.cli.tokens import read_tokens
-from streamgauge.compute.lasting import lasting
-from streamgauge.services.durability.lost_pages import end_with_sentence
-from streamgauge.services.fragments.annotations import named
-from streamgauge.services.fragments.serving.accepting import Accepting
-from streamgauge.services.fragments.serving.addresses import Addressing, fixed, of_host, of_proxy
-from streamgauge.services.fragments.serving.dataset import DataSet, Shape
-from streamgauge.services.fragments.serving.face import application
-from streamgauge.services.fragments.serving.limits import Limits
-from streamgauge.services.fragments.serving.loading import load, name_of
-from streamgauge.services.fragments.serving.passing import Passing
-from streamgauge.services.fragments.storing import Keep, Store
-from streamgauge.services.fragments.storing.disk import DiskStore
-from streamgauge.services.fragments.storing.memory import MemoryStore
-from streamgauge.services.fragments.style import VOCABULARIES, Border, Label, Style
-from streamgauge.services.web.origins import CrossOrigin, read_origins
-from streamgauge.services.web.serving import Serving
-from streamgauge.services.web.tokens import check_tokens
+from streamgauge.incremental.lasting import lasting
+from streamgauge.servers.durability.lost_pages import end_with_sentence
+from streamgauge.servers.fragments.annotations import named
+from streamgauge.servers.fragments.serving.accepting import Accepting
+from streamgauge.servers.fragments.serving.addresses import Addressing, fixed, of_host, of_proxy
+from streamgauge.servers.fragments.serving.dataset import DataSet, Shape
+from streamgauge.servers.fragments.serving.face import application
+from streamgauge.servers.fragments.serving.limits import Limits
+from streamgauge.servers.fragments.serving.loading import load, name_of
+from streamgauge.servers.fragments.serving.passing import Passing
+from streamgauge.servers.fragments.storing import Keep, Store
+from streamgauge.servers.fragments.storing.disk import DiskStore
+from streamgauge.servers.fragments.storing.memory import MemoryStore
+from streamgauge.servers.fragments.style import VOCABULARIES, Border, Label, Style
+from streamgauge.servers.http.origins import CrossOrigin, read_origins
+from streamgauge.servers.http.serving import Serving
+from streamgauge.servers.http.tokens import check_tokens
 
 UNLESS = Limits()
 
@@ -128,7 +128,7 @@ def verify(
     save_to: Target = None,
 ) -> None:
     """Check every page and record of a store, of which nothing is changed; 0 when all are sound, 1 when not."""
-    from streamgauge.services.fragments.storing import recovery
+    from streamgauge.servers.fragments.storing import recovery
 
     reported(folder, recovery.verify, recovery.save, save_to)
 

@@ -7,14 +7,14 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from streamgauge.bench.experiments.plan import read_text
-from streamgauge.bench.importing import Request, Times, import_runs
 from streamgauge.cli.defined import Parameters, milliseconds, naming, values
 from streamgauge.cli.names import one_of
 from streamgauge.cli.own_data import CsvMapping, Parts, TimeIn, TimeProperty, TimeZone, own_reading
 from streamgauge.cli.progress import telling
+from streamgauge.harness.importing import Request, Times, import_runs
 from streamgauge.semantics.profiles import profile
 from streamgauge.sources.named import named_source
+from streamgauge.suites.experiments.plan import read_text
 
 
 def register(app: typer.Typer) -> None:

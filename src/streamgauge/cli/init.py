@@ -6,8 +6,8 @@ from typing import Annotated, Final
 
 import typer
 
+from streamgauge.formats.making import made_folder
 from streamgauge.model.mistake import MistakeError
-from streamgauge.wire.making import made_folder
 
 START: Final = ("experiment.toml", "query.rq", "stream.ttl")
 """The files that are written, from the folder ``start`` beside this module."""

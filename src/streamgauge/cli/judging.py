@@ -11,12 +11,6 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from streamgauge.bench.expected.background import beside
-from streamgauge.bench.experiments.plan import read_text, refuse_window
-from streamgauge.bench.experiments.running import stream_facts
-from streamgauge.bench.judging.expecting import expected_reports
-from streamgauge.bench.judging.judge import Means, judge_run, with_cautions, with_query
-from streamgauge.bench.rules import Settings, judge_as
 from streamgauge.cli.defined import Parameters, instant, milliseconds, naming, tell_notes, values
 from streamgauge.cli.exits import exit_code
 from streamgauge.cli.names import one_named, one_of, rule_names, semantics_names
@@ -24,10 +18,17 @@ from streamgauge.cli.own_data import CsvMapping, Parts, TimeIn, TimeProperty, Ti
 from streamgauge.cli.progress import telling
 from streamgauge.cli.spark import spark, tell_unused
 from streamgauge.cli.terminal import printing, table
+from streamgauge.formats.run import RunError, read_run, stream_path
+from streamgauge.formats.stream import elements
+from streamgauge.formats.verdict import read_verdict, write_verdict
 from streamgauge.model.dates import DATED
 from streamgauge.model.report import ExpectedReport
 from streamgauge.model.run import Run
 from streamgauge.model.verdict import Diagnosis, Evaluator, Verdict
+from streamgauge.oracle.expected.background import beside
+from streamgauge.oracle.judging.expecting import expected_reports
+from streamgauge.oracle.judging.judge import Means, judge_run, with_cautions, with_query
+from streamgauge.papers.rules import Settings, judge_as
 from streamgauge.query import detect, fill, parse
 from streamgauge.report.numbers import moment
 from streamgauge.report.text import verdict_json, verdict_lines
@@ -35,9 +36,8 @@ from streamgauge.semantics.beginning import near
 from streamgauge.semantics.profiles import profile
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.sources.named import named_source, stream_table
-from streamgauge.wire.run import RunError, read_run, stream_path
-from streamgauge.wire.stream import elements
-from streamgauge.wire.verdict import read_verdict, write_verdict
+from streamgauge.suites.experiments.plan import read_text, refuse_window
+from streamgauge.suites.experiments.running import stream_facts
 
 EVALUATORS = ("definition", "spark")
 

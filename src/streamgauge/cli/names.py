@@ -75,20 +75,20 @@ def dialect_names() -> Iterable[str]:
 
 def strategy_names() -> Iterable[str]:
     """The broker's strategies."""
-    from streamgauge.services.broker.strategies import strategies
+    from streamgauge.servers.broker.strategies import strategies
 
     return strategies()
 
 
 def method_names() -> Iterable[str]:
     """The methods of annotating facts with time."""
-    from streamgauge.services.fragments.annotations import methods
+    from streamgauge.servers.fragments.annotations import methods
 
     return methods()
 
 
 def rule_names() -> Iterable[str]:
     """The published rule sets."""
-    from streamgauge.bench.rules import names
+    from streamgauge.papers.rules import names
 
     return names()

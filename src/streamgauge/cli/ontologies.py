@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 if TYPE_CHECKING:
-    from streamgauge.compute.reasoning import Rules
-    from streamgauge.compute.reasoning.ontology import Extent
+    from streamgauge.reasoning import Rules
+    from streamgauge.reasoning.ontology import Extent
 
 Lenient = Annotated[
     bool, typer.Option("--ontology-lenient", help="List and leave out axioms outside OWL 2 RL, instead of refusing.")
@@ -33,9 +33,9 @@ def read_ontologies(
     subsumption: bool = False,
 ) -> Rules:
     """The rules of ontologies together; OntologyError names an axiom outside them, FormatError a file."""
-    from streamgauge.compute.reasoning import read_rules
-    from streamgauge.compute.reasoning.expressions import EQUALITY
-    from streamgauge.wire.formats import read_triples
+    from streamgauge.formats.streams import read_triples
+    from streamgauge.reasoning import read_rules
+    from streamgauge.reasoning.expressions import EQUALITY
 
     axioms = [triple for file in files for triple in read_triples(file)]
     rules = read_rules(axioms, extent, same_as=same_as, subsumption=subsumption, lenient=lenient)

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
+from streamgauge.formats.streams import Reading
 from streamgauge.query.prologue import declared_prefixes
-from streamgauge.wire.formats import Reading
 
 TimeProperty = Annotated[
     str | None,

@@ -10,21 +10,21 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from streamgauge.bench.experiments.plan import read_text
 from streamgauge.cli.answers import Shown, encoder, prefixes
 from streamgauge.cli.defined import Parameters, checked_duration, instant, naming, tell_notes, values
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.names import engine_names, one_named, one_of, semantics_names
 from streamgauge.cli.own_data import CsvMapping, Parts, TimeIn, TimeProperty, TimeZone, own_reading
 from streamgauge.engines import EngineUnavailableError
+from streamgauge.formats.pipe import PipeError
 from streamgauge.model.answer import Answer
 from streamgauge.model.mistake import MistakeError
 from streamgauge.query import QueryError, detect, fill
 from streamgauge.semantics.profiles import PROFILES
 from streamgauge.sources import Delivery, Sink, open_sink
+from streamgauge.suites.experiments.plan import read_text
 from streamgauge.watching import Options, Watch, WatchError, watch
 from streamgauge.watching.watch import End
-from streamgauge.wire.pipe import PipeError
 from streamgauge.workloads.parameters import duration
 
 FORMATS = ("table", "jsonl", "nquads", "csv")

@@ -14,7 +14,7 @@ from streamgauge.cli.names import chosen
 from streamgauge.cli.progress import telling
 from streamgauge.cli.spark import spark, tell_unused
 from streamgauge.cli.terminal import printing
-from streamgauge.report.reproduce.result import Reproduction
+from streamgauge.papers.result import Reproduction
 
 Data = Annotated[Path, typer.Option(help="The folder of the paper's data.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -37,14 +37,14 @@ def csrbench(
     out: Out = None,
 ) -> None:
     """CSRBench's table 2 from the recorded answers of C-SPARQL, CQELS and SPARQLstream."""
-    from streamgauge.bench.diagnosis.diagnose import diagnose
-    from streamgauge.report.reproduce.csrbench import reproduce
+    from streamgauge.oracle.diagnosis.diagnose import diagnose
+    from streamgauge.papers.csrbench import reproduce
 
     _do(lambda tell: reproduce(data, diagnose, tell, runs), as_json=as_json, out=out)
 
 
 def _loads(value: str) -> str:
-    from streamgauge.report.reproduce.yabench_published import LOADS
+    from streamgauge.papers.yabench_published import LOADS
 
     return ",".join(chosen(each.strip(), LOADS) for each in value.split(","))
 
@@ -70,14 +70,14 @@ def yabench(
 ) -> None:
     """YABench's expected sizes, its gracious mode, and what its text says of its figures; or all on real engines."""
     if engines is not None:
-        from streamgauge.report.reproduce.yabench_real import Wanted, on_engines
+        from streamgauge.papers.yabench_real import Wanted, on_engines
 
         wanted = Wanted(tuple(engines.split(",")), tuple(only or ()), data, hurricane, runs, repetitions)
         _foretell(not only, "hours: streams are fed in real time, --only and --repetitions take less")
         _do(lambda tell: on_engines(wanted, lambda: spark(master), tell), as_json=as_json, out=out, master=master)
     if data is None:
         raise typer.BadParameter("name the folder of the paper's data", param_hint="--data")
-    from streamgauge.report.reproduce.yabench import reproduce
+    from streamgauge.papers.yabench import reproduce
 
     folder = data
     _do(
@@ -101,8 +101,8 @@ def tpf(
     master: Annotated[str | None, typer.Option(help="Spark master, local[*] unless given.")] = None,
 ) -> None:
     """The TPF Query Streamer's experiment: servers and crowds of clients, done here beside the paper's claims."""
-    from streamgauge.report.reproduce.tpf import Wanted, reproduce
-    from streamgauge.report.reproduce.tpf_plan import FULL, PARTS, QUICK
+    from streamgauge.papers.tpf import Wanted, reproduce
+    from streamgauge.papers.tpf_plan import FULL, PARTS, QUICK
 
     only = [chosen(each, PARTS, "--only") for each in only or ()]
     extent = QUICK if quick else FULL
@@ -130,8 +130,8 @@ def sepbm(
     master: Annotated[str | None, typer.Option(help="Spark master, local[*] unless given.")] = None,
 ) -> None:
     """SEP-BM: strategies of the broker on the paper's benchmark; publishers, channels and other systems beside."""
-    from streamgauge.report.reproduce.sepbm import Wanted, reproduce
-    from streamgauge.report.reproduce.sepbm_plan import PARTS, STRATEGIES, Extent
+    from streamgauge.papers.sepbm import Wanted, reproduce
+    from streamgauge.papers.sepbm_plan import PARTS, STRATEGIES, Extent
 
     only = [chosen(each, PARTS, "--only") for each in only or ()]
     strategy = [chosen(each, STRATEGIES, "--strategy") for each in strategy or ()]
@@ -160,7 +160,7 @@ def _do(
     master: str | None = None,
 ) -> NoReturn:
     """Reproduce, show, write; exit code 0 when every compared value came out, else 1."""
-    from streamgauge.report.reproduce.page import shown, write
+    from streamgauge.papers.page import shown, write
 
     console = Console(stderr=True)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # what was started is ended, as by Ctrl-C

@@ -8,9 +8,6 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from streamgauge.bench.experiments.estimate import RunEstimate
-from streamgauge.bench.experiments.experiment import Experiment, read
-from streamgauge.bench.experiments.running import Doing, run_experiment
 from streamgauge.cli.exits import exit_code
 from streamgauge.cli.own_data import tell_note
 from streamgauge.cli.progress import elapsed, foretold, telling
@@ -19,6 +16,9 @@ from streamgauge.model.run import Run
 from streamgauge.model.verdict import Verdict
 from streamgauge.report.page import write as write_page
 from streamgauge.report.text import verdict_json, verdict_lines
+from streamgauge.suites.experiments.estimate import RunEstimate
+from streamgauge.suites.experiments.experiment import Experiment, read
+from streamgauge.suites.experiments.running import Doing, run_experiment
 
 Overrides = Annotated[
     list[str] | None,

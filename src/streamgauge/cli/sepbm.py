@@ -16,7 +16,7 @@ from streamgauge.cli.exits import Exit
 from streamgauge.cli.progress import Tell, telling
 from streamgauge.cli.spark import spark, tell_unused
 from streamgauge.cli.terminal import printing, table
-from streamgauge.wire.formats import read_triples
+from streamgauge.formats.streams import read_triples
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Master = Annotated[str | None, typer.Option(help="Spark master, local[*] unless given.")]
@@ -67,9 +67,9 @@ def generate(
     ] = None,
 ) -> None:
     """Make a configuration: base load, ontology, channels, publications, and what is due."""
-    from streamgauge.bench.sepbm import generating
-    from streamgauge.bench.sepbm.choosing import Rule
-    from streamgauge.bench.sepbm.local import LOCAL_STATEMENTS
+    from streamgauge.suites.sepbm import generating
+    from streamgauge.suites.sepbm.choosing import Rule
+    from streamgauge.suites.sepbm.local import LOCAL_STATEMENTS
     from streamgauge.workloads import university
 
     if (data is None) != (queries is None):
@@ -95,7 +95,7 @@ def generate(
 @_app.command("systems")
 def systems(as_json: AsJson = False) -> None:
     """List what can be measured, and its options."""
-    from streamgauge.bench.sepbm.adapters import adapters, options_of
+    from streamgauge.suites.sepbm.adapters import adapters, options_of
 
     found = {name: {"about": about, "options": dict(options_of(name))} for name, about in adapters().items()}
     if as_json:
@@ -133,10 +133,10 @@ def run(
     seconds: Annotated[float, typer.Option(help="The most that all may take.")] = 3600.0,
 ) -> None:
     """Run a configuration on a system and keep what was observed."""
-    from streamgauge.bench.sepbm import recorded
-    from streamgauge.bench.sepbm.configuration import read
-    from streamgauge.bench.sepbm.running import Plan
-    from streamgauge.bench.sepbm.running import run as measured
+    from streamgauge.suites.sepbm import recorded
+    from streamgauge.suites.sepbm.configuration import read
+    from streamgauge.suites.sepbm.running import Plan
+    from streamgauge.suites.sepbm.running import run as measured
 
     stored = read(configuration)
     names = None if channel is None else tuple(channel)
@@ -166,10 +166,10 @@ def analyse(
     master: Master = None,
 ) -> None:
     """Notification time, throughput, what was missed, and the oracle's verdicts; exit code 1 when not all is right."""
-    from streamgauge.bench.sepbm.configuration import read
-    from streamgauge.bench.sepbm.verdicts import Judging, Outcome, outcome
-    from streamgauge.bench.sepbm.verdicts import judge as judged
     from streamgauge.report.sepbm import Compared, data, named, shown, write
+    from streamgauge.suites.sepbm.configuration import read
+    from streamgauge.suites.sepbm.verdicts import Judging, Outcome, outcome
+    from streamgauge.suites.sepbm.verdicts import judge as judged
 
     stored = read(of)
     found: dict[str, Outcome] = {}
@@ -204,12 +204,12 @@ def characterise(
     master: Master = None,
 ) -> None:
     """What each query asks for and what the publications bring it (P1 to P10), ranked against notification time."""
-    from streamgauge.bench.sepbm.characterise import characterise as described
-    from streamgauge.bench.sepbm.characterise import ranked
-    from streamgauge.bench.sepbm.configuration import read
-    from streamgauge.bench.sepbm.verdicts import Judging, outcome
     from streamgauge.report.sections import rich_table
     from streamgauge.report.sepbm import characters, mean_times, named, ranks
+    from streamgauge.suites.sepbm.characterise import characterise as described
+    from streamgauge.suites.sepbm.characterise import ranked
+    from streamgauge.suites.sepbm.configuration import read
+    from streamgauge.suites.sepbm.verdicts import Judging, outcome
 
     stored = read(configuration)
     with _telling() as tell:

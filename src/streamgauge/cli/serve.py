@@ -9,13 +9,13 @@ from streamgauge.cli.defined import seconds
 from streamgauge.cli.names import completed, engine_names
 from streamgauge.cli.tokens import read_tokens
 from streamgauge.engines import load, named
-from streamgauge.services.queries.face import application
-from streamgauge.services.queries.limits import Limits
-from streamgauge.services.queries.registry import Queries
-from streamgauge.services.web.origins import read_origins
-from streamgauge.services.web.serving import Serving
-from streamgauge.services.web.tokens import check_tokens
-from streamgauge.wire.formats import read_triples
+from streamgauge.formats.streams import read_triples
+from streamgauge.servers.http.origins import read_origins
+from streamgauge.servers.http.serving import Serving
+from streamgauge.servers.http.tokens import check_tokens
+from streamgauge.servers.queries.face import application
+from streamgauge.servers.queries.limits import Limits
+from streamgauge.servers.queries.registry import Queries
 
 UNLESS = Limits()
 

@@ -6,12 +6,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from streamgauge.bench.experiments.experiment import ExperimentError
 from streamgauge.cli.progress import telling
+from streamgauge.formats.run import read_run
+from streamgauge.formats.verdict import read_verdict
 from streamgauge.query import parse
 from streamgauge.report.page import write as write_page
-from streamgauge.wire.run import read_run
-from streamgauge.wire.verdict import read_verdict
+from streamgauge.suites.experiments.experiment import ExperimentError
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 

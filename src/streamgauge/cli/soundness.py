@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from streamgauge.cli.exits import Exit
-from streamgauge.services.durability.damage import Inspection, Saved
+from streamgauge.servers.durability.damage import Inspection, Saved
 
 Target = Annotated[Path | None, typer.Option("--save-to", metavar="NEW", help="Write what is sound there.")]
 

@@ -20,8 +20,8 @@ class SparkUnavailableError(MistakeError, RuntimeError):
 @lru_cache(maxsize=1)
 def spark(master: str | None = None) -> SparkSession:
     """The session for ``master`` (``local[*]`` when none is named), made once."""
-    from streamgauge.compute.spark.requirements import SparkStartError
-    from streamgauge.compute.spark.session import session
+    from streamgauge.spark.requirements import SparkStartError
+    from streamgauge.spark.session import session
 
     try:
         return session(master)

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from streamgauge.bench.expected.background import beside
-from streamgauge.bench.experiments.plan import read_text
 from streamgauge.cli.defined import Parameters, checked_duration, instant, naming, tell_notes, values
 from streamgauge.cli.names import one_named, semantics_names
 from streamgauge.cli.spark import spark
 from streamgauge.model.semantics import Origin, Semantics
+from streamgauge.oracle.expected.background import beside
 from streamgauge.query import detect, fill, parse
 from streamgauge.semantics.profiles import profile
+from streamgauge.suites.experiments.plan import read_text
 from streamgauge.workloads.parameters import duration
 
 if TYPE_CHECKING:

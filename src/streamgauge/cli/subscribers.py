@@ -79,10 +79,10 @@ def subscribe(
 
     Exit code 2 for what the broker refuses, 3 when the broker was away for as long as --patience says.
     """
-    from streamgauge.bench.experiments.plan import read_text
     from streamgauge.cli.answers import prefixes
     from streamgauge.cli.defined import seconds
     from streamgauge.cli.notified import Lines, Live
+    from streamgauge.suites.experiments.plan import read_text
 
     away = seconds(patience, "--patience")
     live = sys.stdout.isatty() and not as_json

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from streamgauge.wire.texts import read_text
+from streamgauge.formats.texts import read_text
 
 TOKEN: Final = "STREAMGAUGE_TOKEN"
 """The environment variable with one of them."""

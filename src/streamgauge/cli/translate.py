@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from streamgauge.bench.experiments.plan import read_text
 from streamgauge.cli.defined import Parameters, tell_notes, values
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.names import dialect_names, one_of
 from streamgauge.query import QueryError, detect, fill, parse, print_query
+from streamgauge.suites.experiments.plan import read_text
 
 
 def register(app: typer.Typer) -> None:

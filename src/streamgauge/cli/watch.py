@@ -20,20 +20,20 @@ from streamgauge.cli.defined import Parameters, milliseconds, naming
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.names import chosen
 from streamgauge.cli.query import filled
+from streamgauge.formats.lines import encode_answer
 from streamgauge.model.answer import Answer
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.terms import Row
-from streamgauge.services.fragments.annotations import named
-from streamgauge.services.fragments.fetching.contract import SourceError
-from streamgauge.services.fragments.streaming.asked import Asked, RefusedQueryError, asked
-from streamgauge.services.fragments.streaming.events import Event, Failed, Fresh, Listening, Polling
-from streamgauge.services.fragments.streaming.following import Sends
-from streamgauge.services.fragments.streaming.patience import GaveUpError
-from streamgauge.services.fragments.streaming.streamer import Caching
-from streamgauge.services.fragments.streaming.timing import Timing
-from streamgauge.services.fragments.streaming.watching import PLANS, Hears, Terms, UnpushedPlanError, follow
-from streamgauge.services.fragments.style import VOCABULARIES, Border, Label, Style
-from streamgauge.wire.lines import encode_answer
+from streamgauge.servers.fragments.annotations import named
+from streamgauge.servers.fragments.fetching.contract import SourceError
+from streamgauge.servers.fragments.streaming.asked import Asked, RefusedQueryError, asked
+from streamgauge.servers.fragments.streaming.events import Event, Failed, Fresh, Listening, Polling
+from streamgauge.servers.fragments.streaming.following import Sends
+from streamgauge.servers.fragments.streaming.patience import GaveUpError
+from streamgauge.servers.fragments.streaming.streamer import Caching
+from streamgauge.servers.fragments.streaming.timing import Timing
+from streamgauge.servers.fragments.streaming.watching import PLANS, Hears, Terms, UnpushedPlanError, follow
+from streamgauge.servers.fragments.style import VOCABULARIES, Border, Label, Style
 
 
 def register(app: typer.Typer) -> None:

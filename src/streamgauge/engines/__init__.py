@@ -12,14 +12,14 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import TypeAlias, cast
 
+from streamgauge.formats.pipe import start_piped
+from streamgauge.formats.task import Task
 from streamgauge.model.engine import Emit, Engine, Session
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
 from streamgauge.model.spelling import offered, spelled
 from streamgauge.query import print_query
-from streamgauge.wire.pipe import start_piped
-from streamgauge.wire.task import Task
 
 __all__ = [
     "Emit",

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
-from streamgauge.compute.reasoning.closure import NO_RULES
 from streamgauge.engines import Emit, Session
 from streamgauge.model.algebra import Graph, Select, Slice
 from streamgauge.model.answer import Answer
@@ -15,11 +14,12 @@ from streamgauge.model.semantics import R2S, Semantics
 from streamgauge.model.terms import Row, Triple
 from streamgauge.query.printer import sparql
 from streamgauge.query.rebuild import every_pattern
+from streamgauge.reasoning.closure import NO_RULES
 from streamgauge.semantics.profiles import SENS
 from streamgauge.semantics.refusal import OutOfOrderError, StreamNameError, meaningless
-from streamgauge.services.broker.broker import Broker
-from streamgauge.services.broker.limits import Limits
-from streamgauge.services.broker.strategies import begin
+from streamgauge.servers.broker.broker import Broker
+from streamgauge.servers.broker.limits import Limits
+from streamgauge.servers.broker.strategies import begin
 
 EVALUATOR = "changes"
 PROFILES = ("sens",)

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import httpx
 
-from streamgauge.compute.changes import Bag
-from streamgauge.compute.changes.bags import difference
 from streamgauge.engines import Emit, Session
+from streamgauge.incremental import Bag
+from streamgauge.incremental.bags import difference
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.fact import Fact
@@ -18,15 +18,15 @@ from streamgauge.model.semantics import R2S, Semantics
 from streamgauge.query import QueryError
 from streamgauge.semantics.profiles import FRAGMENTS
 from streamgauge.semantics.refusal import OutOfOrderError, StreamNameError, meaningless
-from streamgauge.services.fragments.fetching.web import Use, Web
-from streamgauge.services.fragments.labelling import LAST
-from streamgauge.services.fragments.serving import writing
-from streamgauge.services.fragments.serving.dataset import DataSet
-from streamgauge.services.fragments.serving.face import application
-from streamgauge.services.fragments.storing.memory import MemoryStore
-from streamgauge.services.fragments.streaming.asked import RefusedQueryError, asked
-from streamgauge.services.fragments.streaming.watching import Terms, prepared
-from streamgauge.services.fragments.style import Label, Style
+from streamgauge.servers.fragments.fetching.web import Use, Web
+from streamgauge.servers.fragments.labelling import LAST
+from streamgauge.servers.fragments.serving import writing
+from streamgauge.servers.fragments.serving.dataset import DataSet
+from streamgauge.servers.fragments.serving.face import application
+from streamgauge.servers.fragments.storing.memory import MemoryStore
+from streamgauge.servers.fragments.streaming.asked import RefusedQueryError, asked
+from streamgauge.servers.fragments.streaming.watching import Terms, prepared
+from streamgauge.servers.fragments.style import Label, Style
 
 EVALUATOR = "changes"
 PROFILES = ("fragments",)

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from streamgauge.compute.changes.evaluator import refuse as refuse_form
-from streamgauge.compute.drivers.several import drive_all
 from streamgauge.engines import Emit, Session
+from streamgauge.incremental.drivers.several import drive_all
+from streamgauge.incremental.evaluator import refuse as refuse_form
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Clock, Counting, Report, Semantics
 from streamgauge.semantics.refusal import meaningless

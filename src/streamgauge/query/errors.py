@@ -2,8 +2,8 @@
 
 from typing import Final
 
+from streamgauge.formats.bounds import LOCAL, BoundError, TextBounds, check_sparql
 from streamgauge.model.mistake import MistakeError
-from streamgauge.wire.bounds import LOCAL, BoundError, TextBounds, check_sparql
 
 _SHOWN: Final = 200
 """Characters of a line that an error shows."""

@@ -6,11 +6,11 @@ from typing import Any, Final
 
 from rdflib.term import BNode, Literal, URIRef, Variable
 
+from streamgauge.formats.canonical import parse_term
 from streamgauge.model.algebra import Aggregate, Call, Exists, Expression, Node, Pattern, Var
 from streamgauge.model.terms import XSD, Term, datatype
 from streamgauge.query.shape import Shape
 from streamgauge.query.stamps import FUNCTION, TIMESTAMP, WORD
-from streamgauge.wire.canonical import parse_term
 
 STRING: Final = XSD + "string"
 _ARGUMENTS: Final = ("arg", "arg1", "arg2", "arg3", "text", "start", "length", "pattern", "replacement", "flags")

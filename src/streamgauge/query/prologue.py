@@ -7,10 +7,10 @@ from typing import Final
 
 import pyoxigraph as ox
 
+from streamgauge.formats.canonical import to_term
 from streamgauge.model.terms import Term
 from streamgauge.query.errors import refusal
 from streamgauge.query.tokens import Token, tokens
-from streamgauge.wire.canonical import to_term
 
 DEFAULT_BASE: Final = "http://example.org/"
 """The base of relative IRIs in a continuous query that declares none (RFC 3986, 5.1.4: the application's choice)."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final, TypeAlias
 
+from streamgauge.formats.bounds import SERVED
 from streamgauge.model.algebra import BGP, Graph, Join, Node, Pattern, TriplePattern, Var
 from streamgauge.model.named_facts import NOT_HERE, apart, in_graph, question
 from streamgauge.model.terms import Term, Triple, is_iri, is_literal
@@ -16,7 +17,6 @@ from streamgauge.query.parser import parse_sparql
 from streamgauge.query.quad_templates import graph_name, graph_of, within
 from streamgauge.query.quad_templates import template as quads_of
 from streamgauge.query.tokens import Token, tokens
-from streamgauge.wire.bounds import SERVED
 
 LONGEST: Final = SERVED.characters
 """Characters that an update may have."""

@@ -9,10 +9,6 @@ from urllib.parse import quote
 from rich.console import RenderableType
 from rich.markup import escape
 
-from streamgauge.bench.experiments.capacity import Capacity
-from streamgauge.bench.experiments.capacity_axes import Axis as Varied
-from streamgauge.bench.experiments.capacity_probe import Limit, Probe
-from streamgauge.bench.experiments.capacity_search import Harder
 from streamgauge.report import charts
 from streamgauge.report.charts import Axis, Rule
 from streamgauge.report.document import swatch
@@ -23,6 +19,10 @@ from streamgauge.report.sections import Line, Look, Section, Table, render, rich
 from streamgauge.report.series import Judged
 from streamgauge.report.svg import Drawing
 from streamgauge.report.thin import Bin
+from streamgauge.suites.experiments.capacity import Capacity
+from streamgauge.suites.experiments.capacity_axes import Axis as Varied
+from streamgauge.suites.experiments.capacity_probe import Limit, Probe
+from streamgauge.suites.experiments.capacity_search import Harder
 
 WORDS = {True: "carried", False: "not carried", None: ""}
 LEAST_MS = 0.1

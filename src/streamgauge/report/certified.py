@@ -7,10 +7,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from streamgauge.bench.certifying.certificate import BAD, Certificate, Standing, Stood
-from streamgauge.bench.certifying.features import DIMENSIONS
-from streamgauge.bench.certifying.running import Outcome
 from streamgauge.report.numbers import counted
+from streamgauge.suites.conformance.certificate import BAD, Certificate, Standing, Stood
+from streamgauge.suites.conformance.features import DIMENSIONS
+from streamgauge.suites.conformance.running import Outcome
 
 _COLUMNS = (Standing.PASSED, Standing.REFUSED, Standing.DEVIATING, Standing.FLAKY, *sorted(BAD))
 

@@ -8,10 +8,6 @@ from typing import Final
 from rich.console import RenderableType
 from rich.markup import escape
 
-from streamgauge.bench.sepbm.analysing import SLOW, Kind, Score, Times, by_channel, score
-from streamgauge.bench.sepbm.characterise import MEANING, Character, Ranked
-from streamgauge.bench.sepbm.contract import Recording
-from streamgauge.bench.sepbm.verdicts import Outcome
 from streamgauge.model.verdict import Judgement, Verdict
 from streamgauge.report import charts
 from streamgauge.report.charts import Axis
@@ -21,6 +17,10 @@ from streamgauge.report.plots import FULL, PHONE, Figure, draw
 from streamgauge.report.sections import Line, Look, Section, Table, render, rich_table
 from streamgauge.report.svg import Drawing
 from streamgauge.report.thin import Point
+from streamgauge.suites.sepbm.analysing import SLOW, Kind, Score, Times, by_channel, score
+from streamgauge.suites.sepbm.characterise import MEANING, Character, Ranked
+from streamgauge.suites.sepbm.contract import Recording
+from streamgauge.suites.sepbm.verdicts import Outcome
 
 WORDS: Final = {True: "right", False: "not right", None: "not judged"}
 _WIDE: Final = (FULL._replace(height=230), PHONE)

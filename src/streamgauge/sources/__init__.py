@@ -11,10 +11,10 @@ from importlib.metadata import entry_points
 from pkgutil import iter_modules
 from types import ModuleType
 
+from streamgauge.formats.streams import FormatError, Reading
 from streamgauge.model.spelling import offered
 from streamgauge.sources.address import Address, parse_address
 from streamgauge.sources.contract import Delivery, Sink, Source, SourceError
-from streamgauge.wire.formats import FormatError, Reading
 
 __all__ = ["Delivery", "Sink", "Source", "SourceError", "open_sink", "open_source", "schemes"]
 

@@ -8,9 +8,9 @@ from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from streamgauge.formats.fields import FieldError, decode
 from streamgauge.model.spelling import offered
 from streamgauge.sources.contract import SourceError
-from streamgauge.wire.fields import FieldError, decode
 
 T = TypeVar("T")
 

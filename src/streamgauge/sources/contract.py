@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from streamgauge.formats.lines import Input
 from streamgauge.model.mistake import MistakeError
-from streamgauge.wire.lines import Input
 
 
 class SourceError(MistakeError, ValueError):

@@ -8,15 +8,15 @@ from functools import partial
 from pathlib import Path
 from threading import Event
 
+from streamgauge.formats.lines import Input
+from streamgauge.formats.streams import Reading, Refuse, read_inputs, stream_format
+from streamgauge.formats.streams.format import Format
 from streamgauge.model.obstacles import obstacle
 from streamgauge.sources.address import Address, read_options
 from streamgauge.sources.contract import Sink, Source, SourceError
 from streamgauge.sources.reading import ReadingOptions, Refusals
 from streamgauge.sources.streams import ByteSink, ByteSource, WritingOptions
 from streamgauge.sources.waiting import Growing
-from streamgauge.wire.formats import Reading, Refuse, read_inputs, stream_format
-from streamgauge.wire.formats.format import Format
-from streamgauge.wire.lines import Input
 
 SCHEMES = ("file",)
 

@@ -14,12 +14,12 @@ from time import monotonic, time
 from types import ModuleType
 from typing import Any, Literal, TypeAlias
 
+from streamgauge.formats.lines import Input
+from streamgauge.formats.streams import FormatError, Reading
 from streamgauge.sources.address import Address, read_options
 from streamgauge.sources.contract import Delivery, Sink, Source, SourceError
 from streamgauge.sources.pending import Pending
 from streamgauge.sources.reading import MessageOptions, Messages, Refusing
-from streamgauge.wire.formats import FormatError, Reading
-from streamgauge.wire.lines import Input
 
 SCHEMES = ("kafka", "kafkas")
 

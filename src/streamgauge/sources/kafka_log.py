@@ -9,12 +9,12 @@ from dataclasses import replace
 from time import monotonic
 from typing import Any, NamedTuple
 
+from streamgauge.formats.streams import Reading
 from streamgauge.model.element import StreamElement
 from streamgauge.sources.address import parse_address, read_options
 from streamgauge.sources.contract import SourceError
 from streamgauge.sources.kafka import KafkaSourceOptions, library, reached_by, topic_of
 from streamgauge.sources.reading import Messages
-from streamgauge.wire.formats import Reading
 
 _LOG = logging.getLogger(__name__)
 _LOG.addHandler(logging.NullHandler())

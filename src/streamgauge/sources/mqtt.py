@@ -14,13 +14,13 @@ from threading import Event, Lock
 from time import time
 from typing import Any
 
+from streamgauge.formats.lines import Input
+from streamgauge.formats.streams import FormatError, Reading
 from streamgauge.sources.address import Address, read_options
 from streamgauge.sources.contract import Delivery, Sink, Source, SourceError
 from streamgauge.sources.mqtt_link import Link, Session, client_library, properties
 from streamgauge.sources.pending import Pending
 from streamgauge.sources.reading import MessageOptions, Messages, Refusing
-from streamgauge.wire.formats import FormatError, Reading
-from streamgauge.wire.lines import Input
 
 SCHEMES = ("mqtt", "mqtts")
 

@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 from heapq import merge
 from pathlib import Path
 
+from streamgauge.formats.lines import Advance, Input
+from streamgauge.formats.stream import write
+from streamgauge.formats.streams import Reading
 from streamgauge.model.element import StreamElement
 from streamgauge.sources import open_source
 from streamgauge.sources.address import Address, parse_address, read_options
 from streamgauge.sources.contract import SourceError
 from streamgauge.sources.files import FileOptions
-from streamgauge.wire.formats import Reading
-from streamgauge.wire.lines import Advance, Input
-from streamgauge.wire.stream import write
 
 _NAMED = re.compile(r"(?:<([^>]+)>|([A-Za-z][A-Za-z0-9+.-]*:[^?=]*))=(.+)", re.DOTALL)
 """``IRI=SOURCE``; an IRI with ``?`` or ``=`` in it is written in angle brackets."""

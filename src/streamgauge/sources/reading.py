@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypedDict
 
+from streamgauge.formats.lines import Input
+from streamgauge.formats.streams import FormatError, Reading, stream_formats
+from streamgauge.formats.streams.format import Format
 from streamgauge.sources.address import Address
 from streamgauge.sources.contract import SourceError
-from streamgauge.wire.formats import FormatError, Reading, stream_formats
-from streamgauge.wire.formats.format import Format
-from streamgauge.wire.lines import Input
 
 _REASONS = 10
 

@@ -5,10 +5,10 @@ What they are made of is imported when one is opened. See docs/sources.md for wh
 
 from random import Random
 
+from streamgauge.formats.streams import Reading
 from streamgauge.sources.address import Address, read_options
 from streamgauge.sources.contract import Sink, Source, SourceError
 from streamgauge.sources.reading import Messages
-from streamgauge.wire.formats import Reading
 
 SCHEMES = ("sse+http", "sse+https")
 

@@ -11,14 +11,14 @@ from time import monotonic, time
 
 import httpx
 
+from streamgauge.formats.lines import Input
+from streamgauge.formats.streams import FormatError
 from streamgauge.model.obstacles import obstacle
 from streamgauge.sources.address import Address
 from streamgauge.sources.backoff import Backoff
 from streamgauge.sources.contract import SourceError
 from streamgauge.sources.reading import MessageOptions, Messages, Refusing
 from streamgauge.sources.sse_events import END, MISSED, EventParser, ServerEvent
-from streamgauge.wire.formats import FormatError
-from streamgauge.wire.lines import Input
 
 _FIRST = 5.0
 """Seconds that connecting may take."""

@@ -6,13 +6,13 @@ import sys
 from collections.abc import Iterator
 from threading import Event
 
+from streamgauge.formats.lines import Input
+from streamgauge.formats.streams import Reading, Refuse, stream_formats
 from streamgauge.sources.address import Address, read_options
 from streamgauge.sources.contract import Sink, Source, SourceError
 from streamgauge.sources.reading import ReadingOptions, Refusals
 from streamgauge.sources.streams import ByteSink, ByteSource, WritingOptions
 from streamgauge.sources.waiting import Waiting
-from streamgauge.wire.formats import Reading, Refuse, stream_formats
-from streamgauge.wire.lines import Input
 
 SCHEMES = ("-",)
 

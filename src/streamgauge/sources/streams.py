@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from threading import Event, Lock
 from typing import Literal
 
+from streamgauge.formats.lines import Input
+from streamgauge.formats.streams import FormatError, Refuse
 from streamgauge.model.obstacles import obstacle
 from streamgauge.sources.address import Address
 from streamgauge.sources.contract import Delivery, SourceError
 from streamgauge.sources.reading import Refusals, Refusing
-from streamgauge.wire.formats import FormatError, Refuse
-from streamgauge.wire.lines import Input
 
 
 class ByteSource(Refusing):

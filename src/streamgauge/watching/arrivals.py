@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator
 from threading import Condition, Thread, current_thread
 from typing import TypeAlias
 
+from streamgauge.formats.lines import Advance, Input
 from streamgauge.model.element import StreamElement
 from streamgauge.sources.named import numbered
-from streamgauge.wire.lines import Advance, Input
 
 ROOM = 4096
 """How many items may wait to be looked at; a source that brings more waits itself."""

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from streamgauge.engines import load
+from streamgauge.formats.streams import read_triples
 from streamgauge.model.engine import Engine
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.obstacles import obstacle
@@ -15,8 +16,7 @@ from streamgauge.model.terms import Triple
 from streamgauge.query import QueryError, detect, parse
 from streamgauge.query.prologue import declared_prefixes
 from streamgauge.semantics.profiles import profile
-from streamgauge.services.queries.asking import fixed, profile_for
-from streamgauge.wire.formats import read_triples
+from streamgauge.servers.queries.asking import fixed, profile_for
 from streamgauge.workloads.parameters import duration
 
 Query: TypeAlias = str | Path | ContinuousQuery

@@ -6,9 +6,9 @@ from threading import Lock
 from types import TracebackType
 from typing import Generic
 
+from streamgauge.formats.lines import Input
 from streamgauge.watching.arrivals import Arrivals, Place
 from streamgauge.watching.watch import Said, Watch
-from streamgauge.wire.lines import Input
 
 
 class AsyncWatch(Generic[Said]):

@@ -6,10 +6,13 @@ from dataclasses import fields, replace
 from typing import Any, Literal, Unpack, cast, overload
 
 from streamgauge.engines import load
+from streamgauge.formats.lines import Input
+from streamgauge.formats.pipe import PipeError
+from streamgauge.formats.streams.format import Reading
 from streamgauge.model.answer import Answer
 from streamgauge.model.engine import Emit
 from streamgauge.model.semantics import Semantics
-from streamgauge.services.queries.asking import Asked, Asking, as_declared, moved
+from streamgauge.servers.queries.asking import Asked, Asking, as_declared, moved
 from streamgauge.sources.named import by_time
 from streamgauge.sources.reading import TIMING, OwnDataOptions
 from streamgauge.watching.arrivals import Arrivals
@@ -17,9 +20,6 @@ from streamgauge.watching.asked import Query, Static, Terms, Understood, WatchEr
 from streamgauge.watching.asynchronous import AsyncWatch
 from streamgauge.watching.streams import Feed, Stream, open_feeds
 from streamgauge.watching.watch import End, Passing, Watch, wall_clock
-from streamgauge.wire.formats.format import Reading
-from streamgauge.wire.lines import Input
-from streamgauge.wire.pipe import PipeError
 
 BEAT_S = 0.1
 """How often the wall clock is looked at while nothing comes."""

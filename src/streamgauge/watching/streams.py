@@ -7,16 +7,16 @@ from typing import Any, TypeAlias
 
 import pyoxigraph as ox
 
+from streamgauge.formats.bounds import check_turtle
+from streamgauge.formats.canonical import parse_term, to_term, to_triple, to_triples
+from streamgauge.formats.lines import Advance, Input
+from streamgauge.formats.streams.format import Reading, which
 from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import Triple
 from streamgauge.sources import Source, open_source
 from streamgauge.sources.address import parse_address
 from streamgauge.sources.named import NamedSource, is_live, named_source, of_stream, reading_for, refuse_names
 from streamgauge.watching.asked import WatchError
-from streamgauge.wire.bounds import check_turtle
-from streamgauge.wire.canonical import parse_term, to_term, to_triple, to_triples
-from streamgauge.wire.formats.format import Reading, which
-from streamgauge.wire.lines import Advance, Input
 
 Triples: TypeAlias = str | Iterable[Triple | ox.Triple]
 """Triples as N-Triples text, as tuples of three N-Triples terms, or as pyoxigraph's."""

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Generic, Literal, TypeAlias, TypeVar
 
+from streamgauge.formats.lines import Advance, Input
 from streamgauge.model.answer import Answer, AnswerTable
-from streamgauge.services.queries.asking import Asking
+from streamgauge.servers.queries.asking import Asking
 from streamgauge.watching.asked import Understood
 from streamgauge.watching.streams import Feed
-from streamgauge.wire.lines import Advance, Input
 
 Said = TypeVar("Said")
 

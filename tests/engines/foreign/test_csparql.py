@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from streamgauge.engines import command, load
+from streamgauge.formats.lines import decode_output, encode_advance, encode_element
+from streamgauge.formats.pipe import PipeError
+from streamgauge.formats.task import CLOSE, CLOSED, GO, READY, Task, encode_task, word
 from streamgauge.semantics.definition import expected
 from streamgauge.semantics.profiles import CSPARQL_097, CSPARQL_097_WALL
-from streamgauge.wire.lines import decode_output, encode_advance, encode_element
-from streamgauge.wire.pipe import PipeError
-from streamgauge.wire.task import CLOSE, CLOSED, GO, READY, Task, encode_task, word
 from tests.engines.foreign.given import AVERAGE, SELECT, asked, here, said, weather
 from tests.notation import STREAM, stream
 

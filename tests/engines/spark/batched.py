@@ -8,11 +8,11 @@ import pyarrow.parquet as pq
 from streamgauge.engines.spark.batches import Batches
 from streamgauge.engines.spark.session import Emitted
 from streamgauge.engines.spark.shown import ROWS
+from streamgauge.formats.stream import to_table
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
-from streamgauge.wire.stream import to_table
 
 
 def landed(spark, elements: Sequence[StreamElement], file: Path):

@@ -6,8 +6,8 @@ import pyarrow.parquet as pq
 
 from streamgauge.engines.spark.landing import Landing
 from streamgauge.engines.spark.pipeline import ANY_ORDER
+from streamgauge.formats.lines import encode_element
 from streamgauge.sources import Delivery, open_sink, open_source
-from streamgauge.wire.lines import encode_element
 from tests.notation import stream
 
 PATIENCE_S = 300

@@ -13,12 +13,12 @@ from streamgauge.engines.spark.landing import Landing
 from streamgauge.engines.spark.pipeline import CheckpointError, Job, run
 from streamgauge.engines.spark.sinks import Messages
 from streamgauge.engines.spark.state import State
+from streamgauge.formats.run import read_run
+from streamgauge.formats.streams import write_stream
 from streamgauge.model.semantics import Origin, Semantics
 from streamgauge.query import parse
 from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
 from streamgauge.sources import Delivery, SourceError
-from streamgauge.wire.formats import write_stream
-from streamgauge.wire.run import read_run
 from tests.notation import stream
 
 TEXT = (

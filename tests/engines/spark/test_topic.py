@@ -10,14 +10,14 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from streamgauge.engines.spark.pipeline import run
 from streamgauge.engines.spark.topic import TopicReader, _limited, _ordered, _rows
+from streamgauge.formats.lines import encode_element
+from streamgauge.formats.run import read_run
+from streamgauge.formats.stream import elements
 from streamgauge.model.semantics import Origin
 from streamgauge.query import parse
 from streamgauge.semantics.definition import expected
 from streamgauge.sources import SourceError, open_sink
 from streamgauge.sources.kafka_log import KafkaLog, Logged
-from streamgauge.wire.lines import encode_element
-from streamgauge.wire.run import read_run
-from streamgauge.wire.stream import elements
 from tests.engines.spark.test_pipeline import answers, job
 from tests.notation import stream
 

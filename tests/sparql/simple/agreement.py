@@ -10,7 +10,7 @@ from dataclasses import replace
 from fractions import Fraction
 from math import isclose
 
-from streamgauge.compute.changes import Contents, Evaluator, Snapshots, UnsupportedError
+from streamgauge.incremental import Contents, Evaluator, Snapshots, UnsupportedError
 from streamgauge.model import algebra as al
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.terms import Row, Triple

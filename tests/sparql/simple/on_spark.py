@@ -6,13 +6,13 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from streamgauge.compute.spark.answers import MANY, answers, refuse
-from streamgauge.compute.spark.session import JOB_ERRORS
-from streamgauge.compute.spark.slices import AMBIGUOUS
+from streamgauge.formats.stream import SCHEMA
 from streamgauge.model.report import DueReport, View
 from streamgauge.model.terms import Row
-from streamgauge.wire.stream import SCHEMA
-from tests.compute.spark.together import together
+from streamgauge.spark.answers import MANY, answers, refuse
+from streamgauge.spark.session import JOB_ERRORS
+from streamgauge.spark.slices import AMBIGUOUS
+from tests.spark.together import together
 from tests.sparql.simple.agreement import windows
 from tests.sparql.simple.drawn import Case
 

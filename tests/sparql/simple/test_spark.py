@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from streamgauge.query.printer import sparql
-from tests.compute.spark.conftest import tiny
+from tests.spark.conftest import tiny
 from tests.sparql.simple.agreement import agrees, legal_answers
 from tests.sparql.simple.choices import OpenError
 from tests.sparql.simple.drawn import drawn_contents

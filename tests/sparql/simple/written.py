@@ -1,4 +1,4 @@
-"""Terms, triples, rows and streams as short text that keeps lexical forms (``wire.notation`` may not).
+"""Terms, triples, rows and streams as short text that keeps lexical forms (``formats.notation`` may not).
 
 ``a`` is <urn:a>, ``01`` "01"^^xsd:integer, ``1.50`` a decimal, ``1e0``, ``NaN``, ``INF`` doubles, ``5f``, ``NaNf``
 floats, ``true`` a boolean, ``'x'`` a string, ``'x'@en``, ``'01'^^integer`` (or ``^^<iri>``), ``_:b``; no blanks inside.

@@ -10,21 +10,21 @@ from pyspark import StorageLevel
 from typer.testing import CliRunner
 
 from streamgauge.cli.main import app
-from streamgauge.compute.reasoning import Closure, Rules, read_rules
-from streamgauge.compute.spark.answers import Means, answers
-from streamgauge.compute.spark.entailment import entailed
-from streamgauge.compute.spark.profile import profiled
+from streamgauge.formats.streams import FormatError, read_triples
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport, View
 from streamgauge.query import parse_sparql
+from streamgauge.reasoning import Closure, Rules, read_rules
 from streamgauge.semantics.evaluate import Snapshot
-from streamgauge.services.broker.broker import Broker
-from streamgauge.services.broker.strategies import begin
-from streamgauge.wire.formats import FormatError, read_triples
+from streamgauge.servers.broker.broker import Broker
+from streamgauge.servers.broker.strategies import begin
+from streamgauge.spark.answers import Means, answers
+from streamgauge.spark.entailment import entailed
+from streamgauge.spark.profile import profiled
 from streamgauge.workloads import load, queries, query_text
 from streamgauge.workloads.university.tables import described
-from tests.compute.reasoning.naive import closure
-from tests.services.broker.world import Clock
+from tests.reasoning.naive import closure
+from tests.servers.broker.world import Clock
 
 UNIVERSITY = load("university")
 NAMES = queries(UNIVERSITY)

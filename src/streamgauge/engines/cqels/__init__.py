@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from streamgauge.engines import EngineUnavailableError, on_the_pipe
+from streamgauge.formats.jvm import JvmError, jars, java_command, prepared
 from streamgauge.model import algebra as al
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
@@ -12,7 +13,6 @@ from streamgauge.query.naming import unnamed
 from streamgauge.query.rebuild import every_expression, every_pattern
 from streamgauge.semantics.profiles import makes_choices_of
 from streamgauge.semantics.refusal import meaningless
-from streamgauge.wire.jvm import JvmError, jars, java_command, prepared
 
 DIALECT = "cqels"
 PROFILES = ("cqels-1.x",)

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 from streamgauge.engines import EngineUnavailableError, on_the_pipe
+from streamgauge.formats.jvm import JvmError, jars, java_command
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
 from streamgauge.query import print_query
 from streamgauge.semantics.profiles import makes_choices_of
 from streamgauge.semantics.refusal import meaningless
-from streamgauge.wire.jvm import JvmError, jars, java_command
 
 DIALECT = "csparql"
 PROFILES = ("csparql-0.9.7",)

@@ -1,4 +1,4 @@
-"""RSP on Structured Streaming: micro-batches, event time, closed windows through ``compute/spark``."""
+"""RSP on Structured Streaming: micro-batches, event time, closed windows through ``spark``."""
 
 from streamgauge.engines import Emit, Session
 from streamgauge.engines.spark.refusal import refuse
@@ -12,8 +12,8 @@ EVALUATOR = "spark"
 
 def start(query: ContinuousQuery, semantics: Semantics, emit: Emit) -> Session:
     """Begin to answer in a Spark session of this process; ValueError for what is refused."""
-    from streamgauge.compute.spark.session import session
     from streamgauge.engines.spark.session import MicroBatches
+    from streamgauge.spark.session import session
 
     if reason := refuse(query, semantics):
         raise ValueError(reason)

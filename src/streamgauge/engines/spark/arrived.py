@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from streamgauge.formats.stream import SCHEMA, UNTIL, StreamError
 from streamgauge.model.terms import Term
-from streamgauge.wire.stream import SCHEMA, UNTIL, StreamError
 
 Numbers: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
 

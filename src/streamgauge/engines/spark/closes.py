@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from heapq import merge
 from itertools import groupby
 
-from streamgauge.compute.drivers.instants import LandmarkLooks, Look, Looks, Ticking, clock_of, closes_of, closing
+from streamgauge.incremental.drivers.instants import LandmarkLooks, Look, Looks, Ticking, clock_of, closes_of, closing
 from streamgauge.model.query import ContinuousQuery, StreamWindow
 from streamgauge.model.report import DueReport, View
 from streamgauge.model.semantics import Borders, Semantics

@@ -1,4 +1,4 @@
-"""What the due reports of a micro-batch say: windows through ``compute/spark``, then the query's operator."""
+"""What the due reports of a micro-batch say: windows through ``spark``, then the query's operator."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -12,18 +12,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
-from streamgauge.compute.spark.answers import Means, answers, changes
-from streamgauge.compute.spark.compiler import lasting
-from streamgauge.compute.spark.intervals import intervals, sources
-from streamgauge.compute.spark.numbers import OTHER_KIND
-from streamgauge.compute.spark.profile import Counts, Profile
-from streamgauge.compute.spark.session import JOB_ERRORS
 from streamgauge.engines.spark.learned import Learned
 from streamgauge.engines.spark.shown import Held, Shown
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import R2S, Counting, Report, Semantics
 from streamgauge.query.stamps import uses_timestamp
+from streamgauge.spark.answers import Means, answers, changes
+from streamgauge.spark.compiler import lasting
+from streamgauge.spark.intervals import intervals, sources
+from streamgauge.spark.numbers import OTHER_KIND
+from streamgauge.spark.profile import Counts, Profile
+from streamgauge.spark.session import JOB_ERRORS
 
 Compiling: TypeAlias = Callable[[DataFrame, Sequence[DueReport], Profile | None], DataFrame]
 """Makes a plan over rows for due reports."""

@@ -12,9 +12,9 @@ from queue import Empty, Queue
 
 import pyarrow.parquet as pq
 
+from streamgauge.formats.stream import write
 from streamgauge.model.element import StreamElement
 from streamgauge.sources import Source
-from streamgauge.wire.stream import write
 
 MOST_ELEMENTS = 50_000
 """Elements that one file of the log holds at most."""

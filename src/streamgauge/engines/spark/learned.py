@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 
-from streamgauge.compute.spark.profile import Counts, Looked, Profile
 from streamgauge.model.terms import Term
+from streamgauge.spark.profile import Counts, Looked, Profile
 
 
 class Learned:

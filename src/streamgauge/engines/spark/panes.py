@@ -11,11 +11,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from streamgauge.compute.spark.profile import Counts, counts_for
 from streamgauge.engines.spark.arrived import Arrived, arrived
 from streamgauge.engines.spark.shown import ROWS, Held
 from streamgauge.engines.spark.state import Pane, State
 from streamgauge.model.query import ContinuousQuery
+from streamgauge.spark.profile import Counts, counts_for
 
 
 def streaming(spark: SparkSession, folder: str, per_batch: int) -> DataFrame:

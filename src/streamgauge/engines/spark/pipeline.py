@@ -20,6 +20,10 @@ from streamgauge.engines.spark.refusal import refuse
 from streamgauge.engines.spark.session import configured
 from streamgauge.engines.spark.sinks import Messages, RunFolder
 from streamgauge.engines.spark.state import State
+from streamgauge.formats.making import made_folder
+from streamgauge.formats.run import RunError, read_json, write_json
+from streamgauge.formats.semantics import to_json
+from streamgauge.formats.streams import Reading
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import RunHeader
 from streamgauge.model.semantics import Semantics
@@ -27,10 +31,6 @@ from streamgauge.semantics.refusal import RefusedError
 from streamgauge.sources import kafka, open_sink, open_source
 from streamgauge.sources.address import parse_address
 from streamgauge.sources.named import named_source
-from streamgauge.wire.formats import Reading
-from streamgauge.wire.making import made_folder
-from streamgauge.wire.run import RunError, read_json, write_json
-from streamgauge.wire.semantics import to_json
 
 ANY_ORDER = Reading(lateness=1 << 62)
 """How sources are read whose elements land first: what is too late is said by the batches, not by the reader."""

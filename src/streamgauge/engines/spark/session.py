@@ -13,13 +13,13 @@ from streamgauge.engines import Emit
 from streamgauge.engines.spark.batches import Batches, Done
 from streamgauge.engines.spark.closes import Closes
 from streamgauge.engines.spark.panes import streaming
+from streamgauge.formats.stream import to_table
 from streamgauge.model import algebra as al
 from streamgauge.model.answer import Answer, AnswerKind
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Grain, Origin, Semantics
 from streamgauge.semantics.refusal import OutOfOrderError, StreamNameError
-from streamgauge.wire.stream import to_table
 
 MOST_ROWS = 350_000
 """Triples that wait at most for the next micro-batch."""

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from streamgauge.wire.stream import SCHEMA
+from streamgauge.formats.stream import SCHEMA
 
 ROWS = (
     "stream string, time long, sequence long, position int, subject string, predicate string, object string, until long"

@@ -12,13 +12,13 @@ import pyarrow as pa
 from streamgauge.engines.spark.batches import Done
 from streamgauge.engines.spark.evaluation import Said
 from streamgauge.engines.spark.session import kind_of
+from streamgauge.formats import observed, tables
+from streamgauge.formats.lines import encode_answer
+from streamgauge.formats.run import write_header
 from streamgauge.model.answer import Answer
 from streamgauge.model.run import Fed, RunHeader
 from streamgauge.model.terms import Row
 from streamgauge.sources import Sink, SourceError
-from streamgauge.wire import observed, tables
-from streamgauge.wire.lines import encode_answer
-from streamgauge.wire.run import write_header
 
 BATCHES = pa.schema(
     [

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from streamgauge.formats.tables import not_written
 from streamgauge.model.report import DueReport, View
-from streamgauge.wire.tables import not_written
 
 KEPT = 100
 """How many batches' records stay, as many as Spark keeps of its own."""

@@ -18,8 +18,8 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from streamgauge.engines.spark.shown import ROWS
+from streamgauge.formats.stream import to_table
 from streamgauge.sources.kafka_log import KafkaLog, Logged
-from streamgauge.wire.stream import to_table
 
 _PLACES = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("item", pa.int32()), ("arrived", pa.int64())])
 _PIECE = 10_000

@@ -13,10 +13,10 @@ from typing import NamedTuple, TextIO
 import pyarrow as pa
 import pyoxigraph as ox
 
+from streamgauge.formats.canonical import Canonical
+from streamgauge.formats.streams import FormatError
 from streamgauge.model.obstacles import obstacle
 from streamgauge.model.terms import XSD, Term
-from streamgauge.wire.canonical import Canonical
-from streamgauge.wire.formats import FormatError
 from streamgauge.workloads.city.model import READING, SEEN
 
 _CANONICAL = Canonical()

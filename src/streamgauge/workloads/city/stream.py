@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from streamgauge.wire.stream import SCHEMA
+from streamgauge.formats.stream import SCHEMA
 from streamgauge.workloads.city import files, readings
 from streamgauge.workloads.city.model import KINDS, READING, SEEN
 from streamgauge.workloads.city.triples import written

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streamgauge.formats.stream import SCHEMA
 from streamgauge.model.terms import RDF_TYPE, XSD
-from streamgauge.wire.stream import SCHEMA
 from streamgauge.workloads.city.model import CITY, CT, KINDS, SAO, SEEN, SSN
 from streamgauge.workloads.draws import Ints
 from streamgauge.workloads.rows import Statement, exploded, formatted, numbers_of, text

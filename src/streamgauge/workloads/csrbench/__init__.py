@@ -5,9 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from streamgauge.formats.streams import read_stream
 from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import XSD, Term
-from streamgauge.wire.formats import read_stream
 from streamgauge.workloads.parameters import Parameter, ParameterError, choice, duration, resolve
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def plan(seed: int, **given: object) -> "TablePlan":
 
     ParameterError names what is missing or wrong, FormatError the file and line.
     """
-    from streamgauge.wire.stream import to_table
+    from streamgauge.formats.stream import to_table
     from streamgauge.workloads.plan import table_plan
 
     del seed

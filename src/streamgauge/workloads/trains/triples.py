@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import numpy as np
 import pyarrow as pa
 
+from streamgauge.formats.stream import SCHEMA, UNTIL
 from streamgauge.model.terms import XSD
-from streamgauge.wire.stream import SCHEMA, UNTIL
 from streamgauge.workloads.draws import Ints
 from streamgauge.workloads.rows import TRIPLE_SCHEMA, Statement, exploded, formatted, numbers_of, text
 from streamgauge.workloads.trains.model import DAY, TD, T

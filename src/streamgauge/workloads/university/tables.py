@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from streamgauge.formats.stream import SCHEMA
 from streamgauge.model.terms import Triple
-from streamgauge.wire.stream import SCHEMA
 from streamgauge.workloads.draws import Ints
 from streamgauge.workloads.plan import TablePlan, unchanged
 from streamgauge.workloads.university.departments import descriptions

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from streamgauge.wire.stream import SCHEMA
+from streamgauge.formats.stream import SCHEMA
 from streamgauge.workloads.draws import Ints
 from streamgauge.workloads.plan import Order, TablePlan
 from streamgauge.workloads.rows import batch

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from streamgauge.formats.stream import SCHEMA
 from streamgauge.model.terms import RDF_TYPE, XSD
-from streamgauge.wire.stream import SCHEMA
 from streamgauge.workloads.draws import Ints
 from streamgauge.workloads.rows import Statement, exploded, formatted, numbers_of, text
 from streamgauge.workloads.weather.phenomena import Phenomenon

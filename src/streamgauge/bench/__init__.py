@@ -1,1 +1,0 @@
-"""Running experiments, judging runs, measuring them."""

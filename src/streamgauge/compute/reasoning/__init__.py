@@ -1,7 +1,0 @@
-"""Reasoning: an ontology as rules (``ontology``), and their closure kept while facts come and go (``closure``)."""
-
-from streamgauge.compute.reasoning.closure import Closure
-from streamgauge.compute.reasoning.ontology import read_rules
-from streamgauge.compute.reasoning.rules import VIOLATES, OntologyError, Rule, Rules
-
-__all__ = ["VIOLATES", "Closure", "OntologyError", "Rule", "Rules", "read_rules"]

@@ -1,0 +1,201 @@
+"""Times as people's data have them, in ms since 1970: dates, dates with times, numbers; with zones or without."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
+from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
+from typing import Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from streamgauge.formats.canonical import parse_term
+from streamgauge.model.terms import XSD, Term, datatype, is_literal
+
+UNITS: Final = {"ns": Decimal("0.000001"), "us": Decimal("0.001"), "ms": Decimal(1), "s": Decimal(1000)}
+"""The units of times that are numbers, in ms."""
+
+NUMBERS: Final = frozenset(
+    XSD + name
+    for name in (
+        *("integer", "decimal", "double", "float", "long", "int", "short", "byte", "nonNegativeInteger"),
+        *("positiveInteger", "nonPositiveInteger", "negativeInteger"),
+        *("unsignedLong", "unsignedInt", "unsignedShort", "unsignedByte"),
+    )
+)
+DATES: Final = frozenset(XSD + name for name in ("dateTime", "dateTimeStamp", "date"))
+
+_DATE: Final = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)"
+    r"(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d+))?)?)?"
+    r"\s?(Z|z|[+-]\d\d:?\d\d)?"
+)
+_NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+_EPOCH: Final = datetime(1970, 1, 1)
+_MS: Final = timedelta(milliseconds=1)
+_LARGEST: Final = 2**63 - 1
+
+
+class InstantError(ValueError):
+    """No time, or one whose zone is not known; the sentence says what to do."""
+
+
+@dataclass
+class Instants:
+    """Reads the times of one source.
+
+    ``unit`` is what numbers count; ``zone`` is the zone of times without one (``Z``, ``+01:00``, ``Europe/Vienna``):
+    UTC unless given, which ``note`` hears once. With ``strict`` times with and without zone in one source are refused
+    unless ``zone`` is given.
+    """
+
+    unit: str = "ms"
+    zone: str | None = None
+    note: Callable[[str], None] = lambda _sentence: None
+    strict: bool = True
+    _seen: dict[bool, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse a unit or zone that is none."""
+        if self.unit not in UNITS:
+            raise InstantError(f"time_in is {self.unit!r}: numbers count {', '.join(UNITS)}")
+        self._zone = None if self.zone is None else read_zone(self.zone)
+
+    def of_term(self, term: Term, place: str) -> int:
+        """The ms of a literal: xsd:dateTime, xsd:dateTimeStamp, xsd:date, a number, or a text written as one."""
+        if not is_literal(term):
+            raise InstantError(
+                f"{term[:120]} is no time: name the property that leads on to it, as in "
+                "sosa:phenomenonTime/time:inXSDDateTimeStamp"
+            )
+        kind, text = datatype(term), str(parse_term(term).value).strip()
+        if kind in NUMBERS:
+            return self.of_number(text, term[:80])
+        if kind in DATES or kind == XSD + "string":
+            return self.of_text(text, place, numbers=kind not in DATES)
+        raise InstantError(
+            f"{term[:120]} is no time: xsd:dateTime, xsd:dateTimeStamp, xsd:date or a number is expected"
+        )
+
+    def of_text(self, text: str, place: str, *, numbers: bool = True) -> int:
+        """The ms of a date, a date with a time (ISO 8601), or a number."""
+        if numbers and _NUMBER.fullmatch(text):
+            return self.of_number(text, text)
+        return self.of_moment(read_moment(text), text, place)
+
+    def of_moment(self, moment: datetime, text: str, place: str) -> int:
+        """The ms of a moment; one without a zone is in the zone that was given, else in UTC."""
+        if self._zone is None:
+            self._look(moment.tzinfo is not None, text, place)
+        zoned = moment if moment.tzinfo else moment.replace(tzinfo=self._zone or UTC)
+        plain = zoned.replace(tzinfo=None) - (zoned.utcoffset() or timedelta())
+        whole, rest = divmod(plain - _EPOCH, _MS)
+        return whole + (rest * 2 > _MS or (rest * 2 == _MS and whole % 2))
+
+    def of_number(self, text: str, shown: str) -> int:
+        """The ms of a number of the unit."""
+        try:
+            value = Decimal(text) * UNITS[self.unit]
+            if not value.is_finite() or abs(value) > _LARGEST:
+                raise InstantError(f"{shown} is no time: it is beyond 64 bits of ms (time_in is {self.unit})")
+        except InvalidOperation:
+            raise InstantError(f"{shown} is no time: a number is expected") from None
+        return int(value.to_integral_value(ROUND_HALF_EVEN))
+
+    def _look(self, zoned: bool, text: str, place: str) -> None:
+        """Say once that times without a zone are taken as UTC; refuse them beside times with one."""
+        mixed = len(self._seen) == 2 and not zoned
+        if zoned in self._seen and not mixed:
+            return
+        self._seen[zoned] = f"{text} ({place})"
+        if len(self._seen) == 2 and self.strict:
+            raise InstantError(
+                f"{self._seen[False]} has no zone and {self._seen[True]} has one: say which zone is meant where there "
+                "is none, as by --time-zone Europe/Vienna or time_zone=Z"
+            )
+        if not zoned:
+            self.note(f"{place}: {text} has no zone: such times are taken as UTC (--time-zone says otherwise)")
+
+
+def read_moment(text: str) -> datetime:
+    """A date or a date with a time, with its zone if it has one; InstantError."""
+    found = _DATE.fullmatch(text)
+    if found is None:
+        raise InstantError(
+            f"{text[:80]!r} is no time: a date with a time as 2026-03-01T08:00:00Z, a date or a number is expected"
+        )
+    year, month, day, hour, minute, second, fraction, zone = found.groups()
+    late = hour == "24" and int(minute) == int(second or 0) == int(fraction or 0) == 0
+    try:
+        moment = datetime(
+            int(year),
+            int(month),
+            int(day),
+            0 if late else int(hour or 0),
+            int(minute or 0),
+            int(second or 0),
+            int((fraction or "0").ljust(6, "0")[:6]),
+            None if zone is None else _offset(zone),
+        )
+        return moment + timedelta(days=1) if late else moment
+    except (ValueError, OverflowError) as error:
+        raise InstantError(f"{text[:80]!r} is no time: {error}") from error
+
+
+def read_zone(text: str) -> tzinfo:
+    """``Z``, ``UTC``, an offset as ``+01:00``, or a name as ``Europe/Vienna``; InstantError."""
+    if text.upper() in ("Z", "UTC"):
+        return UTC
+    if re.fullmatch(r"[+-]\d\d:?\d\d", text):
+        return _offset(text)
+    try:
+        return ZoneInfo(text)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise InstantError(f"{text!r} is no zone: write Z, an offset as +01:00 or a name as Europe/Vienna") from None
+
+
+def from_pattern(text: str, pattern: str) -> datetime:
+    """A moment written in a date pattern of Unicode (UTS 35), as ``dd.MM.yyyy HH:mm``; InstantError."""
+    try:
+        return datetime.strptime(text, strptime_pattern(pattern))
+    except ValueError:
+        raise InstantError(f"{text[:80]!r} is not written as {pattern}") from None
+
+
+_FIELDS: Final = {
+    **{"yyyy": "%Y", "yy": "%y", "MM": "%m", "M": "%m", "dd": "%d", "d": "%d", "HH": "%H", "H": "%H"},
+    **{"mm": "%M", "m": "%M", "ss": "%S", "s": "%S", "X": "%z", "XX": "%z", "XXX": "%z"},
+}
+
+
+def strptime_pattern(pattern: str) -> str:
+    """The pattern in Python's notation; InstantError for a field that is not read here.
+
+    ``dd.MM.yyyy HH:mm:ss.SSS`` is ``%d.%m.%Y %H:%M:%S.%f``; a text between ' ' stands for itself.
+    """
+
+    def one(found: re.Match[str]) -> str:
+        text = found[0]
+        if text.startswith("'"):
+            return (text[1:-1] or "'").replace("%", "%%")
+        if set(text) == {"S"}:
+            return "%f"
+        if text not in _FIELDS:
+            raise InstantError(
+                f"date pattern {pattern!r}: {text} is not read here: there are {', '.join(_FIELDS)}, SSS"
+            )
+        return _FIELDS[text]
+
+    return re.sub(r"'[^']*'|([A-Za-z])\1*", one, pattern.replace("%", "%%"))
+
+
+def iso(moment: datetime | date) -> str:
+    """The lexical form of a moment as xsd:dateTime."""
+    text = moment.isoformat()
+    return f"{text[:-6]}Z" if text.endswith("+00:00") else text
+
+
+def _offset(text: str) -> tzinfo:
+    if text in "Zz":
+        return UTC
+    minutes = int(text[1:3]) * 60 + int(text[-2:])
+    return timezone(timedelta(minutes=-minutes if text[0] == "-" else minutes))

@@ -1,0 +1,396 @@
+"""JSON lines between the harness and an engine: elements and advances in, answers out, terms in N-Triples.
+
+``{"t": ms, "n": sequence, "stream": IRI, "add": "N-Triples text", "remove": ..., "until": ms}``, ``{"advance": ms}``;
+``{"vars": [names], "add": [rows], "remove": [rows], "kind": ..., "instant": ms, "scope": [ms, ms]}``. Absent is empty.
+``{"late": n}`` says how many elements have come too late to count. docs/pipe.md is the whole contract.
+"""
+
+import io
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from json.encoder import encode_basestring_ascii
+from typing import Any, Protocol, TypeAlias, TypeGuard, get_args
+
+import msgspec
+import pyoxigraph as ox
+
+from streamgauge.formats.bounds import check_turtle
+from streamgauge.formats.canonical import parse_term, to_term, to_triples
+from streamgauge.model.answer import Answer, AnswerKind
+from streamgauge.model.element import StreamElement
+from streamgauge.model.terms import Row, Term, Triple
+
+_KINDS = get_args(AnswerKind)
+_RESOURCE = frozenset("<_")
+_TERM = frozenset('<_"')
+_DOTS = ["."]
+_STRING = "^^<http://www.w3.org/2001/XMLSchema#string>"
+_ODD_ESCAPE = re.compile(r'(?<!\\)(?:\\\\)*\\[^"\\nrt]')
+_OBJECT = re.compile(r'"(?:[^"\\]|\\.)*"(?:@[a-z0-9-]+|\^\^<[^<> ]*>)?|<[^<>" ]*>|_:[^ ]+')
+"""An object in canonical syntax, blanks in its text allowed."""
+_TAG = re.compile('"@[a-z0-9-]*[A-Z]')
+_ENDS = frozenset(("\n", "\r\n", ""))
+_raw = json.JSONDecoder().raw_decode
+
+
+class LineError(ValueError):
+    """A line that is no element, advance or answer; the sentence names the field."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """Nothing earlier than ``time`` (ms) will come: report what is due up to here."""
+
+    time: int
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """How many elements have come too late to count, since the task began."""
+
+    count: int
+
+
+Input: TypeAlias = StreamElement | Advance
+Output: TypeAlias = Answer | Late
+
+
+def encode_element(element: StreamElement) -> bytes:
+    """One line for an element; the terms are written as they are."""
+    more = f',"remove":{_text(element.removed)}' if element.removed else ""
+    if element.until is not None:
+        more += f',"until":{element.until}'
+    head = f'{{"t":{element.time},"n":{element.sequence},"stream":{encode_basestring_ascii(element.stream)}'
+    return f'{head},"add":{_text(element.added)}{more}}}\n'.encode()
+
+
+def encode_advance(time: int) -> bytes:
+    """One line that says how far time (ms) has come."""
+    return b'{"advance":%d}\n' % time
+
+
+class _Line(msgspec.Struct, gc=False):
+    """A line as most are: an element, or an advance."""
+
+    t: int | None = None
+    n: int | None = None
+    stream: str | None = None
+    add: str = ""
+    remove: str = ""
+    until: int | None = None
+    advance: int | None = None
+
+
+_line = msgspec.json.Decoder(_Line).decode
+_lines = msgspec.json.Decoder(_Line).decode_lines
+
+
+def decode_inputs(lines: bytes) -> Iterable[Input]:
+    """The same of several whole lines; LineError when the first that is wrong has its turn."""
+    together = _together(lines)
+    return map(decode_input, io.BytesIO(lines)) if together is None else together
+
+
+def _together(lines: bytes) -> list[Input] | None:
+    """What lines say, all their triples split at once; ``None`` when one of them is not as most are."""
+    try:
+        read = _lines(lines)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None
+    triples = _split("".join([each.add for each in read]))
+    if triples is None or len(read) != lines.count(b"\n"):
+        return None
+    found: list[Input] = []
+    end = 0
+    for each in read:
+        text, time = each.add, each.t
+        if each.advance is not None and not text:
+            found.append(Advance(each.advance))
+            continue
+        if time is None or each.n is None or each.stream is None or each.advance is not None:
+            return None
+        if each.remove or each.until is not None or (text and text[-3:] != " .\n"):
+            return None
+        begin, end = end, end + text.count("\n")
+        found.append(StreamElement(each.stream, time, each.n, tuple(triples[begin:end])))
+    return found
+
+
+class Unsaid(Protocol):
+    """What an element is that does not say it: its stream, its sequence number and its time (ms); ``None``: it must."""
+
+    @property
+    def stream(self) -> str | None:
+        """The IRI of its stream."""
+
+    @property
+    def sequence(self) -> int | None:
+        """Its number."""
+
+    @property
+    def time(self) -> int | None:
+        """Its time, ms."""
+
+
+def decode_input(line: bytes | str, unsaid: Unsaid | None = None) -> Input:
+    """The element or advance of a line; triples are taken as written when they look canonical. LineError otherwise.
+
+    ``unsaid`` is what counts of an element that does not say its stream, number or time; without it, it must.
+    """
+    try:
+        read = _line(line)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return _decoded(line, unsaid)
+    if read.advance is not None:
+        return Advance(read.advance)
+    at, until = read.t, read.until
+    if at is None or read.n is None or read.stream is None or (until is not None and until <= at):
+        return _decoded(line, unsaid)
+    return StreamElement(read.stream, at, read.n, _triples(read.add, "add"), _triples(read.remove, "remove"), until)
+
+
+def _decoded(line: bytes | str, unsaid: Unsaid | None) -> Input:
+    """The same, field by field: it knows what is wrong, and what is unusual."""
+    data = _object(line)
+    if "advance" in data:
+        return Advance(_whole(data, "advance"))
+    if unsaid is not None:
+        said = {name: value for name, value in data.items() if value is not None}
+        known = {"stream": unsaid.stream, "n": unsaid.sequence, "t": unsaid.time}
+        data = {name: value for name, value in known.items() if value is not None} | said
+    stream = data.get("stream")
+    if not isinstance(stream, str):
+        raise LineError(f"field stream is {_short(stream)}: expected the stream's IRI")
+    time = _whole(data, "t")
+    until = _whole(data, "until") if data.get("until") is not None else None
+    if until is not None and until <= time:
+        raise LineError(f"field until is {until}: an element ends after its time, {time} ms")
+    added, removed = _triples(data.get("add"), "add"), _triples(data.get("remove"), "remove")
+    return StreamElement(stream, time, _whole(data, "n"), added, removed, until)
+
+
+class _Said(msgspec.Struct, omit_defaults=True, gc=False):
+    """An answer as it is written."""
+
+    vars: tuple[str, ...]
+    add: tuple[Row, ...]
+    remove: tuple[Row, ...] | None = None
+    kind: str | None = None
+    instant: int | None = None
+    scope: tuple[int, int] | None = None
+
+
+_write = msgspec.json.Encoder().encode_lines
+
+
+def encode_answers(answers: Iterable[Answer]) -> bytes:
+    """One line for each answer; ``received`` is not written, the harness stamps it."""
+    said = [
+        _Said(each.variables, each.added, each.removed or None, _unusual(each.kind), each.instant, each.scope)
+        for each in answers
+    ]
+    try:
+        return _write(said)
+    except UnicodeEncodeError:
+        return b"".join([f"{json.dumps(msgspec.to_builtins(each))}\n".encode() for each in said])
+
+
+def encode_answer(answer: Answer) -> bytes:
+    """One line for an answer."""
+    return encode_answers((answer,))
+
+
+def _unusual(kind: AnswerKind) -> str | None:
+    return None if kind == "solutions" else kind
+
+
+def encode_late(count: int) -> bytes:
+    """One line that says how many elements have come too late to count."""
+    return b'{"late":%d}\n' % count
+
+
+def decode_output(line: bytes | str) -> Output:
+    """What an engine says in a line: an answer, or how many elements came late. LineError otherwise."""
+    data = _object(line)
+    return Late(_kept(_whole(data, "late"), "late")) if "late" in data else _answer(data)
+
+
+def decode_answer(line: bytes | str) -> Answer:
+    """The answer of a line, its terms made canonical, ``received`` 0; LineError names the field."""
+    return _answer(_object(line))
+
+
+def _answer(data: dict[str, Any]) -> Answer:
+    kind = data.get("kind", "solutions")
+    if kind not in _KINDS:
+        raise LineError(f"field kind is {_short(kind)}: expected one of {', '.join(_KINDS)}")
+    instant = _kept(_whole(data, "instant"), "instant") if data.get("instant") is not None else None
+    variables = _variables(data, kind)
+    width = {"solutions": len(variables), "triples": 3, "boolean": 1}[kind]
+    added, removed = _rows(data, "add", width), _rows(data, "remove", width)
+    return Answer(variables, added, removed, kind, instant, _scope(data))
+
+
+def _object(line: bytes | str) -> dict[str, Any]:
+    try:
+        text = line if isinstance(line, str) else line.decode()
+        data = _loaded(text)
+    except UnicodeDecodeError as error:
+        raise LineError("not a line of JSON: it is no UTF-8 text") from error
+    except json.JSONDecodeError as error:
+        raise LineError(f"not a line of JSON from character {error.pos + 1} on") from error
+    except RecursionError as error:
+        raise LineError("not a line of JSON that can be read: nested too deeply") from error
+    except ValueError as error:
+        raise LineError(f"not a line of JSON: {error}") from error
+    if not isinstance(data, dict):
+        raise LineError(f"the line is {_short(data)}: expected a JSON object")
+    return data
+
+
+def _loaded(text: str) -> Any:
+    """The value of a line; the usual one has nothing around it but the line's end."""
+    try:
+        data, end = _raw(text)
+    except ValueError:
+        return json.loads(text)
+    return data if text[end:] in _ENDS else json.loads(text)
+
+
+def _whole(data: dict[str, Any], name: str) -> int:
+    value = data.get(name)
+    if type(value) is not int:
+        raise LineError(f"field {name} is {_short(value)}: expected a whole number (ms or a sequence number)")
+    return value
+
+
+def _short(value: object) -> str:
+    try:
+        return "missing" if value is None else repr(value)[:80]
+    except RecursionError:
+        return f"a {type(value).__name__} of many levels"
+
+
+def _text(triples: Sequence[Triple]) -> str:
+    text: str = encode_basestring_ascii("".join([f"{s} {p} {o} .\n" for s, p, o in triples]))
+    return text
+
+
+def _triples(text: Any, name: str) -> tuple[Triple, ...]:
+    """N-Triples text split at its blanks; text that is not in canonical layout is parsed in full."""
+    if not text and text in (None, ""):
+        return ()
+    if not isinstance(text, str):
+        raise LineError(f"field {name} is {_short(text)}: expected N-Triples text")
+    triples = _split(text)
+    return _parsed(text, name) if triples is None else tuple(triples)
+
+
+def _split(text: str) -> list[Triple] | None:
+    """The triples of text in canonical layout and syntax; ``None`` for other text."""
+    if _STRING in text or ('"@' in text and _TAG.search(text)) or ("\\" in text and _ODD_ESCAPE.search(text)):
+        return None
+    count = text.count("\n")
+    parts = text.replace(" .\n", " . ").split(" ")
+    if len(parts) != 4 * count + 1 or parts[-1] or parts[3::4] != _DOTS * count:
+        return _spaced(text)
+    triples = list(zip(parts[0::4], parts[1::4], parts[2::4], strict=False))
+    return triples if _laid_out(triples) else None
+
+
+def _spaced(text: str) -> list[Triple] | None:
+    """The same for text whose literals have blanks."""
+    lines = text.split(" .\n")
+    if lines.pop() or text.count("\n") != len(lines):
+        return None
+    triples = [tuple(line.split(" ", 2)) for line in lines]
+    return triples if _laid_out(triples) and all(_OBJECT.fullmatch(each[2]) for each in triples) else None
+
+
+def _laid_out(triples: Sequence[tuple[str, ...]]) -> TypeGuard[list[Triple]]:
+    """Whether the parts of all lines look like terms, which no layout but the canonical one gives."""
+    try:
+        for subject, predicate, obj in triples:
+            if predicate[:1] != "<" or subject[:1] not in _RESOURCE or obj[:1] not in _TERM:
+                return False
+    except ValueError:
+        return False
+    return True
+
+
+def _parsed(text: str, name: str) -> tuple[Triple, ...]:
+    try:
+        check_turtle(text)
+        return to_triples(ox.parse(text, format=ox.RdfFormat.N_TRIPLES))
+    except (SyntaxError, ValueError) as error:
+        raise LineError(f"field {name} is not N-Triples: {error}") from error
+
+
+def _variables(data: dict[str, Any], kind: AnswerKind) -> tuple[str, ...]:
+    names = data.get("vars", None if kind == "solutions" else [])
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise LineError(f"field vars is {_short(names)}: expected a list of variable names")
+    try:
+        "".join(names).encode()
+    except UnicodeEncodeError:
+        raise LineError(f"field vars is {ascii(names)[:80]}: half of a surrogate pair is no character") from None
+    return tuple(names)
+
+
+def _scope(data: dict[str, Any]) -> tuple[int, int] | None:
+    scope = data.get("scope")
+    if scope is None:
+        return None
+    if not isinstance(scope, list) or len(scope) != 2 or any(type(border) is not int for border in scope):
+        raise LineError(f"field scope is {_short(scope)}: expected [start, end] in ms")
+    return _kept(scope[0], "scope"), _kept(scope[1], "scope")
+
+
+def _kept(value: int, name: str) -> int:
+    """A number that a run folder can keep."""
+    if not -(1 << 63) <= value < 1 << 63:
+        raise LineError(f"field {name} is {value}: expected a number within 64 bits")
+    return value
+
+
+def _rows(data: dict[str, Any], name: str, width: int) -> tuple[Row, ...]:
+    rows = data.get(name, [])
+    if not isinstance(rows, list):
+        raise LineError(f"field {name} is {_short(rows)}: expected a list of rows")
+    return tuple([_row(row, f"{name}[{number}]", width) for number, row in enumerate(rows)])
+
+
+def _row(row: object, where: str, width: int) -> Row:
+    if not isinstance(row, list) or len(row) != width:
+        raise LineError(f"field {where} is {_short(row)}: expected a list of {width} terms")
+    return tuple(_terms(row, where))
+
+
+def _terms(row: Iterable[object], where: str) -> list[Term | None]:
+    terms: list[Term | None] = []
+    for item in row:
+        if item is None:
+            terms.append(None)
+            continue
+        known = _known.get(item) if isinstance(item, str) else None
+        terms.append(known or _learn(item, where))
+    return terms
+
+
+_known: dict[str, Term] = {}
+_KNOWN_LIMIT = 1_000_000
+
+
+def _learn(item: object, where: str) -> Term:
+    if not isinstance(item, str):
+        raise LineError(f"field {where} holds {_short(item)}: expected an N-Triples term or null")
+    try:
+        term = to_term(parse_term(item))
+    except ValueError as error:
+        raise LineError(f"field {where} holds {_short(item)}: expected an N-Triples term: {error}") from error
+    if len(_known) >= _KNOWN_LIMIT:
+        _known.clear()
+    _known[item] = term
+    return term

@@ -1,0 +1,88 @@
+"""The tiny notation of cases: streams ``0: a p b. a q 5. | [other] 3..9: b q c.`` (ms), rows ``a 5 ; b -``."""
+
+import re
+
+from streamgauge.formats.canonical import parse_term, to_term
+from streamgauge.model.element import StreamElement
+from streamgauge.model.terms import XSD, Row, Term, Triple
+
+STREAM = "http://ex.org/streams/test"
+"""The stream of elements that name none; ``[other]`` is beside it."""
+
+_NUMBERS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern), datatype)
+    for pattern, datatype in (
+        (r"(-?\d+)", "integer"),
+        (r"(-?\d+\.\d+)", "decimal"),
+        (r"(-?\d+(?:\.\d+)?|-?INF|NaN)f", "float"),
+        (r"(-?\d+(?:\.\d+)?[eE]-?\d+|-?INF|NaN)", "double"),
+        (r"(true|false)", "boolean"),
+    )
+)
+_LITERAL = re.compile(r"'([^']*)'(@[A-Za-z-]+|\^\^\w+)?")
+_HEAD = re.compile(r"\s*(?:\[(\w+)\])?\s*(-?\d+)(?:\.\.(\d+))?\s*")
+
+
+class NotationError(ValueError):
+    """What is not in the notation; the sentence quotes it."""
+
+
+def iri(name: str) -> str:
+    """The IRI of a stream that the notation names."""
+    return STREAM.removesuffix("test") + name
+
+
+def term(text: str) -> Term:
+    """``a`` an IRI, ``5`` an integer, ``5.5`` a decimal, ``5f`` a float, ``5e0`` and ``NaN`` doubles, ``true``.
+
+    ``'x'`` is a string, ``'x'@en`` and ``'x'^^date`` too, ``_:b`` a blank node, ``<...>`` an IRI in full; canonical.
+    """
+    for pattern, datatype in _NUMBERS:
+        if found := pattern.fullmatch(text):
+            return _canonical(f'"{found[1]}"^^<{XSD}{datatype}>')
+    if text.startswith("'"):
+        found = _LITERAL.fullmatch(text)
+        if not found:
+            raise NotationError(f"{text!r} is no literal: 'x', 'x'@en or 'x'^^date")
+        mark = found[2] or ""
+        return _canonical(f'"{found[1]}"' + (f"^^<{XSD}{mark[2:]}>" if mark.startswith("^^") else mark))
+    return text if text.startswith(("_:", "<")) else f"<urn:{text}>"
+
+
+def triples(text: str) -> tuple[Triple, ...]:
+    """Triples as ``a p b. a q 5.``."""
+    found = [tuple(map(term, part.split())) for part in re.split(r"\.(?:\s|$)", text) if part.strip()]
+    for each in found:
+        if len(each) != 3:
+            raise NotationError(f"{text.strip()!r} has a triple of {len(each)} terms")
+    return tuple((s, p, o) for s, p, o in found)
+
+
+def stream(text: str) -> tuple[StreamElement, ...]:
+    """Elements in the order in which they are written, which is their system time.
+
+    ``[other] 3..9: a p b.`` is on another stream and holds until 9.
+    """
+    return tuple(_element(part, sequence) for sequence, part in enumerate(filter(str.strip, text.split("|"))))
+
+
+def _element(text: str, sequence: int) -> StreamElement:
+    head, _, graph = text.partition(":")
+    found = _HEAD.fullmatch(head)
+    if not found:
+        raise NotationError(f"{text.strip()!r} is no element: TIME: TRIPLES, [STREAM] TIME..END: TRIPLES")
+    name, time, until = found.groups()
+    return StreamElement(iri(name or "test"), int(time), sequence, triples(graph), (), int(until) if until else None)
+
+
+def rows(text: str) -> tuple[Row, ...]:
+    """Rows separated by ``;``, terms by blanks; ``-`` is an unbound variable."""
+    return tuple(tuple(map(_cell, row.split())) for row in text.split(";") if row.strip())
+
+
+def _cell(text: str) -> Term | None:
+    return None if text == "-" else term(text)
+
+
+def _canonical(text: str) -> Term:
+    return to_term(parse_term(text))

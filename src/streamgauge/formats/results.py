@@ -1,0 +1,101 @@
+"""Rows as SPARQL 1.1 Query Results JSON (W3C Recommendation, 2013), from canonical terms and back."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Final, TypeAlias
+
+import msgspec
+import pyoxigraph as ox
+
+from streamgauge.formats.canonical import parse_term
+from streamgauge.model.terms import XSD, Row, Term, is_blank, is_iri
+
+Json: TypeAlias = dict[str, Any]
+
+MEDIA_TYPE: Final = "application/sparql-results+json"
+_STRING: Final = f"{XSD}string"
+
+
+class ResultsError(ValueError):
+    """JSON that is no query result; the sentence says where."""
+
+
+def results(variables: Sequence[str], rows: Iterable[Row]) -> Json:
+    """``{"head": {"vars"}, "results": {"bindings"}}``; a variable that a row leaves open is not in its binding."""
+    bindings = [
+        {name: term_json(term) for name, term in zip(variables, row, strict=True) if term is not None} for row in rows
+    ]
+    return {"head": {"vars": list(variables)}, "results": {"bindings": bindings}}
+
+
+def pieces(variables: Sequence[str], rows: Iterable[Row], most: int = 500) -> Iterator[bytes]:
+    """The text of ``results``, ``most`` rows at a time: no piece takes long to make."""
+    yield b'{"head":' + msgspec.json.encode({"vars": list(variables)}) + b',"results":{"bindings":['
+    waiting, comma = iter(rows), b""
+    while some := list(islice(waiting, most)):
+        yield comma + msgspec.json.encode(results(variables, some)["results"]["bindings"])[1:-1]
+        comma = b","
+    yield b"]}}"
+
+
+def term_json(term: Term) -> Json:
+    """A term as an object with ``type`` and ``value``."""
+    if is_iri(term):
+        return {"type": "uri", "value": term[1:-1]}
+    if is_blank(term):
+        return {"type": "bnode", "value": term[2:]}
+    return _said(parse_term(term))
+
+
+def _said(term: ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple) -> Json:
+    if isinstance(term, ox.Triple):
+        parts = {name: _said(getattr(term, name)) for name in ("subject", "predicate", "object")}
+        return {"type": "triple", "value": parts}
+    if not isinstance(term, ox.Literal):
+        return {"type": "uri" if isinstance(term, ox.NamedNode) else "bnode", "value": term.value}
+    said: Json = {"type": "literal", "value": term.value}
+    if term.language is not None:
+        said["xml:lang"] = term.language
+    elif term.datatype.value != _STRING:
+        said["datatype"] = term.datatype.value
+    return said
+
+
+def rows(document: object) -> tuple[tuple[str, ...], list[Row]]:
+    """The variables and rows of a result, of a boolean one row over ``ask``; ResultsError."""
+    if isinstance(document, Mapping) and isinstance(document.get("boolean"), bool) and "results" not in document:
+        truth = "true" if document["boolean"] else "false"
+        return ("ask",), [(f'"{truth}"^^<{XSD}boolean>',)]
+    try:
+        variables, bindings = tuple(_at(document, "head")["vars"]), _at(document, "results")["bindings"]
+        return variables, [tuple(_term(binding.get(name)) for name in variables) for binding in bindings]
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ResultsError(f"no SPARQL result: {error!r:.200}") from error
+
+
+def _at(document: object, name: str) -> Mapping[str, Any]:
+    if not isinstance(document, Mapping) or not isinstance(document.get(name), Mapping):
+        raise ResultsError(f"a SPARQL result has an object {name}")
+    found: Mapping[str, Any] = document[name]
+    return found
+
+
+def _term(said: Mapping[str, Any] | None) -> Term | None:
+    return None if said is None else str(_read(said))
+
+
+def _read(said: Mapping[str, Any]) -> ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple:
+    value = said["value"]
+    match said["type"]:
+        case "uri":
+            return ox.NamedNode(value)
+        case "bnode":
+            return ox.BlankNode(value)
+        case "literal" | "typed-literal":
+            datatype = said.get("datatype")
+            return ox.Literal(
+                value, language=said.get("xml:lang"), datatype=None if datatype is None else ox.NamedNode(datatype)
+            )
+        case "triple":
+            return ox.Triple(*(_read(value[name]) for name in ("subject", "predicate", "object")))  # type: ignore[arg-type]
+    raise ResultsError(f"a term of the type {said['type']!r:.40}")

@@ -1,0 +1,225 @@
+"""Run folders: ``run.json`` and Parquet tables, written while a run is observed (docs/run-folder.md)."""
+
+import json
+from collections.abc import Callable, Iterable
+from itertools import islice
+from pathlib import Path
+from threading import RLock
+from types import TracebackType
+from typing import Any, Self, TypeAlias
+
+from streamgauge.formats import observed, tables
+from streamgauge.formats.fields import FieldError, decode, encode
+from streamgauge.model.answer import Answer
+from streamgauge.model.mistake import MistakeError
+from streamgauge.model.obstacles import obstacle
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.run import Fed, Run, RunHeader, Sample
+
+FORMAT = "streamgauge run"
+VERSION = 1
+"""The schema version of what is written here; other versions are refused."""
+
+UNFINISHED = "the recording was not finished: what it had written until then is here"
+
+Parse: TypeAlias = Callable[[str, str], ContinuousQuery]
+"""(query text, dialect) -> query."""
+
+_CHUNK = 50_000
+_STATIC_CHUNK = 500_000
+
+
+class RunError(MistakeError, ValueError):
+    """A run folder that cannot be read or written; the sentence names the file and the field or column."""
+
+
+class RunWriter:
+    """Writes a run while it is observed: header first, tables in part files, header again at the end.
+
+    Whatever was flushed stays readable; RunError when the disk is full. What is left in memory is flushed
+    every 50,000 records, by ``flush`` and by ``finish``. An earlier run in the folder is replaced. Threads may
+    share a writer.
+    """
+
+    def __init__(self, path: str | Path, header: RunHeader, stream: str | Path | None = None) -> None:
+        """``stream`` is where the stream table is, when it is not ``stream`` or ``stream.parquet`` in the folder."""
+        self._root = Path(path)
+        self._stream = None if stream is None else str(stream)
+        self._header = header
+        self._waiting: dict[str, list[Any]] = {name: [] for name in observed.TABLES}
+        self._parts = dict.fromkeys(("static", *observed.TABLES), 0)
+        self._reports = 0
+        self._finished = False
+        self._lock = RLock()
+        _clear(self._root)
+        self._write_header(finished=False)
+        static = iter(header.query.static)
+        self._part("static", list(islice(static, _STATIC_CHUNK)))
+        while more := list(islice(static, _STATIC_CHUNK)):
+            self._part("static", more)
+        for name in observed.TABLES:
+            self._part(name, [])
+
+    def answers(self, answers: Iterable[Answer]) -> None:
+        """Append answers, in the order in which they came."""
+        self._append("answers", answers)
+
+    def fed(self, fed: Iterable[Fed]) -> None:
+        """Append hand-overs."""
+        self._append("fed", fed)
+
+    def samples(self, samples: Iterable[Sample]) -> None:
+        """Append resource samples."""
+        self._append("samples", samples)
+
+    def flush(self) -> None:
+        """Put everything appended so far on disk."""
+        with self._lock:
+            for name, waiting in self._waiting.items():
+                if waiting:
+                    self._waiting[name] = []
+                    self._part(name, waiting)
+
+    def finish(self, header: RunHeader | None = None) -> None:
+        """Flush, and write the header (as it is now known) for good."""
+        self._header = header or self._header
+        self.flush()
+        self._write_header(finished=True)
+        self._finished = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None and not self._finished:
+            self.finish()
+        elif not self._finished and not isinstance(error, RunError):
+            self.flush()
+
+    def _append(self, name: str, records: Iterable[Any]) -> None:
+        with self._lock:
+            self._waiting[name].extend(records)
+            if len(self._waiting[name]) >= _CHUNK:
+                self.flush()
+
+    def _part(self, name: str, records: list[Any]) -> None:
+        try:
+            if name == "answers":
+                rows = observed.rows_table(records, self._reports)
+                tables.write_part(self._root / "rows.parquet", self._parts[name], rows)
+                table = observed.answers_table(records, self._reports)
+                self._reports += len(records)
+            else:
+                table = observed.table(name, records)
+            tables.write_part(self._root / f"{name}.parquet", self._parts[name], table)
+        except tables.TableError as error:
+            raise RunError(str(error)) from error
+        self._parts[name] += 1
+
+    def _write_header(self, *, finished: bool) -> None:
+        write_header(self._root, self._header, self._stream, finished=finished)
+
+
+def write_header(root: Path, header: RunHeader, stream: str | None, *, finished: bool) -> None:
+    """Write a run folder's ``run.json``, whole or not at all; RunError when it cannot be written."""
+    data = {
+        "format": FORMAT,
+        "version": VERSION,
+        "finished": finished,
+        "stream": stream,
+        "header": encode(header, leave_out={"query"}),
+    }
+    write_json(root / "run.json", data)
+
+
+def write_run(path: str | Path, run: Run, stream: str | Path | None = None) -> None:
+    """Write a whole run folder (all but the stream); RunError when it cannot be written."""
+    with RunWriter(path, run.header, stream) as writer:
+        writer.answers(run.answers)
+        writer.fed(run.fed)
+        writer.samples(run.samples)
+
+
+def read_run(path: str | Path, parse: Parse) -> Run:
+    """The run in a folder, whoever wrote it; RunError names the file and the field or column that is wrong."""
+    root = Path(path)
+    data = read_json(root / "run.json", FORMAT, VERSION)
+    try:
+        static = observed.static(root) if (root / "static.parquet").exists() else ()
+        header = _header(root / "run.json", data, parse, static)
+        answers = observed.answers(root, finished=data.get("finished", True) is not False)
+        return Run(header, answers, observed.fed(root), observed.samples(root), root)
+    except tables.TableError as error:
+        raise RunError(str(error)) from error
+
+
+def stream_path(path: str | Path) -> Path:
+    """Where the stream table of a run is: what run.json says, else ``stream`` or ``stream.parquet`` in the folder."""
+    root = Path(path)
+    named = read_json(root / "run.json", FORMAT, VERSION).get("stream")
+    candidates = [root / str(named)] if named else [root / "stream", root / "stream.parquet"]
+    for candidate in candidates:
+        if candidate.exists():
+            return candidate
+    raise RunError(f"{' or '.join(map(str, candidates))}: missing: the stream that was fed belongs there")
+
+
+def write_json(file: Path, data: object) -> None:
+    """Write JSON whole or not at all; RunError when it cannot be written."""
+    unfinished = file.with_name(f".{file.name}")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        unfinished.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        unfinished.replace(file)
+    except OSError as error:
+        raise RunError(str(tables.not_written(file, error))) from error
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def read_json(file: Path, form: str, version: int) -> dict[str, Any]:
+    """A JSON object of that format and version; RunError says what else the file is."""
+    try:
+        data = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise RunError(f"{file}: missing: this is no folder of a {form}") from None
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise RunError(f"{file}: not readable JSON: wrong from {where} on: was it changed by hand, or cut?") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise RunError(f"{file}: cannot be read: {obstacle(error)}") from error
+    if not isinstance(data, dict) or data.get("format") != form:
+        raise RunError(f"{file}: field format: expected {form!r}, so this is another kind of file")
+    if data.get("version") != version:
+        raise RunError(f"{file}: field version is {data.get('version')!r}: this release reads version {version}")
+    return data
+
+
+def _clear(root: Path) -> None:
+    """Remove an earlier run's files, never the stream nor what is not ours."""
+    for name in ("static", *observed.TABLES, "rows", "windows"):
+        table = root / f"{name}.parquet"
+        for part in table.glob("*.parquet") if table.is_dir() else [table]:
+            part.unlink(missing_ok=True)
+    (root / "verdict.json").unlink(missing_ok=True)
+
+
+def _header(file: Path, data: dict[str, Any], parse: Parse, static: tuple[Any, ...]) -> RunHeader:
+    fields = data.get("header")
+    if not isinstance(fields, dict):
+        raise RunError(f"{file}: field header is missing")
+    for name in ("query_text", "dialect"):
+        if not isinstance(fields.get(name), str):
+            raise RunError(f"{file}: field header.{name} is missing or no text")
+    try:
+        query = parse(fields["query_text"], fields["dialect"]).with_static(static)
+    except ValueError as error:
+        raise RunError(f"{file}: field header.query_text: {error}") from error
+    if not data.get("finished", True) and fields.get("failure") is None:
+        fields = fields | {"failure": UNFINISHED}
+    try:
+        return decode(RunHeader, fields, "header", {"query": query})
+    except FieldError as error:
+        raise RunError(f"{file}: field {error}") from error

@@ -1,0 +1,206 @@
+"""The stream table: one row per triple, as Parquet files or an Arrow table, and its elements.
+
+``sequence`` numbers the elements in system-time order, ``position`` the triples within one; times in ms. A table may
+have a column ``until``, when its elements end.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice, pairwise
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from streamgauge.formats import tables
+from streamgauge.model.element import StreamElement
+
+SCHEMA = pa.schema(
+    [
+        pa.field("stream", pa.string(), nullable=False),
+        pa.field("time", pa.int64(), nullable=False),
+        pa.field("sequence", pa.int64(), nullable=False),
+        pa.field("position", pa.int32(), nullable=False),
+        pa.field("subject", pa.string(), nullable=False),
+        pa.field("predicate", pa.string(), nullable=False),
+        pa.field("object", pa.string(), nullable=False),
+    ]
+)
+"""The columns that every stream table has; none holds nulls."""
+
+UNTIL = pa.field("until", pa.int64())
+"""The column that a table may have beside them: when an element ends (ms), null for one that does not."""
+
+_WITH_UNTIL = SCHEMA.append(UNTIL)
+
+_BATCH = 65_536
+_CHUNK = 20_000
+
+StreamError = tables.TableError
+"""A stream table that cannot be read, or elements that it cannot hold; the sentence names the place."""
+
+
+def elements(source: pa.Table | str | Path) -> Iterator[StreamElement]:
+    """The elements of an Arrow table, a Parquet file or a folder of them, in sequence order, batch by batch.
+
+    StreamError names the file and column when a column is missing, mistyped or holds nulls, and the sequence
+    number where rows are out of order.
+    """
+    last = -1
+    for where, batch in whole(source):
+        for element in elements_of(batch, last, where):
+            last = element.sequence
+            yield element
+
+
+def whole(source: pa.Table | str | Path) -> Iterator[tuple[str | Path, pa.RecordBatch]]:
+    """The rows of a stream in batches that no element straddles, with ``until``, each with where it comes from."""
+    carry: pa.RecordBatch | None = None
+    where: str | Path = "the stream table"
+    for where, rows in _batches(source):
+        batch = rows if carry is None else pa.concat_batches([carry, rows])
+        last = _last_start(batch)
+        if last:
+            yield where, batch.slice(0, last)
+        carry = batch.slice(last)
+    if carry is not None and len(carry):
+        yield where, carry
+
+
+def elements_of(batch: pa.RecordBatch, last: int, where: str | Path) -> Iterator[StreamElement]:
+    """The elements of a batch of ``whole``, the one before which has the sequence ``last``; StreamError as above."""
+    columns = _lists(batch)
+    for begin, end in pairwise([*_starts(columns[2]), len(batch)]):
+        element = _element(columns, begin, end, last, where)
+        last = element.sequence
+        yield element
+
+
+def _last_start(batch: pa.RecordBatch) -> int:
+    """The row at which the last element of a batch begins."""
+    sequence = batch.column("sequence").to_numpy()
+    changes = np.flatnonzero(sequence[1:] != sequence[:-1])
+    return int(changes[-1]) + 1 if len(changes) else 0
+
+
+def read_table(path: str | Path) -> pa.Table:
+    """The whole stream table of a Parquet file or folder in memory; StreamError names file and column.
+
+    It has the column ``until`` when some element ends.
+    """
+    return _without_nulls(pa.Table.from_batches((batch for _, batch in _batches(path)), schema=_WITH_UNTIL))
+
+
+def to_table(stream: Iterable[StreamElement]) -> pa.Table:
+    """The stream table of elements, in memory, as ``read_table`` has it; StreamError for one that it cannot hold."""
+    return _without_nulls(pa.Table.from_batches(_record_batches(stream), schema=_WITH_UNTIL))
+
+
+def _without_nulls(table: pa.Table) -> pa.Table:
+    ends = table.column(UNTIL.name)
+    return table.drop_columns([UNTIL.name]) if ends.null_count == len(ends) else table
+
+
+def write(stream: Iterable[StreamElement], path: str | Path | IO[bytes]) -> int:
+    """Write elements as one Parquet file, by name or open, and return how many; StreamError as ``to_table`` has it."""
+    count = 0
+    try:
+        with pq.ParquetWriter(path, _WITH_UNTIL, compression="zstd") as writer:
+            for batch in _record_batches(stream):
+                writer.write_batch(batch)
+                count += pc.sum(pc.equal(batch.column("position"), 0)).as_py()
+    except OSError as error:
+        raise tables.not_written(Path(str(path)), error) from error
+    return count
+
+
+def files(path: str | Path) -> list[Path]:
+    """The Parquet files of a stream, in name order; StreamError when there is none."""
+    return tables.files(Path(path))
+
+
+def _batches(source: pa.Table | str | Path) -> Iterator[tuple[str | Path, pa.RecordBatch]]:
+    if not isinstance(source, pa.Table):
+        for file in files(source):
+            yield from tables.batches(file, _WITH_UNTIL, (UNTIL.name,))
+        return
+    for batch in source.to_batches(max_chunksize=_BATCH):
+        yield "the stream table", tables.conform(batch, _WITH_UNTIL, "the stream table", (UNTIL.name,))
+
+
+def _lists(batch: pa.RecordBatch) -> list[list[Any]]:
+    *columns, ends = batch.columns
+    lists = [_shared(column) if index in (0, 5) else column.to_pylist() for index, column in enumerate(columns)]
+    return [*lists, [None] * len(batch) if ends.null_count == len(batch) else ends.to_pylist()]
+
+
+def _shared(column: pa.Array) -> list[str]:
+    """The strings of a column with few distinct ones, each made once."""
+    encoded = column.dictionary_encode()
+    return list(map(encoded.dictionary.to_pylist().__getitem__, encoded.indices.to_pylist()))
+
+
+def _starts(sequence: Sequence[int]) -> list[int]:
+    if not sequence:
+        return []
+    previous = chain((None,), islice(sequence, len(sequence) - 1))
+    return [index for index, (before, now) in enumerate(zip(previous, sequence, strict=True)) if before != now]
+
+
+def _element(columns: list[list[Any]], begin: int, end: int, last: int, where: str | Path) -> StreamElement:
+    streams, times, sequences, positions, subjects, predicates, objects, ends = columns
+    sequence: int = sequences[begin]
+    if sequence <= last:
+        raise StreamError(f"{where}: sequence {sequence} comes after {last}: sort the rows by sequence, position")
+    if positions[begin:end] != list(range(end - begin)):
+        raise StreamError(f"{where}: sequence {sequence}: column position must count its rows from 0")
+    if times[begin] != times[end - 1]:
+        raise StreamError(f"{where}: sequence {sequence}: column time must be the same in all rows of an element")
+    if ends[begin] != ends[end - 1]:
+        raise StreamError(f"{where}: sequence {sequence}: column until must be the same in all rows of an element")
+    if ends[begin] is not None and ends[begin] <= times[begin]:
+        raise StreamError(
+            f"{where}: sequence {sequence} ends at {ends[begin]} ms: that must be after {times[begin]} ms"
+        )
+    triples = tuple(zip(subjects[begin:end], predicates[begin:end], objects[begin:end], strict=True))
+    return StreamElement(streams[begin], times[begin], sequence, triples, (), ends[begin])
+
+
+def _record_batches(stream: Iterable[StreamElement]) -> Iterator[pa.RecordBatch]:
+    iterator = iter(stream)
+    last = -1
+    while chunk := list(islice(iterator, _CHUNK)):
+        last = _rising(chunk, last)
+        rows = [row for element in chunk for row in _rows(element)]
+        columns = zip(*rows, strict=True)
+        try:
+            arrays = [pa.array(column, field.type) for column, field in zip(columns, _WITH_UNTIL, strict=True)]
+        except (OverflowError, ValueError, pa.ArrowException) as error:
+            where = f"sequences {chunk[0].sequence} to {chunk[-1].sequence}"
+            raise StreamError(f"{where}: a time or number is beyond 64 bits, or a text has half a character") from error
+        yield pa.RecordBatch.from_arrays(arrays, schema=_WITH_UNTIL)
+
+
+def _rising(chunk: Sequence[StreamElement], last: int) -> int:
+    """The last sequence number of elements whose numbers rise, from ``last`` on; StreamError where one does not."""
+    for element in chunk:
+        if element.sequence <= last:
+            raise StreamError(
+                f"sequence {element.sequence} comes after {last}: number the elements of a stream in rising order"
+            )
+        last = element.sequence
+    return last
+
+
+def _rows(element: StreamElement) -> list[tuple[str, int, int, int, str, str, str, int | None]]:
+    if element.removed or not element.added:
+        lack = "no triple" if not element.added else "removed triples"
+        raise StreamError(f"sequence {element.sequence} holds {lack}: a stream table holds added triples only")
+    if element.until is not None and element.until <= element.time:
+        raise StreamError(
+            f"sequence {element.sequence} ends at {element.until} ms: that must be after its time, {element.time} ms"
+        )
+    head = (element.stream, element.time, element.sequence)
+    return [(*head, position, *triple, element.until) for position, triple in enumerate(element.added)]

@@ -1,0 +1,314 @@
+"""The meaning of a table's columns: a header's conventions, or a mapping in the words of CSV on the Web.
+
+A mapping is a JSON file in W3C's Metadata Vocabulary for Tabular Data (https://www.w3.org/TR/tabular-metadata/), of
+which these parts are read: ``tables`` (by ``url``), ``dialect``, ``tableSchema`` with ``columns``, and of columns,
+schema and table ``aboutUrl``, ``propertyUrl``, ``valueUrl``, ``datatype``, ``lang``, ``null``, ``default``,
+``separator``, ``suppressOutput``, ``virtual``. The table's URL is the IRI of the stream. A key that would change the
+meaning and is not read is refused by name.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote, urljoin
+
+from streamgauge.formats.bounds import read_json
+from streamgauge.formats.instants import DATES, NUMBERS, InstantError, from_pattern, iso, read_moment, strptime_pattern
+from streamgauge.formats.streams.format import FormatError
+from streamgauge.formats.vocabularies import property_iri
+from streamgauge.model.obstacles import obstacle
+from streamgauge.model.terms import XSD, Term
+
+_INHERITED: Final = ("aboutUrl", "propertyUrl", "valueUrl", "datatype", "lang", "null", "default", "separator")
+_COLUMN: Final = frozenset({*_INHERITED, "name", "titles", "suppressOutput", "virtual"})
+_IGNORED: Final = frozenset(
+    {"required", "ordered", "textDirection", "tableDirection", "notes", "@id", "@type", "@context"}
+)
+_SCHEMA: Final = frozenset({*_INHERITED, "columns", "primaryKey", "foreignKeys", "rowTitles"})
+_TABLE: Final = frozenset({*_INHERITED, "url", "tableSchema", "dialect", "transformations"})
+_DIALECT: Final = frozenset(
+    {"delimiter", "quoteChar", "header", "encoding", "skipRows", "doubleQuote", "headerRowCount"}
+)
+_ALIASES: Final = {"number": "double", "datetime": "dateTime", "any": "string", "binary": "base64Binary"}
+_LEXICAL: Final = {
+    "integer": re.compile(r"[+-]?\d+"),
+    "decimal": re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)"),
+    "double": re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|[+-]?INF|NaN"),
+}
+_ISO: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?")
+_VARIABLE: Final = re.compile(r"\{([+#]?)([^{}]+)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class CsvDialect:
+    """How a table is written; ``delimiter`` ``None`` is told by the header, ``skip`` are lines before it."""
+
+    delimiter: str | None = None
+    quote: str | None = '"'
+    header: bool = True
+    encoding: str = "utf-8-sig"
+    skip: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDatatype:
+    """A datatype by its IRI with the format of its cells; ``""`` guesses by the look of a cell."""
+
+    iri: str = XSD + "string"
+    pattern: str | None = None
+    decimal: str = "."
+    group: str = ""
+    truth: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumn:
+    """A column: the predicate of its triples (``None``: it makes none) and how its cells become terms."""
+
+    name: str
+    titles: tuple[str, ...] = ()
+    predicate: Term | None = None
+    datatype: ColumnDatatype = ColumnDatatype()
+    about: str | None = None
+    value: str | None = None
+    lang: str | None = None
+    null: tuple[str, ...] = ("",)
+    default: str = ""
+    separator: str | None = None
+    virtual: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TableMapping:
+    """The columns of a table, ``None`` where the header says them, and how it is written."""
+
+    columns: tuple[TableColumn, ...] | None = None
+    dialect: CsvDialect = field(default_factory=CsvDialect)
+
+
+def read_mapping(path: Path, table: str, base: str, prefixes: Mapping[str, str]) -> TableMapping:
+    """The mapping in a file, of the table of that file name; ``base`` is the table's URL. FormatError names the key."""
+    try:
+        data = read_json(path.read_bytes())
+    except OSError as error:
+        raise FormatError(f"{path}: the mapping of columns cannot be read: {obstacle(error)}") from error
+    except ValueError as error:
+        raise FormatError(f"{path}: not JSON: a mapping of columns is a JSON file (docs/own-data.md)") from error
+    try:
+        return _mapping(_table(data, table), base, prefixes)
+    except (ValueError, InstantError) as error:
+        raise FormatError(f"{path}: {error}") from error
+
+
+def header_columns(header: Sequence[str], base: str, prefixes: Mapping[str, str]) -> tuple[TableColumn, ...]:
+    """The columns that a header says: a prefixed name or IRI is the predicate, another name one of the table's own."""
+    guessed = ColumnDatatype("")
+    return tuple(
+        TableColumn(name, (name,), _header_predicate(name, base, prefixes), guessed, value=None) for name in header
+    )
+
+
+def expand(template: str, values: Mapping[str, str], base: str, prefixes: Mapping[str, str]) -> Term:
+    """The IRI of a URI template (RFC 6570: ``{name}``, ``{+name}``, ``{#name}``), relative to the table; ValueError."""
+
+    def one(found: re.Match[str]) -> str:
+        how, name = found.groups()
+        if name not in values:
+            raise ValueError(f"{template}: there is no column {name}: there are {', '.join(values)}")
+        text = values[name]
+        if not how:
+            return quote(text, safe="")
+        return ("#" if how == "#" else "") + quote(text, safe="!#$&'()*+,/:;=?@[]%")
+
+    return _absolute(_VARIABLE.sub(one, template), base, prefixes)
+
+
+def cell_term(text: str, column: TableColumn) -> Term:
+    """The literal of a cell; ValueError where it is none of the column's datatype."""
+    if column.lang is not None:
+        return f"{_quoted(text)}@{column.lang.lower()}"
+    kind = column.datatype
+    if not kind.iri:
+        return _guessed(text)
+    lexical = _lexical(text, kind)
+    return _quoted(lexical) if kind.iri == XSD + "string" else f"{_quoted(lexical)}^^<{kind.iri}>"
+
+
+def _guessed(text: str) -> Term:
+    """A term by the look of a cell: a number, a truth value, an IRI, a date with a time, else a string."""
+    if text in ("true", "false"):
+        return f'"{text}"^^<{XSD}boolean>'
+    for name, form in _LEXICAL.items():
+        if form.fullmatch(text) and text not in ("INF", "NaN"):
+            return f'"{text}"^^<{XSD}{name}>'
+    if re.fullmatch(r"https?://[^\x00-\x20<>\"{}|^`\\]+", text):
+        return f"<{text}>"
+    if re.fullmatch(r"\d{4}-\d\d-\d\d[T ].*", text):
+        try:
+            moment = read_moment(text)
+            return f'"{text if _ISO.fullmatch(text) else iso(moment)}"^^<{XSD}dateTime>'
+        except InstantError:
+            return _quoted(text)
+    return f'"{text}"^^<{XSD}date>' if re.fullmatch(r"\d{4}-\d\d-\d\d", text) else _quoted(text)
+
+
+def _lexical(text: str, kind: ColumnDatatype) -> str:
+    """The lexical form of a cell of a datatype."""
+    name = kind.iri.removeprefix(XSD)
+    if kind.iri in NUMBERS:
+        plain = text.replace(kind.group, "") if kind.group else text
+        plain = plain if kind.decimal == "." else plain.replace(kind.decimal, ".")
+        form = _LEXICAL["double" if name == "float" else name if name in _LEXICAL else "integer"]
+        if not form.fullmatch(plain):
+            raise ValueError(f"{text[:80]!r} is no {name}")
+        return plain
+    if kind.iri in DATES:
+        if kind.pattern is None and name != "date" and _ISO.fullmatch(text):
+            return text
+        moment = read_moment(text) if kind.pattern is None else from_pattern(text, kind.pattern)
+        return moment.date().isoformat() if name == "date" else iso(moment)
+    if kind.iri == XSD + "boolean":
+        yes, no = kind.truth or ("true", "false")
+        if text not in (yes, no, *(("1", "0") if kind.truth is None else ())):
+            raise ValueError(f"{text[:80]!r} is no boolean: {yes} or {no} is expected")
+        return text if kind.truth is None else "true" if text == yes else "false"
+    return text
+
+
+def _table(data: Any, name: str) -> Mapping[str, Any]:
+    """The description of the table of that file name, with what its group says for all tables."""
+    _check_object(data, "the mapping")
+    if "tables" not in data:
+        return _checked(data, _TABLE, "the mapping")
+    tables = data["tables"] if isinstance(data["tables"], list) else []
+    named = [each for each in tables if isinstance(each, dict) and Path(str(each.get("url", ""))).name == name]
+    if len(named) != 1:
+        raise ValueError(f"tables: {len(named) or 'none'} of them has the url {name}")
+    group = _checked(data, _TABLE | {"tables"}, "the mapping")
+    return {**{key: value for key, value in group.items() if key != "tables"}, **_checked(named[0], _TABLE, "tables")}
+
+
+def _mapping(table: Mapping[str, Any], base: str, prefixes: Mapping[str, str]) -> TableMapping:
+    schema = _checked(table.get("tableSchema", {}), _SCHEMA, "tableSchema")
+    dialect = _dialect(_checked(table.get("dialect", {}), _DIALECT, "dialect"))
+    given = schema.get("columns")
+    if given is None:
+        return TableMapping(None, dialect)
+    if not isinstance(given, list) or not given:
+        raise ValueError("tableSchema.columns: expected a list of columns")
+    shared = {key: each[key] for each in (table, schema) for key in _INHERITED if key in each}
+    columns = [
+        _column({**shared, **_checked(each, _COLUMN, f"column {place}")}, f"column {place}", base, prefixes)
+        for place, each in enumerate(given, 1)
+    ]
+    return TableMapping(tuple(columns), dialect)
+
+
+def _column(data: Mapping[str, Any], where: str, base: str, prefixes: Mapping[str, str]) -> TableColumn:
+    titles = _titles(data.get("titles"))
+    name = data.get("name", titles[0] if titles else None)
+    if not isinstance(name, str) or not name:
+        raise ValueError(f"{where}: it has neither a name nor a title")
+    texts = {key: data.get(key) for key in ("aboutUrl", "propertyUrl", "valueUrl", "lang", "default", "separator")}
+    if wrong := next((key for key, value in texts.items() if not isinstance(value, str | None)), None):
+        raise ValueError(f"{where}: {wrong}: expected a text")
+    stated = texts["propertyUrl"]
+    plain = f"<{base}#{quote(name, safe='')}>"
+    predicate = plain if stated is None else expand(stated, {"_name": name}, base, prefixes)
+    null = data.get("null", "")
+    return TableColumn(
+        name,
+        titles or (name,),
+        None if data.get("suppressOutput") else predicate,
+        _datatype(data.get("datatype", "string"), where),
+        texts["aboutUrl"],
+        texts["valueUrl"],
+        texts["lang"],
+        tuple(map(str, null)) if isinstance(null, list) else (str(null),),
+        texts["default"] or "",
+        texts["separator"],
+        bool(data.get("virtual")),
+    )
+
+
+def _datatype(given: Any, where: str) -> ColumnDatatype:
+    data = {"base": given} if isinstance(given, str) else given
+    _check_object(data, f"{where}: datatype")
+    base = str(data.get("base", "string"))
+    name = _ALIASES.get(base, base)
+    iri = name if ":" in name and not name.startswith("xsd:") else XSD + name.removeprefix("xsd:")
+    form = data.get("format")
+    if iri in NUMBERS:
+        numbers = {} if form is None else form
+        if not isinstance(numbers, dict) or set(numbers) - {"decimalChar", "groupChar"}:
+            raise ValueError(f"{where}: datatype.format of numbers has decimalChar and groupChar only")
+        return ColumnDatatype(iri, None, str(numbers.get("decimalChar", ".")), str(numbers.get("groupChar", "")))
+    if iri == XSD + "boolean" and form is not None:
+        yes, bar, no = str(form).partition("|")
+        if not bar:
+            raise ValueError(f"{where}: datatype.format of a boolean is two words, as yes|no")
+        return ColumnDatatype(iri, truth=(yes, no))
+    if form is not None and iri not in DATES:
+        raise ValueError(f"{where}: datatype.format is read of numbers, dates and booleans only")
+    if form is not None:
+        strptime_pattern(str(form))
+    return ColumnDatatype(iri, None if form is None else str(form))
+
+
+def _dialect(data: Mapping[str, Any]) -> CsvDialect:
+    delimiter, sign = data.get("delimiter"), data.get("quoteChar", '"')
+    if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1):
+        raise ValueError("dialect.delimiter: expected one character")
+    if sign is not None and (not isinstance(sign, str) or len(sign) != 1):
+        raise ValueError("dialect.quoteChar: expected one character")
+    skip, rows = data.get("skipRows", 0), data.get("headerRowCount", 1)
+    if type(skip) is not int or skip < 0 or rows not in (0, 1):
+        raise ValueError("dialect: skipRows counts lines, headerRowCount is 0 or 1")
+    encoding = str(data.get("encoding", "utf-8"))
+    header = bool(data.get("header", True)) and rows == 1
+    return CsvDialect(delimiter, sign, header, "utf-8-sig" if encoding.lower() == "utf-8" else encoding, skip)
+
+
+def _titles(given: Any) -> tuple[str, ...]:
+    """The titles of a column: a text, a list of them, or of each language."""
+    if isinstance(given, dict):
+        return tuple(title for each in given.values() for title in _titles(each))
+    return tuple(map(str, given)) if isinstance(given, list) else () if given is None else (str(given),)
+
+
+def _checked(data: Any, known: frozenset[str], where: str) -> Mapping[str, Any]:
+    """The object without annotations (keys with a colon); ValueError for a key that would change the meaning."""
+    _check_object(data, where)
+    unknown = [key for key in data if key not in known | _IGNORED and ":" not in key]
+    if unknown:
+        raise ValueError(f"{where}: {unknown[0]} is not read here: there are {', '.join(sorted(known))}")
+    return {key: value for key, value in data.items() if key in known}
+
+
+def _check_object(data: Any, where: str) -> None:
+    if not isinstance(data, dict):
+        raise ValueError(f"{where}: expected an object, as {{...}}")
+
+
+def _header_predicate(name: str, base: str, prefixes: Mapping[str, str]) -> Term:
+    try:
+        return property_iri(name, prefixes)
+    except ValueError:
+        return f"<{base}#{quote(name, safe='')}>"
+
+
+def _absolute(text: str, base: str, prefixes: Mapping[str, str]) -> Term:
+    try:
+        return property_iri(text, prefixes)
+    except ValueError:
+        if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", text):
+            raise
+    joined = urljoin(base, text) if base.startswith("http") else base + text
+    return property_iri(f"<{joined}>", {})
+
+
+def _quoted(text: str) -> str:
+    escapes = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
+    return '"' + "".join(escapes.get(sign, sign) for sign in text) + '"'

@@ -1,0 +1,137 @@
+"""GTFS-Realtime (https://gtfs.org/realtime/reference/): trip updates, an element for each departure from a stop.
+
+A feed says anew what it said before, so an element ends ``interval`` ms after its feed's time stamp: name the time
+between two feeds. The vocabulary is that of the workload trains. Vehicle positions and alerts are left out.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+import pyoxigraph as ox
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+
+from streamgauge.formats.canonical import Canonical, parse_term, to_term
+from streamgauge.formats.streams.format import Decode, Format, FormatError, Numbering, Reading, files, open_bytes
+from streamgauge.model.element import StreamElement
+from streamgauge.model.obstacles import obstacle
+from streamgauge.model.terms import XSD, Term, Triple
+
+_CANONICAL: Final = Canonical()
+T: Final = "http://example.org/train#"
+TD: Final = "http://example.org/traindata#"
+TRIP_GONE: Final = ("CANCELED", "DELETED")
+STOP_GONE: Final = "SKIPPED"
+
+
+def read(path: Path, reading: Reading) -> Iterator[StreamElement]:
+    """The elements of a file with one FeedMessage, or of a folder's, in name order; FormatError names the file."""
+    decode = _decoder(reading)
+    for file in files(path, (".pb", ".gtfsrt")):
+        with open_bytes(file) as opened:
+            try:
+                payload = opened.read(reading.limit + 1)
+            except (OSError, EOFError) as error:
+                raise FormatError(f"{file}: cannot be read: {obstacle(error)}") from error
+        if len(payload) > reading.limit:
+            raise FormatError(f"{file}: a feed of more than {reading.limit} bytes: raise the limit")
+        yield from decode(payload, str(file), None)
+
+
+def decoder(reading: Reading) -> Decode:
+    """The reader of messages that are a FeedMessage each."""
+    return _decoder(reading)
+
+
+def _decoder(reading: Reading) -> Callable[[bytes, str, int | None], list[StreamElement]]:
+    numbering = Numbering(reading)
+
+    def decode(payload: bytes, place: str, arrived: int | None) -> list[StreamElement]:
+        feed = _feed(payload, place)
+        time = feed.header.timestamp * 1000 if arrived is None else arrived
+        if not time:
+            raise FormatError(f"{place}: the feed's header has no timestamp: read it with time=arrival")
+        updates = [entity.trip_update for entity in feed.entity if entity.HasField("trip_update")]
+        departures = (triples for update in updates for triples in _departures(update))
+        found = (numbering.element(place, time, triples) for triples in departures)
+        return [replace(element, until=time + reading.interval) for element in found]
+
+    return decode
+
+
+def _feed(payload: bytes, place: str) -> Any:
+    try:
+        feed = import_module("google.transit.gtfs_realtime_pb2").FeedMessage()
+    except ModuleNotFoundError as error:
+        raise FormatError(f"{place}: GTFS-Realtime needs the package gtfs-realtime-bindings: install it") from error
+    try:
+        feed.ParseFromString(payload)
+    except DecodeError as error:
+        raise FormatError(f"{place}: no FeedMessage of GTFS-Realtime: {error}") from error
+    if not feed.IsInitialized():
+        raise FormatError(
+            f"{place}: no FeedMessage of GTFS-Realtime: it has no {', '.join(feed.FindInitializationErrors())}"
+        )
+    if feed.header.incrementality != feed.header.FULL_DATASET:
+        raise FormatError(f"{place}: a differential feed, which has no agreed meaning yet: ask for the full data set")
+    return feed
+
+
+def _departures(update: Any) -> Iterator[tuple[Triple, ...]]:
+    """What an update says of each stop; a delay holds for the stops after it until another is said."""
+    trip = update.trip
+    gone = _named(trip, "schedule_relationship") in TRIP_GONE
+    delay: int | None = update.delay if update.HasField("delay") else None
+    for stop in update.stop_time_update:
+        event = stop.departure if stop.HasField("departure") else stop.arrival
+        if _named(stop, "schedule_relationship") == "NO_DATA":
+            delay = None
+        elif event.HasField("delay"):
+            delay = event.delay
+        skipped = gone or _named(stop, "schedule_relationship") == STOP_GONE
+        yield tuple(_said(trip, stop, event, delay, "true" if skipped else "false"))
+
+
+def _said(trip: Any, stop: Any, event: Any, delay: int | None, cancelled: str) -> Iterator[Triple]:
+    place = stop.stop_id or str(stop.stop_sequence)
+    departure = _iri("departure", "/".join(filter(None, (trip.trip_id, trip.start_date, place))))
+    yield departure, f"<{T}cancelled>", _literal(cancelled, "boolean")
+    if delay is not None:
+        yield departure, f"<{T}delay>", _literal(f"-PT{-delay}S" if delay < 0 else f"PT{delay}S", "duration")
+    if event.HasField("time"):
+        yield departure, f"<{T}expected>", _literal(str(event.time), "integer")
+    if trip.route_id:
+        yield departure, f"<{T}routeLabel>", to_term(ox.Literal(trip.route_id))
+    if stop.stop_id:
+        yield departure, f"<{T}stop>", _iri("stop", stop.stop_id)
+    if assigned := stop.stop_time_properties.assigned_stop_id:
+        yield departure, f"<{T}platform>", _iri("platform", assigned)
+
+
+def _named(message: Any, field: str) -> str:
+    """The name of an enumeration's value."""
+    values = message.DESCRIPTOR.fields_by_name[field].enum_type.values_by_number
+    return str(values[getattr(message, field)].name)
+
+
+def _iri(kind: str, name: str) -> Term:
+    return f"<{TD}{kind}-{quote(name, safe='/')}>"
+
+
+def _literal(text: str, datatype: str) -> Term:
+    """A literal in the form of its value: ``PT120S`` becomes ``PT2M``."""
+    return _CANONICAL.term(parse_term(f'"{text}"^^<{XSD}{datatype}>'))
+
+
+FORMATS = (
+    Format(
+        "gtfsrt",
+        "GTFS-Realtime, an element per departure of each trip update, ending with the next feed",
+        (".pb", ".gtfsrt"),
+        read,
+        decoder=decoder,
+    ),
+)

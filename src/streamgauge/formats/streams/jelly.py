@@ -1,0 +1,219 @@
+"""Jelly streams (https://w3id.org/jelly): quads as in ``quads``, or one element per frame of triples.
+
+Frame n of a stream of triples holds at n x interval ms; empty frames only let time pass.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import IO, Any, TypeAlias, cast
+
+import pyoxigraph as ox
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from pyjelly import jelly
+from pyjelly.errors import JellyConformanceError
+from pyjelly.integrations.generic import generic_sink as sink
+from pyjelly.integrations.generic.parse import parse_jelly_grouped
+from pyjelly.integrations.generic.serialize import grouped_stream_to_file
+from pyjelly.options import StreamParameters
+from pyjelly.serialize.streams import SerializerOptions
+
+from streamgauge.formats.canonical import parse_term, to_term
+from streamgauge.formats.streams.dataset import Quad, gather, graph_of, message, stamp
+from streamgauge.formats.streams.described import time_property
+from streamgauge.formats.streams.format import (
+    Decode,
+    Format,
+    FormatError,
+    Item,
+    Numbering,
+    Reading,
+    Refuse,
+    files,
+    number,
+    open_bytes,
+)
+from streamgauge.formats.streams.quads import GRAPHS_LIST
+from streamgauge.model.element import StreamElement
+from streamgauge.model.terms import Term, Triple, is_blank, is_iri
+
+Statement: TypeAlias = tuple[str, Triple, Term | None]
+"""(place, triple, graph); the graph is ``None`` in a stream of triples, empty for the default graph."""
+
+_LARGEST = 2**31 - 1
+"""Bytes that protobuf allows a frame."""
+
+_FAULTS = (
+    MemoryError,
+    JellyConformanceError,
+    DecodeError,
+    NotImplementedError,
+    OSError,
+    EOFError,
+    ValueError,
+    KeyError,
+    IndexError,
+    TypeError,
+)
+
+
+def read(path: Path, reading: Reading) -> Iterator[StreamElement]:
+    """The elements of a Jelly file; FormatError names the file and the frame."""
+    return number(_items(path, reading), reading)
+
+
+def follow(file: IO[bytes], place: str, reading: Reading, _refuse: Refuse) -> Iterator[StreamElement]:
+    """The elements of an open Jelly stream, frame by frame; an unreadable frame is never passed over."""
+    numbering, stated = Numbering(reading), time_property(reading, strict=False)
+    for count, (where, statements) in enumerate(_statements(file, place, reading.limit)):
+        for item in message(_quads(statements), where, stated, None, count * reading.interval):
+            yield numbering.element(*item)
+
+
+def decoder(reading: Reading) -> Decode:
+    """The reader of messages that are Jelly streams of their own, usually of one frame."""
+    numbering, stated = Numbering(reading), time_property(reading, strict=False)
+
+    def decode(payload: bytes, place: str, arrived: int | None) -> Sequence[StreamElement]:
+        frames = [statements for _, statements in _statements(BytesIO(payload), place, reading.limit)]
+        items = [item for frame in frames for item in message(_quads(frame), place, stated, arrived)]
+        return [numbering.element(*item) for item in items]
+
+    return decode
+
+
+def encode(element: StreamElement) -> bytes:
+    """An element as a Jelly stream of one frame."""
+    file = BytesIO()
+    write((element,), file)
+    return file.getvalue()
+
+
+def write(stream: Iterable[StreamElement], file: IO[bytes]) -> None:
+    """Write elements as Jelly quads, a frame and a graph each, its time stated in the graph of graphs."""
+    options = SerializerOptions(
+        logical_type=jelly.LOGICAL_STREAM_TYPE_DATASETS,
+        params=StreamParameters(generalized_statements=False, rdf_star=False),
+    )
+    grouped_stream_to_file((_frame(element) for element in stream), file, options=options)
+
+
+def _items(path: Path, reading: Reading) -> Iterator[Item]:
+    quads: list[Quad] = []
+    for file in files(path, (".jelly",)):
+        for count, (place, statements) in enumerate(_frames(file)):
+            named = [statement for statement in statements if statement[2] is not None]
+            quads += [(place, triple, graph) for place, triple, graph in named if graph is not None]
+            plain = tuple(triple for _, triple, graph in statements if graph is None)
+            if plain:
+                yield place, count * reading.interval, plain
+    yield from gather(quads, reading.note)
+
+
+def _frames(file: Path) -> Iterator[tuple[str, list[Statement]]]:
+    with open_bytes(file) as binary:
+        yield from _statements(binary, str(file), _LARGEST)
+
+
+def _statements(file: IO[bytes], place: str, limit: int) -> Iterator[tuple[str, list[Statement]]]:
+    """(place, statements) of every frame."""
+    terms = _Terms()
+    for count, frame in enumerate(_guarded(parse_jelly_grouped(cast(IO[bytes], _Bounded(file, limit))), place)):
+        where = f"{place}, frame {count}"
+        yield where, [(where, terms.triple(item), terms.graph(item)) for item in frame]
+
+
+def _quads(statements: Iterable[Statement]) -> Iterator[Quad]:
+    """Statements of either kind of stream as quads."""
+    return ((place, triple, graph or "") for place, triple, graph in statements)
+
+
+def _guarded(frames: Iterator[Any], place: str) -> Iterator[Any]:
+    """The frames, with pyjelly's errors told as ours."""
+    count = 0
+    try:
+        for frame in frames:
+            yield frame
+            count += 1
+    except _FAULTS as error:
+        raise FormatError(f"{place}, frame {count}: not a readable Jelly stream: {error}") from error
+
+
+class _Bounded:
+    """A file whose reads are bounded. It can be set back by what was just read, as pyjelly does to tell the framing."""
+
+    def __init__(self, file: IO[bytes], limit: int) -> None:
+        self._file = file
+        self._limit = limit
+        self._last = b""
+        self._back = b""
+
+    def seekable(self) -> bool:
+        """So that nothing is read ahead."""
+        return True
+
+    def seek(self, offset: int, _whence: int) -> None:
+        """Back by some of what was just read."""
+        self._back = self._last[offset:] if offset else b""
+
+    def read(self, size: int = -1) -> bytes:
+        """As many bytes, or all; ValueError when they are more than a frame may have."""
+        if size > self._limit:
+            raise ValueError(f"a frame of {size} bytes: the limit is {self._limit}")
+        wanted = self._limit + 1 if size < 0 else size
+        self._last = self._back[:wanted] + self._file.read(max(0, wanted - len(self._back)))
+        self._back = self._back[wanted:]
+        if len(self._last) > self._limit:
+            raise ValueError(f"a frame of more than {self._limit} bytes: raise the limit")
+        return self._last
+
+
+class _Terms:
+    """pyjelly's terms as N-Triples strings."""
+
+    def triple(self, item: Any) -> Triple:
+        return self._term(item.s), self._term(item.p), self._term(item.o)
+
+    def graph(self, item: Any) -> Term | None:
+        if not isinstance(item, sink.Quad):
+            return None
+        return "" if item.g is sink.DefaultGraph else self._term(item.g)
+
+    def _term(self, term: Any) -> Term:
+        if not isinstance(term, sink.Literal):
+            return str(term)
+        datatype = ox.NamedNode(term._datatype) if term._datatype else None
+        return to_term(ox.Literal(term._lex, datatype=datatype, language=term._langtag))
+
+
+def _frame(element: StreamElement) -> sink.GenericStatementSink:
+    frame, graph = sink.GenericStatementSink(), _outgoing(graph_of(element))
+    frame.add(sink.Quad(*map(_outgoing, stamp(element)), _outgoing(GRAPHS_LIST)))
+    for triple in element.added:
+        frame.add(sink.Quad(*map(_outgoing, triple), graph))
+    return frame
+
+
+def _outgoing(term: Term) -> Any:
+    if is_iri(term):
+        return sink.IRI(term[1:-1])
+    if is_blank(term):
+        return sink.BlankNode(term[2:])
+    literal = parse_term(term)
+    assert isinstance(literal, ox.Literal)
+    datatype = None if literal.language else literal.datatype.value
+    return sink.Literal(literal.value, literal.language, datatype)
+
+
+FORMATS = (
+    Format(
+        "jelly",
+        "Jelly, a frame or a named graph per element",
+        (".jelly",),
+        read,
+        write,
+        follow,
+        decoder,
+        encode,
+    ),
+)

@@ -1,0 +1,148 @@
+"""RDF Message Logs of the W3C RSP community group (https://w3c-cg.github.io/rsp/spec/messages), a message an element.
+
+Turtle, TriG, N-Triples or N-Quads; ``MESSAGE`` or ``@message .`` ends a message (draft of May 2026), in a log that
+announces no version also the comment ``# @message`` (draft of December 2025). Blank nodes belong to their message,
+prefixes last. A message's graphs are merged; its time is what ``hasTimestamp`` or the named property states in it,
+else its number times the interval; empty messages count, and only let time pass.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from io import BytesIO
+from typing import IO
+
+import pyoxigraph as ox
+
+from streamgauge.formats.bounds import BoundError, check_turtle
+from streamgauge.formats.streams.dataset import message
+from streamgauge.formats.streams.delimited import Piece, Splitter
+from streamgauge.formats.streams.described import time_property
+from streamgauge.formats.streams.format import (
+    Decode,
+    Format,
+    FormatError,
+    Item,
+    Numbering,
+    Reading,
+    Refuse,
+    Relabel,
+    bounded_lines,
+    reason,
+    refused,
+)
+from streamgauge.formats.streams.turtle import encode as encode_turtle
+from streamgauge.model.element import StreamElement
+
+_VERSION = b'VERSION "1.2-messages"\n'
+_DELIMITER = b"MESSAGE\n"
+
+
+def follow(file: IO[bytes], place: str, reading: Reading, refuse: Refuse) -> Iterator[StreamElement]:
+    """The messages of an open log as they end, numbered in order; a bad one is refused and passed over."""
+    log, numbering = _Log(reading), Numbering(reading)
+    for piece in _pieces(file, place, reading.limit, refuse):
+        try:
+            for item in log.items(piece, place, None):
+                yield numbering.element(*item)
+        except FormatError as error:
+            refuse(error)
+
+
+def decoder(reading: Reading) -> Decode:
+    """The reader of transported messages, each a log of its own."""
+    log, numbering = _Log(reading), Numbering(reading)
+
+    def decode(payload: bytes, place: str, arrived: int | None) -> Sequence[StreamElement]:
+        log.restart()
+        pieces = _pieces(BytesIO(payload), place, reading.limit, refused)
+        return [numbering.element(*item) for piece in pieces for item in log.items(piece, place, arrived)]
+
+    return decode
+
+
+def encode(element: StreamElement) -> bytes:
+    """An element as a log of one message in N-Triples, its time stated; such logs may follow each other."""
+    return _VERSION + _written(element)
+
+
+def write(stream: Iterable[StreamElement], file: IO[bytes]) -> None:
+    """Write elements as one log in N-Triples."""
+    file.write(_VERSION)
+    for element in stream:
+        file.write(_written(element))
+
+
+def _written(element: StreamElement) -> bytes:
+    return encode_turtle(element) + _DELIMITER
+
+
+def _pieces(file: IO[bytes], place: str, limit: int, refuse: Refuse) -> Iterator[Piece]:
+    splitter = Splitter(limit)
+    for count, line in bounded_lines(file, place, limit, refuse):
+        try:
+            yield from splitter.take(count, line)
+        except ValueError as error:
+            refuse(FormatError(f"{place}, line {count}: {error}"))
+    try:
+        yield from splitter.end()
+    except ValueError as error:
+        refuse(FormatError(f"{place}: {error}"))
+
+
+class _Log:
+    """The state of a log: how many messages there were, the prefixes so far, its syntax."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading, self._stated = reading, time_property(reading, strict=False)
+        self._count = -1
+        self.restart()
+
+    def restart(self) -> None:
+        """Another log begins: no prefixes, any syntax; the messages are counted on."""
+        self._header = b"\n"
+        self._syntaxes: tuple[ox.RdfFormat, ...] = (ox.RdfFormat.TRIG, ox.RdfFormat.N_QUADS)
+
+    def items(self, piece: Piece, place: str, arrived: int | None) -> list[Item]:
+        """The element of a message, none for an empty one; FormatError names the line."""
+        self._count += 1
+        relabel = Relabel(f"m{self._count}")
+        where = f"{place}, message {self._count}"
+        quads = [(where, relabel.triple(quad), "") for quad in self._quads(piece, place)]
+        return message(quads, where, self._stated, arrived, self._count * self._reading.interval)
+
+    def _quads(self, piece: Piece, place: str) -> list[ox.Quad]:
+        """TriG holds all but N-Quads: what is no TriG but N-Quads settles the log's syntax."""
+        try:
+            return self._parsed(piece, self._syntaxes[0])
+        except BoundError as error:
+            raise FormatError(f"{place}, line {piece.line}: {error}") from error
+        except SyntaxError as error:
+            for other in self._syntaxes[1:]:
+                with suppress(SyntaxError):
+                    found = self._parsed(piece, other)
+                    self._syntaxes = (other,)
+                    return found
+            line = piece.line + max(error.lineno or 0, 2) - 2
+            raise FormatError(f"{place}, line {line}: {reason(error)}") from error
+
+    def _parsed(self, piece: Piece, syntax: ox.RdfFormat) -> list[ox.Quad]:
+        check_turtle(piece.text)
+        parser = ox.parse(self._header + piece.text, format=syntax)
+        quads = list(parser)
+        if parser.prefixes or parser.base_iri:
+            base = f"BASE <{parser.base_iri}> " if parser.base_iri else ""
+            self._header = f"{base}{''.join(f'PREFIX {k}: <{v}> ' for k, v in parser.prefixes.items())}\n".encode()
+        return quads
+
+
+FORMATS = (
+    Format(
+        "messages",
+        "RDF Message Logs, an element per message",
+        (".messages",),
+        write=write,
+        follow=follow,
+        decoder=decoder,
+        encode=encode,
+    ),
+)

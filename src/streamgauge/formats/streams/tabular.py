@@ -1,0 +1,278 @@
+"""CSV and TSV: a row is an element, its time a column (docs/own-data.md; ``csvw`` says what columns are)."""
+
+import codecs
+import csv
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Final
+
+from streamgauge.formats.canonical import parse_term, to_term
+from streamgauge.formats.instants import DATES, InstantError, from_pattern
+from streamgauge.formats.streams.csvw import TableColumn, TableMapping, cell_term, expand, header_columns, read_mapping
+from streamgauge.formats.streams.described import in_order, instants
+from streamgauge.formats.streams.format import (
+    Format,
+    FormatError,
+    Item,
+    Numbering,
+    Reading,
+    Refuse,
+    bounded_lines,
+    files,
+    number,
+    open_bytes,
+)
+from streamgauge.formats.vocabularies import property_iri
+from streamgauge.model.element import StreamElement
+from streamgauge.model.obstacles import obstacle
+from streamgauge.model.terms import XSD, Term
+
+ENDINGS: Final = (".csv", ".tsv", ".tab")
+BESIDE: Final = "-metadata.json"
+"""The ending of the mapping beside a file, added to the file's name (Model for Tabular Data, 5.3)."""
+
+_TIMES: Final = ("time", "timestamp", "datetime", "date", "resulttime")
+_DELIMITERS: Final = ",;\t|"
+
+
+def timed(path: Path, reading: Reading, refuse: Refuse) -> Iterator[StreamElement]:
+    """The rows of a file, or of a folder's files in name order, by their times; FormatError names file and line."""
+    found: list[Item] = []
+    for file in files(path, ENDINGS):
+        mapping = _mapping_of(file, reading)
+        with open_bytes(file) as opened:
+            try:
+                found.extend(_Rows(opened, str(file), reading, mapping, refuse))
+            except (OSError, EOFError) as error:
+                raise FormatError(f"{file}: cannot be unpacked: {obstacle(error)}") from error
+    return number(in_order(found, path, reading), reading)
+
+
+def follow(file: IO[bytes], place: str, reading: Reading, refuse: Refuse) -> Iterator[StreamElement]:
+    """The rows of an open file as they come, in their order."""
+    numbering, mapping = Numbering(reading), _named_mapping(Path(place), reading)
+    for item in _Rows(file, place, reading, mapping or TableMapping(), refuse):
+        try:
+            yield numbering.element(*item)
+        except FormatError as error:
+            refuse(error)
+
+
+def _mapping_of(file: Path, reading: Reading) -> TableMapping:
+    """The mapping that was named, else the one that stands beside the file, else the header's."""
+    named = _named_mapping(file, reading)
+    beside = file.with_name(file.name.removesuffix(".gz") + BESIDE)
+    if named is not None or not beside.is_file():
+        return named or TableMapping()
+    return read_mapping(beside, file.name, reading.stream, reading.prefixes)
+
+
+def _named_mapping(file: Path, reading: Reading) -> TableMapping | None:
+    if reading.csv_mapping is None:
+        return None
+    return read_mapping(Path(reading.csv_mapping), file.name, reading.stream, reading.prefixes)
+
+
+class _Rows:
+    """The rows of a table as elements, one after the other; a bad one is refused with its line."""
+
+    def __init__(self, file: IO[bytes], place: str, reading: Reading, mapping: TableMapping, refuse: Refuse) -> None:
+        self._place, self._reading, self._refuse, self._mapping = place, reading, refuse, mapping
+        self._instants = instants(reading)
+        self._stem = "".join(sign for sign in Path(place).name if sign.isascii() and sign.isalnum())
+        self._line = mapping.dialect.skip
+        self._texts = self._decoded(bounded_lines(file, place, reading.limit, refuse))
+
+    def __iter__(self) -> Iterator[Item]:
+        first = next(self._texts, None)
+        if first is None:
+            return
+        rows = self._parsed(first)
+        header = next(rows, []) if self._mapping.dialect.header else None
+        columns = self._columns(header)
+        time = self._time_column(columns)
+        for count, row in enumerate(rows, 1):
+            where = f"{self._place}, line {self._line}"
+            if not any(row):
+                continue
+            try:
+                yield self._item(where, count, row, columns, time)
+            except (FormatError, InstantError, ValueError) as error:
+                self._refuse(error if isinstance(error, FormatError) else FormatError(f"{where}: {error}"))
+
+    def _decoded(self, lines: Iterable[tuple[int, bytes]]) -> Iterator[str]:
+        """The lines as text, after those that are skipped."""
+        try:
+            decoder = codecs.getincrementaldecoder(self._mapping.dialect.encoding)()
+        except LookupError:
+            raise FormatError(f"{self._place}: there is no encoding {self._mapping.dialect.encoding!r}") from None
+        for count, line in lines:
+            if count <= self._mapping.dialect.skip:
+                continue
+            self._line = count
+            try:
+                yield decoder.decode(line)
+            except UnicodeDecodeError as error:
+                said = f"{self._place}, line {count}: not {error.encoding} text: {error.reason}"
+                raise FormatError(f"{said} (a mapping names another: dialect.encoding)") from error
+
+    def _parsed(self, first: str) -> Iterator[list[str]]:
+        """The cells of each row, the first line's included."""
+        dialect = self._mapping.dialect
+        delimiter = dialect.delimiter or _delimiter(first, self._place)
+        given = _Ahead(first, self._texts)
+        csv.field_size_limit(max(csv.field_size_limit(), self._reading.limit))
+        if dialect.quote is None:
+            rows = csv.reader(given, delimiter=delimiter, quoting=csv.QUOTE_NONE)
+        else:
+            rows = csv.reader(given, delimiter=delimiter, quotechar=dialect.quote, strict=True)
+        while True:
+            try:
+                row = next(rows)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                raise FormatError(f"{self._place}, line {self._line}: not CSV: {error}") from error
+            yield [cell.strip() for cell in row]
+
+    def _columns(self, header: Sequence[str] | None) -> list[tuple[int | None, TableColumn]]:
+        """The columns that are read, each with its place in a row (``None`` for a virtual one)."""
+        given = self._mapping.columns
+        if given is None:
+            if header is None:
+                raise FormatError(f"{self._place}: a table without a header needs a mapping of its columns")
+            self._refuse_twice(header)
+            return list(enumerate(header_columns(header, self._reading.stream, self._reading.prefixes)))
+        if header is None:
+            real = (column for column in given if not column.virtual)
+            places: dict[int, int] = {id(column): place for place, column in enumerate(real)}
+            return [(places.get(id(column)), column) for column in given]
+        return [(None if column.virtual else self._found(column, header), column) for column in given]
+
+    def _found(self, column: TableColumn, header: Sequence[str]) -> int:
+        for name in (*column.titles, column.name):
+            if name in header:
+                return header.index(name)
+        raise FormatError(f"{self._place}: the header has no column {column.name!r}: it has {', '.join(header)}")
+
+    def _refuse_twice(self, header: Sequence[str]) -> None:
+        for place, name in enumerate(header):
+            if not name:
+                raise FormatError(f"{self._place}: column {place + 1} has no name in the header")
+            if name in header[:place]:
+                raise FormatError(f"{self._place}: two columns are named {name!r}: name each differently")
+
+    def _time_column(self, columns: Sequence[tuple[int | None, TableColumn]]) -> tuple[int, TableColumn]:
+        """The column that has the time: the one that is named, of a date's datatype, or called time or the like."""
+        real = [(place, column) for place, column in columns if place is not None]
+        named = self._reading.time_property
+        if named is not None:
+            found = [
+                one for one in real if named in (one[1].name, *one[1].titles) or one[1].predicate == self._iri(named)
+            ]
+        else:
+            found = [one for one in real if one[1].datatype.iri in DATES]
+            found = found or [one for one in real if one[1].name.rpartition(":")[2].lower() in _TIMES]
+        if len(found) == 1:
+            return found[0]
+        names = ", ".join(column.name for _, column in real)
+        what = f"no column {named!r}" if named else f"{len(found) or 'no'} columns that look like the time"
+        raise FormatError(f"{self._place}: {what}: name the one that has it with --time-property, of {names}")
+
+    def _iri(self, named: str) -> Term | None:
+        try:
+            return property_iri(named, self._reading.prefixes)
+        except ValueError:
+            return None
+
+    def _item(
+        self,
+        where: str,
+        count: int,
+        row: Sequence[str],
+        columns: Sequence[tuple[int | None, TableColumn]],
+        time: tuple[int, TableColumn],
+    ) -> Item:
+        """The element of one row."""
+        least = 1 + max(place for place, _ in columns if place is not None)
+        if len(row) < least or (self._mapping.columns is None and len(row) > len(columns)):
+            raise ValueError(f"{len(row)} cells where the header has {max(least, len(columns))}")
+        cells = {column.name: _cell(column, None if place is None else row[place]) for place, column in columns}
+        at = self._instant(cells[time[1].name], time[1], where)
+        values = {**cells, "_row": str(count), "_sourceRow": str(self._line)}
+        triples = [
+            (self._subject(column, values), column.predicate, item)
+            for _, column in columns
+            if column.predicate is not None
+            for item in self._objects(column, values)
+        ]
+        if not triples:
+            raise ValueError("every cell but the time is empty: a row is an element of at least one triple")
+        return where, at, tuple(dict.fromkeys(triples))
+
+    def _instant(self, text: str, column: TableColumn, where: str) -> int:
+        if not text:
+            raise ValueError(f"no time: column {column.name} is empty")
+        if column.datatype.pattern is not None:
+            moment: datetime = from_pattern(text, column.datatype.pattern)
+            return self._instants.of_moment(moment, text, where)
+        return self._instants.of_text(text, where)
+
+    def _subject(self, column: TableColumn, values: Mapping[str, str]) -> Term:
+        if column.about is None:
+            return f"_:r{values['_sourceRow']}{self._stem}"
+        return self._expanded(column.about, column, values)
+
+    def _objects(self, column: TableColumn, values: Mapping[str, str]) -> Iterator[Term]:
+        text = values[column.name]
+        if column.value is not None:
+            if text or column.virtual:
+                yield self._expanded(column.value, column, values)
+            return
+        for part in text.split(column.separator) if column.separator else (text,):
+            if part:
+                try:
+                    term = cell_term(part, column)
+                    plain = (
+                        part.isprintable()
+                        and "\\" not in term
+                        and column.lang is None
+                        and column.datatype.iri[: len(XSD)] in (XSD, "")
+                    )
+                    yield term if plain else to_term(parse_term(term))
+                except ValueError as error:
+                    raise ValueError(f"column {column.name}: {error}") from error
+
+    def _expanded(self, template: str, column: TableColumn, values: Mapping[str, str]) -> Term:
+        return expand(template, {**values, "_name": column.name}, self._reading.stream, self._reading.prefixes)
+
+
+class _Ahead:
+    """The first line and those that follow, for a reader of CSV."""
+
+    def __init__(self, first: str, rest: Iterator[str]) -> None:
+        self._first: str | None = first
+        self._rest = rest
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        first, self._first = self._first, None
+        return next(self._rest) if first is None else first
+
+
+def _cell(column: TableColumn, text: str | None) -> str:
+    """A cell's text, empty where it means nothing, the column's default where there is one."""
+    return column.default if text is None or text in column.null else text
+
+
+def _delimiter(header: str, place: str) -> str:
+    """The delimiter: a tab in a .tsv, else the sign that the header has most, a comma where it has none."""
+    if place.lower().removesuffix(".gz").endswith((".tsv", ".tab")):
+        return "\t"
+    return max(_DELIMITERS, key=lambda sign: (header.count(sign), sign == ","))
+
+
+FORMATS = (Format("csv", "CSV or TSV, an element per row, its time in a column", ENDINGS, follow=follow, timed=timed),)

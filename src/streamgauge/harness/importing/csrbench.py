@@ -1,0 +1,96 @@
+"""CSRBench's answers: ``{"relations": [{"head", "timestamp", "results": {"bindings": [...]}}, ...]}``.
+
+What ``timestamp`` is depends on who recorded: C-SPARQL's is the report's number times the slide, CQELS's ms since the
+registration, SPARQLstream's whole seconds since it.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from streamgauge.harness.importing.bindings import Fields
+from streamgauge.harness.importing.foreign import (
+    NS,
+    ForeignError,
+    Imported,
+    Recorded,
+    Request,
+    Times,
+    after_last,
+    assemble,
+    read_json,
+)
+from streamgauge.model.answer import Answer
+from streamgauge.model.query import ContinuousQuery
+
+NAME = "csrbench"
+ABOUT = "CSRBench's answer JSON: a list of relations with timestamps"
+
+ENGINES = {"csparql": Times.COUNT, "cqels": Times.RECEIVED, "sparqlstream": Times.RECEIVED}
+"""What the timestamps of CSRBench's three engines are, by the start of a semantics' or file's name."""
+
+
+def recognises(path: Path) -> bool:
+    """Whether a file is a JSON object with relations."""
+    if not path.is_file() or path.suffix != ".json":
+        return False
+    try:
+        document = read_json(path)
+    except ForeignError:
+        return False
+    return isinstance(document, dict) and "relations" in document
+
+
+def read(path: Path, request: Request) -> Iterator[Imported]:
+    """The run in an answer file; ForeignError names the file and the field."""
+    engine = _engine(path, request)
+    times = request.times or ENGINES.get(engine)
+    if times is None:
+        raise ForeignError(f"{path}: what are its timestamps? Name it with --times {', '.join(Times)}")
+    yield assemble(path, NAME, recorded(path, engine, times), request, horizon(path))
+
+
+def recorded(path: Path, engine: str, times: Times) -> Recorded:
+    """The answers in a file, their timestamps taken for what ``times`` says."""
+    fields = Fields(str(path))
+    relations = fields.member(read_json(path), "", "relations", list)
+    answers = tuple(_answer(fields, relation, f"relations[{i}]", times) for i, relation in enumerate(relations))
+    notes = {
+        Times.COUNT: "timestamps count the reports and are no clock: no delay",
+        Times.RECEIVED: "timestamps are ms since the registration of the query: delays count from there",
+        Times.INSTANT: "",
+    }[times]
+    factor = 1.0 if times is Times.RECEIVED else None
+    return Recorded(answers, engine, factor=factor, notes=(notes,) if notes else ())
+
+
+def horizon(path: Path) -> Callable[[ContinuousQuery, int], int]:
+    """Time came a window's size past the last element, or as far as the latest timestamp of the recording; ms."""
+    fields = Fields(str(path))
+    relations = fields.member(read_json(path), "", "relations", list)
+    stamps = (fields.member(relation, f"relations[{i}]", "timestamp", int) for i, relation in enumerate(relations))
+    latest = max(stamps, default=0)
+    return lambda query, last: max(after_last(query, last), latest)
+
+
+def _engine(path: Path, request: Request) -> str:
+    names = [*((request.semantics.name,) if request.semantics else ()), path.name]
+    return next((engine for name in names for engine in ENGINES if name.startswith(engine)), path.stem)
+
+
+def _answer(fields: Fields, relation: Any, where: str, times: Times) -> Answer:
+    stamp = fields.member(relation, where, "timestamp", int)
+    variables = fields.variables(relation, where)
+    results = fields.member(relation, where, "results", dict)
+    bindings = fields.member(results, f"{where}.results", "bindings", list)
+    rows = tuple(_row(fields, one, variables, f"{where}.results.bindings[{i}]") for i, one in enumerate(bindings))
+    return Answer(
+        variables,
+        rows,
+        instant=stamp if times is Times.INSTANT else None,
+        received=stamp * NS if times is Times.RECEIVED else 0,
+    )
+
+
+def _row(fields: Fields, one: Any, variables: tuple[str, ...], where: str) -> tuple[str | None, ...]:
+    return fields.row(fields.member(one, where, "binding", dict), variables, f"{where}.binding")

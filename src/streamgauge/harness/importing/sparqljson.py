@@ -1,0 +1,105 @@
+"""SPARQL 1.1 query results as JSON with a time each: one document, a list of them, or one a line.
+
+Beside ``head`` and ``results`` (or ``boolean``) a document has ``timestamp`` (the application time that it speaks of,
+ms), and may have ``received`` (when it came, ms since the feed began) and ``scope`` ([start, end], ms).
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from streamgauge.harness.importing.bindings import Fields
+from streamgauge.harness.importing.foreign import (
+    NS,
+    ForeignError,
+    Imported,
+    Recorded,
+    Request,
+    Times,
+    assemble,
+    by_answers,
+    read_text,
+)
+from streamgauge.model.answer import Answer
+from streamgauge.sparql.algebra import FALSE, TRUE
+
+NAME = "sparql-json"
+ABOUT = "SPARQL results JSON with a timestamp each: a document, a list of them, or one a line"
+
+_ENDINGS = (".json", ".srj", ".jsonl", ".ndjson")
+
+
+def recognises(path: Path) -> bool:
+    """Whether a file's first document has a head."""
+    if not path.is_file() or path.suffix not in _ENDINGS:
+        return False
+    try:
+        first = next(iter(_documents(path)), None)
+    except ForeignError:
+        return False
+    return first is not None and isinstance(first[1], dict) and "head" in first[1]
+
+
+def read(path: Path, request: Request) -> Iterator[Imported]:
+    """The run in a file of results; ForeignError names the file, the line and the field."""
+    answers = tuple(_answer(where, document, request.times or Times.INSTANT) for where, document in _documents(path))
+    if any(answer.received for answer in answers) and any(not answer.received for answer in answers):
+        raise ForeignError(f"{path}: some results have received, others do not: give it to all or to none")
+    factor = 1.0 if any(answer.received for answer in answers) else None
+    recorded = Recorded(answers, request.engine or path.stem, factor=factor)
+    furthest = max((answer.instant or 0 for answer in answers), default=0)
+    came = by_answers(answers, 0, request.semantics)
+    yield assemble(path, NAME, recorded, request, lambda query, last: max(came(query, last), furthest))
+
+
+def _documents(path: Path) -> Iterator[tuple[str, Any]]:
+    """Each document with its place: ``file``, ``file, line 3`` or ``file: [2]``."""
+    text = read_text(path)
+    try:
+        whole = json.loads(text)
+    except json.JSONDecodeError as error:
+        if error.msg != "Extra data":
+            raise ForeignError(f"{path}, line {error.lineno}, column {error.colno}: no JSON: {error.msg}") from error
+        yield from _by_line(path, text)
+        return
+    except RecursionError as error:
+        raise ForeignError(f"{path}: no JSON that can be read: nested too deeply") from error
+    if isinstance(whole, list):
+        yield from ((f"{path}: [{i}]", document) for i, document in enumerate(whole))
+    else:
+        yield str(path), whole
+
+
+def _by_line(path: Path, text: str) -> Iterator[tuple[str, Any]]:
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip():
+            try:
+                yield f"{path}, line {number}", json.loads(line)
+            except json.JSONDecodeError as error:
+                raise ForeignError(f"{path}, line {number}, column {error.colno}: no JSON: {error.msg}") from error
+
+
+def _answer(where: str, document: Any, times: Times) -> Answer:
+    fields = Fields(where)
+    stamp = fields.member(document, "", "timestamp", int)
+    received = fields.member(document, "", "received", int) if "received" in document else 0
+    received = stamp if times is Times.RECEIVED else received
+    instant = stamp if times is Times.INSTANT else None
+    scope = _scope(fields, document)
+    if "boolean" in document:
+        said = fields.member(document, "", "boolean", bool)
+        return Answer(("ask",), ((TRUE if said else FALSE,),), (), "boolean", instant, scope, received * NS)
+    variables = fields.variables(document, "")
+    bindings = fields.member(fields.member(document, "", "results", dict), "results", "bindings", list)
+    rows = tuple(fields.row(one, variables, f"results.bindings[{i}]") for i, one in enumerate(bindings))
+    return Answer(variables, rows, instant=instant, scope=scope, received=received * NS)
+
+
+def _scope(fields: Fields, document: Any) -> tuple[int, int] | None:
+    if "scope" not in document:
+        return None
+    found = fields.member(document, "", "scope", list)
+    if len(found) != 2 or any(not isinstance(end, int) or isinstance(end, bool) for end in found):
+        raise fields.fail("scope", f"is {found!r:.60}: [start, end] in ms is expected")
+    return found[0], found[1]

@@ -1,0 +1,414 @@
+"""From algebra to running operators; what cannot run is refused by name."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import TypeAlias, TypeVar
+
+from streamgauge.incremental import matching
+from streamgauge.incremental.conditions import Batch, conjuncts, reads_patterns
+from streamgauge.incremental.correlation import Domain, closed, mentions, names_of, reads, scope
+from streamgauge.incremental.effort import Effort
+from streamgauge.incremental.grouping import Grouped
+from streamgauge.incremental.normal import Leaf, Normaliser, UnsupportedError, leaf, operands
+from streamgauge.incremental.open_graphs import HIDDEN
+from streamgauge.incremental.operators import (
+    Both,
+    Compute,
+    Constant,
+    JoinRows,
+    Keep,
+    Merge,
+    Operator,
+    Pick,
+    Source,
+    Stateful,
+    Take,
+    Unique,
+)
+from streamgauge.incremental.paths import START, Nodes, Placed, Reach, nullable
+from streamgauge.incremental.plans import Asked, pushable
+from streamgauge.incremental.semijoins import firm, semijoined
+from streamgauge.incremental.sharing import Keyed, Pull, Shared
+from streamgauge.model import algebra as al
+from streamgauge.query.rebuild import expression_parts
+
+Needed = frozenset[str]
+State = TypeVar("State", bound=Stateful)
+MakeLeaf: TypeAlias = Callable[[Asked], Take]
+"""Makes a leaf of what is asked of a graph."""
+_CHANGING = {"RAND", "UUID", "STRUUID", "NOW", "BNODE"}
+
+
+@dataclass
+class Builder:
+    """Builds a tree of operators; columns come in ``order`` where that saves a step.
+
+    ``make_leaf`` makes its leaves; ``groups`` are its aggregations by their normal patterns, ``states`` all that
+    remembers rows, ``effort`` what they may do, ``pull`` numbers the pulls of the tree; ``narrow``: right sides are
+    ``semijoins``. Beside a ``domain`` every operator carries its columns.
+    """
+
+    make_leaf: MakeLeaf
+    order: tuple[str, ...] = ()
+    groups: list[tuple[al.Group, Grouped]] = field(default_factory=list)
+    states: list[Stateful] = field(default_factory=list)
+    domain: Domain | None = None
+    effort: Effort = field(default_factory=Effort)
+    narrow: bool = False
+    normal: Normaliser = field(default_factory=Normaliser)
+    fresh: Iterator[int] = field(default_factory=count)
+    pull: Pull = field(default_factory=Pull)
+
+    def build(self, pattern: al.Pattern, needed: Needed) -> Operator:
+        """The operator of a normal pattern, whose columns hold at least the needed ones that it binds."""
+        match pattern:
+            case al.BGP() | al.Graph() | al.Values() | al.Join():
+                return self._join(operands(pattern), (), needed)
+            case al.Filter(condition=condition, pattern=inner):
+                return self._filter(condition, inner, needed)
+            case al.LeftJoin():
+                return self._optional(pattern, needed)
+            case al.Minus(left=left, right=right):
+                shared = scope(left) & scope(right)
+                sides = self.build(left, needed | shared), self.build(self._semijoined(right, firm(left)), shared)
+                named = frozenset(name for name in shared if not name.startswith(HIDDEN))
+                return self._with(matching.without(*sides, named, self.domain, self.effort))
+            case al.Union(left=left, right=right):
+                return self._union(left, right, needed)
+            case al.Extend(pattern=inner, variable=variable, expression=expression):
+                return self._extend(inner, variable.name, expression, needed)
+            case al.Project(pattern=inner, variables=variables):
+                return self._project(inner, names_of(variables))
+            case al.Distinct(pattern=inner):
+                names = tuple(sorted(scope(inner).union(self._hidden)))
+                return self._with(Unique(picked(self.build(inner, scope(inner)), names)))
+            case al.Group():
+                return self._group(pattern)
+            case _:
+                raise UnsupportedError(f"{type(pattern).__name__}: it is not kept incrementally")
+
+    @property
+    def _hidden(self) -> tuple[str, ...]:
+        return () if self.domain is None else self.domain.columns
+
+    @property
+    def _alone(self) -> "Builder":
+        """The same builder without a domain."""
+        return self if self.domain is None else replace(self, domain=None)
+
+    def _with(self, operator: State) -> State:
+        """The operator, noted among those that remember rows."""
+        self.states.append(operator)
+        return operator
+
+    def _shared(self, operator: Operator) -> Shared:
+        return self._with(Shared(operator, self.pull))
+
+    def _name(self, stem: str) -> str:
+        return f".{stem}{next(self.fresh)}"
+
+    def _join(self, parts: Sequence[al.Pattern], conditions: Sequence[al.Expression], needed: Needed) -> Operator:
+        """The join of the parts under conditions, each of them tested in the first leaf that can."""
+        early: dict[int, list[al.Expression]] = {at: [] for at in range(len(parts))}
+        late: list[al.Expression] = []
+        for condition in conditions:
+            place = next((at for at, part in enumerate(parts) if _takes(part, condition)), None)
+            (late if place is None else early[place]).append(condition)
+        scopes = [scope(part) for part in parts]
+        shared = {name for at, one in enumerate(scopes) for two in scopes[:at] for name in one & two}
+        wanted = needed.union(shared, self._hidden, *map(reads, late))
+        leaves = all(isinstance(part, al.BGP | al.Graph | al.Values) for part in parts)
+        built = self.domain.tap() if self.domain is not None and leaves else None
+        for at, part in enumerate(parts):
+            found = leaf(part)
+            if found is not None and found.repeated is not None:
+                built = self._path(built, found, found.repeated, _nodes_in(parts[:at], found.graph))
+            else:
+                right = self._operand(part, early[at], wanted)
+                built = right if built is None else self._with(JoinRows(built, right, self.effort))
+        assert built is not None
+        return self._kept(built, late, [each for part in parts for each in firm(part)])
+
+    def _semijoined(self, right: al.Pattern, left: Sequence[al.TriplePattern]) -> al.Pattern:
+        """The right side as far as the left one can meet it."""
+        return semijoined(right, left) if self.narrow and self.domain is None else right
+
+    def _operand(self, part: al.Pattern, conditions: Sequence[al.Expression], needed: Needed) -> Operator:
+        found = leaf(part)
+        if found is not None:
+            return self._leaf(found, conditions, needed)
+        if isinstance(part, al.Values):
+            return self._with(Constant(names_of(part.variables), part.rows))
+        if isinstance(part, al.Graph):
+            raise UnsupportedError("GRAPH over anything but triple patterns: spread the query first")
+        return self.build(part, needed)
+
+    def _leaf(self, found: Leaf, conditions: Sequence[al.Expression], needed: Needed) -> Operator:
+        if not found.bgp.patterns and not isinstance(found.graph, al.Var):
+            return self._kept(self._with(Constant((), ((),))), conditions)
+        own = (found.graph.name,) if isinstance(found.graph, al.Var) else ()
+        names = (*own, *(name for name in names_of(al.pattern_variables(found.bgp)) if name not in own))
+        output = tuple(name for name in dict.fromkeys((*self.order, *names)) if name in needed and name in names)
+        return Source(self.make_leaf(Asked(found.graph, found.bgp, tuple(conditions), output)), output)
+
+    def _path(self, built: Operator | None, found: Leaf, path: al.Repeat, present: Needed) -> Operator:
+        """A repeated path: followed from a constant end, else from what is joined so far, else from everywhere.
+
+        ``present`` are variables whose values, as joined so far, are nodes of the path's graph.
+        """
+        one, two = found.bgp.patterns[0].subject, found.bgp.patterns[0].object
+        start, end = self.normal.variable(), self.normal.variable()
+        steps = self.normal.path(start, path.path, end, found.graph)
+        certain = frozenset[str]() if built is None else built.certain
+        ahead = _known(one, certain) >= _known(two, certain)
+        nodes, ends = ((one, two), (start, end)) if ahead else ((two, one), (end, start))
+        pairs = picked(self._alone.build(steps, frozenset(names_of(ends))), names_of(ends))
+        edges = self._shared(self._with(Unique(pairs)))
+        zero = nullable(path)
+        shared = None if built is None else self._shared(built)
+        demand = self._shared(self._demand(nodes[0], shared, edges if not zero else None, found.graph))
+        same = self._same(nodes[0], shared, demand, found, present) if zero else None
+        placed = Placed(self._with(Reach(edges.tap(), demand.tap(), same, path.modifier, self.effort)), nodes)
+        return placed if shared is None else self._with(JoinRows(shared.tap(), placed, self.effort))
+
+    def _demand(self, node: al.Node, built: Shared | None, edges: Shared | None, graph: al.Node | None) -> Operator:
+        """The nodes to start from."""
+        if isinstance(node, str):
+            return self._with(Constant((START,), ((node,),)))
+        if built is not None and node.name in built.inner.certain:
+            return self._with(Unique(Pick(built.tap(), (node.name,))))
+        if edges is not None:
+            return self._with(Unique(Pick(edges.tap(), edges.inner.variables[:1])))
+        return self._nodes(graph)
+
+    def _same(self, node: al.Node, built: Shared | None, demand: Shared, found: Leaf, present: Needed) -> Operator:
+        """The nodes that a path of length zero joins with themselves: the graph's, and what EXISTS puts at its ends."""
+        outer = frozenset(name for name in scope(found.bgp) if name in self._hidden)
+        certain = frozenset[str]() if built is None else built.inner.certain
+        for name in outer - certain:
+            raise UnsupportedError(f"EXISTS with a path of length zero at ?{name}, which may be unbound outside")
+        if isinstance(node, str) or built is None or node.name not in certain or node.name in present | outer:
+            return demand.tap()
+        same = self._nodes(found.graph)
+        for name in outer:
+            same = Both(same, Pick(built.tap(), (name,)), same.certain)
+        return self._with(Unique(same))
+
+    def _nodes(self, graph: al.Node | None) -> Operator:
+        ends = self.normal.variable(), self.normal.variable()
+        bgp = al.BGP((al.TriplePattern(ends[0], self.normal.variable(), ends[1]),))
+        return self._with(Unique(Nodes(self._alone._leaf(Leaf(graph, bgp), (), frozenset(names_of(ends))))))
+
+    def _kept(
+        self, operator: Operator, conditions: Sequence[al.Expression], left: Sequence[al.TriplePattern] = ()
+    ) -> Operator:
+        """The rows, which meet the patterns ``left``, for which all conditions hold; EXISTS is tested last."""
+        for condition in sorted(conditions, key=reads_patterns):
+            operator = (
+                self._exists(operator, condition, left)
+                if reads_patterns(condition)
+                else _keep(operator, condition, self.effort)
+            )
+        return operator
+
+    def _filter(self, condition: al.Expression, inner: al.Pattern, needed: Needed) -> Operator:
+        parts = list(conjuncts(condition))
+        while isinstance(inner, al.Filter):
+            parts += conjuncts(inner.condition)
+            inner = inner.pattern
+        if isinstance(inner, al.BGP | al.Graph | al.Values | al.Join):
+            return self._join(operands(inner), parts, needed)
+        return self._kept(self.build(inner, needed.union(*map(reads, parts))), parts, firm(inner))
+
+    def _exists(self, built: Operator, condition: al.Expression, left: Sequence[al.TriplePattern]) -> Operator:
+        """A condition with EXISTS: by itself, negated, or inside a larger expression."""
+        wanted, part = True, condition
+        while isinstance(part, al.Call) and part.operator == "!":
+            wanted, part = not wanted, part.arguments[0]
+        if isinstance(part, al.Exists):
+            return picked(
+                self._with(matching.existing(*self._sides(built, part.pattern, left), wanted, self.effort)),
+                built.variables,
+            )
+        operator, plain = self._resolved(built, condition)
+        return picked(_keep(operator, plain, self.effort), built.variables)
+
+    def _sides(
+        self, built: Operator, pattern: al.Pattern, left: Sequence[al.TriplePattern] = ()
+    ) -> tuple[Operator, Operator]:
+        """The outer solutions, and what of the pattern's solutions decides which of them it exists for."""
+        inside = self.normal.pattern(pattern)
+        outer = frozenset(built.variables)
+        if closed(inside, outer):
+            right = self._alone.build(self._alone._semijoined(inside, left), outer)
+            return built, picked(right, tuple(name for name in right.variables if name in outer))
+        taken = mentions(inside)
+        names = tuple(name for name in built.variables if name in taken)
+        key = self._name("outer")
+        keyed = self._shared(Keyed(built, key, names))
+        domain = Domain(key, names, names, self._shared(self._with(Unique(Pick(keyed.tap(), (key, *names))))))
+        right = replace(self, domain=domain).build(inside, frozenset((key,)))
+        return keyed.tap(), Pick(right, (key,))
+
+    def _resolved(self, built: Operator, expression: al.Expression) -> tuple[Operator, al.Expression]:
+        """The expression with a column in the place of each EXISTS."""
+        operator = built
+
+        def resolve(tree: al.Expression) -> al.Expression:
+            nonlocal operator
+            if not isinstance(tree, al.Exists):
+                return expression_parts(tree, _same_pattern, resolve)
+            name = self._name("exists")
+            operator = picked(
+                self._with(matching.marked(*self._sides(operator, tree.pattern), name, self.effort)),
+                (*operator.variables, name),
+            )
+            return al.Var(name)
+
+        resolved = resolve(expression)
+        return operator, resolved
+
+    def _optional(self, pattern: al.LeftJoin, needed: Needed) -> Operator:
+        condition = pattern.condition
+        read = frozenset[str]() if condition is None else reads(condition)
+        both = needed | read | (scope(pattern.left) & scope(pattern.right))
+        left = self.build(pattern.left, both)
+        right = self.build(self._semijoined(pattern.right, firm(pattern.left)), both)
+        if condition is not None and reads_patterns(condition):
+            return self._optional_exists(left, right, condition)
+        merge = Merge(left, right)
+        return self._with(
+            matching.optional(
+                left,
+                right,
+                None if condition is None else _batch(condition, merge.variables, self.effort),
+                merge,
+                self.effort,
+            )
+        )
+
+    def _optional_exists(self, left: Operator, right: Operator, condition: al.Expression) -> Operator:
+        """OPTIONAL whose condition has EXISTS: what joins under it, and the rows that joined with nothing."""
+        key = self._name("row")
+        keyed = self._shared(Keyed(left, key, left.variables))
+        joined = self._shared(self._kept(self._with(JoinRows(keyed.tap(), right, self.effort)), conjuncts(condition)))
+        names = Merge(left, right).variables
+        rest = self._with(matching.existing(keyed.tap(), Pick(joined.tap(), (key,)), False, self.effort))
+        return Both(picked(joined.tap(), names), picked(rest, names), left.certain)
+
+    def _union(self, left: al.Pattern, right: al.Pattern, needed: Needed) -> Operator:
+        sides = self.build(left, needed), self.build(right, needed)
+        names = tuple(dict.fromkeys(sides[0].variables + sides[1].variables))
+        return Both(picked(sides[0], names), picked(sides[1], names), sides[0].certain & sides[1].certain)
+
+    def _extend(self, inner: al.Pattern, name: str, expression: al.Expression, needed: Needed) -> Operator:
+        self._assign(name)
+        built = self.build(inner, needed | reads(expression))
+        operator, plain = self._resolved(built, expression)
+        return picked(
+            Compute(operator, name, _batch(plain, operator.variables, self.effort), self.effort),
+            (*built.variables, name),
+        )
+
+    def _assign(self, name: str) -> None:
+        if name in self._hidden:
+            raise UnsupportedError(f"EXISTS that assigns ?{name}, a variable of the group around it: rename it")
+
+    def _project(self, inner: al.Pattern, names: tuple[str, ...]) -> Operator:
+        """A subquery sees those outer variables that it projects."""
+        if self.domain is None:
+            return picked(self.build(inner, frozenset(names)), names)
+        seen = tuple(name for name in self.domain.variables if name in names and name in scope(inner))
+        if not seen:
+            built = picked(self._alone.build(inner, frozenset(names)), names)
+        else:
+            rows = self._shared(Pick(self.domain.tap(), (self.domain.key, *seen)))
+            domain = replace(self.domain, variables=seen, rows=rows)
+            columns = (*dict.fromkeys((*domain.columns, *names)),)
+            built = picked(replace(self, domain=domain).build(inner, frozenset(columns)), columns)
+        return self._with(JoinRows(self.domain.tap(), built, self.effort))
+
+    def _group(self, group: al.Group) -> Operator:
+        arguments = [aggregate.argument for _, aggregate in group.aggregates if aggregate.argument is not None]
+        read = frozenset[str]().union(*map(reads, (*arguments, *(key for _, key in group.keys))))
+        whole = any(aggregate.argument is None and aggregate.distinct for _, aggregate in group.aggregates)
+        inner = self.build(group.pattern, _visible(group.pattern) if whole else read)
+        if whole:
+            inner = picked(inner, tuple(sorted(_visible(group.pattern).union(self._hidden))))
+        for variable, key in group.keys:
+            if key != variable:
+                self._assign(variable.name)
+                inner, plain = self._resolved(inner, key)
+                inner = Compute(inner, variable.name, _batch(plain, inner.variables, self.effort), self.effort)
+        return self._grouped(group, inner)
+
+    def _grouped(self, group: al.Group, inner: Operator) -> Operator:
+        arguments: list[al.Expression | None] = []
+        for _, aggregate in group.aggregates:
+            plain = aggregate.argument
+            if plain is not None:
+                inner, plain = self._resolved(inner, plain)
+            arguments.append(plain)
+        inputs = [None if plain is None else _batch(plain, inner.variables, self.effort) for plain in arguments]
+        keys = tuple(dict.fromkeys((*self._hidden, *(variable.name for variable, _ in group.keys))))
+        made = self._with(
+            Grouped(inner, keys, [(var.name, aggregate) for var, aggregate in group.aggregates], inputs, self.effort)
+        )
+        self.groups.append((group, made))
+        return made
+
+
+def picked(operator: Operator, names: tuple[str, ...]) -> Operator:
+    """The operator with exactly these columns."""
+    return operator if operator.variables == names else Pick(operator, names)
+
+
+def _same_pattern(pattern: al.Pattern) -> al.Pattern:
+    return pattern
+
+
+def _takes(part: al.Pattern, condition: al.Expression) -> bool:
+    """Whether the condition can be tested while the part's triples are joined."""
+    found = leaf(part)
+    if found is None or found.repeated is not None or reads_patterns(condition):
+        return False
+    return bool(found.bgp.patterns) and pushable(condition, found.bgp)
+
+
+def _nodes_in(parts: Sequence[al.Pattern], graph: al.Node | None) -> Needed:
+    """The variables that are a subject or an object in a triple pattern over the graph."""
+    found = [leaf(part) for part in parts]
+    blocks = [each.bgp for each in found if each is not None and each.graph == graph and each.repeated is None]
+    nodes = (node for bgp in blocks for triple in bgp.patterns for node in (triple.subject, triple.object))
+    return frozenset(node.name for node in nodes if isinstance(node, al.Var))
+
+
+def _known(node: al.Node, certain: frozenset[str]) -> int:
+    """How well an end of a path is known: a constant, a variable that is bound, or nothing yet."""
+    if isinstance(node, str):
+        return 2
+    return 1 if node.name in certain else 0
+
+
+def _keep(operator: Operator, condition: al.Expression, effort: Effort) -> Operator:
+    return Keep(operator, _batch(condition, operator.variables, effort))
+
+
+def _batch(expression: al.Expression, variables: Sequence[str], effort: Effort) -> Batch:
+    _check(expression)
+    return Batch(expression, variables, effort)
+
+
+def _visible(pattern: al.Pattern) -> Needed:
+    """The variables that ``*`` means: not a query's blank nodes, nor what a rewriting made."""
+    return frozenset(name for name in scope(pattern) if not name.startswith(("_:", ".")))
+
+
+def _check(expression: al.Expression) -> None:
+    """Refuse what has no value of its own for a row."""
+    if isinstance(expression, al.Call):
+        if expression.operator.upper() in _CHANGING:
+            raise UnsupportedError(f"{expression.operator.upper()}: its value changes from call to call")
+        for argument in expression.arguments:
+            _check(argument)

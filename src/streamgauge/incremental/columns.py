@@ -1,0 +1,329 @@
+"""A basic graph pattern over a whole content at once: columns of terms, joined by primitives that run over a column.
+
+A column is a list of terms; a solution is what stands at one place of all columns. Nothing is kept between two looks,
+and the order of joins follows the sizes that are found.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from itertools import chain, compress, repeat
+from operator import getitem
+from typing import Any, Final, TypeAlias
+
+from streamgauge.incremental.bags import Bag
+from streamgauge.incremental.conditions import Test, test, variables_of
+from streamgauge.incremental.effort import TooMuchError
+from streamgauge.incremental.plans import Planned, Relation
+from streamgauge.model.algebra import Var
+from streamgauge.model.terms import Term, Triple
+
+FEW: Final = 4
+"""How often a pair of terms must come on average for all pairs to be tested beforehand."""
+
+Column: TypeAlias = list[Any]
+Index: TypeAlias = dict[Any, Any]
+
+LARGEST: Final = 20_000_000
+"""Rows that one join makes, at most: they are made by one call that nothing stops."""
+
+
+class Several(Enum):
+    """Whether an index has lists, because a key stands in several rows."""
+
+    NO = 0
+    YES = 1
+
+
+class Parted:
+    """The triples of a graph by predicate, for the predicates that are asked for; ``None`` stands for all of them."""
+
+    def __init__(self) -> None:
+        self._parts: dict[Term | None, list[Triple]] = {}
+        self._tests: dict[Relation, list[tuple[int, Test]]] = {}
+        self._sides: dict[Relation, Side] = {}
+
+    def ask(self, relation: Relation) -> None:
+        """The triples of a relation will be wanted at each look."""
+        self._parts.setdefault(relation.constants[1], [])
+        self._tests.setdefault(relation, _tests(relation))
+
+    def side(self, relation: Relation) -> "Side":
+        """The triples of a relation, the same object for all that want it at one look."""
+        if relation not in self._sides:
+            rows = _rows(relation, self._parts[relation.constants[1]], self._tests[relation])
+            self._sides[relation] = Side(rows, relation.columns)
+        return self._sides[relation]
+
+    def fill(self, graphs: Sequence[Iterable[Triple]]) -> None:
+        """Put the triples of these graphs in the place of what was there."""
+        self._sides.clear()
+        for part in self._parts.values():
+            part.clear()
+        if None in self._parts:
+            self._parts[None].extend(chain.from_iterable(graphs))
+        put_of = {predicate: part.append for predicate, part in self._parts.items() if predicate is not None}.get
+        for graph in graphs:
+            for triple in graph:
+                put = put_of(triple[1])
+                if put is not None:
+                    put(triple)
+
+
+class Matches:
+    """The solutions of a planned pattern over a parted graph, over the variables ``output``; a look gives them once."""
+
+    def __init__(self, planned: Planned, output: Sequence[str], parted: Parted) -> None:
+        self._patterns, self._relation_of = planned.patterns, planned.relation_of
+        self._output = tuple(output)
+        self._relations, self._parted = planned.relations, parted
+        for relation in planned.relations:
+            parted.ask(relation)
+        self._conditions = [(variables_of(each), test(each, variables_of(each))) for each in planned.conditions]
+        self._fresh = False
+
+    def renew(self) -> None:
+        """A new look begins."""
+        self._fresh = True
+
+    def take(self) -> Bag:
+        """The bag of solutions, nothing when it was taken before."""
+        if not self._fresh:
+            return {}
+        self._fresh = False
+        found = self._joined()
+        if not self._output:
+            return {(): found.size} if found.size else {}
+        rows = list(zip(*[found.columns[name] for name in self._output], strict=True)) if found.size else []
+        bag = dict.fromkeys(rows, 1)
+        return bag if len(bag) == len(rows) else dict(Counter(rows))
+
+    def _joined(self) -> "Table":
+        sides = [self._parted.side(relation) for relation in self._relations]
+        waiting: list[Named] = [(self._names(at), sides[relation]) for at, relation in enumerate(self._relation_of)]
+        return _Joining(waiting, list(self._conditions), self._output).table()
+
+    def _names(self, pattern: int) -> tuple[str, ...]:
+        """The variables of a pattern, one for each column of its relation."""
+        nodes = self._patterns[pattern]
+        columns = self._relations[self._relation_of[pattern]].columns
+        return tuple(node.name for at, node in enumerate(nodes) if at in columns and isinstance(node, Var))
+
+
+@dataclass(frozen=True, slots=True)
+class _Joining:
+    """What is still to join at one look, and the conditions still to test."""
+
+    waiting: "list[Named]"
+    conditions: list[tuple[tuple[str, ...], Test]]
+    output: tuple[str, ...]
+
+    def table(self) -> "Table":
+        """Everything joined, with the columns of the output."""
+        table = Table()
+        while self.waiting and table.size:
+            chosen = self._cheapest(table)
+            if table.grown(*chosen) > max(table.size, chosen[1].size):
+                chosen = self._apart(chosen, table)
+            self._join(table, chosen, ())
+        return table
+
+    def _apart(self, first: "Named", other: "Table") -> "Named":
+        """A side that would multiply the solutions, joined before with all that does not multiply it."""
+        table = Table()
+        self._join(table, first, other.columns)
+        while self.waiting and table.size:
+            chosen = self._cheapest(table)
+            if table.grown(*chosen) > table.size:
+                break
+            self._join(table, chosen, other.columns)
+        return tuple(table.columns), Solutions(table)
+
+    def _cheapest(self, table: "Table") -> "Named":
+        return min(self.waiting, key=lambda each: table.cost(*each)) if len(self.waiting) > 1 else self.waiting[0]
+
+    def _join(self, table: "Table", chosen: "Named", more: Iterable[str]) -> None:
+        """Join, test what can be tested, and keep what is needed: by others, by the output, or ``more``."""
+        if chosen in self.waiting:
+            self.waiting.remove(chosen)
+        later = [names for names, _ in self.waiting] + [names for names, _ in self.conditions]
+        table.join(*chosen, frozenset(chain(*later, self.output, more)))
+        for condition in [each for each in self.conditions if table.columns.keys() >= set(each[0])]:
+            self.conditions.remove(condition)
+            table.keep(_kept(condition[1], [table.columns[name] for name in condition[0]]))
+
+
+class Side:
+    """The distinct triples of a relation, with an index for each way that they are looked up."""
+
+    def __init__(self, triples: list[Triple], columns: tuple[int, ...]) -> None:
+        self._columns, self.width = columns, len(columns)
+        self._triples = _distinct(triples)
+        self.size = len(self._triples)
+        self._indexes: dict[tuple[int, ...], tuple[Index, Several]] = {}
+
+    def cells(self, places: Sequence[int]) -> Column:
+        """The terms at some of the columns, by their numbers; tuples when these are several."""
+        positions = [self._columns[place] for place in places]
+        if len(positions) == 1:
+            at = positions[0]
+            return [triple[at] for triple in self._triples]
+        return [tuple([triple[at] for at in positions]) for triple in self._triples]
+
+    def index(self, bound: tuple[int, ...]) -> tuple[Index, Several]:
+        """From the terms at bound columns to those at the others: one each, or lists where a key has several."""
+        if bound not in self._indexes:
+            self._indexes[bound] = self._made(bound)
+        return self._indexes[bound]
+
+    def _made(self, bound: tuple[int, ...]) -> tuple[Index, Several]:
+        keys = self.cells(bound)
+        opened = tuple(place for place in range(self.width) if place not in bound)
+        values = self.cells(opened) if opened else [()] * self.size
+        index: Index = dict(zip(keys, values, strict=True))
+        if len(index) == len(keys):
+            return index, Several.NO
+        lists: Index = {key: [] for key in index}
+        for key, value in zip(keys, values, strict=True):
+            lists[key].append(value)
+        return lists, Several.YES
+
+
+class Solutions(Side):
+    """Solutions that have been joined apart from others, as a side to join with."""
+
+    def __init__(self, table: "Table") -> None:
+        super().__init__([], ())
+        self._cells = list(table.columns.values())
+        self.width, self.size = len(self._cells), table.size
+
+    def cells(self, places: Sequence[int]) -> Column:
+        """The terms at some of the columns, by their numbers; tuples when these are several."""
+        return _zipped([self._cells[place] for place in places])
+
+
+Named: TypeAlias = tuple[tuple[str, ...], Side]
+"""A side and the variables of its columns."""
+
+
+class Table:
+    """Solutions as columns of one length, ``size``; at first there is one without variables."""
+
+    def __init__(self) -> None:
+        self.columns: dict[str, Column] = {}
+        self.size = 1
+
+    def cost(self, names: Sequence[str], side: Side) -> tuple[int, float]:
+        """How soon to join a side: when all is bound first, then what multiplies the solutions least, products last."""
+        bound = self._bound(names)
+        if len(bound) == len(names):
+            return 0, side.size
+        if not bound:
+            return 2, side.size
+        return 1, side.size / max(1, len(side.index(bound)[0]))
+
+    def grown(self, names: Sequence[str], side: Side) -> float:
+        """About how many solutions there are after a join."""
+        kind, ratio = self.cost(names, side)
+        return self.size * ratio if kind else self.size
+
+    def join(self, names: Sequence[str], side: Side, needed: frozenset[str]) -> None:
+        """Join with a side whose columns are these variables; only needed columns stay."""
+        bound = self._bound(names)
+        keys = _zipped([self.columns[names[place]] for place in bound])
+        opened = tuple(place for place in range(len(names)) if place not in bound)
+        self.columns = {name: column for name, column in self.columns.items() if name in needed}
+        if not bound:
+            self._multiply(side, opened, names, needed)
+        elif not opened and side.index(bound)[1] is Several.NO:
+            self.keep(list(map(side.index(bound)[0].__contains__, keys)))
+        else:
+            values = self._looked_up(*side.index(bound), keys)
+            self._add(values, [names[place] for place in opened], needed)
+
+    def keep(self, kept: list[bool]) -> None:
+        """Keep the solutions at these places."""
+        self.columns = {name: list(compress(column, kept)) for name, column in self.columns.items()}
+        self.size = sum(kept)
+
+    def _looked_up(self, index: Index, several: Several, keys: Column) -> Column:
+        """What an index has for the keys; solutions without any go, those with several are repeated."""
+        values: Column = list(map(index.get, keys))
+        kept = [value is not None for value in values]
+        if not all(kept):
+            self.keep(kept)
+            values = list(compress(values, kept))
+        if several is Several.YES:
+            self._repeat(list(map(len, values)))
+            values = list(chain.from_iterable(values))
+        return values
+
+    def _multiply(self, side: Side, opened: tuple[int, ...], names: Sequence[str], needed: frozenset[str]) -> None:
+        """Every solution with every row of a side that shares no variable."""
+        before = self.size
+        self._repeat([side.size] * before)
+        for place in opened:
+            if names[place] in needed:
+                self.columns[names[place]] = side.cells((place,)) * before
+
+    def _repeat(self, times: list[int]) -> None:
+        """Each solution as often as this; TooMuchError where that is more than a process can hold and stop."""
+        if sum(times) > LARGEST:
+            raise TooMuchError(f"its evaluation makes more than {LARGEST} rows at once")
+        self.columns = {
+            name: list(chain.from_iterable(map(repeat, column, times))) for name, column in self.columns.items()
+        }
+        self.size = sum(times)
+
+    def _add(self, values: Column, names: Sequence[str], needed: frozenset[str]) -> None:
+        """New columns: one, or several from tuples."""
+        columns = [values] if len(names) == 1 else [[value[at] for value in values] for at in range(len(names))]
+        self.columns |= {name: column for name, column in zip(names, columns, strict=True) if name in needed}
+
+    def _bound(self, names: Sequence[str]) -> tuple[int, ...]:
+        return tuple(place for place, name in enumerate(names) if name in self.columns)
+
+
+def _tests(relation: Relation) -> list[tuple[int, Test]]:
+    return [(at, test(condition, [name])) for at, name, condition in relation.conditions]
+
+
+def _rows(relation: Relation, triples: list[Triple], tests: Sequence[tuple[int, Test]]) -> list[Triple]:
+    """Those of the triples with the right predicate that belong to a relation."""
+    for at in (0, 2):
+        constant = relation.constants[at]
+        if constant is not None:
+            triples = [triple for triple in triples if triple[at] == constant]
+    for at, first in enumerate(relation.equal):
+        if first != at:
+            triples = [triple for triple in triples if triple[at] == triple[first]]
+    for at, holds in tests:
+        triples = list(compress(triples, _kept(holds, [[triple[at] for triple in triples]])))
+    return triples
+
+
+def _kept(holds: Test, columns: Sequence[Column]) -> list[bool]:
+    """Whether a condition holds at each place, asked once for equal terms."""
+    if len(columns) == 1:
+        known = {cell: holds(cell) for cell in set(columns[0])}
+        return list(map(known.__getitem__, columns[0]))
+    first, second = set(columns[0]), set(columns[1])
+    if len(columns) == 2 and len(first) * len(second) * FEW <= len(columns[0]):
+        table = {one: {two: holds(one, two) for two in second} for one in first}
+        return list(map(getitem, map(table.__getitem__, columns[0]), columns[1]))
+    cells = list(zip(*columns, strict=True))
+    known = {row: holds(*row) for row in set(cells)}
+    return list(map(known.__getitem__, cells))
+
+
+def _distinct(triples: list[Triple]) -> list[Triple]:
+    """Each triple once; subjects that are all different say that they are."""
+    if len({triple[0] for triple in triples}) == len(triples):
+        return triples
+    return list(dict.fromkeys(triples))
+
+
+def _zipped(columns: Sequence[Column]) -> Column:
+    """One column as it is, several as a column of tuples."""
+    return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))

@@ -1,0 +1,186 @@
+"""Conditions and expressions on rows, compiled once; results are remembered by the terms that they were asked of."""
+
+from collections.abc import Callable, Iterable, Sequence
+from time import perf_counter_ns, thread_time_ns
+from typing import Any, Final
+
+from streamgauge.incremental.effort import Effort
+from streamgauge.model.algebra import Call, Exists, Expression, Var, expression_variables
+from streamgauge.model.terms import Row, Term, is_literal
+from streamgauge.sparql.expression import row_condition, row_expression
+from streamgauge.sparql.values import DOUBLE, read
+
+Test = Callable[..., bool]
+Cell = Term | None
+
+LIMIT: Final = 100_000
+"""How many results a cache remembers before it starts afresh."""
+
+
+PARTS: Final = 8
+"""Operators and terms of an expression that count as one row, for each row on which they are evaluated."""
+
+LONG_NS: Final = 200_000
+"""Nanoseconds that one evaluation may take before its CPU time counts."""
+
+
+def size_of(expression: Expression) -> int:
+    """How many operators and terms an expression has."""
+    count, waiting = 0, [expression]
+    while waiting:
+        each = waiting.pop()
+        count += 1
+        if isinstance(each, Call):
+            waiting += each.arguments
+    return count
+
+
+def conjuncts(condition: Expression) -> tuple[Expression, ...]:
+    """The parts of a FILTER that must all hold: ``a && b`` filters like ``a`` and ``b`` one after the other."""
+    if isinstance(condition, Call) and condition.operator == "&&":
+        return tuple(part for argument in condition.arguments for part in conjuncts(argument))
+    return (condition,)
+
+
+def variables_of(expression: Expression) -> tuple[str, ...]:
+    """The names of the variables that an expression reads, sorted."""
+    return tuple(sorted(var.name for var in expression_variables(expression)))
+
+
+def is_fast(condition: Expression) -> bool:
+    """Whether a condition compares numbers or IRIs only, so that it is worth testing solution by solution."""
+    if not isinstance(condition, Call):
+        return False
+    if condition.operator in ("&&", "||", "!"):
+        return all(map(is_fast, condition.arguments))
+    comparison = condition.operator in ("=", "!=", "<", ">", "<=", ">=")
+    return comparison and bool(expression_variables(condition)) and all(map(_countable, condition.arguments))
+
+
+def _countable(expression: Expression) -> bool:
+    match expression:
+        case Var():
+            return True
+        case str():
+            return not is_literal(expression) or read(expression).kind <= DOUBLE
+        case Call(operator="+" | "-" | "*", arguments=(first, second)):
+            return _countable(first) and _countable(second)
+        case _:
+            return False
+
+
+def test(condition: Expression, names: Sequence[str]) -> Test:
+    """A cached test of terms, one per name of ``names`` and in that order."""
+    decide = row_condition(condition, names)
+    return _cached_one(decide) if len(names) == 1 else _cached(decide)
+
+
+def _cached_one(decide: Callable[[Row], bool]) -> Test:
+    known: dict[Cell, bool] = {}
+
+    def one(cell: Cell) -> bool:
+        found = known.get(cell)
+        if found is None:
+            if len(known) >= LIMIT:
+                known.clear()
+            found = known[cell] = decide((cell,))
+        return found
+
+    return one
+
+
+def _cached(decide: Callable[[Row], bool]) -> Test:
+    known: dict[tuple[Cell, ...], bool] = {}
+
+    def several(*cells: Cell) -> bool:
+        found = known.get(cells)
+        if found is None:
+            if len(known) >= LIMIT:
+                known.clear()
+            found = known[cells] = decide(cells)
+        return found
+
+    return several
+
+
+class Batch:
+    """An expression over rows with a bounded memory: each different row is evaluated once, within an ``effort``."""
+
+    def __init__(self, expression: Expression, variables: Sequence[str], effort: Effort | None = None) -> None:
+        self._effort = effort if effort is not None and effort.bounded else None
+        self._weight = size_of(expression) // PARTS
+        needed = set(variables_of(expression))
+        self._positions = [position for position, name in enumerate(variables) if name in needed]
+        self._names = [variables[position] for position in self._positions]
+        self._expression = expression
+        self._values: dict[Row, Cell] = {}
+        self._kept: dict[Row, bool] = {}
+        self._fast = _fast(expression, self._names)
+        self._evaluate = row_expression(expression, self._names)
+        self._holds = row_condition(expression, self._names)
+
+    def values(self, rows: Iterable[Row]) -> list[Cell]:
+        """The expression's value for each row, ``None`` for an error."""
+        if isinstance(self._expression, str):
+            return [self._expression for _ in rows]
+        if isinstance(self._expression, Var):
+            at = self._positions[0] if self._positions else None
+            return [None if at is None else row[at] for row in rows]
+        keys = self._keys(rows)
+        if self._effort is not None and self._weight:
+            self._effort.spend(len(keys) * self._weight)
+        return self._learned(self._values, keys, self._evaluate)
+
+    def holds(self, rows: Iterable[Row]) -> list[bool]:
+        """Whether the expression, as a FILTER, keeps each row."""
+        keys = self._keys(rows)
+        if self._effort is not None and self._weight:
+            self._effort.spend(len(keys) * self._weight)
+        if self._fast is not None:
+            return [self._fast(*key) for key in keys]
+        return self._learned(self._kept, keys, self._holds)
+
+    def _keys(self, rows: Iterable[Row]) -> list[Row]:
+        positions = self._positions
+        return [tuple([row[position] for position in positions]) for row in rows]
+
+    def _learned(self, known: dict[Row, Any], keys: list[Row], evaluate: Callable[[Row], Any]) -> list[Any]:
+        if len(known) >= LIMIT:
+            known.clear()
+        if self._effort is not None:
+            evaluate = _charged(evaluate, self._effort)
+        for key in keys:
+            if key not in known:
+                known[key] = evaluate(key)
+        return [known[key] for key in keys]
+
+
+def _charged(evaluate: Callable[[Row], Any], effort: Effort) -> Callable[[Row], Any]:
+    """The evaluation; where one takes long, the CPU time since then counts, a microsecond as a row.
+
+    The wall clock, which is cheap to read, says when to ask for CPU time, which alone is charged.
+    """
+    since = thread_time_ns()
+
+    def run(row: Row) -> Any:
+        nonlocal since
+        began = perf_counter_ns()
+        found = evaluate(row)
+        if perf_counter_ns() - began > LONG_NS:
+            now = thread_time_ns()
+            effort.spend((now - since) // 1000)
+            since = now
+        return found
+
+    return run
+
+
+def _fast(expression: Expression, names: Sequence[str]) -> Test | None:
+    return test(expression, names) if is_fast(expression) and set(variables_of(expression)) == set(names) else None
+
+
+def reads_patterns(expression: Expression) -> bool:
+    """Whether an EXISTS stands in the expression."""
+    if isinstance(expression, Call):
+        return any(map(reads_patterns, expression.arguments))
+    return isinstance(expression, Exists)

@@ -1,0 +1,273 @@
+"""The window driver: elements enter and leave the incremental evaluator as a Semantics value says, reports go out."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+from typing import TypeAlias
+
+from streamgauge.incremental.drivers.answering import answering
+from streamgauge.incremental.drivers.clocks import clocks
+from streamgauge.incremental.drivers.frames import CountFrame, Frame, frames
+from streamgauge.incremental.drivers.instants import closing
+from streamgauge.incremental.drivers.streaming import Streaming
+from streamgauge.model.element import StreamElement
+from streamgauge.model.engine import Emit
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.semantics import Borders, Origin, Report, Semantics, Tick
+from streamgauge.model.terms import Triple
+from streamgauge.semantics.refusal import OutOfOrderError, StreamNameError
+
+_EARLY = -(2**62)
+
+Arrive: TypeAlias = Callable[[int, tuple[Triple, ...], int | None], None]
+"""Takes triples of a time (ms), and until when they hold (ms)."""
+
+Arrived: TypeAlias = tuple[int, tuple[Frame, ...], tuple[Triple, ...], int | None]
+"""Time (ms), the windows of the stream, triples, until when (ms)."""
+
+
+class WindowDriver:
+    """Drives queries that have the same windows and static data; ``late`` counts elements that came too late to count.
+
+    Times are ms. Reports are due as docs/semantics.md says: under window close (or periodic, or time-driven ticks) when
+    time passes an instant, at a count-based window's triples, else at the ticks of the elements themselves. Elements of
+    streams that the query does not name are left out.
+    """
+
+    def __init__(self, asked: Sequence[tuple[ContinuousQuery, Emit]], semantics: Semantics) -> None:
+        self._queries, self._semantics = [query for query, _ in asked], semantics
+        self._leaves, answers = answering(self._queries, semantics)
+        self._streamings = [
+            Streaming(query.form, answer, query.r2s or semantics.r2s, semantics, emit)
+            for (query, emit), answer in zip(asked, answers, strict=True)
+        ]
+        query = self._queries[0]
+        self._half_open = semantics.borders is Borders.CLOSED_OPEN
+        self._closing = closing(semantics)
+        self._counting = any(each.window.kind == "count" for each in query.windows)
+        self._non_empty = Report.NON_EMPTY in semantics.report
+        self._of: dict[str, tuple[Frame, ...]] = {each.stream: () for each in query.windows}
+        self._enters: dict[str, tuple[Arrive, ...]] = {}
+        self._begun, self._t0 = False, 0
+        self._greatest = _EARLY
+        self._held: list[tuple[int, int, StreamElement]] = []
+        self._batch: deque[Arrived] = deque()
+        self._heard = False
+        self._foreign: str | None = None
+        self.late = 0
+        if semantics.origin is not Origin.FIRST:
+            self._begin(semantics.t0)
+
+    def _begin(self, t0: int) -> None:
+        query, semantics = self._queries[0], self._semantics
+        self._begun, self._t0 = True, t0
+        self._frames = frames(self._queries, semantics, self._leaves, t0)
+        pairs = list(zip(query.windows, self._frames, strict=True))
+        self._of = {stream: tuple(frame for each, frame in pairs if each.stream == stream) for stream in self._of}
+        self._clocks = clocks(query, self._frames, semantics, t0)
+        if self._clocks is not None and not (self._closing and self._counting):
+            self._enters = {stream: tuple(frame.arrive for frame in held) for stream, held in self._of.items()}
+        self._alone = len(self._frames) == 1 or not self._closing
+        self._telling = not self._counting and all(frame.content.telling for frame in self._frames)
+        self._ticked = _EARLY
+        self._frontier = _EARLY
+
+    def push(self, element: StreamElement) -> None:
+        """An element has come: what its time makes due is reported first."""
+        if element.stream not in self._of:
+            self._foreign = element.stream
+            return
+        time = element.time
+        if not self._heard:
+            self._hear(time)
+        bound = self._semantics.lateness
+        if time < self._greatest:
+            if bound is None:
+                raise OutOfOrderError(
+                    f"element {element.sequence} goes back from {self._greatest} to {time} ms: "
+                    "sort the stream or declare a lateness bound"
+                )
+            if time < self._too_late(self._greatest - bound):
+                self.late += 1
+                return
+        else:
+            self._greatest = time
+        if bound is None:
+            self._come_to(time)
+            self._take(element)
+            return
+        heappush(self._held, (time, element.sequence, element))
+        self._come_with_watermark(self._greatest - bound)
+
+    def advance(self, time: int) -> None:
+        """Nothing earlier than ``time`` will come, and what is at it has come: reports up to it are due."""
+        if not self._begun:
+            return
+        self._greatest = max(self._greatest, time)
+        if self._clocks is not None:
+            self._report_up_to(time)
+        self._release(time + 1)
+        self._finish_batch(time)
+
+    def close(self) -> None:
+        """No more input, nothing further is due; StreamNameError when elements came, but not one that is asked for."""
+        self._batch.clear()
+        self._held.clear()
+        if self._foreign is not None and not self._heard:
+            raise StreamNameError(self._of, self._foreign)
+
+    def _hear(self, time: int) -> None:
+        """The first element of the query's streams has come."""
+        self._heard = True
+        if not self._begun:
+            self._begin(time - time % self._semantics.time_unit)
+
+    def _come_with_watermark(self, watermark: int) -> None:
+        """The watermark has come to a time; only looks at instants of a clock wait for what may still come at it."""
+        if self._clocks is None:
+            self._release(watermark)
+        self._come_to(watermark)
+        if self._closing and self._counting:
+            self._release(watermark)
+
+    def _release(self, watermark: int) -> None:
+        """Let in what the lateness bound held back and is earlier than the watermark, in order of time."""
+        while self._held and self._held[0][0] < watermark:
+            time, _, element = heappop(self._held)
+            self._finish_batch(time - 1)
+            self._take(element)
+
+    def _too_late(self, watermark: int) -> int:
+        """The time below which an element is late: a report that is due already, or the watermark at ticks."""
+        if Report.PERIODIC in self._semantics.report and not self._closing:
+            return self._frontier
+        return self._frontier if self._closing and not self._counting else watermark
+
+    def _come_to(self, time: int) -> None:
+        """Time has come to ``time``, whose own elements are still to enter."""
+        if self._batch:
+            self._finish_batch(time - 1)
+        if self._clocks is not None and self._clocks.next <= time:
+            self._report_up_to(time if self._half_open else time - 1)
+
+    def _take(self, element: StreamElement) -> None:
+        time, triples, until = element.time, element.added, element.until
+        if time < self._t0:
+            return
+        if enters := self._enters.get(element.stream):
+            for enter in enters:
+                enter(time, triples, until)
+        elif self._clocks is None:
+            self._tick_with(time, self._of[element.stream], triples, until)
+        else:
+            self._count(time, self._of[element.stream], triples, until)
+
+    def _tick_with(self, time: int, held: tuple[Frame, ...], triples: tuple[Triple, ...], until: int | None) -> None:
+        """An element comes where elements drive the reports; where a triple is an arrival, none is no tick."""
+        if self._counting and not triples:
+            return
+        match self._semantics.tick:
+            case Tick.TUPLE if self._telling:
+                self._follow(time, held, triples, until)
+            case Tick.TUPLE:
+                for triple in triples:
+                    self._tick(time, [(time, held, (triple,), until)])
+            case Tick.ELEMENT:
+                self._tick(time, [(time, held, triples, until)])
+            case _:
+                self._batch.append((time, held, triples, until))
+
+    def _follow(self, time: int, held: tuple[Frame, ...], triples: tuple[Triple, ...], until: int | None) -> None:
+        """Tick with each triple; at a time that was looked at only those that reach a pattern are worth a look."""
+        if triples and time != self._ticked:
+            self._ticked = time
+            self._tick(time, [(time, held, triples[:1], until)])
+            triples = triples[1:]
+        takers = [frame for frame in held if frame.takes(time)]
+        leaves, counts = self._leaves, self._counts(time)
+        if counts and len(takers) == 1 and takers[0].content.follows:
+            for _ in takers[0].content.follow(time, triples, until):
+                self._look(time)
+            return
+        for triple in triples:
+            for frame in takers:
+                frame.arrive(time, (triple,), until)
+            if counts and leaves.moved:
+                self._look(time)
+
+    def _count(self, time: int, held: tuple[Frame, ...], triples: tuple[Triple, ...], until: int | None) -> None:
+        """An element comes where its triples may close count-based windows."""
+        counting = [frame for frame in held if isinstance(frame, CountFrame)]
+        for frame in held:
+            if not isinstance(frame, CountFrame):
+                frame.arrive(time, triples, until)
+        for triple in triples:
+            for frame in counting:
+                frame.arrive(time, (triple,), until)
+            ready = [frame for frame in counting if frame.closes]
+            for frame in ready:
+                frame.close(time)
+            if ready and self._counts(time):
+                self._look(time)
+
+    def _finish_batch(self, until: int) -> None:
+        """Batch-driven: everything at one time is one tick, once nothing more can come at it."""
+        batch = self._batch
+        while batch and batch[0][0] <= until:
+            time = batch[0][0]
+            together = []
+            while batch and batch[0][0] == time:
+                together.append(batch.popleft())
+            self._tick(time, together)
+
+    def _tick(self, time: int, arrived: list[Arrived]) -> None:
+        for frame in self._frames:
+            frame.tick(time)
+        for _, held, triples, until in arrived:
+            for frame in held:
+                if frame.takes(time):
+                    frame.arrive(time, triples, until)
+        if self._counts(time):
+            self._look(time)
+
+    def _report_up_to(self, limit: int) -> None:
+        """Report the instants of the clocks up to ``limit``."""
+        ticking = self._clocks
+        assert ticking is not None
+        if self._still and not (self._held and self._held[0][0] <= limit):
+            ticking.skip_to(limit)
+        for instant, moves, last in ticking.up_to(limit):
+            self._release(instant if self._half_open else instant + 1)
+            for move in moves:
+                move(instant)
+            if last and self._counts(instant):
+                self._look(instant)
+        if (passed := ticking.passed) is not None:
+            self._frontier = passed if self._half_open else passed + 1
+        if self._alone:
+            for frame in self._frames:
+                frame.forget_before(ticking.next)
+
+    @property
+    def _still(self) -> bool:
+        """Nothing is held, and an empty content is no reason to report."""
+        wanted = self._non_empty or Report.CONTENT_CHANGE in self._semantics.report
+        return wanted and all(frame.content.still for frame in self._frames)
+
+    def _counts(self, instant: int) -> bool:
+        """Whether an instant at which something is looked at is one that may report."""
+        semantics, t0 = self._semantics, self._t0
+        if self._closing:
+            return semantics.period is None or (instant > t0 and (instant - t0) % semantics.period == 0)
+        return instant >= t0 and (semantics.partial_head or any(frame.whole(instant) for frame in self._frames))
+
+    def _look(self, instant: int) -> None:
+        """Report unless the strategies about content say otherwise; changes are counted from here on."""
+        changed = [frame.content.settle() for frame in self._frames]
+        if any(changed) and (not self._non_empty or any(frame.content.held for frame in self._frames)):
+            scopes = [frame.scope for frame in self._frames]
+            scope = min(start for start, _ in scopes), max(end for _, end in scopes)
+            self._leaves.look()
+            for streaming in self._streamings:
+                streaming.report(instant, scope)
+            self._leaves.release()

@@ -1,0 +1,385 @@
+"""Gates: which joins a changed fact can matter to, told before any of them begins.
+
+Each triple pattern of a shape has a trigger, which is behind the gate of the class or property of its facts. A trigger
+has one condition that every solution with a new fact meets: a term of the pattern is the fact's; or another pattern
+says that an end of the fact has a term as a value, is in a class, or has a value at all. Triggers with conditions of
+one kind are found by one look-up: among a thousand patterns a fact costs as much as there are different look-ups.
+
+A worked example: ``?x :takes ?c . ?x :memberOf :d1``, ``?x :takes ?c . ?x :memberOf :d2`` and ``?x :takes :c7``. The
+fact ``:s :takes :c1`` comes. The gate of ``:takes`` has the third trigger under the object ``:c7``, which is not that
+of the fact. It has the other two in a table of the values that a subject has of ``:memberOf``, under ``:d1`` and
+``:d2``. ``:s`` is a member of ``:d2``: so the second trigger alone is called.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any, Final, TypeAlias
+
+from streamgauge.incremental.facts.facts import Class, Facts, Property, Several
+from streamgauge.incremental.facts.joins import kind_of, parameters
+from streamgauge.model.algebra import Node, TriplePattern, Var
+from streamgauge.model.terms import Term
+
+Triggers: TypeAlias = "dict[Trigger, int]"
+"""Triggers, and for how many rows of constants each is there."""
+
+_SUBJECT: Final = 0
+_OBJECT: Final = 1
+DIRECT: Final = 4
+"""Triggers of a gate that are called without a look: their joins begin with one."""
+_LOOPED: Final = 8
+"""Terms of a table that are gone through where the property has no index from objects yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition on an end of the fact (0: its subject, 1: its object).
+
+    Of ``kind`` it is a member, or has a value: ``forward`` it is the subject of that. ``key`` is the number of the
+    constant that is its value, or without a ``kind`` the end itself; ``None`` where any value does.
+    """
+
+    end: int
+    kind: Class | Property | None = None
+    forward: bool = True
+    key: int | None = None
+
+    @property
+    def size(self) -> int:
+        """About how many terms meet it."""
+        if self.kind is None or self.key is not None:
+            return 0
+        if isinstance(self.kind, Class):
+            return len(self.kind.members)
+        return len(self.kind.out if self.forward or self.kind.into is None else self.kind.into)
+
+
+class Trigger:
+    """A pattern of a shape: ``enter`` and ``leave`` are called with a fact, and compiled when they first are.
+
+    ``open`` and ``close`` say with which constants the shape is asked for. A fact comes once, whatever it matches.
+    """
+
+    __slots__ = ("_at", "_compiled", "_condition", "_kind", "enter", "leave")
+
+    def __init__(
+        self,
+        facts: Facts,
+        patterns: Sequence[TriplePattern],
+        keys: Sequence[str],
+        at: int,
+        compiled: Callable[[int, int], Callable[..., None]],
+    ) -> None:
+        self._at, self._compiled = at, compiled
+        self._kind: Class | Property | Facts = kind_of(facts, patterns[at]) or facts
+        self._condition = condition(facts, patterns, keys, at)
+        self.enter: Callable[..., None] = self._first_enter
+        self.leave: Callable[..., None] = self._first_leave
+
+    def open(self, constants: Sequence[Term]) -> None:
+        """The shape is asked for with these constants."""
+        gate_of(self._kind).add(self, self._condition, self._term(constants))
+
+    def close(self, constants: Sequence[Term]) -> None:
+        """It is not any more."""
+        gate_of(self._kind).discard(self, self._condition, self._term(constants))
+
+    def compile(self) -> None:
+        """Compile now; JoinError."""
+        self.enter, self.leave = self._compiled(self._at, 1), self._compiled(self._at, -1)
+
+    def compile_again(self) -> None:
+        """The compiled function is out of date."""
+        self.enter, self.leave = self._first_enter, self._first_leave
+
+    def _term(self, constants: Sequence[Term]) -> Term | None:
+        key = None if self._condition is None else self._condition.key
+        return None if key is None else constants[key]
+
+    def _first_enter(self, *fact: Term) -> None:
+        self.enter = self._compiled(self._at, 1)
+        self.enter(*fact)
+
+    def _first_leave(self, *fact: Term) -> None:
+        self.leave = self._compiled(self._at, -1)
+        self.leave(*fact)
+
+
+def condition(facts: Facts, patterns: Sequence[TriplePattern], keys: Sequence[str], at: int) -> Condition | None:
+    """The condition of a pattern that the fewest facts meet, as far as can be seen; ``None`` where there is none."""
+    pattern = patterns[at]
+    ends = _ends(pattern)
+    found = [Condition(end, key=keys.index(name)) for end, name in ends.items() if name in keys]
+    if found:
+        return found[0]
+    for number, other in enumerate(patterns):
+        if number != at:
+            found += _conditions(facts, other, keys, ends, kind_of(facts, pattern))
+    return min(found, key=lambda each: each.size, default=None)
+
+
+def _conditions(
+    facts: Facts,
+    other: TriplePattern,
+    keys: Sequence[str],
+    ends: Mapping[int, str],
+    own: Class | Property | None,
+) -> list[Condition]:
+    """The condition that another pattern sets on the ends of a fact."""
+    kind, found = kind_of(facts, other), list[Condition]()
+    if kind is None:
+        return found
+    subject, value = _name(other.subject), _name(other.object)
+    for end, name in ends.items():
+        if subject == name and isinstance(kind, Class):
+            found.append(Condition(end, kind))
+        elif subject == name and value != name and (value in keys or kind is not own or end != _SUBJECT):
+            found.append(Condition(end, kind, True, keys.index(value) if value in keys else None))
+        elif value == name and subject != name and (subject in keys or kind is not own or end != _OBJECT):
+            key = keys.index(subject) if subject in keys else None
+            if key is not None or (
+                isinstance(kind, Property) and kind.into is not None
+            ):  # an index for a condition alone would not pay
+                found.append(Condition(end, kind, False, key))
+    return found
+
+
+def _ends(pattern: TriplePattern) -> dict[int, str]:
+    """The variables at the subject and, where a trigger is given it, at the object of a pattern."""
+    nodes = {_SUBJECT: pattern.subject} | ({_OBJECT: pattern.object} if "o" in parameters(pattern) else {})
+    return {end: node.name for end, node in nodes.items() if isinstance(node, Var)}
+
+
+def _name(node: Node) -> str:
+    return node.name if isinstance(node, Var) else ""
+
+
+Table: TypeAlias = dict[Term, Triggers]
+
+
+@dataclass
+class _End:
+    """The conditions on one end of a fact, by what has to be looked up."""
+
+    terms: Table = field(default_factory=dict)
+    values: dict[tuple[Property, bool], Table] = field(default_factory=dict)
+    there: dict[tuple[Class | Property, bool], Triggers] = field(default_factory=dict)
+
+    def table(self, asked: Condition) -> Table:
+        """Triggers by the term that the condition names."""
+        if asked.kind is None:
+            return self.terms
+        assert isinstance(asked.kind, Property)
+        return self.values.setdefault((asked.kind, asked.forward), {})
+
+    def discard(self, trigger: "Trigger", asked: Condition, term: Term | None) -> None:
+        """A trigger is there for one row of constants less."""
+        if term is None:
+            assert asked.kind is not None
+            _discard(self.there, (asked.kind, asked.forward), trigger)
+            return
+        _discard(self.table(asked), term, trigger)
+        if isinstance(asked.kind, Property) and not self.table(asked):
+            del self.values[asked.kind, asked.forward]
+
+    def triggers(self) -> Iterator["Trigger"]:
+        """All of them."""
+        for triggers in chain(
+            self.terms.values(), self.there.values(), *(each.values() for each in self.values.values())
+        ):
+            yield from triggers
+
+    def looks(self) -> "_Looks":
+        """The tables that a fact is looked up in, in the order of the look-ups."""
+        there = [(_index(kind, forward), tuple(triggers)) for (kind, forward), triggers in self.there.items()]
+        return self.terms, tuple(there), tuple((*each, table) for each, table in self.values.items())
+
+
+_Looks: TypeAlias = tuple[
+    Table,
+    tuple[tuple[Mapping[Term, object], tuple["Trigger", ...]], ...],
+    tuple[tuple[Property, bool, Table], ...],
+]
+"""Of one end of a fact: triggers by the term that it is, by what it has to be in, and by the values that it has."""
+
+
+def _add(looks: _Looks, term: Term, found: list["Trigger"]) -> None:
+    """Add the triggers whose condition a term meets. A trigger has one condition, which may name several terms."""
+    terms, there, values = looks
+    if terms and term in terms:
+        found += terms[term]
+    for index, triggers in there:
+        if term in index:
+            found += triggers
+    for kind, forward, table in values:
+        if not forward and kind.into is None and len(table) <= _LOOPED:
+            met = [triggers for each, triggers in table.items() if term in kind.out.get(each, ())]
+        else:
+            has = (kind.out if forward else kind.backward()).get(term)
+            met = _met(has, table) if has else []
+        if met:
+            found += met[0] if len(met) == 1 else dict.fromkeys(each for triggers in met for each in triggers)
+
+
+def _met(values: Several, table: Table) -> list[Triggers]:
+    """The triggers under any of the values; the shorter of both is gone through."""
+    if len(values) <= len(table):
+        return [table[value] for value in values if value in table]
+    return [triggers for value, triggers in table.items() if value in values]
+
+
+def _index(kind: Class | Property, forward: bool) -> Mapping[Term, object]:
+    if isinstance(kind, Class):
+        return kind.members
+    return kind.out if forward else kind.backward()
+
+
+class Gate:
+    """The triggers of the facts of a class, a property, or of all."""
+
+    def __init__(self, kind: Class | Property | Facts) -> None:
+        self._kind = kind
+        self._always: Triggers = {}
+        self._ends = (_End(), _End())
+        self.laid: _Laid | None = None
+        self._size = 0
+        self._enter, self._leave = _CALLS[type(kind) if isinstance(kind, Class | Property) else Facts](self)
+
+    def add(self, trigger: Trigger, asked: Condition | None, term: Term | None) -> None:
+        """A trigger is there, for one more row of constants, under its condition, which may be about a term."""
+        self._size += 1
+        if self._size == 1:
+            self._kind.enter.append(self._enter)
+            self._kind.leave.append(self._leave)
+        if asked is None:
+            triggers = self._always
+        elif term is None:
+            assert asked.kind is not None
+            triggers = self._ends[asked.end].there.setdefault((asked.kind, asked.forward), {})
+        else:
+            triggers = self._ends[asked.end].table(asked).setdefault(term, {})
+        triggers[trigger] = triggers.get(trigger, 0) + 1
+        self.laid = None
+
+    def discard(self, trigger: Trigger, asked: Condition | None, term: Term | None) -> None:
+        """It is there for one less."""
+        self._size -= 1
+        if not self._size:
+            self._kind.enter.remove(self._enter)
+            self._kind.leave.remove(self._leave)
+        if asked is None:
+            _discard({0: self._always}, 0, trigger)
+        else:
+            self._ends[asked.end].discard(trigger, asked, term)
+        self.laid = None
+
+    def lay_out(self) -> "_Laid":
+        """Triggers that are called for every fact, all of them where they are few, and what others are looked up in.
+
+        ``None`` for an end on which there is no condition.
+        """
+        if self._size <= DIRECT:
+            whole = dict.fromkeys((*self._always, *(each for end in self._ends for each in end.triggers())))
+            self.laid = tuple(whole), None, None
+            return self.laid
+        looks = [each.looks() for each in self._ends]
+        one, two = (each if any(each) else None for each in looks)
+        self.laid = tuple(self._always), one, two
+        return self.laid
+
+
+def _found(one: _Looks | None, subject: Term, two: _Looks | None, end: Term | None) -> list[Trigger]:
+    """The triggers whose conditions a fact meets, each once."""
+    found: list[Trigger] = []
+    if one is not None:
+        _add(one, subject, found)
+    if two is not None and end is not None:
+        _add(two, end, found)
+    return found
+
+
+_Laid: TypeAlias = tuple[tuple[Trigger, ...], _Looks | None, _Looks | None]
+
+
+def _discard(table: dict[Any, Triggers], key: object, trigger: Trigger) -> None:
+    triggers = table[key]
+    triggers[trigger] -= 1
+    if not triggers[trigger]:
+        del triggers[trigger]
+        if not triggers:
+            del table[key]
+
+
+_Pair: TypeAlias = tuple[Callable[..., None], Callable[..., None]]
+
+
+def _of_members(gate: Gate) -> _Pair:
+    def enter(member: Term) -> None:
+        always, one, two = gate.laid or gate.lay_out()
+        for each in always:
+            each.enter(member)
+        if one is not None or two is not None:
+            for each in _found(one, member, two, None):
+                each.enter(member)
+
+    def leave(member: Term) -> None:
+        always, one, two = gate.laid or gate.lay_out()
+        for each in always:
+            each.leave(member)
+        if one is not None or two is not None:
+            for each in _found(one, member, two, None):
+                each.leave(member)
+
+    return enter, leave
+
+
+def _of_pairs(gate: Gate) -> _Pair:
+    def enter(subject: Term, end: Term) -> None:
+        always, one, two = gate.laid or gate.lay_out()
+        for each in always:
+            each.enter(subject, end)
+        if one is not None or two is not None:
+            for each in _found(one, subject, two, end):
+                each.enter(subject, end)
+
+    def leave(subject: Term, end: Term) -> None:
+        always, one, two = gate.laid or gate.lay_out()
+        for each in always:
+            each.leave(subject, end)
+        if one is not None or two is not None:
+            for each in _found(one, subject, two, end):
+                each.leave(subject, end)
+
+    return enter, leave
+
+
+def _of_triples(gate: Gate) -> _Pair:
+    def enter(subject: Term, predicate: Term, end: Term) -> None:
+        always, one, two = gate.laid or gate.lay_out()
+        for each in always:
+            each.enter(subject, predicate, end)
+        if one is not None or two is not None:
+            for each in _found(one, subject, two, end):
+                each.enter(subject, predicate, end)
+
+    def leave(subject: Term, predicate: Term, end: Term) -> None:
+        always, one, two = gate.laid or gate.lay_out()
+        for each in always:
+            each.leave(subject, predicate, end)
+        if one is not None or two is not None:
+            for each in _found(one, subject, two, end):
+                each.leave(subject, predicate, end)
+
+    return enter, leave
+
+
+_CALLS: Final[Mapping[type, Callable[[Gate], _Pair]]] = {Class: _of_members, Property: _of_pairs, Facts: _of_triples}
+
+
+def gate_of(kind: Class | Property | Facts) -> Gate:
+    """The gate of a class's, a property's or all facts."""
+    if kind.gate is None:
+        kind.gate = Gate(kind)
+    gate: Gate = kind.gate
+    return gate

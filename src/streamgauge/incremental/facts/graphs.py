@@ -1,0 +1,367 @@
+"""Named graphs of facts that stand, and the solutions of triple patterns in one of them or in each.
+
+A graph is there while a fact is in it. Facts of named graphs are as they were published: rules do not apply to them.
+Patterns over a graph are joined as those over the default graph are, within the same bounds (``shapes``, ``entry``);
+one with a variable for the graph is joined in each graph that has all its predicates.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Generic, TypeAlias, TypeVar
+
+from streamgauge.incremental.bags import Bag, add_all
+from streamgauge.incremental.effort import Effort, TooMuchError
+from streamgauge.incremental.facts.entry import Entry
+from streamgauge.incremental.facts.facts import Facts
+from streamgauge.incremental.facts.joins import JoinError
+from streamgauge.incremental.facts.shapes import Bounds, Running, Shape, Taker, shape
+from streamgauge.incremental.normal import UnsupportedError
+from streamgauge.incremental.plans import Asked
+from streamgauge.model.algebra import Var
+from streamgauge.model.terms import RDF_TYPE, Term, Triple
+
+Owner = TypeVar("Owner")
+
+Quad: TypeAlias = tuple[Term, Triple]
+"""The name of a graph, and a fact in it."""
+
+JOINED = 1_000
+"""As how many facts the joins of a pattern over one more graph count."""
+
+MOST = 10_000
+"""Named graphs at once."""
+
+
+class GraphFacts(Facts):
+    """The facts of one named graph; ``size`` is how many."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.size = 0
+
+    def has(self, triple: Triple) -> bool:
+        """Whether a fact is there."""
+        subject, predicate, end = triple
+        if predicate == RDF_TYPE:
+            return end in self.classes and subject in self.classes[end].members
+        return predicate in self.properties and self.properties[predicate].has(subject, end)
+
+    def knows(self, predicate: Term) -> bool:
+        """Whether facts may be there with a predicate."""
+        return bool(self.classes) if predicate == RDF_TYPE else predicate in self.properties
+
+    def add(self, triple: Triple) -> None:
+        """A fact comes that was not there; then readers are told."""
+        subject, predicate, end = triple
+        self.size += 1
+        if predicate == RDF_TYPE:
+            of = self.class_of(end)
+            of.members[subject] = 1
+            for told in of.enter:
+                told(subject)
+        else:
+            pairs = self.property_of(predicate)
+            pairs.add(subject, end)
+            for told in pairs.enter:
+                told(subject, end)
+        for told in self.enter:
+            told(subject, predicate, end)
+
+    def remove(self, triple: Triple) -> None:
+        """Readers are told of a fact; then it goes, with it a class or a property that has no other and no reader."""
+        subject, predicate, end = triple
+        for told in self.leave:
+            told(subject, predicate, end)
+        self.size -= 1
+        if predicate == RDF_TYPE:
+            of = self.classes[end]
+            for told in of.leave:
+                told(subject)
+            del of.members[subject]
+            if not of.members and not of.enter:
+                del self.classes[end]
+            return
+        pairs = self.properties[predicate]
+        for told in pairs.leave:
+            told(subject, end)
+        pairs.remove(subject, end)
+        if not pairs.out and not pairs.enter:
+            del self.properties[predicate]
+
+
+@dataclass(eq=False)
+class _Graph(Generic[Owner]):
+    """One named graph: its facts, and the patterns over it by shape. Bounds are those of the default graph."""
+
+    name: Term
+    owners: Bounds[Owner]
+    facts: GraphFacts = field(default_factory=GraphFacts)
+    shapes: dict[Shape, "Running[GraphEntry[Owner]]"] = field(default_factory=dict)
+
+    @property
+    def most(self) -> int:
+        """How many facts a change may look at for a query."""
+        return self.owners.most
+
+    @property
+    def turn(self) -> int:
+        """The number of the turn."""
+        return self.owners.turn
+
+    def touch(self, owner: "GraphEntry[Owner]") -> None:
+        """A pattern has found something here."""
+        owner.found_in(self.name)
+
+    def fail(self, owner: "GraphEntry[Owner]") -> None:
+        """A pattern would look at too much here."""
+        self.owners.fail(owner.owner)
+
+    def share(self, owner: "GraphEntry[Owner]") -> int:
+        """Among how many patterns its query parts what may be looked at."""
+        return self.owners.share(owner.owner)
+
+    def running(self, asked: Asked) -> "tuple[Running[GraphEntry[Owner]], tuple[Term, ...]]":
+        """What finds the solutions of a pattern, and the constants to ask with."""
+        kind, constants = shape(asked)
+        running = self.shapes.get(kind)
+        if running is None:
+            try:
+                running = self.shapes[kind] = Running(kind, self.facts, self)
+            except JoinError as error:
+                raise UnsupportedError(str(error)) from error
+        return running, constants
+
+    def leave(
+        self,
+        running: "Running[GraphEntry[Owner]]",
+        taker: "Taker[GraphEntry[Owner]]",
+        constants: tuple[Term, ...],
+    ) -> None:
+        """A pattern is asked no more."""
+        if running.leave(taker, constants):
+            del self.shapes[running.shape]
+
+
+class NamedGraphs(Generic[Owner]):
+    """Facts by the graph that they are in, and the patterns over them."""
+
+    def __init__(self, owners: Bounds[Owner]) -> None:
+        self._owners = owners
+        self._graphs: dict[Term, _Graph[Owner]] = {}
+        self._there: dict[Term, None] = {}
+        self._entries: dict[Term | None, dict[GraphEntry[Owner], None]] = {}
+        self.explicit = 0
+
+    @property
+    def names(self) -> tuple[Term, ...]:
+        """The graphs that have a fact."""
+        return tuple(self._there)
+
+    def graph(self, name: Term) -> _Graph[Owner]:
+        """A graph, empty when it is new."""
+        found = self._graphs.get(name)
+        if found is None:
+            found = self._graphs[name] = _Graph(name, self._owners)
+        return found
+
+    def check(self, added: Iterable[Quad]) -> None:
+        """TooMuchError when there would be too many graphs."""
+        fresh = {name for name, _ in added if name not in self._there}
+        if len(self._there) + len(fresh) > MOST:
+            raise TooMuchError(f"there would be more than {MOST} named graphs: delete some first, or use fewer names")
+
+    def change(self, added: Iterable[Quad], removed: Iterable[Quad] = ()) -> None:
+        """Facts go, then come. Adding one that is there, and removing one that is not, changes nothing."""
+        new = dict.fromkeys(added)
+        moved: dict[Term, tuple[list[Triple], list[Triple]]] = {}
+        for name, triple in dict.fromkeys(removed):
+            if (name, triple) not in new and self._has(name, triple):
+                moved.setdefault(name, ([], []))[1].append(triple)
+        for name, triple in new:
+            if not self._has(name, triple):
+                moved.setdefault(name, ([], []))[0].append(triple)
+        for name, (came, went) in moved.items():
+            self._move(self.graph(name), came, went)
+
+    def _has(self, name: Term, triple: Triple) -> bool:
+        return name in self._there and self._graphs[name].facts.has(triple)
+
+    def _move(self, graph: _Graph[Owner], came: list[Triple], went: list[Triple]) -> None:
+        predicates = {triple[1] for triple in came}
+        for entry in self._entries.get(None, ()):
+            entry.appear(graph, predicates)
+        for triple in went:
+            graph.facts.remove(triple)
+        for triple in came:
+            graph.facts.add(triple)
+        self.explicit += len(came) - len(went)
+        if graph.facts.size:
+            self._there[graph.name] = None
+            return
+        del self._there[graph.name]
+        for entry in self._entries.get(None, ()):
+            entry.vanish(graph.name)
+        self.release(graph)
+
+    def release(self, graph: _Graph[Owner]) -> None:
+        """Forget a graph that has no facts and that no pattern is over."""
+        if not graph.facts.size and not graph.shapes:
+            self._graphs.pop(graph.name, None)
+
+    def match(
+        self, graph: Term | None, subject: Term | None, predicate: Term | None, end: Term | None
+    ) -> Iterator[Quad | None]:
+        """The facts with these terms, where one is given, in one graph or in all; ``None`` for each graph looked at."""
+        for name in self.names if graph is None else (graph,):
+            yield None
+            if name in self._there:
+                yield from ((name, triple) for triple in self._graphs[name].facts.match(subject, predicate, end))
+
+    def enter(self, entry: "GraphEntry[Owner]") -> None:
+        """A pattern is told of changes from now on."""
+        self._entries.setdefault(entry.name, {})[entry] = None
+
+    def leave(self, entry: "GraphEntry[Owner]") -> None:
+        """It is no more."""
+        told = self._entries.get(entry.name, {})
+        told.pop(entry, None)
+        if not told:
+            self._entries.pop(entry.name, None)
+
+    def touch(self, entry: "GraphEntry[Owner]") -> None:
+        """A pattern whose solutions have changed."""
+        self._owners.touch(entry.owner)
+
+    def most(self) -> int:
+        """How many facts a change may look at for a query."""
+        return self._owners.most
+
+    def fail(self, entry: "GraphEntry[Owner]") -> None:
+        """A pattern that would look at too much."""
+        self._owners.fail(entry.owner)
+
+
+class GraphEntry(Generic[Owner]):
+    """Triple patterns over one named graph, or with a variable for its name over each: what was found and not taken.
+
+    The same steps as of an ``Entry``. A pattern without triples has one solution in each graph that is there.
+    """
+
+    def __init__(self, asked: Asked, owner: Owner, graphs: NamedGraphs[Owner]) -> None:
+        self.owner, self._graphs = owner, graphs
+        self.name = asked.graph if isinstance(asked.graph, str) else None
+        self._place = _column(asked)
+        output = tuple(name for at, name in enumerate(asked.output) if at != self._place)
+        self._asked = replace(asked, graph=None, output=output)
+        predicates = {triple.predicate for triple in asked.bgp.patterns}
+        self._predicates = (
+            frozenset(map(str, predicates)) if all(isinstance(each, str) for each in predicates) else None
+        )
+        self._inner: dict[Term, Entry[GraphEntry[Owner]]] = {}
+        self._dirty: dict[tuple[Term, Entry[GraphEntry[Owner]]], None] = {}
+        self._found: Bag = {}
+        self._first: Bag | None = None
+        self._closed = False
+
+    @property
+    def waiting(self) -> int:
+        """How many rows were found and not taken."""
+        if self._first is not None:
+            return len(self._first)
+        return len(self._found) + sum(each.waiting for _, each in self._dirty)
+
+    def steps(self, effort: Effort) -> Iterator[None]:
+        """Find what there is, graph by graph, and be told of changes from the first step on; TooMuchError."""
+        self._graphs.enter(self)
+        for name in self._graphs.names if self.name is None else (self.name,):
+            if name not in self._inner:
+                effort.spend(JOINED if self.name is None else 0)
+                yield from self._begin(self._graphs.graph(name), effort)
+                yield
+
+    def _begin(self, graph: _Graph[Owner], effort: Effort) -> Iterator[None]:
+        """Find what there is in one graph."""
+        inner = self._inner[graph.name] = Entry(self._asked, self, graph)
+        if self._asked.bgp.patterns:
+            yield from inner.steps(effort)
+            self._dirty[graph.name, inner] = None
+        else:
+            self._add(graph.name, {(): 1})
+
+    def appear(self, graph: _Graph[Owner], predicates: set[Term]) -> None:
+        """Facts with these predicates are about to come to a graph, which is followed once it has all predicates."""
+        if graph.name in self._inner or not predicates:
+            return
+        missing = (self._predicates or frozenset()) - predicates
+        if not all(map(graph.facts.knows, missing)):
+            return
+        try:
+            for _ in self._begin(graph, Effort(self._graphs.most())):
+                pass
+        except TooMuchError:
+            self._graphs.fail(self)
+
+    def vanish(self, name: Term) -> None:
+        """No fact is in a graph any more."""
+        inner = self._inner.pop(name, None)
+        if inner is None:
+            return
+        if self._asked.bgp.patterns:
+            inner.leave()
+        else:
+            self._add(name, {(): -1})
+
+    def found_in(self, name: Term) -> None:
+        """Something was found in a graph."""
+        if name in self._inner:
+            self._dirty[name, self._inner[name]] = None
+        self._graphs.touch(self)
+
+    def hand_over(self) -> None:
+        """What was found by now is taken first, and nothing after it until ``open``."""
+        self._first, self._found, self._closed = self._gathered(), {}, True
+
+    def open(self) -> None:
+        """What changed since then is taken too."""
+        self._closed = False
+
+    def take(self) -> Bag:
+        """The change since it was taken last."""
+        if self._first is not None:
+            change, self._first = self._first, None
+            return change
+        if self._closed:
+            return {}
+        change, self._found = self._gathered(), {}
+        return change
+
+    def leave(self) -> None:
+        """Be told no more."""
+        self._graphs.leave(self)
+        for name, inner in self._inner.items():
+            inner.leave()
+            self._graphs.release(self._graphs.graph(name))
+        self._inner.clear()
+
+    def _gathered(self) -> Bag:
+        for name, inner in self._dirty:
+            self._collect(name, inner.take())
+        self._dirty.clear()
+        return self._found
+
+    def _add(self, name: Term, rows: Bag) -> None:
+        self._collect(name, rows)
+        self._graphs.touch(self)
+
+    def _collect(self, name: Term, rows: Bag) -> None:
+        """Rows found in a graph, with its name in their column."""
+        place = self._place
+        if place is not None:
+            rows = {(*row[:place], name, *row[place:]): count for row, count in rows.items()}
+        add_all(self._found, rows)
+
+
+def _column(asked: Asked) -> int | None:
+    """Where rows have the graph's name; ``None`` where they do not."""
+    graph = asked.graph
+    return asked.output.index(graph.name) if isinstance(graph, Var) and graph.name in asked.output else None

@@ -1,0 +1,147 @@
+"""OPTIONAL, MINUS and EXISTS: the rows of a touched key are answered before and after, the difference is passed on."""
+
+from collections.abc import Callable
+from typing import Final
+
+from streamgauge.incremental.bags import Bag, add, difference
+from streamgauge.incremental.conditions import Batch
+from streamgauge.incremental.correlation import Domain, has_value
+from streamgauge.incremental.effort import Effort
+from streamgauge.incremental.operators import Index, Merge, Operator
+from streamgauge.model.terms import XSD, Row, Term
+
+Answer = Callable[[Bag, Bag], Bag]
+TRUE: Final[Term] = f'"true"^^<{XSD}boolean>'
+FALSE: Final[Term] = f'"false"^^<{XSD}boolean>'
+
+
+_NONE: Final[Bag] = {}
+
+
+class PerKey:
+    """An operator whose output for one key depends on the rows of both sides with that key only."""
+
+    def __init__(
+        self,
+        left: Operator,
+        right: Operator,
+        merge: Merge,
+        answer: Answer,
+        variables: tuple[str, ...],
+        certain: frozenset[str],
+    ) -> None:
+        self.variables, self.certain = variables, certain
+        self._left, self._right, self._answer = left, right, answer
+        self._lefts, self._rights = Index(merge.left_key), Index(merge.right_key)
+
+    @property
+    def held(self) -> int:
+        """How many rows of both sides there are."""
+        return self._lefts.held + self._rights.held
+
+    def forget(self) -> None:
+        """Begin again from nothing."""
+        self._lefts.forget()
+        self._rights.forget()
+
+    def pull(self) -> Bag:
+        """The change of the output over all touched keys; without rows on the left there is none.
+
+        Rows of different keys are different: they hold the rows on the left.
+        """
+        left, right = self._left.pull(), self._right.pull()
+        if not left and not right:
+            return {}
+        lefts, rights, answer = self._lefts.bags, self._rights.bags, self._answer
+        there = lefts.keys()
+        touched = set(map(self._lefts.key, left))
+        keys = touched | (there & set(map(self._rights.key, right)))
+        before = {key: answer(lefts[key], rights.get(key, _NONE)) for key in keys & there}
+        self._lefts.add(left)
+        self._rights.add(right)
+        change: Bag = {}
+        for key in keys:
+            after = answer(lefts[key], rights.get(key, _NONE)) if key in lefts else {}
+            old = before.get(key)
+            change.update(difference(after, old) if old else after)
+        return change
+
+
+def optional(left: Operator, right: Operator, condition: Batch | None, merge: Merge, effort: Effort) -> PerKey:
+    """LeftJoin(left, right, condition)."""
+    padding = (None,) * (merge.width - len(left.variables))
+
+    def answer(lefts: Bag, rights: Bag) -> Bag:
+        effort.spend(len(lefts) * (1 + len(rights) * effort.weight))
+        if not rights:
+            return {row + padding: count for row, count in lefts.items()}
+        if condition is None and not merge.loose:
+            rests = [(merge.rest(other), count) for other, count in rights.items()]
+            return {row + rest: count * other for row, count in lefts.items() for rest, other in rests}
+        pairs = [(row, other) for row in lefts for other in rights if not merge.loose or merge.compatible(row, other)]
+        merged = [merge.merged(row, other) for row, other in pairs]
+        kept = condition.holds(merged) if condition else [True] * len(merged)
+        found: Bag = {}
+        matched: set[Row] = set()
+        for (row, other), whole, keep in zip(pairs, merged, kept, strict=True):
+            if keep:
+                matched.add(row)
+                add(found, whole, lefts[row] * rights[other])
+        for row, count in lefts.items():
+            if row not in matched:
+                add(found, row + padding, count)
+        return found
+
+    return PerKey(left, right, merge, answer, merge.variables, left.certain)
+
+
+def without(left: Operator, right: Operator, names: frozenset[str], domain: Domain | None, effort: Effort) -> PerKey:
+    """MINUS: rows that are compatible with none on the right, with which they share a bound variable of ``names``.
+
+    A variable for which EXISTS has put a value is none any more.
+    """
+    merge = Merge(left, right)
+    places = {} if domain is None else domain.places
+    key = -1 if domain is None else left.variables.index(domain.key)
+    shared = [(i, j, places.get(left.variables[i])) for i, j in merge.shared if left.variables[i] in names]
+
+    def removes(row: Row, other: Row) -> bool:
+        return merge.compatible(row, other) and any(
+            row[i] is not None and other[j] is not None and (place is None or not has_value(row[key], place))
+            for i, j, place in shared
+        )
+
+    def answer(lefts: Bag, rights: Bag) -> Bag:
+        effort.spend(len(lefts) * (1 + len(rights)))
+        return {row: count for row, count in lefts.items() if not any(removes(row, other) for other in rights)}
+
+    return PerKey(left, right, merge, answer, left.variables, left.certain)
+
+
+def existing(left: Operator, right: Operator, wanted: object, effort: Effort) -> PerKey:
+    """EXISTS (``wanted`` true) and NOT EXISTS (false): rows with a compatible one on the right, or with none."""
+    merge = Merge(left, right)
+
+    def answer(lefts: Bag, rights: Bag) -> Bag:
+        effort.spend(len(lefts) * (1 + len(rights)) if merge.loose else len(lefts))
+        if not (merge.loose and rights):
+            return dict(lefts) if bool(rights) is wanted else {}
+        return {row: count for row, count in lefts.items() if _meets(merge, row, rights) is wanted}
+
+    return PerKey(left, right, merge, answer, left.variables, left.certain)
+
+
+def marked(left: Operator, right: Operator, name: str, effort: Effort) -> PerKey:
+    """EXISTS as a value: one more column, true for rows with a compatible one on the right, else false."""
+    merge = Merge(left, right)
+
+    def answer(lefts: Bag, rights: Bag) -> Bag:
+        effort.spend(len(lefts) * (1 + len(rights)) if merge.loose else len(lefts))
+        return {(*row, TRUE if _meets(merge, row, rights) else FALSE): count for row, count in lefts.items()}
+
+    return PerKey(left, right, merge, answer, (*left.variables, name), left.certain | {name})
+
+
+def _meets(merge: Merge, row: Row, rights: Bag) -> bool:
+    """Whether a row is compatible with one of those that have its key."""
+    return bool(rights) if not merge.loose else any(merge.compatible(row, other) for other in rights)

@@ -1,0 +1,210 @@
+"""How a basic graph pattern is joined when one triple comes or goes: relations, access paths, the order of joins."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+from streamgauge.incremental.conditions import is_fast, variables_of
+from streamgauge.model.algebra import BGP, Call, Expression, TriplePattern, Var
+from streamgauge.model.terms import Term
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """The triples that patterns of one shape match: constants, equal positions, conditions on one position.
+
+    ``equal`` holds for each position the first position with the same variable; ``conditions`` are (position, name
+    of the variable, condition).
+    """
+
+    constants: tuple[Term | None, Term | None, Term | None]
+    equal: tuple[int, int, int]
+    conditions: tuple[tuple[int, str, Expression], ...]
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """The positions that vary, each variable once."""
+        return tuple(at for at in range(3) if self.constants[at] is None and self.equal[at] == at)
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """An index of a relation: from the columns ``bound`` to the set of the others."""
+
+    relation: int
+    bound: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One join: look up pattern ``pattern`` through ``path``, then test ``conditions`` (by number)."""
+
+    pattern: int
+    path: Path
+    conditions: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What follows when a triple matches pattern ``pattern``: conditions at once, then the steps."""
+
+    pattern: int
+    conditions: tuple[int, ...]
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A basic graph pattern with its conditions, ready to be generated; ``relation_of`` is per pattern."""
+
+    patterns: tuple[tuple[Var | Term, Var | Term, Var | Term], ...]
+    relations: tuple[Relation, ...]
+    relation_of: tuple[int, ...]
+    conditions: tuple[Expression, ...]
+    plans: tuple[Plan, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A basic graph pattern over a graph, conditions, and the variables of its rows.
+
+    ``None`` is the default graph; a variable stands for each named graph, whose name is in its column.
+    """
+
+    graph: Var | Term | None
+    bgp: BGP
+    conditions: tuple[Expression, ...]
+    output: tuple[str, ...]
+
+
+def plan_all(asked: Sequence[Asked]) -> list[Planned]:
+    """Plans of patterns over one graph: those that differ in their conditions on one variable share a relation.
+
+    These conditions are then tested while joining, not before.
+    """
+    planned = [plan(each.bgp, each.conditions) for each in asked]
+    ways: dict[tuple[object, object], set[Relation]] = {}
+    for relation in chain.from_iterable(each.relations for each in planned):
+        ways.setdefault((relation.constants, relation.equal), set()).add(relation)
+    several = {relation for relations in ways.values() if len(relations) > 1 for relation in relations}
+    return [
+        plan(each.bgp, each.conditions, frozenset(each.conditions)) if several.intersection(made.relations) else made
+        for each, made in zip(asked, planned, strict=True)
+    ]
+
+
+def merged(planned: Sequence[Planned]) -> tuple[tuple[Relation, ...], list[Planned]]:
+    """The relations of all plans, each once, and the plans over them."""
+    relations = tuple(dict.fromkeys(chain.from_iterable(each.relations for each in planned)))
+    place = {relation: number for number, relation in enumerate(relations)}
+    return relations, [_over(each, relations, [place[relation] for relation in each.relations]) for each in planned]
+
+
+def _over(planned: Planned, relations: tuple[Relation, ...], places: Sequence[int]) -> Planned:
+    """The plan with its relations at these places among others."""
+
+    def moved(step: Step) -> Step:
+        return replace(step, path=Path(places[step.path.relation], step.path.bound))
+
+    plans = tuple(replace(each, steps=tuple(map(moved, each.steps))) for each in planned.plans)
+    of = tuple(places[relation] for relation in planned.relation_of)
+    return replace(planned, relations=relations, relation_of=of, plans=plans)
+
+
+def plan(bgp: BGP, conditions: Sequence[Expression], late: frozenset[Expression] = frozenset()) -> Planned:
+    """Relations, and for each pattern the joins that follow, most-bound first, conditions as early as can be.
+
+    Those of ``late`` are tested while joining.
+    """
+    patterns = tuple(_nodes(triple) for triple in bgp.patterns)
+    single = [each for each in conditions if len(variables_of(each)) == 1 and each not in late]
+    rest = tuple(condition for condition in conditions if condition not in single)
+    shapes = [_relation(nodes, single) for nodes in patterns]
+    relations = tuple(dict.fromkeys(shapes))
+    relation_of = tuple(relations.index(shape) for shape in shapes)
+    plans = tuple(_plan(first, patterns, relations, relation_of, rest) for first in range(len(patterns)))
+    return Planned(patterns, relations, relation_of, rest, plans)
+
+
+def pushable(condition: Expression, bgp: BGP) -> bool:
+    """Whether a condition can be tested inside the joins: fast, and over variables that the pattern binds."""
+    bound = {node.name for triple in bgp.patterns for node in _nodes(triple) if isinstance(node, Var)}
+    return is_fast(condition) and set(variables_of(condition)) <= bound
+
+
+def _nodes(triple: TriplePattern) -> tuple[Var | Term, Var | Term, Var | Term]:
+    if not isinstance(triple.predicate, Var | str):
+        raise ValueError("a property path is not a triple pattern: normalise the query first")
+    return triple.subject, triple.predicate, triple.object
+
+
+def _relation(nodes: tuple[Var | Term, ...], single: Sequence[Expression]) -> Relation:
+    constants = [node if isinstance(node, str) else None for node in nodes]
+    equal = [nodes.index(node) if isinstance(node, Var) else at for at, node in enumerate(nodes)]
+    conditions = tuple(
+        (at, name, _anonymous(condition, name))
+        for condition in single
+        for name in variables_of(condition)
+        for at in [next((at for at, node in enumerate(nodes) if node == Var(name)), None)]
+        if at is not None
+    )
+    named = tuple((at, _NAME, condition) for at, _, condition in conditions)
+    return Relation((constants[0], constants[1], constants[2]), (equal[0], equal[1], equal[2]), named)
+
+
+_NAME = "x"
+
+
+def _anonymous(condition: Expression, name: str) -> Expression:
+    """The condition with its variable renamed, so that patterns of one shape share a relation."""
+    match condition:
+        case Var():
+            return Var(_NAME) if condition.name == name else condition
+        case Call(operator=operator, arguments=arguments):
+            return Call(operator, tuple(_anonymous(argument, name) for argument in arguments))
+        case _:
+            return condition
+
+
+def _plan(
+    first: int,
+    patterns: Sequence[tuple[Var | Term, ...]],
+    relations: Sequence[Relation],
+    relation_of: Sequence[int],
+    conditions: Sequence[Expression],
+) -> Plan:
+    bound = _names(patterns[first])
+    waiting = list(range(len(conditions)))
+    at_once = _ready(conditions, waiting, bound)
+    steps = []
+    left = [index for index in range(len(patterns)) if index != first]
+    while left:
+        chosen = max(left, key=lambda index: _boundness(patterns[index], relations[relation_of[index]], bound))
+        left.remove(chosen)
+        columns = relations[relation_of[chosen]].columns
+        known = tuple(at for at in columns if _name(patterns[chosen][at]) in bound)
+        bound = bound | _names(patterns[chosen])
+        steps.append(Step(chosen, Path(relation_of[chosen], known), _ready(conditions, waiting, bound)))
+    return Plan(first, at_once, tuple(steps))
+
+
+def _boundness(nodes: Sequence[Var | Term], relation: Relation, bound: frozenset[str]) -> tuple[int, int, int]:
+    """Whole patterns first, then connected ones with the fewest open columns, more bound ones before others."""
+    known = sum(_name(nodes[at]) in bound for at in relation.columns)
+    opened = len(relation.columns) - known
+    constants = sum(constant is not None for constant in relation.constants)
+    return (2 if opened == 0 else 1 if known else 0), -opened, known + constants
+
+
+def _ready(conditions: Sequence[Expression], waiting: list[int], bound: frozenset[str]) -> tuple[int, ...]:
+    found = tuple(number for number in waiting if bound.issuperset(variables_of(conditions[number])))
+    waiting[:] = [number for number in waiting if number not in found]
+    return found
+
+
+def _names(nodes: Sequence[Var | Term]) -> frozenset[str]:
+    return frozenset(node.name for node in nodes if isinstance(node, Var))
+
+
+def _name(node: Var | Term) -> str | None:
+    return node.name if isinstance(node, Var) else None

@@ -1,0 +1,217 @@
+"""ORDER BY with LIMIT and OFFSET kept while rows come and go: a sorted index of all rows, of which a window is shown.
+
+One row that comes or goes moves at most one row over each end of the window, so its cost grows with the logarithm of
+the number of rows. With OFFSET 1 and LIMIT 2, of the rows a c d e the window shows c d. When b comes, at place 1, b
+enters at the window's first place and d, which now stands behind the last one, leaves: b c. When a goes, b leaves at
+the front and d enters at the back: c d.
+
+Rows whose keys are equal, or that SPARQL 1.1 (15.1) does not order, stand in an order of their own that is always the
+same: by kind (unbound, blank nodes, IRIs, literals; of literals booleans after numbers and so on), then by the row's
+terms as text, column after column.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final, TypeAlias
+
+from sortedcontainers import SortedList
+
+from streamgauge.incremental.bags import Bag, add, collect
+from streamgauge.incremental.conditions import Batch
+from streamgauge.incremental.effort import Effort
+from streamgauge.incremental.normal import UnsupportedError
+from streamgauge.incremental.shaping import wanted
+from streamgauge.model import algebra as al
+from streamgauge.model.terms import Row
+from streamgauge.query.rebuild import every_expression
+from streamgauge.sparql.comparison import value_key
+from streamgauge.sparql.expression import VOLATILE
+from streamgauge.sparql.values import read
+
+Place: TypeAlias = tuple[Any, ...]
+"""Where a row stands: its keys, then its terms as text; the row itself is last."""
+
+Key: TypeAlias = tuple[al.Expression, bool]
+"""One of ORDER BY, and whether it is descending."""
+
+_UNBOUND: Final = (0,)
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """ORDER BY, LIMIT and OFFSET of a query as a whole: ``keys`` over the columns of what is kept, and DISTINCT."""
+
+    keys: tuple[Key, ...]
+    offset: int
+    limit: int | None
+    distinct: bool
+
+
+def apart(form: al.QueryForm) -> tuple[al.QueryForm, Cut | None]:
+    """The query without order, whose rows have the keys' variables too, and its order; ``None`` where it has none.
+
+    UnsupportedError names what of ORDER BY is not evaluated.
+    """
+    pattern, offset, limit, distinct = form.pattern, 0, None, False
+    if isinstance(pattern, al.Slice):
+        offset, limit, pattern = pattern.offset, pattern.limit, pattern.pattern
+    if isinstance(pattern, al.Distinct | al.Reduced):
+        distinct, pattern = isinstance(pattern, al.Distinct), pattern.pattern
+    if isinstance(pattern, al.Project):
+        pattern = pattern.pattern
+    keys: tuple[Key, ...] = ()
+    if isinstance(pattern, al.OrderBy):
+        keys, pattern = pattern.keys, pattern.pattern
+    if limit is None and not offset and not keys:
+        return form, None
+    _check(keys)
+    read_ = sorted({var.name for key, _ in keys for var in al.expression_variables(key)})
+    known = al.pattern_variables(pattern)
+    names = tuple(dict.fromkeys((*wanted(form), *(name for name in read_ if al.Var(name) in known))))
+    kept = al.Select(al.Project(pattern, tuple(map(al.Var, names))), names)
+    return kept, Cut(keys, offset, limit, distinct)
+
+
+def _check(keys: Sequence[Key]) -> None:
+    for part in (part for key, _ in keys for part in every_expression(key)):
+        if isinstance(part, al.Exists):
+            raise UnsupportedError("EXISTS in ORDER BY: bind it to a variable first")
+        if isinstance(part, al.Call) and part.operator.upper() in VOLATILE:
+            raise UnsupportedError(f"{part.operator.upper()}: its value changes from call to call")
+
+
+class _Descending:
+    """A part of a key that stands in reverse."""
+
+    __slots__ = ("key",)
+
+    def __init__(self, key: Any) -> None:
+        self.key = key
+
+    def __lt__(self, other: "_Descending") -> bool:
+        return bool(other.key < self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Descending) and bool(other.key == self.key)
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+class Ranking:
+    """From changes of rows over ``names`` to changes of what OFFSET and LIMIT show of their first ``width`` columns.
+
+    Every copy of a row has a place. With DISTINCT a row has one, that of the first of its solutions.
+    """
+
+    def __init__(self, cut: Cut, names: Sequence[str], width: int, effort: Effort) -> None:
+        self._keys = [(Batch(key, names, effort), down) for key, down in cut.keys]
+        self._distinct, self._width, self._effort = cut.distinct, width, effort
+        self._first = cut.offset
+        self._end = None if cut.limit is None else cut.offset + cut.limit
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin again from nothing."""
+        self._places = SortedList()
+        self._solutions: dict[Row, SortedList] = {}
+
+    @property
+    def held(self) -> int:
+        """How many places there are, and how many solutions stand behind rows that are distinct."""
+        return len(self._places) + sum(map(len, self._solutions.values()))
+
+    def change(self, delta: Bag) -> Bag:
+        """The change of the rows that are shown; what goes is taken out first."""
+        self._effort.spend(sum(map(abs, delta.values())))
+        if not self._places and all(count > 0 for count in delta.values()):
+            return self._begun(delta)
+        change: Bag = {}
+        moves = sorted(delta.items(), key=_sign)
+        for place, (_, count) in zip(self._placed([row for row, _ in moves]), moves, strict=True):
+            for _ in range(abs(count)):
+                for moved, sign in self._moved(place, 1 if count > 0 else -1):
+                    add(change, moved[-1][: self._width], sign)
+        return change
+
+    def _begun(self, rows: Bag) -> Bag:
+        """All rows at once, where there are none yet."""
+        placed = zip(self._placed(list(rows)), rows.values(), strict=True)
+        places = [each for place, count in placed for each in (place,) * count]
+        if self._distinct:
+            for place in places:
+                self._solutions.setdefault(place[-1][: self._width], SortedList()).add(place)
+            places = [solutions[0] for solutions in self._solutions.values()]
+        self._places = SortedList(places)
+        return collect((place[-1][: self._width], 1) for place in self._places.islice(self._first, self._end))
+
+    def _placed(self, rows: Sequence[Row]) -> list[Place]:
+        """Where rows stand."""
+        columns = [[_key(value, down) for value in values.values(rows)] for values, down in self._keys]
+        texts = [row if None not in row else tuple(cell or "" for cell in row) for row in rows]
+        return list(zip(*columns, texts, rows, strict=True))
+
+    def _moved(self, place: Place, sign: int) -> Iterator[tuple[Place, int]]:
+        if self._distinct:
+            yield from self._moved_distinct(place, sign)
+        elif sign > 0:
+            yield from self._enter(place)
+        else:
+            yield from self._leave(place)
+
+    def _moved_distinct(self, place: Place, sign: int) -> Iterator[tuple[Place, int]]:
+        """A row moves where the first of its solutions is another one now."""
+        row = place[-1][: self._width]
+        solutions = self._solutions.setdefault(row, SortedList())
+        before = solutions[0] if solutions else None
+        if sign > 0:
+            solutions.add(place)
+        else:
+            solutions.remove(place)
+        after = solutions[0] if solutions else None
+        if not solutions:
+            del self._solutions[row]
+        if before != after:
+            yield from () if before is None else self._leave(before)
+            yield from () if after is None else self._enter(after)
+
+    def _enter(self, place: Place) -> Iterator[tuple[Place, int]]:
+        """One more place: the rows that cross the window's ends because of it."""
+        at, first, end = self._places.bisect_left(place), self._first, self._end
+        self._places.add(place)
+        if end is not None and (at >= end or first >= end):
+            return
+        if max(at, first) < len(self._places):
+            yield self._places[max(at, first)], 1
+        if end is not None and end < len(self._places):
+            yield self._places[end], -1
+
+    def _leave(self, place: Place) -> Iterator[tuple[Place, int]]:
+        """One place less."""
+        at, first, end = self._places.bisect_left(place), self._first, self._end
+        if end is None or (at < end and first < end):
+            if max(at, first) < len(self._places):
+                yield self._places[max(at, first)], -1
+            if end is not None and end < len(self._places):
+                yield self._places[end], 1
+        del self._places[at]
+
+
+def _sign(change: tuple[Row, int]) -> bool:
+    return change[1] > 0
+
+
+def _key(term: str | None, down: bool) -> Place:
+    """Where a term stands: equal for terms that SPARQL has equal."""
+    key = _UNBOUND if term is None else value_key(read(term))
+    return tuple(map(_reversed, key)) if down else key
+
+
+def _reversed(part: Any) -> Any:
+    """A part of a key that stands in reverse: numbers are negated, which compares faster."""
+    if isinstance(part, Decimal):
+        return part.copy_negate()
+    if isinstance(part, int | float):
+        return -part
+    return _Descending(part)

@@ -1,0 +1,94 @@
+"""Window borders jitter: each may move by at most one time unit, and elements on it land on the other side.
+
+Windows that share a border share its jitter. Claimed only when fewer borders moved than half of the reports.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+
+from streamgauge.model.report import DueReport
+from streamgauge.model.semantics import R2S, Report
+from streamgauge.model.verdict import Part
+from streamgauge.oracle.diagnosis.models import Carry, Case, Rows, Said, Seen, Simulation, Sway, Swaying
+from streamgauge.oracle.diagnosis.positions import counted
+from streamgauge.semantics.definition import operator
+from streamgauge.semantics.stream import streamed
+
+
+def proposals(seen: Seen) -> Iterator[Sway]:
+    """One sway for one time-based window that closes; its grain is the time unit."""
+    windows = seen.case.query.windows
+    if len(windows) == 1 and windows[0].window.kind == "time":
+        yield Sway("borders moved", _swaying, _tell)
+
+
+def _tell(moved: int, reports: int) -> Part:
+    sentence = (
+        f"Borders jitter by up to one time unit: {counted(moved, 'border')} moved, over {counted(reports, 'report')}; "
+        "elements there land in the neighbouring window."
+    )
+    return Part(f"border jitter at {counted(moved, 'border')}", sentence)
+
+
+def _swaying(simulator: Simulation, case: Case) -> Swaying | None:
+    """What may be said when borders move; ``None`` for semantics whose reports follow no close."""
+    strategies = case.semantics.report
+    if not strategies <= {Report.WINDOW_CLOSE, Report.NON_EMPTY} or case.gate or case.tellings:
+        return None
+    return _Jitter(simulator, case).swaying()
+
+
+class _Jitter:
+    def __init__(self, simulator: Simulation, case: Case) -> None:
+        self.simulator, self.case = simulator, case
+        self.window = case.query.windows[0].window
+        self.shared = self.window.size == self.window.slide
+        self.due = simulator.candidates(case)
+        self.rows_at = simulator.rows_at(case)
+        self.r2s = operator(case.query, case.semantics)
+
+    def swaying(self) -> Swaying:
+        told = tuple(Said(due.instant, self.rows_at(due) or (), due) for due in self.due)
+        return Swaying(told, self.emissions, (0, ()), self._choices())
+
+    def _choices(self) -> int:
+        """How many single moves of a border past some element there are, over all reports."""
+        ends = sum(len(self._moves(due.views[0].last + 1)) - 1 for due in self.due)
+        starts = sum(len(self._moves(due.views[0].first)) - 1 for due in self.due[: 1 if self.shared else None])
+        return starts + ends
+
+    def emissions(self, i: int, carry: Carry) -> Iterator[tuple[int, Carry, Said | None]]:
+        """At every report: the start as the window before left it, or moved; the end, or moved."""
+        assert isinstance(carry, tuple)
+        begun, before = carry
+        due = self.due[i]
+        starts = (begun,) if self.shared and i else self._moves(due.views[0].first)
+        for start, end in product(starts, self._moves(due.views[0].last + 1)):
+            cost = (end != 0) + (start != 0 and not (self.shared and i))
+            said, now = self._said(due, start, end, before)
+            yield cost, (end if self.shared else 0, now), said
+
+    def _moves(self, border: int) -> tuple[int, ...]:
+        """How far a border may move: not at all, or past some elements, at most one time unit."""
+        unit, times = self.case.semantics.time_unit, self.case.stream.times
+        near = times[bisect_left(times, border - unit) : bisect_left(times, border + unit)]
+        return tuple(dict.fromkeys((0, *(time - border + (time >= border) for time in near))))
+
+    def _said(self, due: DueReport, start: int, end: int, before: Rows) -> tuple[Said | None, Rows]:
+        view = due.views[0]
+        last = view.last + end
+        seen = self.simulator.seen(self.case, last) if end else view.seen
+        moved = replace(due, views=(replace(view, first=max(self.case.t0, view.first + start), last=last, seen=seen),))
+        rows = self.rows_at(moved)
+        if rows is None:
+            return None, before
+        now = rows if self.r2s is not R2S.RSTREAM else ()
+        sent = list(
+            streamed(
+                ((due, before), (due, rows)), self.r2s, replace(self.case.semantics, notify_empty=True, since=None)
+            )
+        )
+        said = Said(due.instant, sent[-1][1], moved)
+        return (said if said.rows or self.case.semantics.notify_empty else None), now

@@ -1,0 +1,30 @@
+"""DISTINCT is ignored, or applied where the query does not ask for it."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from streamgauge.model import algebra as al
+from streamgauge.model.verdict import Part
+from streamgauge.oracle.diagnosis.models import Case, Fault, Seen
+from streamgauge.oracle.diagnosis.sides import rewritten
+from streamgauge.query.rebuild import every_pattern
+
+
+def proposals(seen: Seen) -> Iterator[Fault]:
+    """One fault: the other of the two."""
+    form = seen.case.query.form
+    if any(isinstance(pattern, al.Distinct) for pattern in every_pattern(form.pattern)):
+        yield Fault(Part("DISTINCT ignored", "DISTINCT is ignored: repeated rows are sent."), "distinct", _ignored)
+    elif isinstance(form, al.Select):
+        yield Fault(Part("DISTINCT applied", "Repeated rows are sent once."), "distinct", _applied)
+
+
+def _ignored(case: Case) -> Case:
+    def without(pattern: al.Pattern) -> al.Pattern:
+        return pattern.pattern if isinstance(pattern, al.Distinct) else pattern
+
+    return case.asking(replace(case.query, form=rewritten(case.query.form, lambda bgp: bgp, without)))
+
+
+def _applied(case: Case) -> Case:
+    return replace(case, row_rules=(*case.row_rules, lambda rows: tuple(dict.fromkeys(rows))))

@@ -1,0 +1,27 @@
+"""An element of the stream is lost: the first, the last, or another one."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+from streamgauge.model.verdict import Part
+from streamgauge.oracle.diagnosis.models import Case, Fault, Seen, Stream
+from streamgauge.oracle.diagnosis.positions import ordinal
+
+MOST = 60
+"""How many elements are tried one by one; in longer streams only the first and the last."""
+
+
+def proposals(seen: Seen) -> Iterator[Fault]:
+    """One fault per element, unless there are many."""
+    elements = seen.case.stream.elements
+    count = len(elements)
+    for at in range(count) if count <= MOST else sorted({0, count - 1}):
+        which = {0: "first", count - 1: "last"}.get(at) or ordinal(at + 1)
+        sentence = f"The {which} element of the stream (at {elements[at].time:,} ms) is lost."
+        stream = Stream(elements[:at] + elements[at + 1 :])
+        yield Fault(Part(f"{which} element lost", sentence), "stream", partial(_without, stream=stream))
+
+
+def _without(case: Case, stream: Stream) -> Case:
+    return replace(case, stream=stream)

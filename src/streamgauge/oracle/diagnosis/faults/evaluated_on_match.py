@@ -1,0 +1,23 @@
+"""The query is evaluated only when what arrived brings a new match; nothing is said when something leaves (CQELS)."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from streamgauge.model.verdict import Part
+from streamgauge.oracle.diagnosis.models import Case, Fault, Rows, Seen
+
+
+def proposals(_seen: Seen) -> Iterator[Fault]:
+    """One fault."""
+    sentence = "The query is evaluated only when a new match arrives, not when matches leave the window."
+    yield Fault(Part("evaluated on new matches only", sentence), "gate", _change)
+
+
+def _change(case: Case) -> Case:
+    return replace(case, gate=_new)
+
+
+def _new(matches: Sequence[Rows]) -> bool:
+    before: Rows = matches[-2] if len(matches) > 1 else ()
+    return bool(Counter(matches[-1]) - Counter(before))

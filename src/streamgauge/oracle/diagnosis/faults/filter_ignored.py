@@ -1,0 +1,46 @@
+"""A FILTER or HAVING condition is not applied."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+from streamgauge.model import algebra as al
+from streamgauge.model.verdict import Part
+from streamgauge.oracle.diagnosis.models import Case, Fault, Seen
+from streamgauge.oracle.diagnosis.sides import rewritten
+from streamgauge.query.printer import expression
+from streamgauge.query.rebuild import every_pattern
+
+
+def proposals(seen: Seen) -> Iterator[Fault]:
+    """One fault per condition, and one for all of them."""
+    found = [pattern for pattern in every_pattern(seen.case.query.form.pattern) if isinstance(pattern, al.Filter)]
+    conditions = tuple(dict.fromkeys(each for pattern in found for each in _conjuncts(pattern.condition)))
+    for condition in conditions:
+        text = expression(condition)
+        part = Part(f"condition ignored: {text}", f"The condition {text} is not applied.")
+        yield Fault(part, "condition", partial(_ignore, conditions=frozenset({condition})))
+    if len(conditions) > 1:
+        part = Part("all conditions ignored", "No FILTER or HAVING condition is applied.")
+        yield Fault(part, "condition", partial(_ignore, conditions=frozenset(conditions)))
+
+
+def _conjuncts(condition: al.Expression) -> tuple[al.Expression, ...]:
+    if isinstance(condition, al.Call) and condition.operator == "&&":
+        return tuple(each for argument in condition.arguments for each in _conjuncts(argument))
+    return (condition,)
+
+
+def _ignore(case: Case, conditions: frozenset[al.Expression]) -> Case:
+    form = rewritten(case.query.form, lambda bgp: bgp, partial(_without, conditions=conditions))
+    return case.asking(replace(case.query, form=form))
+
+
+def _without(pattern: al.Pattern, conditions: frozenset[al.Expression]) -> al.Pattern:
+    if not isinstance(pattern, al.Filter):
+        return pattern
+    kept = [each for each in _conjuncts(pattern.condition) if each not in conditions]
+    inner = pattern.pattern
+    for condition in kept:
+        inner = al.Filter(condition, inner)
+    return inner

@@ -1,0 +1,31 @@
+"""Elements that come late are taken in, or everything out of order is dropped."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from streamgauge.model.verdict import Part
+from streamgauge.oracle.diagnosis.models import Case, Fault, Seen, Stream
+
+
+def proposals(seen: Seen) -> Iterator[Fault]:
+    """Two faults for a stream with a lateness bound."""
+    if seen.case.semantics.lateness is None:
+        return
+    yield Fault(Part("late elements taken in", "Elements that come too late are taken in."), "late", _all)
+    dropped = Part("out of order dropped", "Every element that is out of order is dropped, late or not.")
+    yield Fault(dropped, "late", _ordered)
+
+
+def _all(case: Case) -> Case:
+    ordered = sorted(case.stream.elements, key=lambda each: (each.time, each.sequence))
+    stream = Stream(replace(each, sequence=at) for at, each in enumerate(ordered))
+    return replace(case.under(lateness=None), stream=stream)
+
+
+def _ordered(case: Case) -> Case:
+    greatest, kept = -(2**62), []
+    for each in sorted(case.stream.elements, key=lambda element: element.sequence):
+        if each.time >= greatest:
+            kept.append(each)
+            greatest = each.time
+    return replace(case.under(lateness=None), stream=Stream(kept))

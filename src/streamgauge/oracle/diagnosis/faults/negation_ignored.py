@@ -1,0 +1,36 @@
+"""MINUS, or a condition NOT EXISTS, takes nothing away; a branch of UNION is not evaluated."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+from streamgauge.model import algebra as al
+from streamgauge.model.verdict import Part
+from streamgauge.oracle.diagnosis.models import Case, Fault, Seen
+from streamgauge.oracle.diagnosis.sides import Rewrite, rewritten
+from streamgauge.query.rebuild import every_pattern
+
+
+def proposals(seen: Seen) -> Iterator[Fault]:
+    """Faults for queries with MINUS and UNION; NOT EXISTS is a condition like others."""
+    found = {type(pattern) for pattern in every_pattern(seen.case.query.form.pattern)}
+    if al.Minus in found:
+        yield Fault(Part("MINUS ignored", "MINUS takes nothing away."), "minus", partial(_change, change=_kept))
+    if al.Union in found:
+        for side in ("left", "right"):
+            part = Part(f"UNION: {side} branch lost", f"Solutions of the {side} branch of UNION are lost.")
+            yield Fault(part, "union", partial(_change, change=partial(_other, side=side)))
+
+
+def _change(case: Case, change: Rewrite) -> Case:
+    return case.asking(replace(case.query, form=rewritten(case.query.form, lambda bgp: bgp, change)))
+
+
+def _kept(pattern: al.Pattern) -> al.Pattern:
+    return pattern.left if isinstance(pattern, al.Minus) else pattern
+
+
+def _other(pattern: al.Pattern, side: str) -> al.Pattern:
+    if not isinstance(pattern, al.Union):
+        return pattern
+    return pattern.right if side == "left" else pattern.left

@@ -1,0 +1,44 @@
+"""Windows evict nothing, or too late: what they held stays."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+from streamgauge.model.report import DueReport, View
+from streamgauge.model.verdict import Part
+from streamgauge.oracle.diagnosis.models import Case, Fault, Seen
+
+
+def proposals(seen: Seen) -> Iterator[Fault]:
+    """Never, and one slide late."""
+    never = Part("nothing evicted", "Nothing is ever evicted: answers are over everything since t0.")
+    yield Fault(never, "eviction", partial(_holding, back=None))
+    slides = [each.window.slide for each in seen.case.query.windows if each.window.kind == "time"]
+    if slides:
+        late = Part("eviction one slide late", "What leaves a window is evicted one slide late.")
+        yield Fault(late, "eviction", partial(_holding, back=slides[0]))
+
+
+def _holding(case: Case, back: int | None) -> Case:
+    return replace(
+        case,
+        scopings=(
+            *case.scopings,
+            _back_to_t0 if back is None else _BACK.setdefault(back, partial(_earlier, back=back)),
+        ),
+    )
+
+
+_BACK: dict[int, partial[DueReport]] = {}
+
+
+def _back_to_t0(case: Case, due: DueReport) -> DueReport:
+    return replace(due, views=tuple(_from(view, case.t0) for view in due.views))
+
+
+def _earlier(case: Case, due: DueReport, back: int) -> DueReport:
+    return replace(due, views=tuple(_from(view, max(case.t0, view.first - back)) for view in due.views))
+
+
+def _from(view: View, first: int) -> View:
+    return replace(view, start=min(view.start, first), first=min(first, view.first), after=0)

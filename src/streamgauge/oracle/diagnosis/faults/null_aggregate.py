@@ -1,0 +1,32 @@
+"""An aggregate over nothing is a word, such as null (SPARQLstream on CSRBench's query 4)."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+from streamgauge.model.semantics import EmptyAggregate
+from streamgauge.model.terms import Term
+from streamgauge.model.verdict import Part
+from streamgauge.oracle.diagnosis.models import Case, Fault, Rows, Seen
+from streamgauge.oracle.judging.compare import computed_columns, number
+
+
+def proposals(seen: Seen) -> Iterator[Fault]:
+    """One fault per word that was recorded where a number is due."""
+    computed = computed_columns(seen.case.query.form)
+    words = {
+        term
+        for row in seen.all_rows()
+        for at, term in enumerate(row)
+        if at in computed and term is not None and term.startswith('"') and number(term) is None
+    }
+    for word in sorted(words)[:3]:
+        part = Part(f"{word} for an aggregate over nothing", f"An aggregate over nothing gives {word}.")
+        yield Fault(part, "empty_aggregate", partial(_say, word=word))
+
+
+def _say(case: Case, word: Term) -> Case:
+    def worded(rows: Rows) -> Rows:
+        return tuple((word,) * len(row) if all(term is None for term in row) else row for row in rows)
+
+    return replace(case.under(empty_aggregate=EmptyAggregate.UNBOUND), row_rules=(*case.row_rules, worded))

@@ -1,0 +1,53 @@
+"""Numbers come with another datatype than the stream's (C-SPARQL as CSRBench fed it), or as strings."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+from streamgauge.formats.canonical import Canonical, parse_term
+from streamgauge.model.terms import XSD, Row, Term, datatype, is_literal
+from streamgauge.model.verdict import Part
+from streamgauge.oracle.diagnosis.models import Case, Fault, Rows, Seen
+from streamgauge.oracle.judging.compare import number
+
+
+def proposals(seen: Seen) -> Iterator[Fault]:
+    """One fault per datatype of recorded numbers, or of strings that look like numbers."""
+    kinds = {
+        kind
+        for row in seen.all_rows()
+        for term in row
+        if term is not None and is_literal(term) and (kind := datatype(term)) is not None
+    }
+    for kind in sorted(kind for kind in kinds if kind.startswith(XSD)):
+        name = "xsd:" + kind.removeprefix(XSD)
+        part = Part(f"numbers as {name}", f"Numbers come as {name}, whatever the stream's datatype is.")
+        yield Fault(part, "number type", partial(_retype, kind=kind))
+
+
+def _retype(case: Case, kind: str) -> Case:
+    known: dict[Term, Term] = {}
+    canonical = Canonical()
+
+    def typed(term: Term | None) -> Term | None:
+        if term is None or datatype(term) == kind or number(term) is None:
+            return term
+        if term not in known:
+            known[term] = canonical.term(parse_term(_literal(term, kind)))
+        return known[term]
+
+    def retyped(rows: Rows) -> Rows:
+        return tuple(_row(row) for row in rows)
+
+    def _row(row: Row) -> Row:
+        return tuple(map(typed, row))
+
+    return replace(case, row_rules=(*case.row_rules, retyped))
+
+
+def _literal(term: Term, kind: str) -> Term:
+    """The number as a literal of another datatype; an xsd:integer is what is left when the fraction is cut off."""
+    value = number(term)
+    assert value is not None
+    lexical = str(int(value)) if kind == XSD + "integer" else term[1 : term.rindex('"')]
+    return f'"{lexical}"' if kind == XSD + "string" else f'"{lexical}"^^<{kind}>'

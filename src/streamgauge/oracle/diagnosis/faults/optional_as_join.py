@@ -1,0 +1,35 @@
+"""OPTIONAL is evaluated as a join, so that solutions without the optional part are lost; or it is not evaluated."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+from streamgauge.model import algebra as al
+from streamgauge.model.verdict import Part
+from streamgauge.oracle.diagnosis.models import Case, Fault, Seen
+from streamgauge.oracle.diagnosis.sides import Rewrite, rewritten
+from streamgauge.query.rebuild import every_pattern
+
+
+def proposals(seen: Seen) -> Iterator[Fault]:
+    """Two faults for a query with OPTIONAL."""
+    if any(isinstance(pattern, al.LeftJoin) for pattern in every_pattern(seen.case.query.form.pattern)):
+        joined = Part("OPTIONAL as a join", "OPTIONAL is evaluated as a join: solutions without it are lost.")
+        yield Fault(joined, "optional", partial(_change, change=_join))
+        ignored = Part("OPTIONAL ignored", "OPTIONAL is not evaluated: what it would add is always unbound.")
+        yield Fault(ignored, "optional", partial(_change, change=_left))
+
+
+def _change(case: Case, change: Rewrite) -> Case:
+    return case.asking(replace(case.query, form=rewritten(case.query.form, lambda bgp: bgp, change)))
+
+
+def _join(pattern: al.Pattern) -> al.Pattern:
+    if not isinstance(pattern, al.LeftJoin):
+        return pattern
+    joined = al.Join(pattern.left, pattern.right)
+    return joined if pattern.condition is None else al.Filter(pattern.condition, joined)
+
+
+def _left(pattern: al.Pattern) -> al.Pattern:
+    return pattern.left if isinstance(pattern, al.LeftJoin) else pattern

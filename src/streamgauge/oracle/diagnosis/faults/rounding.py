@@ -1,0 +1,53 @@
+"""Computed numbers are rounded, or cut off."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from decimal import ROUND_DOWN, ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
+from functools import partial
+
+from streamgauge.formats.canonical import Canonical, parse_term
+from streamgauge.model.terms import Row, Term, datatype
+from streamgauge.model.verdict import Part
+from streamgauge.oracle.diagnosis.models import Case, Fault, Rows, Seen
+from streamgauge.oracle.judging.compare import computed_columns, number
+
+MOST_DIGITS = 6
+_WAYS = (("rounded", ROUND_HALF_UP), ("rounded half to even", ROUND_HALF_EVEN), ("cut off", ROUND_DOWN))
+
+
+def proposals(seen: Seen) -> Iterator[Fault]:
+    """As many digits after the point as the recorded numbers have, rounded and cut off."""
+    computed = computed_columns(seen.case.query.form)
+    found = [number(row[at]) for row in seen.all_rows() for at in computed if at < len(row)]
+    digits = max((_digits(value) for value in found if value is not None), default=None)
+    if digits is None or digits > MOST_DIGITS:
+        return
+    for how, rounding in _WAYS:
+        part = Part(
+            f"numbers {how} to {digits} digits", f"Computed numbers are {how} to {digits} digits after the point."
+        )
+        yield Fault(part, "rounding", partial(_round, digits=digits, rounding=rounding, computed=computed))
+
+
+def _digits(value: Decimal) -> int:
+    exponent = value.normalize().as_tuple().exponent
+    return max(0, -exponent) if isinstance(exponent, int) else 0
+
+
+def _round(case: Case, digits: int, rounding: str, computed: frozenset[int]) -> Case:
+    canonical, step = Canonical(), Decimal(1).scaleb(-digits)
+
+    def rounded(term: Term | None) -> Term | None:
+        value = number(term)
+        if term is None or value is None:
+            return term
+        text = f'"{value.quantize(step, rounding=rounding)}"^^<{datatype(term)}>'
+        return canonical.term(parse_term(text))
+
+    def row_of(row: Row) -> Row:
+        return tuple(rounded(term) if at in computed else term for at, term in enumerate(row))
+
+    def rule(rows: Rows) -> Rows:
+        return tuple(map(row_of, rows))
+
+    return replace(case, row_rules=(*case.row_rules, rule))

@@ -1,0 +1,25 @@
+"""SLIDE is ignored: at every instant the window is a pure RANGE back from it (CQELS on CSRBench's query 4)."""
+
+from collections.abc import Iterator
+from functools import partial
+
+from streamgauge.model.semantics import Borders, Scope
+from streamgauge.model.verdict import Part
+from streamgauge.oracle.diagnosis.models import Case, Fault, Seen
+
+_WINDOWS = {Borders.CLOSED: "[t - {0} ms, t]", Borders.CLOSED_OPEN: "(t - {0} ms, t]"}
+
+
+def proposals(seen: Seen) -> Iterator[Fault]:
+    """The pure RANGE with and without what is exactly as old as it is long."""
+    size = max((each.window.size for each in seen.case.query.windows if each.window.kind == "time"), default=None)
+    if size is None:
+        return
+    for borders, window in _WINDOWS.items():
+        text = window.format(f"{size:,}")
+        part = Part(f"SLIDE ignored: {text}", f"SLIDE is ignored: at an instant t the window is {text}.")
+        yield Fault(part, "scope", partial(_range, borders=borders))
+
+
+def _range(case: Case, borders: Borders) -> Case:
+    return case.under(scope=Scope.RANGE, borders=borders)

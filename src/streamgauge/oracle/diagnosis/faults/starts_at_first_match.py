@@ -1,0 +1,23 @@
+"""Nothing is reported before something matches; from then on every window is, empty or not (Esper's output clock)."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from streamgauge.model.semantics import Report
+from streamgauge.model.verdict import Part
+from streamgauge.oracle.diagnosis.models import Case, Fault, Rows, Seen
+
+
+def proposals(_seen: Seen) -> Iterator[Fault]:
+    """One fault."""
+    sentence = "Nothing is reported before the first match; from then on every window is, with content or without."
+    yield Fault(Part("reports start at the first match", sentence), "gate", _change)
+
+
+def _change(case: Case) -> Case:
+    report = case.semantics.report - {Report.NON_EMPTY}
+    return replace(case.under(report=report, notify_empty=True), gate=_started)
+
+
+def _started(matches: Sequence[Rows]) -> bool:
+    return any(matches)

@@ -1,0 +1,35 @@
+"""The engine's times are the stream's plus a constant, or coarser than the stream's."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+from streamgauge.model.verdict import Part
+from streamgauge.oracle.diagnosis.models import Case, Fault, Seen, Stream
+
+UNITS = (10, 100, 1000)
+
+
+def proposals(seen: Seen) -> Iterator[Fault]:
+    """Shifts by one time unit and one slide either way; times cut to 10, 100 and 1,000 ms."""
+    case = seen.case
+    slides = {each.window.slide for each in case.query.windows if each.window.kind != "count"}
+    for step in sorted({case.semantics.time_unit, *slides}):
+        for shift in (-step, step):
+            how = "later" if shift > 0 else "earlier"
+            sentence = f"The engine takes every element to be {step:,} ms {how} than it is."
+            part = Part(f"times shifted by {shift} ms", sentence)
+            yield Fault(part, "stream", partial(_with, stream=_shifted(case.stream, shift)))
+    for unit in UNITS:
+        stream = Stream(replace(each, time=each.time - each.time % unit) for each in case.stream.elements)
+        if stream.times != case.stream.times:
+            part = Part(f"times cut to {unit} ms", f"The engine keeps times to {unit:,} ms only.")
+            yield Fault(part, "stream", partial(_with, stream=stream))
+
+
+def _shifted(stream: Stream, shift: int) -> Stream:
+    return Stream(replace(each, time=each.time + shift) for each in stream.elements)
+
+
+def _with(case: Case, stream: Stream) -> Case:
+    return replace(case, stream=stream)

@@ -1,0 +1,80 @@
+"""A window holds at most n elements, or n triples: the newest, or the oldest; or a full window takes nothing in."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+
+from streamgauge.model.element import StreamElement
+from streamgauge.model.verdict import Part
+from streamgauge.oracle.diagnosis.models import Case, ContentRule, Fault, Seen, Stream
+from streamgauge.oracle.diagnosis.positions import counted
+from streamgauge.semantics.content import Arrival
+
+MOST = 30
+"""How many caps are tried in each way."""
+
+
+def proposals(seen: Seen) -> Iterator[Fault]:
+    """Every cap below the most that a window can hold, smallest first; triples where elements are not all as large."""
+    longest = max((each.window.size for each in seen.case.query.windows if each.window.kind == "time"), default=0)
+    if not longest:
+        return
+    elements = seen.case.stream.elements
+    uneven = len({len(each.added) for each in elements}) > 1
+    for unit, times in (
+        ("element", [each.time for each in elements]),
+        ("triple", [each.time for each in elements for _ in each.added]),
+    ):
+        times.sort()
+        most = max((bisect_right(times, time + longest) - bisect_left(times, time) for time in times), default=0)
+        caps = range(1, min(most, MOST + 1))
+        for cap in caps if unit == "element" or uneven else ():
+            for which in ("newest", "oldest"):
+                rule = partial(_capped, cap=cap, newest=which == "newest", single=unit == "triple")
+                sentence = f"A window holds at most {counted(cap, unit)}: the {which} of those in its range."
+                part = Part(f"window capped at the {which} {counted(cap, unit)}", sentence)
+                yield Fault(part, "content", partial(_ruled, rule=rule), fine=True)
+        for cap in caps if unit == "element" else ():
+            sentence = f"While a window holds {counted(cap, 'element')}, new elements are dropped for good."
+            part = Part(f"full at {counted(cap, 'element')}", sentence)
+            stream = _admitted(seen.case.stream, longest, cap)
+            yield Fault(part, "stream", partial(_with, stream=stream), fine=True)
+
+
+def _ruled(case: Case, rule: ContentRule) -> Case:
+    return replace(case, content_rules=(*case.content_rules, rule))
+
+
+def _capped(
+    inside: Sequence[Arrival], element: Callable[[Arrival], int], cap: int, newest: bool, single: bool
+) -> Iterable[Arrival]:
+    if not single:
+        numbers = list(dict.fromkeys(map(element, inside)))
+        kept = set(numbers[-cap:] if newest else numbers[:cap])
+        return (arrival for arrival in inside if element(arrival) in kept)
+    return _triples(inside, cap, newest)
+
+
+def _triples(inside: Sequence[Arrival], cap: int, newest: bool) -> Iterable[Arrival]:
+    """The first or last triples, in order of arrival."""
+    left, found = cap, []
+    for arrival in reversed(inside) if newest else inside:
+        if left > 0:
+            part = arrival.triples[-left:] if newest else arrival.triples[:left]
+            found.append(arrival if len(part) == len(arrival.triples) else replace(arrival, triples=part))
+            left -= len(part)
+    return reversed(found) if newest else found
+
+
+def _admitted(stream: Stream, size: int, cap: int) -> Stream:
+    """The stream without what comes while the last ``size`` ms already hold ``cap`` elements."""
+    kept: list[StreamElement] = []
+    for each in sorted(stream.elements, key=lambda element: element.sequence):
+        if sum(other.time > each.time - size for other in kept[-cap:]) < cap:
+            kept.append(each)
+    return Stream(kept)
+
+
+def _with(case: Case, stream: Stream) -> Case:
+    return replace(case, stream=stream)

@@ -1,0 +1,55 @@
+"""The window is not the one asked for: SLIDE as long as RANGE, RANGE as short as SLIDE, or one of them off."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+from streamgauge.model.query import Window
+from streamgauge.model.verdict import Part
+from streamgauge.oracle.diagnosis.models import Case, Fault, Seen
+
+
+def proposals(seen: Seen) -> Iterator[Fault]:
+    """Other sizes and slides of the first time-based window."""
+    windows = [each.window for each in seen.case.query.windows if each.window.kind != "landmark"]
+    if not windows:
+        return
+    window, unit = windows[0], seen.case.semantics.time_unit
+    for other in dict.fromkeys(others(window, unit)):
+        if other != window:
+            yield Fault(window_part(window, other), "window", partial(change, window=window, other=other))
+
+
+def others(window: Window, unit: int) -> Iterator[Window]:
+    """Windows with one number off by a unit, a slide or a factor of 2, or with the two numbers exchanged."""
+    size, slide, kind = window.size, window.slide, window.kind
+    step = unit if kind == "time" else 1
+    sizes = (slide, size - step, size + step, size - slide, size + slide, 2 * size, size // 2)
+    slides = (size, slide - step, slide + step, 2 * slide, slide // 2)
+    for other in sizes:
+        if other > 0:
+            yield Window(other, slide, kind)
+            if slide == size:
+                yield Window(other, other, kind)
+    yield from (Window(size, other, kind) for other in slides if other > 0)
+    yield Window(slide, size, kind)
+
+
+def window_part(declared: Window, window: Window) -> Part:
+    """The part that names a window which is not the declared one.
+
+    Another slide alone gives the same answers as a start that moves with each answer, and the sentence says so.
+    """
+    unit = "triples" if window.kind == "count" else "ms"
+    text = f"RANGE {window.size:,} {unit}, SLIDE {window.slide:,} {unit}"
+    sentence, later = f"The window is {text}, whatever the query asks for.", window.slide - declared.slide
+    if later and window.size == declared.size and window.kind == "time":
+        moved = f"{abs(later):,} ms {'on' if later > 0 else 'back'}"
+        sentence += f" The same answers come from the declared SLIDE when t0 moves {moved} with each answer."
+    return Part(f"window is {text}", sentence)
+
+
+def change(case: Case, window: Window, other: Window) -> Case:
+    """The case with another window in place of one of the query's."""
+    windows = tuple(replace(each, window=other) if each.window == window else each for each in case.query.windows)
+    return case.asking(replace(case.query, windows=windows))

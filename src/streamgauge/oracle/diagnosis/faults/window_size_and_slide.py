@@ -1,0 +1,88 @@
+"""The window has another size and another slide than the query asks for."""
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import pairwise, product
+from math import gcd
+
+from streamgauge.model.query import Window
+from streamgauge.model.semantics import Report, Scope
+from streamgauge.oracle.diagnosis.faults.window_size import change, others, window_part
+from streamgauge.oracle.diagnosis.models import Fault, Seen
+
+MOST = 120
+"""How many windows are tried: first those that close as often as was recorded, then those near the declared one."""
+LONGEST = 40
+"""How many sizes a grid may have; grids of more are not tried."""
+
+
+def proposals(seen: Seen) -> Iterator[Fault]:
+    """Sizes and slides on a grid, as far as the number and the instants of the recorded answers allow."""
+    windows = [each.window for each in seen.case.query.windows if each.window.kind != "landmark"]
+    if not windows:
+        return
+    window, step = windows[0], _step(seen)
+    found = [other for other in _grid(window) if _possible(seen, other, step)] + _read(seen, window, step)
+    simpler = {window, *others(window, seen.case.semantics.time_unit)}
+    nearest = sorted({*found} - simpler, key=lambda each: (not _as_many(seen, each), *_apart(each, window)))
+    for other in nearest[:MOST]:
+        part = window_part(window, other)
+        yield Fault(part, "window", partial(change, window=window, other=other), fine=True)
+
+
+def _grid(window: Window) -> Iterator[Window]:
+    """Windows whose size and slide are multiples of a step, up to two slides longer than declared, or twice as long.
+
+    Steps are the greatest common divisor of the declared size and slide, its half and a second.
+    """
+    largest = gcd(window.size, window.slide)
+    for step in {largest, largest // 2 or 1, 1000 if largest % 1000 == 0 else largest}:
+        sizes = range(step, max(2 * window.size, window.size + 2 * window.slide) + 1, step)
+        slides = range(step, max(3 * window.slide, 2 * window.size) + 1, step)
+        if len(sizes) <= LONGEST:
+            yield from (Window(size, slide, window.kind) for size, slide in product(sizes, slides))
+
+
+def _read(seen: Seen, window: Window, step: int) -> list[Window]:
+    """The slide that the recorded instants have, with the declared size and with one that is longer in proportion."""
+    if window.kind != "time" or Report.WINDOW_CLOSE not in seen.case.semantics.report or step in (0, window.slide):
+        return []
+    sizes = {window.size, window.size * step // window.slide}
+    return [Window(size, step, window.kind) for size in sorted(sizes) if size > 0]
+
+
+def _step(seen: Seen) -> int:
+    """The greatest common divisor of the differences between recorded instants (ms); 0 without them."""
+    instants = (seen.recorded.instant(at) for at in range(seen.recorded.count))
+    return gcd(*(after - before for before, after in pairwise(at for at in instants if at is not None)))
+
+
+def _possible(seen: Seen, other: Window, step: int) -> bool:
+    """Whether windows that close so often may have given the recorded answers, up to half of them lost or twice."""
+    case, declared = seen.case, seen.case.query.windows[0].window
+    if case.semantics.scope is Scope.RANGE and Report.WINDOW_CLOSE not in case.semantics.report:
+        return other.slide == declared.slide  # a pure RANGE has no use for the slide
+    if other.kind != "time" or Report.WINDOW_CLOSE not in case.semantics.report:
+        return True
+    if step % other.slide:
+        return False
+    if seen.recorded.by_row:
+        return True
+    closes = _closes(seen, other)
+    suppressed = Report.NON_EMPTY in case.semantics.report or not case.semantics.notify_empty
+    return closes >= seen.recorded.count // 2 and (suppressed or closes <= 2 * seen.recorded.count + 1)
+
+
+def _closes(seen: Seen, other: Window) -> int:
+    """How often a window closes until the stream's time ends."""
+    first = other.slide if seen.case.semantics.partial_head else other.size
+    return max(0, (seen.case.advanced_to - seen.case.t0 - first) // other.slide + 1)
+
+
+def _as_many(seen: Seen, other: Window) -> bool:
+    """Whether a window closes exactly as often as there are answers."""
+    return other.kind == "time" and _closes(seen, other) == seen.recorded.count
+
+
+def _apart(other: Window, window: Window) -> tuple[int, int, int]:
+    return abs(other.size - window.size) + abs(other.slide - window.slide), other.size, other.slide

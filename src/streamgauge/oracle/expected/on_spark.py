@@ -1,0 +1,213 @@
+"""The expected reports of a recorded stream, all windows in one Spark job."""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as f
+
+from streamgauge.formats.stream import elements
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.report import DueReport, ExpectedReport
+from streamgauge.model.semantics import R2S, Counting, Report, Semantics
+from streamgauge.model.terms import Row
+from streamgauge.oracle.expected.histories import Change, ExpectChanges, Net, as_sets
+from streamgauge.oracle.expected.reports import (
+    Header,
+    Look,
+    all_candidates,
+    cuts,
+    expected_reports,
+    in_order,
+    inspected,
+    refuse_spark,
+    reports,
+)
+from streamgauge.semantics.content import Contents
+from streamgauge.semantics.definition import operator
+from streamgauge.semantics.order import Arrivals, Head, admit, arrivals, by_triple
+from streamgauge.semantics.refusal import RefusedError
+from streamgauge.semantics.stream import CAME, WENT, signed, told
+from streamgauge.spark.answers import Means, answers, changes
+from streamgauge.spark.contents import contents
+from streamgauge.spark.session import JOB_ERRORS
+from streamgauge.spark.slices import AMBIGUOUS
+
+
+class SparkReports:
+    """Expected reports by the Spark evaluator over a stream table (``formats/stream.py``), on disk or as a frame."""
+
+    def __init__(self, session: SparkSession, stream: Path | DataFrame, header: Header) -> None:
+        self._session, self._table, self._header = session, _table(session, stream), header
+
+    def __call__(
+        self, query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int
+    ) -> tuple[ExpectedReport, ...]:
+        """The reports that are due up to ``advanced_to`` (ms)."""
+        wanted = _wanted(self._session, self._table, self._header, query, semantics, advanced_to, t0)
+        if operator(query, semantics) is R2S.RSTREAM:
+            return reports(wanted.due, wanted.bags(query, semantics), wanted.sizes, query, semantics)
+        return _differences(wanted, query, semantics)
+
+    def look(self, query: ContinuousQuery, semantics: Semantics, t0: int) -> Look:
+        """The contents of the reports under one t0 (ms), each by a search of the table."""
+        admitted, late = admit(self._header.elements, semantics, query.windows, t0)
+        times = arrivals(admitted, query.windows, semantics.tick).times
+        seen = _seen(self._session, self._table, query, {head.sequence for head in late})
+
+        def look(due: DueReport) -> Contents:
+            first, last = min(view.first for view in due.views), due.last
+            inside = seen.filter(f.col("time").between(first, last)).orderBy("sequence", "position")
+            found = sorted(elements(inside.toArrow()), key=lambda element: (element.time, element.sequence))
+            return inspected(found, query, semantics, bisect_left(times, first))(due)
+
+        return look
+
+
+def spark(session: SparkSession, stream: Path | DataFrame, header: Header) -> SparkReports:
+    """Expected reports by the Spark evaluator over a stream table (``formats/stream.py``), on disk or as a frame."""
+    return SparkReports(session, stream, header)
+
+
+def spark_changes(session: SparkSession, stream: Path | DataFrame, header: Header) -> ExpectChanges:
+    """What holds at the reports of an Rstream, as changes: as many rows as solutions come and go (``deltas.py``)."""
+    table = _table(session, stream)
+
+    def expect(query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int) -> tuple[Change, ...]:
+        return tuple(_wanted(session, table, header, query, semantics, advanced_to, t0).changes(query, semantics))
+
+    return expect
+
+
+def _table(session: SparkSession, stream: Path | DataFrame) -> DataFrame:
+    return session.read.parquet(str(stream)) if isinstance(stream, Path) else stream
+
+
+def arrived(session: SparkSession, stream: Path, times: Mapping[int, int]) -> DataFrame:
+    """The stream table as it arrived: sequence to arrival time (ms); elements that never arrived are left out."""
+    rows = pa.table({"sequence": pa.array(list(times), pa.int64()), "time": pa.array(list(times.values()), pa.int64())})
+    stamped = f.broadcast(session.createDataFrame(rows))
+    return session.read.parquet(str(stream)).drop("time").join(stamped, "sequence")
+
+
+def read_header(table: DataFrame) -> Header:
+    """One row per element, collected through Arrow."""
+    until = f.first("until") if "until" in table.columns else f.lit(None).cast("long")
+    first = (f.first("stream").alias("stream"), f.first("time").alias("time"))
+    heads = table.groupBy("sequence").agg(*first, f.count("*").alias("size"), until.alias("until")).toArrow()
+    found = (heads.column(name).to_pylist() for name in ("stream", "time", "sequence", "size", "until"))
+    return Header(Head(*values) for values in zip(*found, strict=True))
+
+
+class _Wanted:
+    """The due reports of one stream with the sizes of their contents, and what Spark says about them."""
+
+    def __init__(
+        self, session: SparkSession, stream: DataFrame, due: Sequence[DueReport], sizes: Sequence[int]
+    ) -> None:
+        self.session, self.stream, self.due, self.sizes = session, stream, due, sizes
+
+    def bags(self, query: ContinuousQuery, semantics: Semantics) -> list[tuple[Row, ...]]:
+        """The solutions of each report."""
+        found = self._asked(answers, query, semantics)
+        report, *terms = (column.to_pylist() for column in found.columns)
+        return in_order(zip(report, _tuples(terms, len(report)), strict=True), len(self.due))
+
+    def changes(self, query: ContinuousQuery, semantics: Semantics) -> Iterable[Change]:
+        """How each report's solutions differ from those of the report before."""
+        found = self._asked(changes, query, semantics)
+        report, net, *terms = (column.to_pylist() for column in found.columns)
+        nets: list[dict[Row, int]] = [{} for _ in self.due]
+        for at, count, row in zip(report, net, _tuples(terms, len(report)), strict=True):
+            nets[at][row] = count
+        plain = map(Change, self.due, self.sizes, nets)
+        return as_sets(plain) if semantics.answers is Counting.SET else plain
+
+    def _asked(self, job: Callable[..., DataFrame], query: ContinuousQuery, semantics: Semantics) -> pa.Table:
+        means = _means(semantics)
+        return _collected(
+            job(self.session, self.stream, self.due, query.form, query.static, windows=query.windows, means=means)
+        )
+
+
+def _collected(frame: DataFrame) -> pa.Table:
+    """A job's result; RefusedError where the query leaves open which answer is right."""
+    try:
+        return frame.toArrow()
+    except JOB_ERRORS as error:
+        if AMBIGUOUS not in str(error):
+            raise
+        what = AMBIGUOUS.removeprefix("streamgauge: ")
+        raise RefusedError(f"the expected answer is not determined: {what}; order by every column") from None
+
+
+def _tuples(terms: Sequence[Sequence[str | None]], count: int) -> Iterable[Row]:
+    return zip(*terms, strict=True) if terms else iter([()] * count)
+
+
+def _means(semantics: Semantics) -> Means:
+    return Means(semantics.content, semantics.empty_aggregate)
+
+
+def _wanted(
+    session: SparkSession,
+    table: DataFrame,
+    header: Header,
+    query: ContinuousQuery,
+    semantics: Semantics,
+    advanced_to: int,
+    t0: int,
+) -> _Wanted:
+    """The candidates whose content satisfies the strategies about content."""
+    if reason := refuse_spark(query, semantics):
+        raise RefusedError(f"the Spark oracle does not judge {reason}: use the definition (--evaluator definition)")
+    due, arrived, late = all_candidates(header, query, semantics, advanced_to, t0)
+    seen = _seen(session, table, query, late)
+    if cuts(due, arrived.times):
+        seen = _ranked(session, seen, arrived, query, semantics)
+    found = contents(seen, due, query.windows, semantics.content, semantics.changes)
+    kept = [
+        index
+        for index, size in enumerate(found.sizes)
+        if (size or Report.NON_EMPTY not in semantics.report)
+        and (index in found.changed or Report.CONTENT_CHANGE not in semantics.report)
+    ]
+    return _Wanted(session, seen, [due[index] for index in kept], [found.sizes[index] for index in kept])
+
+
+def _seen(session: SparkSession, table: DataFrame, query: ContinuousQuery, late: set[int]) -> DataFrame:
+    """The rows of the query's streams, without late elements."""
+    seen = table.filter(f.col("stream").isin(sorted({window.stream for window in query.windows})))
+    if not late:
+        return seen
+    dropped = session.createDataFrame([(sequence,) for sequence in sorted(late)], "sequence long")
+    return seen.join(f.broadcast(dropped), "sequence", "left_anti")
+
+
+def _ranked(
+    session: SparkSession, seen: DataFrame, arrived: Arrivals, query: ContinuousQuery, semantics: Semantics
+) -> DataFrame:
+    """With each row's rank in system time, which matters when a report sees part of what came at a time."""
+    if by_triple(query.windows, semantics.tick):
+        order = Window.orderBy("time", "sequence", "position")
+        return seen.withColumn("arrival", f.row_number().over(order).cast("long") - 1)
+    ranks = [(sequence, rank) for rank, sequence in enumerate(arrived.sequences)]
+    return seen.join(f.broadcast(session.createDataFrame(ranks, "sequence long, arrival long")), "sequence")
+
+
+def _differences(wanted: _Wanted, query: ContinuousQuery, semantics: Semantics) -> tuple[ExpectedReport, ...]:
+    """What Istream or Dstream sends: the rows that came, those that went, or both."""
+    r2s = operator(query, semantics)
+    bags = ((change.due, _moved(change.net, r2s)) for change in wanted.changes(query, semantics))
+    notified = ((due, bag) for due, bag in bags if (bag or semantics.notify_empty) and told(due, semantics))
+    return expected_reports(notified, dict(zip(wanted.due, wanted.sizes, strict=True)), query, r2s)
+
+
+def _moved(net: Net, r2s: R2S) -> tuple[Row, ...]:
+    came = tuple(row for row, count in net.items() for _ in range(count))
+    went = tuple(row for row, count in net.items() for _ in range(-count))
+    if r2s is R2S.CHANGES:
+        return (*signed(came, CAME), *signed(went, WENT))
+    return came if r2s is R2S.ISTREAM else went

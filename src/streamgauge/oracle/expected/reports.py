@@ -1,0 +1,235 @@
+"""The expected reports of a recorded stream, by the definition or by Spark."""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from streamgauge.formats.stream import elements
+from streamgauge.model.algebra import BGP, Exists, Graph, QueryForm, Select, Var
+from streamgauge.model.element import StreamElement
+from streamgauge.model.query import ContinuousQuery, StreamWindow
+from streamgauge.model.report import DueReport, ExpectedReport
+from streamgauge.model.semantics import R2S, Counting, EmptyAggregate, Semantics
+from streamgauge.model.terms import Row, Term
+from streamgauge.query.graphs import spread
+from streamgauge.query.rebuild import every_expression, every_pattern, expressions
+from streamgauge.query.stamps import stamped
+from streamgauge.semantics.content import Contents, arrived_triples, content
+from streamgauge.semantics.definition import Asked, Held, answered, held, operator, refuse
+from streamgauge.semantics.due import candidates
+from streamgauge.semantics.evaluate import Snapshot
+from streamgauge.semantics.order import Arrivals, Head, admit, arrivals
+from streamgauge.semantics.stream import columns, streamed
+
+Expect = Callable[[ContinuousQuery, Semantics, int, int], tuple[ExpectedReport, ...]]
+"""(query, semantics, advanced_to, t0) to the expected reports of one stream."""
+
+Look = Callable[[DueReport], Contents]
+"""A due report to what the query's windows hold at it."""
+
+
+@runtime_checkable
+class Inspection(Protocol):
+    """What an ``Expect`` may have beside: the contents themselves, for what is decided content by content."""
+
+    def look(self, query: ContinuousQuery, semantics: Semantics, t0: int) -> Look:
+        """The contents of the reports under one t0 (ms)."""
+
+
+@runtime_checkable
+class Joint(Protocol):
+    """What an ``Expect`` may have beside: several queries over the same windows and static data at once."""
+
+    def together(self, asked: Sequence[Asked], advanced_to: int, t0: int) -> list[tuple[ExpectedReport, ...]]:
+        """The reports of each query under its semantics, which all make the same reports due (times in ms)."""
+
+
+def together(expect: Expect, asked: Sequence[Asked], advanced_to: int, t0: int) -> list[tuple[ExpectedReport, ...]]:
+    """The reports of several queries, at once where ``expect`` can; times in ms."""
+    if isinstance(expect, Joint):
+        return expect.together(asked, advanced_to, t0)
+    return [expect(query, semantics, advanced_to, t0) for query, semantics in asked]
+
+
+@dataclass(frozen=True, slots=True)
+class _Remembered:
+    """The contents of the reports that were asked for last, by what decides them."""
+
+    windows: tuple[StreamWindow, ...]
+    semantics: Semantics
+    t0: int
+    advanced_to: int
+    held: Held
+
+
+class Definition:
+    """Expected reports straight from the definition; the stream is held in memory."""
+
+    def __init__(self, stream: Sequence[StreamElement]) -> None:
+        self._stream = tuple(stream)
+        self._last: _Remembered | None = None
+
+    def __call__(
+        self, query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int
+    ) -> tuple[ExpectedReport, ...]:
+        """The reports that are due up to ``advanced_to`` (ms)."""
+        return self.together([(query, semantics)], advanced_to, t0)[0]
+
+    def together(self, asked: Sequence[Asked], advanced_to: int, t0: int) -> list[tuple[ExpectedReport, ...]]:
+        """The same of several queries over the same windows and static data."""
+        for query, semantics in asked:
+            refuse(query, semantics)
+        query, semantics = asked[0]
+        return answered(self._held(query, semantics, advanced_to, t0), asked)
+
+    def _held(self, query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int) -> Held:
+        last = self._of(query, semantics, t0)
+        if last is None or last.advanced_to != advanced_to:
+            found = held(self._stream, query, semantics, advanced_to, t0)
+            last = self._last = _Remembered(query.windows, _looked_at(semantics), t0, advanced_to, found)
+        return last.held
+
+    def _of(self, query: ContinuousQuery, semantics: Semantics, t0: int) -> _Remembered | None:
+        """What was asked for last, if it was this."""
+        last = self._last
+        same = last is not None and (last.t0, last.windows) == (t0, query.windows)
+        return last if same and last is not None and last.semantics == _looked_at(semantics) else None
+
+    def look(self, query: ContinuousQuery, semantics: Semantics, t0: int) -> Look:
+        """The contents of the reports under one t0 (ms)."""
+        last = self._of(query, semantics, t0)
+        known = {} if last is None else dict(last.held)
+
+        @cache
+        def others() -> Look:
+            admitted, _late = admit(self._stream, semantics, query.windows, t0)
+            return inspected(admitted, query, semantics)
+
+        return lambda due: known[due] if due in known else others()(due)
+
+
+def _looked_at(semantics: Semantics) -> Semantics:
+    """The semantics without what decides only which part of an answer is sent."""
+    return replace(semantics, r2s=R2S.RSTREAM, notify_empty=True, since=None, answers=Counting.BAG)
+
+
+def definition(stream: Path | Sequence[StreamElement]) -> Definition:
+    """Expected reports straight from the definition; the stream is held in memory."""
+    return Definition(tuple(elements(stream)) if isinstance(stream, Path) else stream)
+
+
+def inspected(admitted: Sequence[StreamElement], query: ContinuousQuery, semantics: Semantics, before: int = 0) -> Look:
+    """The contents of reports from admitted elements, by application time; ``before`` so many ranks come before."""
+    arrived = arrived_triples(admitted, query.windows, semantics)
+    times = [arrival.time for arrival in arrived]
+
+    def look(due: DueReport) -> Contents:
+        views = [replace(view, seen=view.seen - before, after=max(0, view.after - before)) for view in due.views]
+        pairs = zip(query.windows, views, strict=True)
+        return tuple(content(arrived, times, window.stream, view) for window, view in pairs)
+
+    return look
+
+
+def refuse_spark(query: ContinuousQuery, semantics: Semantics) -> str | None:
+    """Why Spark cannot compute the expected answers, or ``None``; what it refuses the definition may do."""
+    from streamgauge.spark.refusal import refuse as refuse_query
+
+    try:
+        form = spread(stamped(query.form), graph_names(query.windows))
+    except ValueError as error:
+        return str(error)
+    if semantics.content is Counting.BAG and (reason := _over_bags(form)):
+        return f"{reason} over a content that is a bag"
+    if semantics.empty_aggregate is not EmptyAggregate.SPARQL and not isinstance(form, Select):
+        return "another value than SPARQL's for an aggregate over nothing in ASK or CONSTRUCT"
+    return refuse_query(form)
+
+
+def graph_names(windows: Iterable[StreamWindow]) -> tuple[Term, ...]:
+    """The graphs that the named windows feed."""
+    return tuple(f"<{window.name}>" for window in windows if window.name is not None)
+
+
+def _over_bags(form: QueryForm) -> str | None:
+    """What is not defined, or not done, where each copy of a triple matches by itself."""
+    for pattern in every_pattern(form.pattern):
+        if isinstance(pattern, BGP):
+            if len(set(pattern.patterns)) < len(pattern.patterns):
+                return "a triple pattern that is written twice"
+            if any(not isinstance(triple.predicate, str | Var) for triple in pattern.patterns):
+                return "property paths"
+        if isinstance(pattern, Graph):
+            return "GRAPH or timestamp()"
+        if any(isinstance(part, Exists) for tree in expressions(pattern) for part in every_expression(tree)):
+            return "EXISTS"
+    return None
+
+
+class Header:
+    """A stream without its triples: the heads of its elements, in system-time order; enough to know what is due."""
+
+    def __init__(self, heads: Iterable[Head]) -> None:
+        """``heads`` in any order."""
+        self.elements = sorted(heads, key=lambda head: head.sequence)
+
+    @property
+    def first(self) -> int | None:
+        """The first element's time in system-time order, ms."""
+        return self.elements[0].time if self.elements else None
+
+    @property
+    def last(self) -> int:
+        """The latest time, ms; 0 without elements."""
+        return max((element.time for element in self.elements), default=0)
+
+
+def cuts(due: Sequence[DueReport], times: Sequence[int]) -> bool:
+    """Whether some window sees only part of what arrived in its times (ms)."""
+    return any(view.after > 0 or view.seen != bisect_right(times, view.last) for report in due for view in report.views)
+
+
+def in_order(rows: Iterable[tuple[int, Row]], count: int) -> list[tuple[Row, ...]]:
+    """Rows collected with their report's index, as one bag per report."""
+    bags: list[list[Row]] = [[] for _ in range(count)]
+    for report, row in rows:
+        bags[report].append(row)
+    return [tuple(bag) for bag in bags]
+
+
+def reports(
+    due: Sequence[DueReport],
+    bags: Sequence[tuple[Row, ...]],
+    sizes: Sequence[int],
+    query: ContinuousQuery,
+    semantics: Semantics,
+) -> tuple[ExpectedReport, ...]:
+    """What is sent, from the answers over every due report's content."""
+    content = dict(zip(due, sizes, strict=True))
+    r2s = operator(query, semantics)
+    return expected_reports(streamed(zip(due, bags, strict=True), r2s, semantics), content, query, r2s)
+
+
+def expected_reports(
+    sent: Iterable[tuple[DueReport, tuple[Row, ...]]],
+    content: Mapping[DueReport, int],
+    query: ContinuousQuery,
+    r2s: R2S,
+) -> tuple[ExpectedReport, ...]:
+    """Reports with what they send, beside how many triples their windows hold."""
+    names = columns(Snapshot(query).variables, r2s)
+    return tuple(ExpectedReport(report, names, rows, content[report]) for report, rows in sent)
+
+
+def all_candidates(
+    header: Header, query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int
+) -> tuple[tuple[DueReport, ...], Arrivals, set[int]]:
+    """Candidate reports, what arrived by rank, and the sequence numbers of the late elements."""
+    refuse(query, semantics)
+    admitted, late = admit(header.elements, semantics, query.windows, t0)
+    arrived = arrivals(admitted, query.windows, semantics.tick)
+    due = candidates(arrived, query.windows, semantics, t0, advanced_to)
+    return due, arrived, {head.sequence for head in late}

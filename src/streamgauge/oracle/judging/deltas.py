@@ -1,0 +1,207 @@
+"""Rstream over many reports, scored by counts from changes: no expected bag is ever written out.
+
+``by_changes`` gives the same units as the oracle's comparison of rows (``oracle.by_rows``), at the cost of what changes
+from report to report on either side. It applies where ``countable`` says so: answers of whole reports to a SELECT
+under Rstream whose reports follow changes or a clock. What needs more than equal terms goes to the comparison of rows:
+blank nodes, which are compared by isomorphism within one answer, undecided rows, and computed values that differ.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import accumulate, islice
+
+from streamgauge.model.algebra import Select, Slice
+from streamgauge.model.answer import Answer
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.report import ExpectedReport
+from streamgauge.model.run import Run
+from streamgauge.model.semantics import R2S, Grain, Report, Semantics
+from streamgauge.model.terms import Row
+from streamgauge.model.verdict import WindowVerdict
+from streamgauge.oracle.expected.histories import Agreed, Change, ExpectChanges, Net, agreed, said
+from streamgauge.oracle.expected.reports import Expect
+from streamgauge.oracle.judging.align import align
+from streamgauge.oracle.judging.blanks import has_blanks
+from streamgauge.oracle.judging.bounds import bounded
+from streamgauge.oracle.judging.clock import due_time
+from streamgauge.oracle.judging.compare import Overlap, computed_columns, overlap, similarity
+from streamgauge.oracle.judging.equality import chooses
+from streamgauge.oracle.judging.metrics import DueTime, Unit, judge, ratio
+from streamgauge.oracle.judging.oracle import Rules, Score, Scored, by_rows, in_columns
+from streamgauge.query.printer import sparql
+from streamgauge.semantics.definition import operator
+
+_NOTHING = Overlap(0, (), ())
+
+
+def countable(query: ContinuousQuery, semantics: Semantics) -> bool:
+    """Whether the answers of a run can be scored by counts, and there may be many of them."""
+    return (
+        isinstance(query.form, Select)
+        and operator(query, semantics) is R2S.RSTREAM
+        and semantics.grain is Grain.REPORT
+        and semantics.since is None
+        and Report.WINDOW_CLOSE not in semantics.report
+        and not isinstance(query.form.pattern, Slice)
+        and not chooses(query.form)
+    )
+
+
+def by_changes(run: Run, changes: ExpectChanges, expect: Expect, rules: Rules) -> Score:
+    """Scores of a ``countable`` run from the changes of what is expected; ``expect`` has the rows for blank nodes."""
+    header, form = run.header, run.header.query.form
+    names = form.variables if isinstance(form, Select) else ()
+    answers = [_in_columns(answer, names) for answer in run.answers]
+    given = list(said(answers))
+
+    def score(t0: int) -> Scored:
+        reports = list(
+            agreed(_versions(changes, header.query, header.semantics, header.advanced_to, t0), header.semantics)
+        )
+        nets = [net for report in reports for net in (report.certain, report.doubtful)]
+        if any(map(has_blanks, given)) or any(map(has_blanks, nets)) or any(report.doubtful for report in reports):
+            return by_rows(run, expect, rules)(t0)
+        beside = Beside(reports, given, computed_columns(form))
+        windows = tuple(_units(reports, answers, names, beside, due_time(run), rules.witnesses))
+        return by_rows(run, expect, rules)(t0) if beside.by_value else Scored(names, windows)
+
+    return score
+
+
+def _versions(
+    changes: ExpectChanges, query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int
+) -> list[tuple[Change, ...]]:
+    forms = (query.form, *(bounded(query.form) or ()))
+    queries = [query, *(replace(query, form=form, sparql=sparql(form)) for form in forms[1:])]
+    return [changes(one, semantics, advanced_to, t0) for one in queries]
+
+
+def _in_columns(answer: Answer, names: tuple[str, ...]) -> Answer:
+    removed = in_columns(replace(answer, added=answer.removed), names).added if answer.removed else ()
+    return replace(in_columns(answer, names), removed=removed)
+
+
+class Beside:
+    """An expected bag beside a received one, of two histories: moving to another pair costs what changes on the way.
+
+    Of the reports nothing is doubtful, so none of them is silent in one version and sent in another (``by_changes``).
+    Rows are matched as ``compare.overlap`` does it, apart for each combination of the terms that are not computed.
+    """
+
+    def __init__(self, reports: Sequence[Agreed], given: Sequence[Net], computed: frozenset[int]) -> None:
+        self._nets = [report.certain for report in reports], given
+        self._computed = computed
+        self.sizes = tuple(tuple(accumulate(sum(net.values()) for net in nets)) for nets in self._nets)
+        self._bags: tuple[Counter[Row], Counter[Row]] = Counter(), Counter()
+        self._at = [-1, -1]
+        self._equal = 0
+        self._open: dict[Row, set[Row]] = defaultdict(set)
+        self._overlaps: dict[Row, Overlap] = {}
+        self._changed: set[Row] = set()
+        self._more = 0
+        self.by_value = False
+
+    def move(self, i: int, j: int) -> None:
+        """Put the bag of report i beside that of answer j."""
+        for side, to in ((0, i), (1, j)):
+            while self._at[side] != to:
+                forward = self._at[side] < to
+                self._at[side] += forward
+                net = self._nets[side][self._at[side]]
+                for row, count in net.items():
+                    self._add(side, row, count if forward else -count)
+                self._at[side] -= not forward
+
+    def _add(self, side: int, row: Row, count: int) -> None:
+        wanted, given = self._bags
+        before = min(wanted[row], given[row])
+        bag = self._bags[side]
+        bag[row] += count
+        self._equal += min(wanted[row], given[row]) - before
+        key = tuple(term for i, term in enumerate(row) if i not in self._computed) if self._computed else row
+        if wanted[row] != given[row]:
+            self._open[key].add(row)
+        else:
+            self._open[key].discard(row)
+        self._changed.add(key)
+        if not bag[row]:
+            del bag[row]
+
+    def _settle(self) -> None:
+        for key in self._changed:
+            old = self._overlaps.pop(key, _NOTHING)
+            new = self._overlap(self._open[key]) if self._open[key] else _NOTHING
+            self._more += new.common - old.common
+            if new is not _NOTHING:
+                self._overlaps[key] = new
+            else:
+                del self._open[key]
+        self._changed.clear()
+
+    def _overlap(self, rows: Iterable[Row]) -> Overlap:
+        wanted, given = self._bags
+        missing = [row for row in rows for _ in range(wanted[row] - given[row])]
+        surplus = [row for row in rows for _ in range(given[row] - wanted[row])]
+        self.by_value |= bool(self._computed and missing and surplus)
+        return overlap(missing, surplus, self._computed)
+
+    def common(self, i: int, j: int) -> int:
+        """How many rows report i and answer j have in common."""
+        self.move(i, j)
+        self._settle()
+        return self._equal + self._more
+
+    def similarity(self, i: int, j: int) -> float:
+        """|E and A| / |E or A| of report i and answer j."""
+        return similarity(self.common(i, j), self.sizes[0][i], self.sizes[1][j])
+
+    def witnesses(self, i: int, j: int, most: int) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
+        """At most so many rows that only report i, and that only answer j has."""
+        self.common(i, j)
+        missing = (row for one in self._overlaps.values() for row in one.missing)
+        surplus = (row for one in self._overlaps.values() for row in one.surplus)
+        return tuple(islice(missing, most)), tuple(islice(surplus, most))
+
+    def rows(self, side: int, place: int, most: int) -> tuple[Row, ...]:
+        """At most so many rows of a bag: of the reports (0), or of the answers (1)."""
+        first, second = self._at
+        self.move(*((first, place) if side else (place, second)))
+        return tuple(islice(self._bags[side].elements(), most))
+
+
+def _units(
+    reports: Sequence[Agreed],
+    answers: Sequence[Answer],
+    names: tuple[str, ...],
+    beside: Beside,
+    when: DueTime,
+    witnesses: int,
+) -> Iterator[WindowVerdict]:
+    """Each due report beside the answer that speaks of it, scored."""
+    expected = [ExpectedReport(report.due, names, (), report.content) for report in reports]
+    pairs = align(expected, answers, beside.similarity)
+    for index, (i, j) in enumerate(pairs):
+        answer = None if j is None else replace(answers[j], added=(), removed=())
+        plain = judge(index, Unit(None if i is None else expected[i], answer, j, _NOTHING), when, witnesses)
+        yield _counted(plain, i, j, beside, witnesses)
+
+
+def _counted(plain: WindowVerdict, i: int | None, j: int | None, beside: Beside, witnesses: int) -> WindowVerdict:
+    wanted = beside.sizes[0][i] if i is not None else 0
+    given = beside.sizes[1][j] if j is not None else 0
+    shown = replace(plain, expected=wanted, actual=given)
+    if i is None or j is None:
+        missing = beside.rows(0, i, witnesses) if i is not None else ()
+        surplus = beside.rows(1, j, witnesses) if j is not None else ()
+        return replace(shown, missing=missing, surplus=surplus)
+    common = beside.common(i, j)
+    missing, surplus = beside.witnesses(i, j, witnesses) if common < max(wanted, given) else ((), ())
+    return replace(
+        shown,
+        true_positives=common,
+        precision=ratio(common, given, wanted),
+        recall=ratio(common, wanted, given),
+        missing=missing,
+        surplus=surplus,
+    )

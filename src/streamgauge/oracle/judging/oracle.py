@@ -1,0 +1,231 @@
+"""The oracle: a pure function from a run and its stream's expected reports to a verdict (DESIGN, judging)."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from streamgauge.model.answer import Answer
+from streamgauge.model.report import ExpectedReport
+from streamgauge.model.run import Run
+from streamgauge.model.semantics import R2S
+from streamgauge.model.terms import Row
+from streamgauge.model.verdict import Evaluator, Judgement, Verdict, WindowVerdict
+from streamgauge.oracle.expected.reports import Expect
+from streamgauge.oracle.judging import undecided
+from streamgauge.oracle.judging.align import align
+from streamgauge.oracle.judging.clock import due_time, last_answer
+from streamgauge.oracle.judging.compare import Bags, Overlap, tolerance_sentence
+from streamgauge.oracle.judging.cuts import with_cuts
+from streamgauge.oracle.judging.equality import ComputedEquality
+from streamgauge.oracle.judging.merge import merged, whole
+from streamgauge.oracle.judging.metrics import Unit, judge, totals
+from streamgauge.oracle.judging.undecided import CERTAIN, Doubt, possibilities
+from streamgauge.semantics.definition import operator
+from streamgauge.semantics.order import origins
+from streamgauge.semantics.stream import CAME, SIGN, WENT, signed
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How to judge: the evaluator's name, the bound on the delay (ms), how many witness rows to keep per window.
+
+    ``exact_datatypes`` compares the datatypes of computed numbers too.
+    """
+
+    evaluator: Evaluator = "definition"
+    max_delay: float | None = None
+    witnesses: int = 20
+    exact_datatypes: bool = False
+
+
+Progress = Callable[[int, int], None]
+"""Told (candidates for t0 tried, how many there are)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A run's answers scored under one t0: the columns of the expected rows, and every unit judged.
+
+    ``retyped`` are columns with numbers of another datatype than expected; ``unknown`` says of windows that are not
+    right, by index, why no evaluator can tell whether they are.
+    """
+
+    variables: tuple[str, ...]
+    windows: tuple[WindowVerdict, ...]
+    retyped: tuple[str, ...] = ()
+    unknown: Mapping[int, str] = field(default_factory=dict)
+
+
+Score = Callable[[int], Scored]
+"""A candidate for t0 (ms) to the scores under it: how answers and expected reports become units is its own affair."""
+
+
+def check(
+    run: Run, expect: Expect, first: int | None, rules: Rules, progress: Progress = lambda _a, _b: None
+) -> Verdict:
+    """Judge a run against the reports that ``expect`` gives for its stream; ``first`` is its first element's time.
+
+    The candidate for t0 with the best score wins, ties go to the smallest; a run that cannot be judged is unknown.
+    """
+    sends = operator(run.header.query, run.header.semantics)
+    if sends not in {R2S.RSTREAM, R2S.CHANGES} and any(answer.removed for answer in run.answers):
+        return unknown(
+            run,
+            f"its answers remove rows, which {sends} never does: declare Rstream to judge what holds, or {R2S.CHANGES}",
+        )
+    return decide(run, by_rows(run, expect, rules), first, rules, progress)
+
+
+def decide(
+    run: Run, score: Score, first: int | None, rules: Rules, progress: Progress = lambda _a, _b: None
+) -> Verdict:
+    """The verdict from the scores of the best t0, whoever computed them; see ``check``."""
+    if rules.evaluator == run.header.evaluator:
+        return unknown(
+            run, f"the engine itself runs on {rules.evaluator}, which may not judge it: name another evaluator"
+        )
+    if run.header.failure is not None and not run.answers:
+        return unknown(run, f"the engine failed before it answered: {run.header.failure}")
+    best: Verdict | None = None
+    candidates = origins(run.header.semantics, run.header.query.windows, first)
+    for tried, t0 in enumerate(candidates, 1):
+        verdict = _verdict(run, score(t0), t0, rules)
+        progress(tried, len(candidates))
+        if best is None or _score(verdict) > _score(best):
+            best = verdict
+        if verdict.judgement in {Judgement.RIGHT, Judgement.LATE}:
+            break
+    return best if best is not None else unknown(run, "no candidate for t0")
+
+
+def unknown(run: Run, reason: str) -> Verdict:
+    """The verdict on a run that cannot be judged, with the reason."""
+    return Verdict(
+        Judgement.UNKNOWN, None, None, 0.0, 0.0, 0, 0, 0, None, (), (), reason=reason, last_answer=last_answer(run)
+    )
+
+
+def _score(verdict: Verdict) -> tuple[bool, float, int]:
+    """Right first, then F1 over rows, then how few reports were missed or surplus."""
+    both = verdict.precision + verdict.recall
+    f1 = 2 * verdict.precision * verdict.recall / both if both else 0.0
+    return verdict.judgement in {Judgement.RIGHT, Judgement.LATE}, f1, -verdict.missed - verdict.surplus
+
+
+def _verdict(run: Run, scored: Scored, t0: int, rules: Rules) -> Verdict:
+    header, windows = run.header, _timed(scored.windows, rules.max_delay)
+    delays = [window.delay for window in windows if window.delay is not None]
+    late = sum(window.late for window in windows)
+    wrong = [window.index for window in windows if not window.right]
+    right = not wrong and header.failure is None
+    open_ = bool(wrong) and header.failure is None and all(index in scored.unknown for index in wrong)
+    precision, recall = totals(windows)
+    judgement = (Judgement.LATE if late else Judgement.RIGHT) if right else Judgement.WRONG
+    return Verdict(
+        judgement=Judgement.UNKNOWN if open_ else judgement,
+        evaluator=rules.evaluator,
+        t0=t0,
+        precision=precision,
+        recall=recall,
+        missed=sum(window.report is None for window in windows),
+        surplus=sum(not window.due for window in windows),
+        late=late,
+        max_delay=max(delays, default=None),
+        variables=scored.variables,
+        windows=windows,
+        tolerance=tolerance_sentence(header.query.form, scored.retyped, exact_datatypes=rules.exact_datatypes),
+        reason=header.failure or (scored.unknown[wrong[0]] if open_ else ""),
+        last_answer=last_answer(run),
+        undecided=sum(window.undecided for window in windows),
+        delay_bound=rules.max_delay,
+        horizon=header.advanced_to,
+        retyped=scored.retyped,
+    )
+
+
+def _timed(windows: tuple[WindowVerdict, ...], bound: float | None) -> tuple[WindowVerdict, ...]:
+    """The windows, those that are later than the bound (ms) marked so."""
+    if bound is None:
+        return windows
+    return tuple(
+        replace(window, late=True) if window.delay is not None and window.delay > bound else window
+        for window in windows
+    )
+
+
+def by_rows(run: Run, expect: Expect, rules: Rules) -> Score:
+    """Scores by comparing the rows of every answer with those of the due report that it speaks of."""
+    when = due_time(run)
+
+    def score(t0: int) -> Scored:
+        names, units = matched(run, expect, t0, rules)
+        windows = tuple(judge(index, unit, when, rules.witnesses) for index, unit in enumerate(units))
+        retyped = frozenset[int]().union(*(unit.both.retyped for unit in units))
+        reasons = {index: unit.unknown for index, unit in enumerate(units) if unit.unknown}
+        return Scored(names, windows, tuple(names[place] for place in sorted(retyped)), reasons)
+
+    return score
+
+
+def matched(run: Run, expect: Expect, t0: int, rules: Rules = Rules()) -> tuple[tuple[str, ...], list[Unit]]:
+    """The columns of the expected rows, and due reports and answers side by side, aligned at minimal cost."""
+    header = run.header
+    query, semantics = header.query, header.semantics
+    every = with_cuts(expect)
+    possible = possibilities(every, query, semantics, t0)
+    expected, unsure = undecided.doubts(every, query, semantics, header.advanced_to, t0, possible)
+    names = expected[0].variables if expected else (run.answers[0].variables if run.answers else ())
+    both = operator(query, semantics) is R2S.CHANGES
+    said = [in_columns(_signed(one) if both else one, names) for one in run.answers]
+    said = said if both else list(whole(said))
+    equality = ComputedEquality(query, semantics, expected, possible, exact_datatypes=rules.exact_datatypes)
+    answers = merged(said, expected, semantics.grain, equality.columns, equality.of)
+    return names, _units(expected, unsure, answers, equality)
+
+
+def _signed(answer: Answer) -> Answer:
+    """The rows that come and those that go as one bag, with their signs (``semantics/stream.py``)."""
+    rows = (*signed(answer.added, CAME), *signed(answer.removed, WENT))
+    return replace(answer, variables=(*answer.variables, SIGN), added=rows, removed=())
+
+
+def in_columns(answer: Answer, columns: tuple[str, ...]) -> Answer:
+    """The answer with its rows in the order of these columns; columns it lacks are unbound, others are kept last.
+
+    A graph (triples) is a set: triples said twice in one answer count once.
+    """
+    if answer.kind == "triples":
+        return replace(answer, added=tuple(dict.fromkeys(answer.added)), removed=tuple(dict.fromkeys(answer.removed)))
+    if answer.variables == columns or answer.kind != "solutions":
+        return answer
+    order = (*columns, *(name for name in answer.variables if name not in columns))
+    at = {name: i for i, name in enumerate(answer.variables)}
+
+    def ordered(rows: tuple[Row, ...]) -> tuple[Row, ...]:
+        return tuple(tuple(row[at[name]] if name in at else None for name in order) for row in rows)
+
+    return replace(answer, variables=order, added=ordered(answer.added), removed=ordered(answer.removed))
+
+
+def _units(
+    expected: Sequence[ExpectedReport], doubts: Sequence[Doubt], answers: Sequence[Answer], equality: ComputedEquality
+) -> list[Unit]:
+    bags = Bags(
+        [report.rows for report in expected],
+        [answer.added for answer in answers],
+        equality.columns,
+        [doubt.rows for doubt in doubts],
+        equality.of,
+        [report.pools for report in expected],
+    )
+
+    def unit(i: int | None, j: int | None) -> Unit:
+        report, doubt = (None, CERTAIN) if i is None else (expected[i], doubts[i])
+        answer = None if j is None else answers[j]
+        if i is not None and j is not None:
+            both, answer_rows = bags.overlap(i, j), answers[j].added
+            return Unit(report, answer, j, both, doubt.rows, equality.unknown(i, answer_rows) if both.differs else "")
+        alone = Overlap(0, report.rows if report else (), answer.added if answer else ())
+        return Unit(report, answer, j, alone, doubt.rows)
+
+    pairs = align(expected, answers, bags.similarity)
+    return [unit(i, j) for i, j in pairs if j is not None or not (i is not None and doubts[i].silent)]

@@ -1,0 +1,326 @@
+"""CSRBench's oracle (dellaglio/csrbench-oracle ac823b2): a search for t0, sets, a contiguous part, times ignored.
+
+What it decides is yes or no. Precision and recall in the verdict are ours, over the sets of the best placing.
+"""
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import groupby
+
+from streamgauge.model.answer import Answer
+from streamgauge.model.element import StreamElement
+from streamgauge.model.query import ContinuousQuery, Window
+from streamgauge.model.run import Run
+from streamgauge.model.semantics import R2S, Report, Semantics
+from streamgauge.model.terms import Row, Term, is_literal
+from streamgauge.model.verdict import Judgement, Verdict, WindowVerdict
+from streamgauge.oracle.judging.clock import last_answer
+from streamgauge.oracle.judging.metrics import ratio, totals
+from streamgauge.papers.rules import Equality, Settings
+from streamgauge.papers.rules.content import Answering, in_sequence
+from streamgauge.semantics.refusal import RefusedError
+
+ABOUT = "CSRBench: yes or no; for some t0 the recorded relations are a contiguous part of the expected ones, as sets."
+
+WITNESSES = 20
+_DOUBLE = re.compile(r"\s*([+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?INF|NaN)\s*")
+
+Mapping = tuple[str, tuple[tuple[str, object], ...]]
+"""What makes a solution equal to another."""
+
+
+@dataclass(frozen=True)
+class Relation:
+    """One relation: the scope [start, end) in ms that it speaks of, its rows, and how many triples the window held."""
+
+    variables: tuple[str, ...]
+    rows: tuple[Row, ...]
+    start: int = 0
+    end: int = 0
+    content: int = 0
+    equality: Equality = Equality.NUMBERS
+
+    @cached_property
+    def mappings(self) -> dict[Mapping, Row]:
+        """The set of its solutions, each with a row; the empty relation is the set of one empty solution."""
+        found = {self.mapping(row): row for row in self.rows}
+        return found or {("terms", ()): ()}
+
+    def mapping(self, row: Row) -> Mapping:
+        """A solution as it is compared; numbers by their double value, whatever their datatype."""
+        terms = sorted((name, _bound(name, term)) for name, term in zip(self.variables, row, strict=True))
+        values = [(name, term, number(term)) for name, term in terms]
+        numbers = tuple((name, value) for name, _, value in values if value is not None)
+        if numbers and self.equality is Equality.NUMBERS:
+            return "numbers", numbers
+        return "terms", tuple((name, term if value is None else value) for name, term, value in values)
+
+
+def number(term: Term) -> float | None:
+    """The double that the text of a literal spells, whatever its datatype; ``None`` for anything else."""
+    match = _DOUBLE.fullmatch(term[1 : term.rindex('"')]) if is_literal(term) else None
+    return None if match is None else float(match[1])
+
+
+def _bound(name: str, term: Term | None) -> Term:
+    if term is None:
+        raise RefusedError(f"a solution leaves ?{name} unbound: CSRBench's oracle stops at one")
+    return term
+
+
+class Contents:
+    """A query's answers over the graphs of a stream, each scope evaluated once; oracles may share it."""
+
+    def __init__(self, query: ContinuousQuery, elements: Sequence[StreamElement]) -> None:
+        """RefusedError for a query or stream that CSRBench's oracle does not know."""
+        self.query = query
+        self._answering = Answering(query, "CSRBench")
+        ordered = in_sequence(elements, query, "CSRBench")
+        self._graphs = [
+            (time, tuple(triple for element in group for triple in element.added))
+            for time, group in groupby(ordered, key=lambda element: element.time)
+        ]
+        self._known: dict[tuple[int, int], Relation] = {}
+
+    @property
+    def times(self) -> list[int]:
+        """The times of the graphs, ms, ascending."""
+        return [time for time, _ in self._graphs]
+
+    def over(self, start: int, end: int) -> Relation | None:
+        """The answer over [start, end) in ms; ``None`` where no graph is in it and there is no static data."""
+        first, last = bisect_left(self._graphs, (start,)), bisect_left(self._graphs, (end,))
+        if first >= last and not self.query.static:
+            return None
+        if (first, last) not in self._known:
+            content = {triple for _, triples in self._graphs[first:last] for triple in triples}
+            rows = self._answering.rows(content)
+            self._known[first, last] = Relation(self._answering.variables, rows, content=len(content))
+        return self._known[first, last]
+
+
+class Oracle:
+    """What CSRBench's oracle expects of a stream and a query, for one t0 after another."""
+
+    def __init__(
+        self, contents: Contents, semantics: Semantics, time_unit: int = 1000, equality: Equality = Equality.NUMBERS
+    ) -> None:
+        """RefusedError for a semantics that it does not know; ``time_unit`` (ms) is its system.timeunit."""
+        _refuse(semantics)
+        self._contents, self._window = contents, contents.query.window
+        self._semantics, self._unit = semantics, time_unit
+        self._r2s = contents.query.r2s or semantics.r2s
+        self.equality = equality
+
+    @property
+    def candidates(self) -> range:
+        """The candidates for t0, ms: both ends of the first window."""
+        first = self._semantics.t0
+        return range(first, first + self._window.size + 1, self._unit)
+
+    def output(self, t0: int) -> tuple[Relation, ...]:
+        """The relations that are expected when the first window starts at ``t0`` ms."""
+        return tuple(self._streamed(self._evaluated(t0)))
+
+    def scopes(self, t0: int) -> Iterator[tuple[int, int]]:
+        """The scopes [from, to) in ms that are looked at, up to a window after the last data."""
+        times = self._contents.times
+        last = max(times, default=0) + self._window.size
+        if Report.WINDOW_CLOSE in self._semantics.report:
+            found = closing(self._window, t0)
+        else:
+            found = changing(self._window, t0, times, self._unit)
+        for start, end in found:
+            if start > last:
+                return
+            yield start, end
+
+    def _evaluated(self, t0: int) -> Iterator[Relation]:
+        for start, end in self.scopes(t0):
+            found = self._contents.over(start, end)
+            if found is not None:
+                yield replace(found, start=start, end=end, equality=self.equality)
+            elif Report.NON_EMPTY not in self._semantics.report and self._semantics.notify_empty:
+                yield Relation((), (), start, end, 0, self.equality)
+
+    def _streamed(self, evaluated: Iterator[Relation]) -> Iterator[Relation]:
+        before: Relation | None = None
+        for relation in evaluated:
+            sent = _sent(self._r2s, before, relation)
+            before = relation
+            if sent is not None and (sent.rows or self._semantics.notify_empty):
+                yield sent
+
+
+def closing(window: Window, t0: int) -> Iterator[tuple[int, int]]:
+    """Window close: the first scope is the first full window's, each next one a slide later."""
+    clock = t0
+    while True:
+        clock += window.size if clock < window.size else window.slide
+        yield max(0, clock - window.size), clock
+
+
+def changing(window: Window, t0: int, times: Sequence[int], unit: int) -> Iterator[tuple[int, int]]:
+    """Content change: a scope at each time after t0 (never at t0 itself), its start moving by slides."""
+    for time in times:
+        if time > t0:
+            slides = max(0, (time - t0 - window.size) // window.slide + 1)
+            yield max(t0, t0 + slides * window.slide), time + unit
+
+
+def _refuse(semantics: Semantics) -> None:
+    closes = Report.WINDOW_CLOSE in semantics.report
+    if closes == (Report.CONTENT_CHANGE in semantics.report) or semantics.period is not None:
+        strategies = " and ".join(sorted(semantics.report))
+        raise RefusedError(f"{semantics.name} reports on {strategies}: CSRBench knows window close or content change")
+
+
+def _sent(r2s: R2S, before: Relation | None, now: Relation) -> Relation | None:
+    """What the operator sends, by sets; Dstream sends nothing at the first step."""
+    if r2s is R2S.RSTREAM or (before is None and r2s is R2S.ISTREAM):
+        return now
+    if before is None:
+        return None
+    left, right = (now, before) if r2s is R2S.ISTREAM else (before, now)
+    rows = [row for row in left.rows if left.mapping(row) not in right.mappings]
+    return replace(now, variables=left.variables, rows=tuple(rows))
+
+
+def counts(output: Sequence[Relation]) -> tuple[int, int]:
+    """How many relations, and how many solutions in them; the solution of an empty relation does not count."""
+    return len(output), sum(len(relation.mappings) for relation in output if relation.rows)
+
+
+def recorded(answers: Sequence[Answer], equality: Equality = Equality.NUMBERS) -> tuple[Relation, ...]:
+    """An engine's relations."""
+    return tuple(Relation(answer.variables, answer.added, equality=equality) for answer in answers)
+
+
+def grouped(answers: Sequence[Answer], together: int) -> tuple[Answer, ...]:
+    """Answers received in the same ``together`` ms as one (a row per answer made a relation again); times are kept."""
+    groups = groupby(answers, key=lambda answer: answer.received // (together * 1_000_000))
+    return tuple(
+        replace(held[0], added=tuple(row for answer in held for row in answer.added))
+        for _, members in groups
+        if (held := list(members))
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Placing:
+    """Where recorded relations fit best into the expected ones: the first one's place, and how many are equal."""
+
+    t0: int
+    offset: int
+    equal: int
+    contained: bool
+
+
+def place(output: Sequence[Relation], told: Sequence[Relation], t0: int) -> Placing:
+    """The placing with most equal relations, the earliest of those; contained when it holds all, one after another."""
+    names: dict[frozenset[Mapping], int] = {}
+    have, want = (
+        [names.setdefault(frozenset(relation.mappings), len(names)) for relation in side] for side in (output, told)
+    )
+    for offset in range(len(have) - len(want) + 1):
+        if have[offset : offset + len(want)] == want:
+            return Placing(t0, offset, len(want), contained=True)
+    best = Placing(t0, 0, 0, contained=False)
+    for offset in range(1 - len(want), len(have)):
+        over = range(max(0, -offset), min(len(want), len(have) - offset))
+        equal = sum(have[offset + i] == want[i] for i in over)
+        if equal > best.equal:
+            best = Placing(t0, offset, equal, contained=False)
+    return best
+
+
+def judge(run: Run, elements: Sequence[StreamElement], settings: Settings) -> Verdict:
+    """Right at the first t0 under which the recorded relations are contained; else the best placing is shown."""
+    try:
+        return _judge(run, elements, settings)
+    except RefusedError as error:
+        empty = Verdict(Judgement.UNKNOWN, None, None, 0.0, 0.0, 0, 0, 0, None, (), ())
+        return replace(empty, reason=str(error), rules="csrbench", last_answer=last_answer(run))
+
+
+def _judge(run: Run, elements: Sequence[StreamElement], settings: Settings) -> Verdict:
+    contents = Contents(run.header.query, elements)
+    return verdict(
+        run, Oracle(contents, run.header.semantics, settings.time_unit, settings.equality), settings.progress
+    )
+
+
+def verdict(run: Run, oracle: Oracle, progress: Callable[[int, int], None] = lambda _done, _of: None) -> Verdict:
+    """The verdict on a run by an oracle for its query, stream and semantics."""
+    told = recorded(run.answers, oracle.equality)
+    best: Placing | None = None
+    for tried, t0 in enumerate(oracle.candidates, 1):
+        found = place(oracle.output(t0), told, t0)
+        progress(tried, len(oracle.candidates))
+        if best is None or found.contained or found.equal > best.equal:
+            best = found
+        if found.contained:
+            break
+    assert best is not None
+    return _verdict(run, oracle, told, best)
+
+
+def _verdict(run: Run, oracle: Oracle, told: Sequence[Relation], best: Placing) -> Verdict:
+    output = oracle.output(best.t0)
+    windows = tuple(_window(i, output, relation, best) for i, relation in enumerate(told))
+    precision, recall = totals(windows)
+    return Verdict(
+        judgement=Judgement.RIGHT if best.contained else Judgement.WRONG,
+        evaluator="definition",
+        t0=best.t0,
+        precision=precision,
+        recall=recall,
+        missed=0,
+        surplus=sum(not window.due for window in windows),
+        late=0,
+        max_delay=None,
+        variables=run.answers[0].variables if run.answers else (),
+        windows=windows,
+        tolerance=f"numbers by double value; {oracle.equality}; relations as sets; times ignored",
+        reason=_reason(output, told, best, oracle.candidates),
+        last_answer=last_answer(run),
+        rules="csrbench",
+    )
+
+
+def _reason(output: Sequence[Relation], told: Sequence[Relation], best: Placing, candidates: range) -> str:
+    if best.contained:
+        return f"The {len(told)} recorded relations are a contiguous part of the {len(output)} expected ones."
+    return (
+        f"For no t0 from {candidates[0]} to {candidates[-1]} ms are the {len(told)} recorded relations a contiguous "
+        f"part of the expected ones; the best placing, at t0 = {best.t0} ms, has {best.equal} equal."
+    )
+
+
+def _window(index: int, output: Sequence[Relation], told: Relation, best: Placing) -> WindowVerdict:
+    """One recorded relation beside the expected one in its place, as sets."""
+    at = best.offset + index
+    due = output[at] if 0 <= at < len(output) else None
+    want = due.mappings if due and due.rows else {}
+    have = told.mappings if told.rows else {}
+    common = len(want.keys() & have.keys())
+    return WindowVerdict(
+        index=index,
+        start=due.start if due else None,
+        end=due.end if due else None,
+        instant=due.end if due else None,
+        report=index,
+        precision=ratio(common, len(have), len(want)) if due else 0.0,
+        recall=ratio(common, len(want), len(have)) if due else 0.0,
+        true_positives=common,
+        expected=len(want),
+        actual=len(have),
+        content=due.content if due else 0,
+        delay=None,
+        missing=tuple(row for key, row in want.items() if key not in have)[:WITNESSES],
+        surplus=tuple(row for key, row in have.items() if key not in want)[:WITNESSES],
+        due=due is not None,
+    )

@@ -1,0 +1,118 @@
+"""Plots of YABench's figures 3, 4 and 6 from runs made here, the published ones beside where there are files."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from streamgauge.papers.rules.yabench_lines import Line
+from streamgauge.papers.yabench_files import Published
+from streamgauge.papers.yabench_runs import Kept
+from streamgauge.report import charts
+from streamgauge.report.charts import Axis
+from streamgauge.report.numbers import duration, mebibytes, number, percent
+from streamgauge.report.plots import FULL, PHONE, RUN_TIME, SHARE, STREAM_TIME, Figure, draw
+from streamgauge.report.svg import Drawing
+from streamgauge.report.thin import Box, Point, bins, box
+
+Shown = Mapping[int, tuple[str, Published]]
+"""Number of a series to its label and lines."""
+
+DELAY = Axis("delay, ms", ",~r", None, "symlog")
+MOST_BINS = 60
+WIDE = (FULL._replace(height=190), PHONE)
+
+
+def boxes(
+    drawing: Drawing, title: str, found: Shown, value: Callable[[Line], float], how: tuple[Axis, Callable[[float], str]]
+) -> Iterator[Figure]:
+    """A box per window and series: whiskers to the lowest and highest run, quartiles over the runs."""
+    axis, show = how
+    placed = [
+        charts.Placed(f"W{window + 1}", series, made := box(values), _tip(label, window, made, show))
+        for series, (label, lines) in found.items()
+        for window in range(lines.windows)
+        if (values := lines.column(value, window))
+    ]
+    if placed:
+        placed.sort(key=lambda one: int(one.x[1:]))
+
+        def chart(size: charts.Size) -> charts.Spec:
+            return charts.boxes(placed, Axis("window"), axis, size)
+
+        note = "Whiskers: lowest and highest run; box: quartiles."
+        yield Figure(title, note, draw(drawing, title, chart, WIDE), tuple(found), "full")
+
+
+def _tip(label: str, window: int, made: Box, show: Callable[[float], str]) -> str:
+    return f"{label}, W{window + 1}: lowest {show(made.low)}, median {show(made.middle)}, highest {show(made.high)}"
+
+
+def correctness(drawing: Drawing, title: str, found: Shown) -> Iterator[Figure]:
+    """Figures 3a to 3c: precision and recall."""
+    precision, recall = (SHARE._replace(title=f"{name}, %") for name in ("precision", "recall"))
+    yield from boxes(drawing, f"{title}: precision", found, lambda line: line.precision, (precision, percent))
+    yield from boxes(drawing, f"{title}: recall", found, lambda line: line.recall, (recall, percent))
+
+
+def delay(drawing: Drawing, title: str, found: Shown) -> Iterator[Figure]:
+    """Figures 3d to 3f."""
+    yield from boxes(drawing, f"{title}: delay", found, lambda line: float(line.delay), (DELAY, duration))
+
+
+def memory(
+    drawing: Drawing, title: str, found: Mapping[int, tuple[str, Sequence[tuple[float, float]]]]
+) -> Iterator[Figure]:
+    """Figures 4a to 4c: resident memory (MiB) over the time of the run (s)."""
+    lines = [
+        charts.Line(series, False, bins(_over_time(label, values), MOST_BINS, lambda value: f"{value:,.0f} MiB"))
+        for series, (label, values) in found.items()
+        if values
+    ]
+    if lines:
+        axis = Axis("resident memory, MiB")
+
+        def chart(size: charts.Size) -> charts.Spec:
+            return charts.lines(lines, RUN_TIME, axis, size)
+
+        series = tuple(line.series for line in lines)
+        yield Figure(f"{title}: memory", "", draw(drawing, title, chart, WIDE), series, "full")
+
+
+def _over_time(label: str, values: Sequence[tuple[float, float]]) -> list[Point]:
+    return [Point(at, size, f"{label}, {at:.1f} s: {mebibytes(size * 2**20)}") for at, size in values if at >= 0]
+
+
+def size_and_delay(drawing: Drawing, title: str, found: Mapping[int, tuple[str, Kept]]) -> Iterator[Figure]:
+    """Figure 4d: result size and delay of one run, a point a window."""
+    points = {
+        series: [
+            Point(line.actual, line.delay, f"{label}, W{at}: {number(line.actual)} rows, {duration(line.delay)}")
+            for at, line in enumerate(kept.lines, 1)
+        ]
+        for series, (label, kept) in found.items()
+        if kept.lines
+    }
+    if points:
+
+        def chart(size: charts.Size) -> charts.Spec:
+            return charts.scatter(points, Axis("result size, rows"), DELAY, size)
+
+        yield Figure(title, "The first run of each.", draw(drawing, title, chart), tuple(points))
+
+
+def borders(drawing: Drawing, title: str, lines: Sequence[Line], size_ms: int) -> Iterator[Figure]:
+    """Figure 6: each window's borders, and those that gracious mode found."""
+    fits = [_fit(place, line, size_ms) for place, line in enumerate(lines)]
+    if fits:
+
+        def chart(size: charts.Size) -> charts.Spec:
+            return charts.reconstructed(fits, STREAM_TIME, size._replace(height=24 * len(fits)))
+
+        note = "Outline: the window; filled: the borders under which precision and recall are best."
+        yield Figure(title, note, draw(drawing, title, chart, (FULL, PHONE)), (), "full")
+
+
+def _fit(place: int, line: Line, size_ms: int) -> charts.Fit:
+    start, end = place * size_ms / 1000, (place + 1) * size_ms / 1000
+    word = "right" if (line.precision, line.recall) == (1.0, 1.0) else "wrong"
+    shares = f"precision {percent(line.precision)}, recall {percent(line.recall)}"
+    tip = f"window {place + 1}: [{line.start / 1000:g}, {line.end / 1000:g}] s, {shares}"
+    return charts.Fit(start, end, line.start / 1000, line.end / 1000, word, tip)

@@ -1,0 +1,484 @@
+"""The closure of facts under rules, kept exactly while facts come and go.
+
+What one fact brings by steps is counted: a fact is there while something that stands brings it. What rules that join
+derive is counted apart, as it may rest on itself: a deletion takes away whatever rests on no explicit fact any more,
+and afterwards what is still derived comes back (DRed with counts: Hu, Motik, Horrocks, AAAI 2018).
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from sys import intern
+from typing import Final, TypeAlias
+
+from streamgauge.incremental.effort import BOUNDLESS, TooMuchError
+from streamgauge.incremental.facts.facts import Class, Facts, Property
+from streamgauge.incremental.facts.joins import Local, Text, readers, tell
+from streamgauge.model.algebra import TriplePattern, Var
+from streamgauge.model.terms import RDF_TYPE, Term, Triple
+from streamgauge.reasoning.chains import chain_of, edge_by_edge, transitive
+from streamgauge.reasoning.rules import SAME, Rule, Rules, instance, is_class, passes, predicate_of
+from streamgauge.reasoning.steps import Link, Steps
+
+EXPLICIT: Final = 1
+FIRM: Final = 2
+SOFT: Final = 1 << 32
+_FIRMLY: Final = SOFT - FIRM
+STATED: Final = EXPLICIT + FIRM
+"""The state of a fact: whether it is explicit, how many explicit facts bring it, how many derived ones do."""
+
+LARGE: Final = 10_000
+"""Facts of a change beyond which it may derive more."""
+
+PER_FACT: Final = 3
+"""How often more rules may derive something for each fact of a change beyond ``LARGE``."""
+
+NO_RULES: Final = Rules()
+Base: TypeAlias = tuple[Class | Property, Term, Term]
+"""A fact that rules derive; the member of a class stands at both ends."""
+
+
+class Closure:
+    """Explicit facts, and what rules derive of them, in ``facts``.
+
+    ``most`` is how often, at most, rules that join may derive or lose something because of one change; a change of more
+    than ``LARGE`` facts may let them do so ``PER_FACT`` times more for each of the others.
+    """
+
+    def __init__(self, rules: Rules = NO_RULES, facts: Facts | None = None) -> None:
+        self.facts = Facts() if facts is None else facts
+        joins = [rule for rule in rules.rules if not rule.is_step]
+        steps = [rule for rule in rules.rules if rule.is_step]
+        named = [name for rule in joins if (name := transitive(rule)) is not None]
+        self._steps = Steps(steps, [rule.head for rule in joins], self.facts, named)
+        self._chains = {name: self.facts.property_of(chain_of(name)) for name in named}
+        self._unkept = frozenset(self._chains.values())
+        self._derived: dict[Base, int] = {}
+        self._events: list[Base] = []
+        self._off: dict[Base, None] = {}
+        self._doubtful: dict[Base, int] = {}
+        self.explicit, self.most = 0, BOUNDLESS
+        for rule in joins:
+            self._run(rule)
+        self._derive()
+
+    def _run(self, rule: Rule) -> None:
+        if not rule.body:
+            self._state_always(rule)
+            return
+        target = None if isinstance(rule.head.predicate, Var) else self._kept(rule.head)
+        name, body = transitive(rule), rule.body
+        if name is not None:
+            target, body = self._chains[name], edge_by_edge(rule, name)
+        for reader in readers(self.facts, body, _Derive(rule, target, self._base, self._events)):
+            tell(self.facts, reader)
+
+    def _state_always(self, rule: Rule) -> None:
+        """A fact of the ontology is derived once, from nothing: no deletion takes that away."""
+        triple = instance(rule.head, {})
+        if triple is not None and passes(rule, {}):
+            self._events.append(self._base(*triple))
+
+    def _kept(self, head: TriplePattern) -> Class | Property:
+        """The class or property of a head that names it."""
+        return self.facts.class_of(str(head.object)) if is_class(head) else self.facts.property_of(str(head.predicate))
+
+    def _base(self, subject: Term, predicate: Term, end: Term) -> Base:
+        """A triple as a fact that rules derive."""
+        if predicate == RDF_TYPE:
+            return self.facts.class_of(end), subject, subject
+        return self.facts.property_of(predicate), subject, end
+
+    def change(self, added: Iterable[Triple], removed: Iterable[Triple]) -> tuple[list[Triple], list[Triple]]:
+        """Explicit facts go, then come; gives the facts of the closure that came and those that went."""
+        listed = _Listed()
+        self.facts.enter.append(listed.enter)
+        self.facts.leave.append(listed.leave)
+        self.apply(added, removed)
+        self.facts.enter.remove(listed.enter)
+        self.facts.leave.remove(listed.leave)
+        return list(listed.came), list(listed.went)
+
+    def apply(self, added: Iterable[Triple], removed: Iterable[Triple] = ()) -> None:
+        """Explicit facts go, then come; only readers of the facts are told.
+
+        Adding one that is there, and removing one that is not, changes nothing. TooMuchError when something would
+        be derived or lost too often, and then everything is as before.
+        """
+        new = dict.fromkeys(added)
+        gone = [triple for triple in dict.fromkeys(removed) if triple not in new and self.is_explicit(triple)]
+        most = self.most + PER_FACT * max(0, len(new) + len(gone) - LARGE)
+        if gone:
+            for triple in gone:
+                self._retract(triple)
+            if not self._follow(most):
+                self._restore(gone)
+                raise TooMuchError(
+                    f"rules would lose something more than {most} times: delete it in parts, what came last first"
+                )
+            self._return()
+        came: list[Triple] = []
+        try:
+            self._add(new, came, most)
+        except TooMuchError:
+            self._undo(came, gone)
+            raise
+
+    def _restore(self, gone: Iterable[Triple]) -> None:
+        """Take back a deletion that is half followed: what is lost and was not followed yet is still brought.
+
+        Its count is 0 until it is derived again, which brings it no second time.
+        """
+        events, derived, off = self._events, self._derived, self._off
+        for base in events:
+            derived[base] -= 1
+            if not derived[base] and (base in off or self._stands(base)):
+                del derived[base]
+        events.clear()
+        self._return(gone)
+
+    def _add(self, new: Iterable[Triple], came: list[Triple], most: int) -> None:
+        """Explicit facts come; those that were not explicit before are noted."""
+        for triple in new:
+            before = self.explicit
+            self._assert(triple)
+            if self.explicit != before:
+                came.append(triple)
+            if len(self._events) > most:
+                raise self._too_much(most)
+        if self._events:
+            self._derive(most)
+
+    @staticmethod
+    def _too_much(most: int) -> TooMuchError:
+        return TooMuchError(f"rules would derive something more than {most} times: publish it in parts")
+
+    def _undo(self, came: Iterable[Triple], gone: Iterable[Triple]) -> None:
+        """Take back a change that is half done: what rules derived and was not taken in yet counts, and is off."""
+        for base in self._events:
+            before = self._derived.get(base, 0)
+            self._derived[base] = before + 1
+            if not before and not self._stands(base):
+                self._off[base] = None
+        self._events.clear()
+        for triple in came:
+            self._retract(triple)
+        self._follow()
+        self._return(gone)
+
+    def load(self, triples: Iterable[Triple]) -> None:
+        """Many explicit facts come."""
+        for triple in triples:
+            self._assert(triple)
+        self._derive()
+
+    def is_explicit(self, triple: Triple) -> bool:
+        """Whether a fact was added and not removed since."""
+        subject, predicate, end = triple
+        if predicate == RDF_TYPE:
+            known = self.facts.classes.get(end)
+            return known is not None and bool(known.members.get(subject, 0) & EXPLICIT)
+        return bool(self._state(self._steps.link(predicate).property, subject, end) & EXPLICIT)
+
+    def _state(self, of: Property, subject: Term, end: Term) -> int:
+        return of.states.get((subject, end), STATED) if end in of.out.get(subject, ()) else 0
+
+    def _assert(self, triple: Triple) -> None:
+        subject, predicate, end = intern(triple[0]), triple[1], intern(triple[2])
+        if predicate == RDF_TYPE:
+            self._assert_member(self._steps.above(end), subject)
+            return
+        link = self._steps.link(predicate)
+        of = link.property
+        if not link.lone:
+            self._assert_pair(link, of, subject, end)
+        elif end not in of.out.get(subject, ()):
+            self._appear(of, subject, end)
+            self.explicit += 1
+
+    def _assert_member(self, above: tuple[Class, ...], subject: Term) -> None:
+        members = above[0].members
+        if members.get(subject, 0) & EXPLICIT:
+            return
+        by = FIRM - SOFT if self._derived and self._derived.get((above[0], subject, subject)) else FIRM
+        for each in above:
+            self._join(each, subject, by)
+        members[subject] += EXPLICIT
+        self.explicit += 1
+
+    def _assert_pair(self, link: Link, of: Property, subject: Term, end: Term) -> None:
+        if self._state(of, subject, end) & EXPLICIT:
+            return
+        by = FIRM - SOFT if self._derived and self._derived.get((of, subject, end)) else FIRM
+        self._link(of, subject, end, EXPLICIT + by)
+        self._spread(link, subject, end, by)
+        self.explicit += 1
+
+    def _retract(self, triple: Triple) -> None:
+        if not self.is_explicit(triple):
+            return
+        self.explicit -= 1
+        subject, predicate, end = triple
+        if predicate == RDF_TYPE:
+            above = self._steps.above(end)
+            above[0].members[subject] -= EXPLICIT
+            if self._derived:
+                self._off[above[0], subject, subject] = None
+            for each in above:
+                self._withdraw(each, subject, FIRM)
+            return
+        link = self._steps.link(predicate)
+        if link.lone:
+            self._disappear(link.property, subject, end)
+            return
+        if self._derived:
+            self._off[link.property, subject, end] = None
+        self._unlink(link.property, subject, end, STATED)
+        self._unspread(link, subject, end, FIRM)
+
+    def _spread(self, link: Link, subject: Term, end: Term, by: int) -> None:
+        """What a pair brings beside itself is brought once more."""
+        if end[0] == '"' and link.literal is not None:
+            link = link.literal
+        for of in link.same:
+            self._link(of, subject, end, by)
+        for of in link.turned:
+            self._link(of, end, subject, by)
+        for each in link.of_subject:
+            members = each.members
+            if subject in members:
+                members[subject] += by
+            else:
+                self._join(each, subject, by)
+        for each in link.of_object:
+            self._join(each, end, by)
+
+    def _unspread(self, link: Link, subject: Term, end: Term, by: int) -> None:
+        if end[0] == '"' and link.literal is not None:
+            link = link.literal
+        for of in link.same:
+            self._unlink(of, subject, end, by)
+        for of in link.turned:
+            self._unlink(of, end, subject, by)
+        for each in link.of_subject:
+            self._withdraw(each, subject, by)
+        for each in link.of_object:
+            self._withdraw(each, end, by)
+
+    def _join(self, of: Class, member: Term, by: int) -> None:
+        """A membership is brought once more; it comes with the first time."""
+        members = of.members
+        if member in members:
+            members[member] += by
+            return
+        members[member] = by
+        for told in of.enter:
+            told(member)
+        for told in self.facts.enter:
+            if not of.hidden:
+                told(member, RDF_TYPE, of.name)
+
+    def _withdraw(self, of: Class, member: Term, by: int) -> None:
+        """A membership is brought once less; it goes when no explicit fact brings it, and may come back later."""
+        members = of.members
+        state = members.get(member)
+        if state is None:
+            self._doubtful[of, member, member] -= by
+            return
+        state -= by
+        if state & _FIRMLY:
+            members[member] = state
+            return
+        for told in of.leave:
+            told(member)
+        for told in self.facts.leave:
+            if not of.hidden:
+                told(member, RDF_TYPE, of.name)
+        del members[member]
+        self._doubtful[of, member, member] = state
+
+    def _link(self, of: Property, subject: Term, end: Term, by: int) -> None:
+        """A pair is brought once more, or becomes explicit."""
+        if end in of.out.get(subject, ()):
+            states, pair = of.states, (subject, end)
+            states[pair] = states.get(pair, STATED) + by
+            return
+        if by != STATED:
+            of.states[subject, end] = by
+        self._appear(of, subject, end)
+
+    def _unlink(self, of: Property, subject: Term, end: Term, by: int) -> None:
+        state = self._state(of, subject, end)
+        if not state:
+            self._doubtful[of, subject, end] -= by
+            return
+        state -= by
+        if state & _FIRMLY:
+            of.states[subject, end] = state
+            return
+        self._disappear(of, subject, end)
+        of.states.pop((subject, end), None)
+        self._doubtful[of, subject, end] = state
+
+    def _appear(self, of: Property, subject: Term, end: Term) -> None:
+        of.add(subject, end)
+        for told in of.enter:
+            told(subject, end)
+        for told in self.facts.enter:
+            if not of.hidden:
+                told(subject, of.name, end)
+
+    def _disappear(self, of: Property, subject: Term, end: Term) -> None:
+        for told in of.leave:
+            told(subject, end)
+        for told in self.facts.leave:
+            if not of.hidden:
+                told(subject, of.name, end)
+        of.remove(subject, end)
+
+    def _derive(self, most: int = BOUNDLESS) -> None:
+        """Take in what rules derived, until nothing new is; TooMuchError beyond ``most`` times.
+
+        What has the count 0 is brought still: a deletion that was taken back left it so.
+        """
+        events, derived, left = self._events, self._derived, most
+        while events:
+            if len(events) > left:
+                raise self._too_much(most)
+            left -= 1
+            base = events.pop()
+            before = derived.get(base)
+            if before is not None:
+                derived[base] = before + 1
+                continue
+            derived[base] = 1
+            if not self._stands(base):
+                self._bring(base, SOFT)
+
+    def _follow(self, most: int = BOUNDLESS) -> bool:
+        """Follow what was lost to its end; false when it is lost more than ``most`` times, and the rest is not."""
+        events, derived = self._events, self._derived
+        while events:
+            if len(events) > most:
+                return False
+            most -= 1
+            base = events.pop()
+            left = derived.pop(base) - 1
+            if left:
+                derived[base] = left
+            if base not in self._off and not self._stands(base):
+                self._off[base] = None
+                self._unbring(base, SOFT)
+        return True
+
+    def _return(self, stated: Iterable[Triple] = ()) -> None:
+        """What is doubtful and still brought or derived comes back; some facts are explicit again."""
+        derived = self._derived
+        doubtful, off = list(self._doubtful.items()), [base for base in self._off if derived.get(base)]
+        self._doubtful.clear()
+        self._off.clear()
+        for (of, subject, end), state in doubtful:
+            if not state:
+                continue
+            if isinstance(of, Class):
+                self._join(of, subject, state)
+            else:
+                self._link(of, subject, end, state)
+        for base in off:
+            self._bring(base, SOFT)
+        for triple in stated:
+            self._assert(triple)
+        self._derive()
+
+    def _stands(self, base: Base) -> bool:
+        of, subject, end = base
+        if isinstance(of, Class):
+            return bool(of.members.get(subject, 0) & EXPLICIT)
+        return bool(self._state(of, subject, end) & EXPLICIT)
+
+    def _bring(self, base: Base, by: int) -> None:
+        of, subject, end = base
+        if isinstance(of, Class):
+            for each in self._steps.above(of.name):
+                self._join(each, subject, by)
+        else:
+            if of not in self._unkept:
+                self._link(of, subject, end, by)
+            self._spread(self._steps.link(of.name), subject, end, by)
+
+    def _unbring(self, base: Base, by: int) -> None:
+        of, subject, end = base
+        if isinstance(of, Class):
+            for each in self._steps.above(of.name):
+                self._withdraw(each, subject, by)
+        else:
+            if of not in self._unkept:
+                self._unlink(of, subject, end, by)
+            self._unspread(self._steps.link(of.name), subject, end, by)
+
+
+class _Listed:
+    """Facts that came and went, without those that did both."""
+
+    def __init__(self) -> None:
+        self.came: dict[Triple, None] = {}
+        self.went: dict[Triple, None] = {}
+
+    def enter(self, *triple: Term) -> None:
+        self._note(triple, self.came, self.went)
+
+    def leave(self, *triple: Term) -> None:
+        self._note(triple, self.went, self.came)
+
+    def _note(self, triple: tuple[Term, ...], to: dict[Triple, None], other: dict[Triple, None]) -> None:
+        subject, predicate, end = triple
+        if (subject, predicate, end) in other:
+            del other[subject, predicate, end]
+        else:
+            to[subject, predicate, end] = None
+
+
+@dataclass(frozen=True)
+class _Derive:
+    """A rule's solutions are noted as facts derived, or lost; ``target`` is ``None`` where the head has a variable."""
+
+    rule: Rule
+    target: Class | Property | None
+    base: Callable[[Term, Term, Term], Base]
+    events: list[Base]
+    keys: tuple[str, ...] = ()
+
+    def headed(self, text: Text, given: Sequence[str]) -> dict[str, str]:
+        """Nothing is known beside the fact."""
+        text.open(f"def run({', '.join(given)}):")
+        return {}
+
+    def begun(self, text: Text) -> None:
+        """Nothing to prepare."""
+
+    def bound(self, text: Text, where: Local) -> None:
+        """Every solution counts."""
+
+    def looked(self, text: Text, count: str) -> None:
+        """What is derived is bounded, not what is looked at."""
+
+    def found(self, text: Text, where: Local, _sign: int) -> None:
+        """Note the head, where it is a triple of RDF."""
+        head, rule = self.rule.head, self.rule
+        for test in rule.tests:
+            text.open(f"if {text.use(test.holds)}({', '.join(text.term(node, where) for node in test.nodes)}):")
+        one = text.term(head.subject, where)
+        text.open(f"if {one}[0] != '\"':")
+        two = one if isinstance(self.target, Class) else text.term(head.object, where)
+        if head.predicate == SAME:
+            text.open(f"if {one} != {two}:")
+        if self.target is None:
+            self._placed(text, where, one, two)
+        else:
+            text.add(f"{text.use(self.events)}.append(({text.use(self.target)}, {one}, {two}))")
+
+    def _placed(self, text: Text, where: Local, one: str, two: str) -> None:
+        """Note a head whose predicate is a variable."""
+        predicate = text.term(predicate_of(self.rule.head), where)
+        same = text.use(SAME)
+        text.open(f"if {predicate}[0] == '<' and ({predicate} != {same} or {one} != {two}):")
+        text.add(f"{text.use(self.events)}.append({text.use(self.base)}({one}, {predicate}, {two}))")

@@ -1,0 +1,329 @@
+"""Class expressions of OWL 2 RL, as conditions (left of a subclass axiom) and as conclusions (right of it).
+
+Rules are named as in OWL 2 Profiles (second edition), 4.3, table 6. An expression without a name that several axioms
+share is a class with a hidden name, so that what one axiom concludes is a condition of the other:
+``A subClassOf _:r. _:r subClassOf B.`` where ``_:r`` is ``p some C`` gives ``A -> (r)``, ``p, C -> (r)``, ``(r) -> B``.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import count, product
+from math import prod
+from typing import Final
+
+from streamgauge.model.algebra import Node, TriplePattern, Var
+from streamgauge.model.terms import RDF_TYPE, XSD, Term, is_iri, is_literal
+from streamgauge.reasoning.graph import OWL, THING, Graph, short
+from streamgauge.reasoning.literals import LITERAL, RDF, RDFS, is_datatype
+from streamgauge.reasoning.rules import SAME, VIOLATES, LiteralTest, OntologyError, Rule, unnamed
+from streamgauge.reasoning.subsumption import wider
+from streamgauge.sparql.values import lexical, quoted
+
+X: Final = Var("x")
+SOME, ONLY, VALUE, BOTH, EITHER, NOT, ONE_OF, SELF = (
+    f"<{OWL}{name}>"
+    for name in (
+        "someValuesFrom", "allValuesFrom", "hasValue", "intersectionOf", "unionOf", "complementOf", "oneOf", "hasSelf",
+    )
+)  # fmt: skip
+_LEAST: Final = (f"<{OWL}minCardinality>", f"<{OWL}minQualifiedCardinality>")
+_MOST: Final = (f"<{OWL}maxCardinality>", f"<{OWL}maxQualifiedCardinality>")
+_EXACT: Final = (f"<{OWL}cardinality>", f"<{OWL}qualifiedCardinality>")
+FORMS: Final = (SOME, ONLY, VALUE, BOTH, EITHER, NOT, ONE_OF, SELF, *_LEAST, *_MOST, *_EXACT)
+"""Predicates that describe a class."""
+
+IS_CONDITION: Final = frozenset((BOTH, EITHER, SOME, VALUE, ONE_OF))
+IS_CONCLUSION: Final = frozenset(FORMS) - {EITHER, SELF}
+"""Constructors of which OWL 2 RL has conditions, and those of which it has conclusions or nothing follows."""
+
+_ON: Final = f"<{OWL}onProperty>"
+_SHARING: Final = {
+    *(f"<{OWL}{name}>" for name in ("equivalentClass", "disjointWith", "onClass")),
+    *(SOME, ONLY, NOT, RDF_TYPE),
+    *(f"<{RDFS}{name}>" for name in ("subClassOf", "domain", "range")),
+    f"<{RDF}first>",
+}
+_LEFT: Final = (f"<{RDFS}subClassOf>", f"<{OWL}equivalentClass>", f"<{OWL}disjointWith>", f"<{OWL}hasKey>")
+_WIDEST: Final = 64
+"""Bodies that an intersection of unions may be written out as; beyond them its members get hidden names."""
+
+EQUALITY: Final = "it derives owl:sameAs, which is not asked for (--same-as)"
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """Conditions that hold together; ``fixed`` are variables that stand for one term (owl:oneOf)."""
+
+    patterns: tuple[TriplePattern, ...] = ()
+    tests: tuple[LiteralTest, ...] = ()
+    fixed: tuple[tuple[Var, Term], ...] = ()
+
+    def __and__(self, other: "Body") -> "Body":
+        """Both; a variable that would be two terms makes it a condition that they are the same."""
+        terms = dict(self.fixed)
+        same = [TriplePattern(terms[var], SAME, term) for var, term in other.fixed if terms.get(var, term) != term]
+        fixed = tuple({**dict(other.fixed), **terms}.items())
+        return Body((*self.patterns, *other.patterns, *same), (*self.tests, *other.tests), fixed)
+
+    def rule(self, head: TriplePattern, axiom: str) -> Rule:
+        """The rule from these conditions to a head."""
+        terms: dict[Node, Term] = dict(self.fixed)
+
+        def put(pattern: TriplePattern) -> TriplePattern:
+            one, two = (terms.get(node, node) for node in (pattern.subject, pattern.object))
+            return TriplePattern(one, pattern.predicate, two)
+
+        tests = tuple(
+            LiteralTest(each.kind, (terms.get(each.nodes[0], each.nodes[0]), terms.get(each.nodes[1], each.nodes[1])))
+            for each in self.tests
+        )
+        return Rule(put(head), tuple(map(put, self.patterns)), axiom, tests)
+
+    def violation(self, rule: str, axiom: str, subject: Node) -> Rule:
+        """The rule by which a subject violates an axiom; ``rule`` is its name in the tables."""
+        return self.rule(TriplePattern(subject, VIOLATES, quoted(f"{rule}: {axiom}")), axiom)
+
+
+def member(at: Node, name: Term) -> Body:
+    """The condition of being a member of a class."""
+    return Body((TriplePattern(at, RDF_TYPE, name),))
+
+
+Refuse = Callable[[str, OntologyError], None]
+"""Told of an axiom that is outside the rules and why; raises the error unless the reader is lenient."""
+
+
+@dataclass
+class Classes:
+    """Reads class expressions of a graph; fresh variables are numbered.
+
+    ``same_as`` is whether owl:sameAs is derived; ``visible`` whether unnamed classes show their members;
+    ``subsumption`` whether restrictions that are parts of others are (scm-svf1, scm-svf2).
+    """
+
+    graph: Graph
+    refuse: Refuse
+    same_as: bool = False
+    visible: bool = False
+    subsumption: bool = False
+    aside: dict[str, None] = field(default_factory=dict)
+    """Axioms that would derive owl:sameAs."""
+    silent: dict[str, None] = field(default_factory=dict)
+    """Axioms from parts of which nothing is derived."""
+    _fresh: Iterator[int] = field(default_factory=count)
+
+    def __post_init__(self) -> None:
+        """Find the expressions that are referred to more than once."""
+        self._names: dict[Term, Term] = {}
+        self._open: list[tuple[Term, bool]] = []
+        self._met: set[tuple[Term, bool]] = set()
+        used = Counter[Term]()
+        for (subject, predicate), ends in self.graph.found.items():
+            used.update(end for end in ends if predicate in _SHARING and end.startswith("_:"))
+            if predicate in _LEFT and subject.startswith("_:"):
+                used[subject] += len(ends)
+        self._wider = wider(self.graph) if self.subsumption else {}
+        self._above = {node for others in self._wider.values() for node in others}
+        self._shared = {node for node, times in used.items() if times > 1 and self.forms(node)}
+
+    def forms(self, node: Term) -> list[Term]:
+        """By which constructors a node is described; a named class may have some beside its name."""
+        return [form for form in self.graph.predicates.get(node, ()) if form in FORMS]
+
+    def fresh(self) -> Var:
+        """A variable of no other expression."""
+        return Var(f"y{next(self._fresh)}")
+
+    def conditions(self, node: Term, at: Var = X) -> list[Body]:
+        """The bodies, any of which makes ``at`` a member of what a node is: its name, or its expression."""
+        if node == THING:
+            return [Body()]
+        if is_datatype(node):
+            return [Body(tests=(LiteralTest("inside", (at, node)),))]
+        if is_iri(node):
+            return [member(at, node)]
+        if node in self._shared:
+            return [self._by_name(node, at)]
+        concluded = [member(at, self._name(node))] if node in self._above else []
+        return self.described(node, at) + concluded
+
+    def _by_name(self, node: Term, at: Var) -> Body:
+        """Membership by a hidden name, which the node's description brings."""
+        self._meet(node, True)
+        return member(at, self._name(node))
+
+    def described(self, node: Term, at: Var = X) -> list[Body]:
+        """The bodies of the only expression beside a node."""
+        forms = self.forms(node)
+        if len(forms) != 1:
+            raise OntologyError(self._unsupported(node, "a condition"))
+        return self.described_by(node, forms[0], at)
+
+    def described_by(self, node: Term, form: Term, at: Var = X) -> list[Body]:
+        """The bodies of the expression that a constructor says of a node."""
+        graph = self.graph
+        if form == BOTH:
+            return self._every(graph.members(node, form), at)
+        if form == EITHER:
+            return self._any(node, graph.members(node, form), at)
+        if form == SOME:
+            there = self.fresh()
+            link = Body((graph.pair(graph.one(node, _ON), at, there),))
+            return [link & rest for rest in self.conditions(graph.one(node, form), there)]
+        if form == VALUE:
+            return [Body((graph.pair(graph.one(node, _ON), at, graph.one(node, form)),))]
+        if form == ONE_OF and not any(map(is_literal, items := graph.members(node, form))):
+            return [Body(fixed=((at, item),)) for item in items]
+        raise OntologyError(self._unsupported(node, "a condition"))
+
+    def _every(self, members: list[Term], at: Var) -> list[Body]:
+        parts = [self.conditions(each, at) for each in members]
+        if prod(map(len, parts)) > _WIDEST:
+            pairs = zip(members, parts, strict=True)
+            parts = [part if len(part) == 1 else [self._by_name(each, at)] for each, part in pairs]
+        return [_joined(choice) for choice in product(*parts)]
+
+    def _any(self, node: Term, members: list[Term], at: Var) -> list[Body]:
+        """Of a union; a reader that is lenient does without the members that are no conditions."""
+        found: list[Body] = []
+        for each in members:
+            try:
+                found += self.conditions(each, at)
+            except OntologyError as error:
+                self.refuse(self.graph.text(node), error)
+        return found
+
+    def conclusions(
+        self, node: Term, body: Body, axiom: str, at: Var = X, owner: Node | None = None
+    ) -> list[Rule]:  # fmt: skip
+        """The rules by which a body makes ``at`` a member of what a node is; none where only existence follows.
+
+        ``owner`` is the resource of which ``at`` is a value, which may be a literal.
+        """
+        if node in (THING, LITERAL) or (node.startswith(f"<{XSD}") and not is_datatype(node)):
+            return []
+        if is_datatype(node):
+            beyond = Body(tests=(LiteralTest("outside", (at, node)),))
+            return [] if owner is None else [(body & beyond).violation("dt-not-type", axiom, owner)]
+        if is_iri(node):
+            return [body.rule(TriplePattern(at, RDF_TYPE, node), axiom)]
+        named = [body.rule(TriplePattern(at, RDF_TYPE, self._name(node)), axiom)]
+        if node in self._shared:
+            self._meet(node, False)
+            return named
+        return (named if self.visible else []) + self.concluded(node, body, axiom, at)
+
+    def concluded(self, node: Term, body: Body, axiom: str, at: Var = X) -> list[Rule]:
+        """The rules from a body to the expression beside a node."""
+        if not self.forms(node):
+            raise OntologyError(self._unsupported(node, "a conclusion"))
+        return [rule for form in self.forms(node) for rule in self.concluded_by(node, form, body, axiom, at)]
+
+    def concluded_by(self, node: Term, form: Term, body: Body, axiom: str, at: Var = X) -> Iterable[Rule]:
+        """The rules from a body to the expression that a constructor says of a node."""
+        graph = self.graph
+        if form == BOTH:
+            return self._all_of(graph.members(node, form), body, axiom, at)
+        if form == VALUE:
+            return [body.rule(graph.pair(graph.one(node, _ON), at, graph.one(node, form)), axiom)]
+        if form == ONLY:
+            there = self.fresh()
+            longer = body & Body((graph.pair(graph.one(node, _ON), at, there),))
+            return self.conclusions(graph.one(node, form), longer, axiom, there, at)
+        if form == NOT:
+            others = self.conditions(graph.one(node, form), at)
+            return [(body & other).violation("cls-com", axiom, at) for other in others]
+        if form in (*_MOST, *_EXACT):
+            return self._at_most(node, form, body, axiom, at)
+        if form in (SOME, ONE_OF, *_LEAST):
+            self.silent[axiom] = None
+            above = self._wider.get(node, ()) if form == SOME else ()
+            return [body.rule(TriplePattern(at, RDF_TYPE, self._name(each)), axiom) for each in above]
+        raise OntologyError(self._unsupported(node, "a conclusion"))
+
+    def _all_of(self, members: list[Term], body: Body, axiom: str, at: Var) -> list[Rule]:
+        """Of an intersection; a reader that is lenient does without the members that are no conclusions."""
+        found: list[Rule] = []
+        for each in members:
+            try:
+                found += self.conclusions(each, body, axiom, at)
+            except OntologyError as error:
+                self.refuse(axiom, error)
+        return found
+
+    def _at_most(self, node: Term, form: Term, body: Body, axiom: str, at: Var) -> list[Rule]:
+        """Rules cls-maxc1 and -2, cls-maxqc1 to -4."""
+        graph, qualified = self.graph, "Qualified" in form or "qualified" in form
+        number, on = lexical(graph.one(node, form)), graph.one(node, _ON)
+        if number not in ("0", "1"):
+            raise OntologyError(f"{short(form)} {number} is outside OWL 2 RL, which has 0 and 1")
+        ranges = [*graph.values(node, f"<{OWL}onClass>"), *graph.values(node, f"<{OWL}onDataRange>")]
+        filler = ranges[0] if qualified and ranges else THING
+        one, two = self.fresh(), self.fresh()
+        ones = [body & Body((graph.pair(on, at, one),)) & rest for rest in self.conditions(filler, one)]
+        if number == "0":
+            return [each.violation("cls-maxqc1" if qualified else "cls-maxc1", axiom, at) for each in ones]
+        twos = [Body((graph.pair(on, at, two),)) & rest for rest in self.conditions(filler, two)]
+        name = "cls-maxqc3" if qualified else "cls-maxc2"
+        return [
+            rule
+            for first, second in product(ones, twos)
+            for rule in self.alike((one, two), first & second, (name, axiom), at, on)
+        ]
+
+    def alike(
+        self, both: tuple[Var, Var], body: Body, said: tuple[str, str], owner: Node, on: Term | None = None
+    ) -> list[Rule]:
+        """The rules by which two terms are the same: owl:sameAs if asked for, a violation for different literals.
+
+        ``said`` are the rule's name in the tables and the axiom, ``on`` is the property of which they are values.
+        """
+        name, axiom = said
+        objects = on is None or not self.graph.has_type(on, "DatatypeProperty")
+        literal = on is not None and is_iri(on) and not self.graph.has_type(on, "ObjectProperty")
+        rules = []
+        if literal:
+            differ = Body(tests=(LiteralTest("unequal", both),))
+            rules.append((body & differ).violation(name, axiom, owner))
+        if objects and self.same_as:
+            rules.append(body.rule(TriplePattern(both[0], SAME, both[1]), axiom))
+        elif objects:
+            self.aside[axiom] = None
+        return rules
+
+    def pending(self) -> Iterator[Rule]:
+        """The rules between the names of shared expressions and their descriptions."""
+        while self._open:
+            node, is_condition = self._open.pop()
+            said, name = self.graph.text(node), TriplePattern(X, RDF_TYPE, self._name(node))
+            try:
+                if is_condition:
+                    yield from [body.rule(name, said) for body in self.described(node)]
+                else:
+                    yield from self.concluded(node, Body((name,)), said)
+            except OntologyError as error:
+                self.refuse(said, error)
+
+    def _meet(self, node: Term, is_condition: bool) -> None:
+        if (node, is_condition) not in self._met:
+            self._met.add((node, is_condition))
+            self._open.append((node, is_condition))
+
+    def _name(self, node: Term) -> Term:
+        """The name under which an expression's members are kept."""
+        if self.visible or is_iri(node):
+            return node
+        return self._names.setdefault(node, unnamed(len(self._names)))
+
+    def _unsupported(self, node: Term, place: str) -> str:
+        kinds = [short(form) for form in self.forms(node)]
+        said = " and ".join(kinds) or "no constructor that is known"
+        return f"the class expression {self.graph.text(node)} with {said} as {place} is outside OWL 2 RL"
+
+
+def _joined(parts: Iterable[Body]) -> Body:
+    found = Body()
+    for each in parts:
+        found = found & each
+    return found

@@ -1,0 +1,129 @@
+"""The closure of facts that stand in some of several states: all states at once, a bit of a number each.
+
+The states in which a fact stands are a mask: bit k says that it stands in state k. A derived fact stands where all of a
+rule's body does, for any of its derivations, so a rule's instance is an AND of masks and several are an OR. What
+follows in a state is what follows from the facts of that state, whatever comes and goes between states.
+
+Three states, ``a`` is ``subClassOf`` ``b``: ``x a a`` in the states 0 and 1 (mask 0b011) and ``x p y`` in 1 and 2
+(0b110), where ``p`` has the domain ``b``. So ``x a b`` has 0b011 | 0b110 = 0b111.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, TypeAlias
+
+from streamgauge.model.algebra import Node, TriplePattern
+from streamgauge.model.terms import RDF_TYPE, Term, Triple
+from streamgauge.reasoning.rules import Rule, Rules, bindings, instance, is_unnamed, passes, predicate_of
+
+Masks: TypeAlias = Mapping[Triple, int]
+"""The facts, each with the states in which it stands."""
+
+_Kind: TypeAlias = tuple[Term | None, Term | None]
+"""A property, with the class where it is rdf:type; ``None`` for a variable."""
+
+_Key: TypeAlias = tuple[str, Term | None, Term]
+_ANY: Final[_Kind] = (None, None)
+
+
+def standing_closure(rules: Rules, facts: Masks, states: int) -> dict[Triple, int]:
+    """All facts that follow, each with those of the ``states`` (states 0 to ``states`` - 1) in which it stands."""
+    closure = _Closure(rules.rules)
+    for fact, mask in facts.items():
+        closure.stand(fact, mask)
+    for rule in rules.rules:
+        if not rule.body:
+            closure.derive(rule, [], {}, (1 << states) - 1)
+    closure.follow()
+    return {fact: mask for fact, mask in closure.masks.items() if not is_unnamed(fact[2])}
+
+
+class _Closure:
+    """Facts with their states; those whose states are not followed yet wait."""
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        self.masks: dict[Triple, int] = {}
+        self._waiting: dict[Triple, int] = {}
+        self._about: dict[_Kind, list[tuple[Rule, int]]] = {}
+        self._joined = set[_Kind]()
+        self._ends: dict[_Key, list[Triple]] = defaultdict(list)
+        for rule in rules:
+            for at, pattern in enumerate(rule.body):
+                self._about.setdefault(_kind(pattern), []).append((rule, at))
+                if len(rule.body) > 1:
+                    self._joined.add(_kind(pattern))
+
+    def stand(self, fact: Triple, mask: int) -> None:
+        """A fact stands in more states; nothing is to follow from states that are known."""
+        before = self.masks.get(fact, 0)
+        new = mask & ~before
+        if not new:
+            return
+        self.masks[fact] = before | new
+        self._waiting[fact] = self._waiting.get(fact, 0) | new
+        if not before:
+            self._index(fact)
+
+    def follow(self) -> None:
+        """Apply the rules until nothing is new."""
+        while self._waiting:
+            fact, mask = self._waiting.popitem()
+            for rule, at in [each for kind in _kinds(fact) for each in self._about.get(kind, ())]:
+                bound = bindings(rule.body[at], fact, {})
+                if bound is not None:
+                    self.derive(rule, [other for n, other in enumerate(rule.body) if n != at], bound, mask)
+
+    def derive(self, rule: Rule, rest: list[TriplePattern], bound: Mapping[Node, Term], mask: int) -> None:
+        """The head of a rule where the rest of its body stands too, in the states of the mask."""
+        if not rest:
+            head = instance(rule.head, bound)
+            if head is not None and passes(rule, bound):
+                self.stand(head, mask)
+            return
+        pattern, found = min(((each, self._matching(each, bound)) for each in rest), key=lambda pair: len(pair[1]))
+        others = [each for each in rest if each is not pattern]
+        for fact in tuple(found):
+            more = bindings(pattern, fact, bound)
+            states = mask & self.masks[fact]
+            if more is not None and states:
+                self.derive(rule, others, more, states)
+
+    def _index(self, fact: Triple) -> None:
+        """Make a fact known by its ends, if some rule joins such facts."""
+        if self._joined.isdisjoint(_kinds(fact)):
+            return
+        subject, predicate, end = fact
+        for property_ in (predicate, None) if _ANY in self._joined else (predicate,):
+            for key in (("subject", property_, subject), ("object", property_, end), ("all", property_, "")):
+                self._ends[key].append(fact)
+
+    def _matching(self, pattern: TriplePattern, bound: Mapping[Node, Term]) -> list[Triple]:
+        """The facts that may be a pattern's, by the end that has the fewest."""
+        return min((self._ends.get(key, []) for key in _keys(pattern, bound)), key=len)
+
+
+def _keys(pattern: TriplePattern, bound: Mapping[Node, Term]) -> Iterator[_Key]:
+    property_ = _known(predicate_of(pattern), bound)
+    for place, node in (("subject", pattern.subject), ("object", pattern.object)):
+        term = _known(node, bound)
+        if term is not None:
+            yield place, property_, term
+    yield "all", property_, ""
+
+
+def _known(node: Node, bound: Mapping[Node, Term]) -> Term | None:
+    return node if isinstance(node, str) else bound.get(node)
+
+
+def _kind(pattern: TriplePattern) -> _Kind:
+    predicate, end = predicate_of(pattern), pattern.object
+    if not isinstance(predicate, str):
+        return _ANY
+    return predicate, end if predicate == RDF_TYPE and isinstance(end, str) else None
+
+
+def _kinds(fact: Triple) -> tuple[_Kind, ...]:
+    """What patterns may be about that a fact matches."""
+    _, predicate, end = fact
+    own: _Kind = (predicate, None)
+    return ((predicate, end), own, _ANY) if predicate == RDF_TYPE else (own, _ANY)

@@ -1,0 +1,273 @@
+"""An ontology as rules: RDFS and OWL 2 RL (OWL 2 Profiles, 4.3); what is outside is refused, or listed, by axiom."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final, Literal, TypeAlias
+
+from streamgauge.model.algebra import TriplePattern
+from streamgauge.model.terms import RDF_TYPE, XSD, Term, Triple, is_blank, is_iri
+from streamgauge.reasoning import properties
+from streamgauge.reasoning.assertions import is_annotation, noted_nodes
+from streamgauge.reasoning.expressions import (
+    EQUALITY,
+    FORMS,
+    IS_CONCLUSION,
+    IS_CONDITION,
+    Body,
+    Classes,
+    X,
+    member,
+)
+from streamgauge.reasoning.graph import NOTHING, OWL, THING, VOCABULARY, Graph, short
+from streamgauge.reasoning.literals import RDF, RDFS
+from streamgauge.reasoning.properties import CHARACTERISTICS, DIFFERENT
+from streamgauge.reasoning.rules import SAME, LeftOut, OntologyError, Rule, Rules, is_class, is_unnamed
+
+Extent: TypeAlias = Literal["named", "full"]
+"""Memberships of named classes, or also of owl:Thing and of the ontology's unnamed classes (OWL RL, Horst)."""
+
+_LENIENT: Final = "`--ontology-lenient` lists and leaves out what is outside the rules"
+_KINDS: Final = {
+    *(f"<{RDFS}{name}>" for name in ("Class", "Datatype", "ContainerMembershipProperty")),
+    *(f"<{RDF}{name}>" for name in ("Property", "List")),
+    *(f"<{OWL}{name}>" for name in ("Class", "Restriction", "Ontology", "ObjectProperty", "DatatypeProperty")),
+    *(f"<{OWL}{name}>" for name in ("AnnotationProperty", "OntologyProperty", "NamedIndividual", "Axiom")),
+    *(f"<{OWL}{name}>" for name in ("Annotation", "DataRange", "DeprecatedClass", "DeprecatedProperty")),
+    f"<{OWL}NegativePropertyAssertion>",
+}
+_PARTS: Final = {
+    *(f"<{OWL}{name}>" for name in ("onProperty", "onProperties", "onClass", "onDataRange", "members")),
+    *(f"<{OWL}{name}>" for name in ("distinctMembers", "assertionProperty", "targetIndividual", "targetValue")),
+    *(f"<{OWL}{name}>" for name in ("onDatatype", "withRestrictions", "datatypeComplementOf")),
+    *(f"<{RDF}{name}>" for name in ("first", "rest")),
+    *FORMS,
+}
+_FACETS: Final = (f"<{XSD}", f"<{RDF}langRange>")
+
+
+def read_rules(
+    ontology: Iterable[Triple],
+    closure: Extent = "named",
+    *,
+    same_as: bool = False,
+    subsumption: bool = False,
+    lenient: bool = False,
+) -> Rules:
+    """The rules of an ontology's triples.
+
+    ``same_as`` adds the rules of equality and the axioms that derive owl:sameAs; ``subsumption`` adds scm-svf1 and
+    scm-svf2, which OWL Horst, and so the published closures of LUBM, do not have. OntologyError names the first axiom
+    that is outside OWL 2 RL, unless ``lenient``: then ``left_out`` of the rules lists each such axiom.
+    """
+    triples = sorted(set(ontology))
+    graph, left = Graph.of(triples), _Left(lenient)
+    classes = Classes(graph, left.refuse, same_as, closure == "full", subsumption)
+    reader = _Reader(triples, graph, classes, left)
+    rules = dict.fromkeys(reader.rules())
+    if closure == "full":
+        rules |= dict.fromkeys(reader.unnamed())
+        rules |= dict.fromkeys(_things([*rules]))
+    if same_as:
+        rules |= dict.fromkeys(properties.equality())
+    kept = _read_somewhere(rule for rule in rules if rule.head not in rule.body)
+    aside = (LeftOut(axiom, EQUALITY) for axiom in classes.aside)
+    return Rules(kept, tuple(classes.silent), (*left.axioms, *aside), tuple(dict.fromkeys(reader.imports)))
+
+
+def _read_somewhere(rules: Iterable[Rule]) -> tuple[Rule, ...]:
+    """Without the rules that conclude memberships of hidden classes which no rule has for a condition."""
+    kept, size = tuple(rules), -1
+    while size != len(kept):
+        size = len(kept)
+        read = {pattern.object for rule in kept for pattern in rule.body}
+        kept = tuple(rule for rule in kept if not is_unnamed(str(rule.head.object)) or rule.head.object in read)
+    return kept
+
+
+class _Left:
+    """Axioms that are left out, if that is allowed."""
+
+    def __init__(self, lenient: bool) -> None:
+        self.lenient = lenient
+        self.axioms: dict[LeftOut, None] = {}
+
+    def refuse(self, axiom: str, error: OntologyError) -> None:
+        """Note an axiom; the error is raised unless the reader is lenient."""
+        if not self.lenient:
+            raise error
+        self.axioms[LeftOut(axiom, str(error))] = None
+
+
+class _Reader:
+    """Axioms of one ontology, one by one."""
+
+    def __init__(self, triples: list[Triple], graph: Graph, classes: Classes, left: _Left) -> None:
+        self._triples, self._graph, self.classes, self._left = triples, graph, classes, left
+        self._noted = noted_nodes(graph, triples)
+        self.imports: list[Term] = []
+
+    def rules(self) -> Iterator[Rule]:
+        """The rules of all axioms."""
+        for triple in self._triples:
+            yield from self._attempt(triple)
+        try:
+            yield from filter(self._is_about_terms, self.classes.pending())
+        except OntologyError as error:
+            raise OntologyError(f"{error}; {_LENIENT}") from error
+        mentioned = {term for triple in self._triples for term in triple}
+        if NOTHING in mentioned:
+            yield properties.nothing()
+        if self.classes.same_as or {SAME, DIFFERENT} & mentioned:
+            yield from properties.different()
+
+    def _attempt(self, triple: Triple) -> list[Rule]:
+        """The rules of a triple of the ontology; OntologyError with its axiom unless the reader is lenient."""
+        subject, predicate, end = triple
+        axiom = self._graph.text(subject, predicate, end)
+        if subject in self._noted:
+            return []
+        try:
+            return [rule for rule in self._axiom(subject, predicate, end, axiom) if self._is_about_terms(rule)]
+        except OntologyError as error:
+            if not self._left.lenient:
+                raise OntologyError(f"the axiom {axiom}: {error}; {_LENIENT}") from error
+            self._left.refuse(axiom, error)
+            return []
+
+    def _axiom(self, subject: Term, predicate: Term, end: Term, axiom: str) -> Iterable[Rule]:
+        classes = self.classes
+        match predicate.removeprefix(f"<{OWL}").removeprefix(f"<{RDFS}").removesuffix(">"):
+            case "subClassOf":
+                return self._subclass(subject, end, axiom)
+            case "equivalentClass":
+                return self._both_ways(subject, end, axiom)
+            case "subPropertyOf" | "equivalentProperty" as kind:
+                return properties.hierarchy(classes, kind, subject, end, axiom)
+            case "inverseOf":
+                return [] if is_blank(subject) else properties.hierarchy(classes, "inverseOf", subject, end, axiom)
+            case "domain":
+                return properties.domain(classes, subject, end, axiom)
+            case "range":
+                return properties.range_(classes, subject, end, axiom)
+            case "propertyChainAxiom":
+                return properties.chain(classes, subject, list(self._graph.items(end)), axiom)
+            case "hasKey":
+                return properties.key(classes, subject, list(self._graph.items(end)), axiom)
+            case "disjointWith":
+                return properties.disjoint_classes(classes, (subject, end), "cax-dw", axiom)
+            case "propertyDisjointWith":
+                return properties.disjoint_properties(classes, (subject, end), "prp-pdw", axiom)
+            case _:
+                return self._other(subject, predicate, end, axiom)
+
+    def _other(self, subject: Term, predicate: Term, end: Term, axiom: str) -> Iterable[Rule]:
+        if predicate == RDF_TYPE:
+            return self._kind(subject, end, axiom)
+        if predicate in FORMS and is_iri(subject):
+            return self._defined(subject, predicate, axiom)
+        if predicate in _PARTS or (predicate.startswith(_FACETS) and is_blank(subject)):
+            return []
+        if predicate == f"<{OWL}imports>":
+            if not self._graph.has_type(end, "Ontology"):
+                self.imports.append(end)
+            return []
+        if predicate == f"<{OWL}sourceIndividual>":
+            return self._denied(subject, end)
+        if is_annotation(self._graph, subject, predicate):
+            return []
+        if predicate in (SAME, DIFFERENT) or self._graph.values(predicate, RDF_TYPE):
+            return [Rule(TriplePattern(subject, predicate, end), (), axiom)]
+        if predicate.startswith(VOCABULARY):
+            raise OntologyError(f"{short(predicate)} is outside OWL 2 RL")
+        raise OntologyError(f"{predicate} is no declared property: give it a type, owl:ObjectProperty for instance")
+
+    def _kind(self, subject: Term, end: Term, axiom: str) -> Iterable[Rule]:
+        """The rules of a type: of a property, of an axiom about many, of an individual."""
+        name = end.removeprefix(f"<{OWL}").removesuffix(">")
+        if end in (*_KINDS, THING) or self._graph.has_type(subject, "Ontology"):
+            return []
+        if name in CHARACTERISTICS:
+            return properties.characteristic(self.classes, name, subject, axiom)
+        if name in ("AllDisjointClasses", "AllDisjointProperties", "AllDifferent"):
+            return self._all_apart(name, subject)
+        if end.startswith(VOCABULARY) and end != NOTHING:
+            raise OntologyError(f"{short(end)} is outside OWL 2 RL")
+        return self.classes.conclusions(end, Body(fixed=((X, subject),)), axiom)
+
+    def _all_apart(self, name: str, subject: Term) -> list[Rule]:
+        """Rules cax-adc, prp-adp, eq-diff2 and eq-diff3."""
+        graph, said = self._graph, f"{self._graph.text(subject)} a owl:{name}"
+        lists = [f"<{OWL}members>", f"<{OWL}distinctMembers>"]
+        several = [each for part in lists if graph.values(subject, part) for each in graph.members(subject, part)]
+        if name == "AllDisjointClasses":
+            return properties.disjoint_classes(self.classes, several, "cax-adc", said)
+        if name == "AllDisjointProperties":
+            return properties.disjoint_properties(self.classes, several, "prp-adp", said)
+        return properties.all_different(several, said)
+
+    def _denied(self, axiom: Term, subject: Term) -> list[Rule]:
+        graph, on = self._graph, self._graph.one(axiom, f"<{OWL}assertionProperty>")
+        parts = (f"<{OWL}targetIndividual>", f"<{OWL}targetValue>")
+        values = [value for part in parts for value in graph.values(axiom, part)]
+        said = graph.text(axiom)
+        return [rule for each in values for rule in properties.denied(self.classes, subject, on, each, said)]
+
+    def unnamed(self) -> Iterator[Rule]:
+        """The rules by which resources become members of the ontology's unnamed classes."""
+        for node in [each for each in self._graph.predicates if is_blank(each) and self.classes.forms(each)]:
+            try:
+                bodies = self.classes.described(node)
+            except OntologyError:
+                continue
+            for body in bodies:
+                if body.patterns:
+                    yield body.rule(TriplePattern(X, RDF_TYPE, node), f"members of {node}")
+
+    def _subclass(self, lower: Term, upper: Term, axiom: str) -> list[Rule]:
+        return [rule for body in self._bodies(lower) for rule in self.classes.conclusions(upper, body, axiom)]
+
+    def _bodies(self, node: Term) -> list[Body]:
+        """The conditions of a class; OntologyError where they are none."""
+        bodies = self.classes.conditions(node)
+        if any(not (body.patterns or body.fixed) for body in bodies):
+            raise OntologyError("it is about everything: name the classes that it is about")
+        return bodies
+
+    def _both_ways(self, one: Term, two: Term, axiom: str) -> list[Rule]:
+        """Equivalent classes (cax-eqc1 and -2); a reader that is lenient keeps the direction that gives rules."""
+        found: list[Rule] = []
+        for lower, upper in ((one, two), (two, one)):
+            try:
+                found += self._subclass(lower, upper, axiom)
+            except OntologyError as error:
+                self._left.refuse(axiom, OntologyError(f"that {self._graph.text(lower)} is a part of it: {error}"))
+        return found
+
+    def _defined(self, node: Term, form: Term, axiom: str) -> list[Rule]:
+        """A named class and the expression beside it: each direction of which OWL 2 RL gives a rule."""
+        if form not in IS_CONDITION | IS_CONCLUSION:
+            raise OntologyError(f"{short(form)} is outside OWL 2 RL")
+        found: list[Rule] = []
+        if form in IS_CONDITION:
+            bodies = self.classes.described_by(node, form)
+            found += [body.rule(TriplePattern(X, RDF_TYPE, node), axiom) for body in bodies]
+        if form in IS_CONCLUSION:
+            found += self.classes.concluded_by(node, form, member(X, node), axiom)
+        if form not in IS_CONDITION & IS_CONCLUSION:
+            self.classes.silent[axiom] = None
+        return found
+
+    def _is_about_terms(self, rule: Rule) -> bool:
+        """Whether the rule names the classes that it is about: rdf:type is no property of an ontology."""
+        for pattern in (rule.head, *rule.body):
+            if pattern.predicate == RDF_TYPE and not is_class(pattern):
+                raise OntologyError("it is about rdf:type itself: state it of classes, or leave it out")
+        return True
+
+
+def _things(rules: list[Rule]) -> Iterator[Rule]:
+    """Every member of a class of the ontology is an owl:Thing."""
+    patterns = [pattern for rule in rules for pattern in (rule.head, *rule.body)]
+    for term in dict.fromkeys(pattern.object for pattern in patterns if pattern.predicate == RDF_TYPE):
+        if term not in (THING, NOTHING):
+            head = TriplePattern(X, RDF_TYPE, THING)
+            yield Rule(head, (TriplePattern(X, RDF_TYPE, term),), "every member of a class is an owl:Thing")

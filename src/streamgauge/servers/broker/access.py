@@ -1,0 +1,90 @@
+"""Who may do what: tokens that are for some operations, on some channels."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Final
+
+from streamgauge.model.spelling import offered
+from streamgauge.servers.http.tokens import OPEN, TokenError, Tokens, identity
+
+OPERATIONS: Final = ("publish", "delete", "createChannel", "deleteChannel", "subscribe", "unsubscribe")
+_ON_FACTS: Final = frozenset(("publish", "delete"))
+
+
+class AccessError(PermissionError):
+    """A token that is not for this; the sentence says what it lacks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A token, the operations that it is for, and patterns (``news-*``) of the channels on which it is."""
+
+    token: str
+    operations: frozenset[str] = frozenset(OPERATIONS)
+    channels: tuple[str, ...] = ("*",)
+
+    def covers(self, operation: str, channel: str) -> bool:
+        """Whether the token is for an operation on a channel."""
+        return operation in self.operations and any(fnmatchcase(channel, each) for each in self.channels)
+
+
+def read_grants(lines: Iterable[str]) -> list[Grant]:
+    """Grants, one a line: ``TOKEN``, ``TOKEN publish,delete`` or ``TOKEN subscribe,unsubscribe news-* weather``.
+
+    Empty lines and those that begin with # are passed over. TokenError names the line and what is wrong with it.
+    """
+    found = []
+    for number, line in enumerate(lines, 1):
+        words = line.split()
+        if words and not line.lstrip().startswith("#"):
+            found.append(_grant(words, number))
+    return found
+
+
+def _grant(words: Sequence[str], number: int) -> Grant:
+    operations = frozenset(words[1].split(",")) if len(words) > 1 else frozenset(OPERATIONS)
+    if unknown := sorted(operations.difference(OPERATIONS)):
+        raise TokenError(f"line {number}: there is no operation {unknown[0]!r}: {offered(unknown[0], OPERATIONS)}")
+    return Grant(words[0], operations, tuple(words[2:]) or ("*",))
+
+
+class Access:
+    """What tokens allow; without any everything is allowed, as it is on loopback only."""
+
+    def __init__(self, grants: Sequence[Grant] = ()) -> None:
+        self._grants = [(Tokens([grant.token]), grant) for grant in grants]
+
+    @property
+    def closed(self) -> bool:
+        """Whether a token is needed."""
+        return bool(self._grants)
+
+    @property
+    def tokens(self) -> list[str]:
+        """All tokens."""
+        return [grant.token for _, grant in self._grants]
+
+    @property
+    def identities(self) -> frozenset[str]:
+        """The identities of all tokens."""
+        return frozenset(map(identity, self.tokens))
+
+    def identity(self, token: str | None) -> str:
+        """Whose a request with this token is; without tokens everybody is one."""
+        return identity(token) if self._grants and token is not None else OPEN
+
+    def allows(self, token: str | None, operation: str, channel: str = "") -> bool:
+        """Whether an operation may be done; on facts there is no channel."""
+        if not self._grants:
+            return True
+        held = [grant for one, grant in self._grants if one.admits(token)]
+        if operation in _ON_FACTS:
+            return any(operation in grant.operations for grant in held)
+        return any(grant.covers(operation, channel) for grant in held)
+
+    def require(self, token: str | None, operation: str, channel: str = "") -> None:
+        """AccessError when an operation may not be done."""
+        if not self.allows(token, operation, channel):
+            where = "" if operation in _ON_FACTS else f" on the channel {channel}"
+            raise AccessError(f"this token is not for {operation}{where}: use one that is")

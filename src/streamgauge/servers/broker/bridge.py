@@ -1,0 +1,240 @@
+"""A bridge between a broker and streams of messages (MQTT, Kafka, files): messages in, notifications out.
+
+A message becomes a publication: what it adds is published, what it removes is deleted. It counts as taken when the
+broker has acknowledged the publication, so that a transport that keeps messages (MQTT with a named session) loses none.
+A notification is acknowledged when the sink has delivered it. Both ways deliver at least once.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
+from queue import SimpleQueue
+from random import Random
+from threading import Event, Thread
+from typing import Final, TypeVar
+from urllib.parse import urlencode
+
+from streamgauge.formats.results import results
+from streamgauge.formats.streams import Reading
+from streamgauge.model.element import StreamElement
+from streamgauge.model.mistake import MistakeError
+from streamgauge.model.terms import Triple
+from streamgauge.servers.broker.calls import BUSY, AwayError, BrokerError, Told
+from streamgauge.servers.broker.client import Client
+from streamgauge.servers.broker.reconnection import PATIENCE_S, Reconnection, Tell, log
+from streamgauge.sources import Sink, Source, SourceError, open_sink, open_source
+from streamgauge.sources.address import Address, parse_address
+from streamgauge.sources.backoff import Backoff
+from streamgauge.sources.contract import Settling
+from streamgauge.sources.mqtt import overlaps
+
+Got = TypeVar("Got")
+
+MESSAGES: Final = ("mqtt", "mqtts", "kafka", "kafkas", "sse+http", "sse+https")
+"""Transports of messages, which state no time here: a broker's facts have none."""
+
+_LINES: Final = "application/n-triples"
+_ANY_LATENESS: Final = 2**53
+
+
+class BridgeError(MistakeError, ValueError):
+    """A bridge that cannot be, or a message that cannot cross it; the sentence says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inlet:
+    """A source whose elements are published, or with ``deletes`` deleted."""
+
+    address: str
+    deletes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outlet:
+    """A channel whose notifications go to a sink; the ``name`` by which the broker knows what was delivered."""
+
+    channel: str
+    address: str
+    name: str
+
+
+def read_outlet(text: str, name: str | None = None) -> Outlet:
+    """``CHANNEL=URL``; without a name of its own one that the two give. BridgeError."""
+    channel, equals, address = text.partition("=")
+    if not channel or not equals or not address:
+        raise BridgeError(f"{text!r}: write CHANNEL=URL, as in people=mqtt://localhost/people")
+    return Outlet(channel, address, name or f"bridge:{sha256(text.encode()).hexdigest()[:32]}")
+
+
+def as_messages(url: str) -> str:
+    """The address of a source, its messages Turtle and of the time of their arrival unless the address says else."""
+    address = parse_address(url)
+    unless = {"form": "turtle", "time": "arrival"} if address.scheme in MESSAGES else {}
+    said = urlencode({name: value for name, value in unless.items() if name not in address.options})
+    return f"{url}{'&' if '?' in url else '?'}{said}" if said else url
+
+
+class Bridge:
+    """Carries until all sources and channels have ended, or one of them fails; one thread for each.
+
+    ``connect`` makes a client of the broker at ``url``, ``run`` is text that no other run has: keys begin with it.
+    What the broker refuses of a message is told to ``refuse``, which raises to stop the bridge.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        connect: Callable[[], Client],
+        inlets: Sequence[Inlet],
+        outlets: Sequence[Outlet],
+        run: str,
+        *,
+        refuse: Callable[[BrokerError], None] | None = None,
+        patience: float = PATIENCE_S,
+        tell: Tell = log,
+        random: Random | None = None,
+    ) -> None:
+        refuse_circles([each.address for each in inlets], [each.address for each in outlets])
+        self._url, self._connect, self._run = url, connect, run
+        self._inlets, self._outlets = inlets, outlets
+        self._refuse, self._patience, self._tell, self._random = refuse or _stop, patience, tell, random or Random()
+        self._ending, self._ended = Event(), SimpleQueue[BaseException | None]()
+        self._sources: list[Source] = []
+        self._sinks: list[Sink] = []
+
+    def open(self) -> None:
+        """Reach all sources and sinks; SourceError."""
+        try:
+            for inlet in self._inlets:
+                self._sources.append(open_source(as_messages(inlet.address), Reading(lateness=_ANY_LATENESS)))
+            for outlet in self._outlets:
+                self._sinks.append(open_sink(outlet.address))
+        except SourceError:
+            self.close()
+            raise
+
+    def run(self) -> None:
+        """Carry; BrokerError, AwayError, SourceError or BridgeError when something fails."""
+        inward = zip(self._inlets, self._sources, strict=True)
+        outward = zip(self._outlets, self._sinks, strict=True)
+        works = [partial(self._publish, number, *pair) for number, pair in enumerate(inward)]
+        works += [partial(self._deliver, *pair) for pair in outward]
+        for work in works:
+            Thread(target=self._watched, args=(work,), name="streamgauge-bridge", daemon=True).start()
+        for _ in works:
+            error = self._ended.get()
+            if error is not None:
+                raise error
+
+    def close(self) -> None:
+        """Stop: what was not acknowledged comes again to the next bridge."""
+        self._ending.set()
+        for source in self._sources:
+            source.close()
+        for sink in self._sinks:
+            sink.close()
+
+    def _watched(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except BaseException as error:
+            self._ended.put(error)
+        else:
+            self._ended.put(None)
+
+    def _publish(self, number: int, inlet: Inlet, source: Source) -> None:
+        with self._connect() as client:
+            for count, item in enumerate(source.items()):
+                if isinstance(item, StreamElement):
+                    self._hand_on(client, inlet, item, f"bridge:{self._run}:{number}:{count}")
+
+    def _hand_on(self, client: Client, inlet: Inlet, element: StreamElement, key: str) -> None:
+        """An element becomes a publication, sent again by its key until the broker has it."""
+        if element.until is not None:
+            raise BridgeError(f"element {element.sequence} of {inlet.address} ends at a time: a broker's facts do not")
+        added, removed = (element.removed, element.added) if inlet.deletes else (element.added, element.removed)
+        try:
+            if added and removed:
+                text = f"DELETE DATA {{ {_lines(removed)} }} ; INSERT DATA {{ {_lines(added)} }}"
+                self._persist(lambda: client.update(text, key))
+            elif added:
+                self._persist(lambda: client.publish(_lines(added), _LINES, key))
+            elif removed:
+                self._persist(lambda: client.delete(_lines(removed), _LINES, key))
+        except AwayError:
+            raise
+        except BrokerError as error:
+            self._refuse(BrokerError(f"element {element.sequence} of {inlet.address}: {error}", error.status))
+
+    def _persist(self, send: Callable[[], Got]) -> Got:
+        again = Reconnection(self._url, Backoff(self._random), self._patience, self._tell)
+        while True:
+            try:
+                return send()
+            except BrokerError as error:
+                if not isinstance(error, AwayError) and error.status not in BUSY:
+                    raise
+                wait = again.after(error)
+            self._rest(wait)
+
+    def _deliver(self, outlet: Outlet, sink: Sink) -> None:
+        """Notifications one by one: the next is taken, and this one acknowledged, when it is delivered."""
+        with self._connect() as client:
+            heard = client.subscribe(
+                outlet.channel,
+                outlet.name,
+                sleep=self._rest,
+                random=self._random,
+                patience=self._patience,
+                tell=self._tell,
+            )
+            for told in heard:
+                sink.send(message(told), told.key)
+                delivery = sink.settle() if isinstance(sink, Settling) else None
+                if delivery is not None and delivery.undelivered:
+                    raise SourceError(f"{outlet.address}: notification {told.number} was not delivered: {delivery.why}")
+
+    def _rest(self, seconds: float) -> None:
+        """Wait, but not when this is the end."""
+        if self._ending.wait(seconds):
+            raise BridgeError("the bridge is closed")
+
+
+def message(told: Told) -> bytes:
+    """A notification as a message: the same JSON as on the web, one line."""
+    said = {
+        "channel": told.channel,
+        "number": told.number,
+        "key": told.key,
+        "publications": list(told.publications),
+        "at": told.at,
+        "added": results(told.columns, told.added),
+        "removed": results(told.columns, told.removed),
+    }
+    return json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+
+def refuse_circles(sources: Sequence[str], sinks: Sequence[str]) -> None:
+    """BridgeError when what goes out by a sink would come in by a source, again and again."""
+    for sink in map(parse_address, sinks):
+        for source in map(parse_address, sources):
+            if _place(source) == _place(sink) and _meets(source, sink):
+                raise BridgeError(f"what goes to {sink.text} would come back by {source.text}: take another topic")
+
+
+def _place(address: Address) -> tuple[str, str, int | None]:
+    return address.scheme, address.host, address.port
+
+
+def _meets(source: Address, sink: Address) -> bool:
+    return overlaps(source, sink) if source.scheme.startswith("mqtt") else source.path == sink.path
+
+
+def _lines(triples: Sequence[Triple]) -> str:
+    return "".join(f"{' '.join(triple)} .\n" for triple in triples)
+
+
+def _stop(error: BrokerError) -> None:
+    raise error

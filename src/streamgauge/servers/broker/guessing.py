@@ -1,0 +1,159 @@
+"""What both heuristics of SENS have in common (Murth and Kuehn, ESWC 2009; Murth et al., SEP-BM, section 4.2).
+
+Similar publications lead to similar notifications: rows are guessed from what earlier publications led to, tested one
+by one, and told at once; a full evaluation finds what was not guessed. A channel most of whose rows were guessed is
+evaluated only at intervals. Which parameters are deduced is said in docs/broker-strategies.md.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from streamgauge.model import algebra as al
+from streamgauge.model.terms import Row, Triple
+from streamgauge.query.rebuild import every_pattern, with_names
+from streamgauge.reasoning.rules import Rules
+from streamgauge.semantics.stored_query import store_gap
+from streamgauge.servers.broker.contract import Found, Publication
+from streamgauge.servers.broker.evaluating import Asked, Evaluating
+
+Graph = tuple[Triple, ...]
+_TESTABLE: Final = (al.Project, al.Distinct, al.BGP, al.Filter, al.Union, al.Join)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """``share`` of rows that must have been guessed for evaluations to wait for the ``interval`` (seconds); the share
+    is over the last ``window`` rows, and needs ``least`` of them. At most ``guesses`` are tested a publication.
+    """
+
+    share: float = 0.8
+    interval: float = 10.0
+    window: int = 200
+    least: int = 20
+    guesses: int = 50
+
+
+class Heuristic(Protocol):
+    """What one channel has learned."""
+
+    def learn(self, graph: Graph, row: Row) -> None:
+        """A publication led to a row."""
+        ...
+
+    def guess(self, graph: Graph) -> Iterable[Row]:
+        """The rows that a publication may lead to, the likeliest first."""
+        ...
+
+
+@dataclass
+class _Learned:
+    """A channel's heuristic and how it has done: whether each of the last rows was guessed."""
+
+    heuristic: Heuristic
+    test: al.Pattern | None
+    guessed: deque[bool]
+    evaluated: float = 0.0
+
+
+@dataclass
+class Guessing(Evaluating):
+    """Channels over a stored closure, each with a heuristic that ``make`` makes for its width."""
+
+    rules: Rules
+    make: Callable[[int], Heuristic]
+    settings: Settings = field(default_factory=Settings)
+    complete: bool = False
+
+    def __post_init__(self) -> None:
+        super().__init__(self.rules)
+        self._learned: dict[str, _Learned] = {}
+
+    def create(self, channel: str, form: al.QueryForm, prepared: object = None) -> tuple[str, ...]:
+        """A channel begins; ValueError for what is no SELECT."""
+        variables = super().create(channel, form, prepared)
+        guessed: deque[bool] = deque(maxlen=self.settings.window)
+        self._learned[channel] = _Learned(self.make(len(variables)), _testable(form), guessed)
+        return variables
+
+    def drop(self, channel: str) -> None:
+        """A channel ends."""
+        super().drop(channel)
+        del self._learned[channel]
+
+    def publish(self, publications: Sequence[Publication], now: float) -> Iterator[Found]:
+        """What is guessed first, of every publication; then what evaluations find where they do not wait."""
+        changed = [each for each in publications if self.stored.change(each.added, each.removed)]
+        deleted = any(each.removed for each in changed)
+        for name, asked in self.channels.items():
+            asked.behind += [each.number for each in changed]
+            for each in changed:
+                yield from self._guessed(name, asked, each)
+        for name, asked in self.channels.items():
+            if asked.behind and (deleted or not self._waits(self._learned[name], now)):
+                yield from self._evaluated(name, asked, changed, now)
+
+    def evaluate(self, now: float) -> Iterator[Found]:
+        """Evaluate the channels that wait."""
+        for name, asked in self.channels.items():
+            if asked.behind:
+                yield from self._evaluated(name, asked, (), now)
+
+    def _guessed(self, name: str, asked: Asked, publication: Publication) -> Iterator[Found]:
+        learned = self._learned[name]
+        if learned.test is None or not publication.added:
+            return
+        tested = 0
+        for row in dict.fromkeys(learned.heuristic.guess(publication.added)):
+            if tested == self.settings.guesses:
+                return
+            if row in asked.shown or None in row:
+                continue
+            tested += 1
+            if self.stored.holds(_question(learned.test, asked.form.variables, row)):
+                asked.shown.add(row)
+                learned.guessed.append(True)
+                learned.heuristic.learn(publication.added, row)
+                yield Found(name, (publication.number,), (row,))
+
+    def _waits(self, learned: _Learned, now: float) -> bool:
+        """Whether the share of guessed rows is high enough for the evaluation to wait, and the interval is not over."""
+        known, settings = learned.guessed, self.settings
+        often = len(known) >= settings.least and sum(known) > settings.share * len(known)
+        return often and now - learned.evaluated < settings.interval
+
+    def _evaluated(self, name: str, asked: Asked, changed: Sequence[Publication], now: float) -> Iterator[Found]:
+        learned, causes = self._learned[name], tuple(asked.behind)
+        added, removed = self.differences(asked)
+        learned.evaluated = now
+        asked.behind = []
+        learned.guessed.extend([False] * len(added))
+        if len(causes) == 1:
+            for publication in changed:
+                for row in added[: self.settings.guesses]:
+                    learned.heuristic.learn(publication.added, row)
+        if added or removed:
+            yield Found(name, causes, added, removed)
+
+
+def _testable(form: al.QueryForm) -> al.Pattern | None:
+    """The pattern of a query in which the terms of a row can stand for its variables; ``None`` where they cannot.
+
+    Nor where pyoxigraph is not known to answer as SPARQL does.
+    """
+    if store_gap(form) is not None:
+        return None
+    if not all(isinstance(each, _TESTABLE) for each in every_pattern(form.pattern)):
+        return None
+    pattern = form.pattern
+    while isinstance(pattern, al.Project | al.Distinct):
+        pattern = pattern.pattern
+    inner = [each for each in every_pattern(pattern) if isinstance(each, al.Project)]
+    return None if inner else pattern
+
+
+def _question(pattern: al.Pattern, variables: Sequence[str], row: Row) -> al.Ask:
+    """Whether a row is in the answer."""
+    terms = {al.Var(name): term for name, term in zip(variables, row, strict=True) if term is not None}
+    return al.Ask(with_names(pattern, terms))

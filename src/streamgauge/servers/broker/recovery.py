@@ -1,0 +1,160 @@
+"""A journal looked at without a broker: whether it is whole, and what is sound of it as a new journal."""
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from streamgauge.servers.broker.journal import JournalError
+from streamgauge.servers.broker.seal import row_sum
+from streamgauge.servers.broker.soundness import (
+    SCHEMA,
+    TABLES,
+    VERSION,
+    in_use,
+    inspect,
+    is_sound,
+    log_of,
+    mark_of,
+    readable,
+    refuse_vanished,
+)
+from streamgauge.servers.broker.sqlite import SqliteJournal
+from streamgauge.servers.durability.damage import Inspection, Saved
+from streamgauge.servers.durability.witness import Witness, unpack
+
+_HEADER: Final = 100
+"""Bytes of the header of page 1 (SQLite file format, section 1.3)."""
+
+_ORPHANS: Final = {
+    "entries of a log that is lost": "FROM entry WHERE log NOT IN (SELECT number FROM log)",
+    "subscribers of a channel that is lost": "FROM subscriber WHERE channel NOT IN (SELECT name FROM channel)",
+    "owners of a name that is lost": "FROM owner WHERE channel NOT IN (SELECT name FROM channel)",
+}
+
+
+def verify(path: Path) -> Inspection:
+    """All damages of a journal; nothing of it is changed. JournalError when it is not there or in use."""
+    _refuse_absent(path)
+    try:
+        refuse_vanished(path)
+    except JournalError as error:
+        found = Inspection()
+        found.note("byte 0", str(error))
+        return found
+    mark = _mark(path)
+    with _copy(path) as copy, closing(sqlite3.connect(copy, isolation_level=None)) as database:
+        try:
+            (version,) = database.execute("PRAGMA user_version").fetchone()
+        except sqlite3.Error as error:
+            found = Inspection()
+            found.note("page 1", f"no journal ({error})")
+            return found
+        if version != VERSION:
+            return _without_sums(database, version, marked=_marked(path))
+        return inspect(database, mark)[0]
+
+
+def _without_sums(database: sqlite3.Connection, version: int, *, marked: bool) -> Inspection:
+    """A journal of a version before checksums is as sound as SQLite can tell; one that had some is damaged."""
+    found = Inspection()
+    if marked or version != VERSION - 1:
+        found.note("page 1 or the log", f"its version is {version}, not {VERSION}")
+        return found
+    for (line,) in database.execute("PRAGMA integrity_check(10)"):
+        if line != "ok":
+            found.note("pages", str(line))
+    found.count("pages, without checksums (a broker that opens it gives it some)", 1)
+    return found
+
+
+def save(path: Path, new: Path) -> Saved:
+    """Write what is sound to a new journal; what is lost is said. JournalError when nothing can be read."""
+    _refuse_absent(path)
+    if new.exists() or log_of(new).exists() or mark_of(new).exists():
+        raise JournalError(f"{new}: it is there already: name a file that is not")
+    refuse_vanished(path)
+    with _copy(path) as copy:
+        _mend_first_page(copy)
+        with closing(sqlite3.connect(copy, isolation_level=None)) as database:
+            found, *_ = inspect(database, _mark(path))
+            with closing(SqliteJournal(new)) as journal, journal.filled() as made:
+                kept, losses = _write(database, made)
+    said = [str(each) for each in found.damages] + ([f"{found.more} damages more"] if found.more else [])
+    return Saved(", ".join(f"{many:,} rows of {table}" for table, many in kept.items()), (*said, *losses))
+
+
+def _write(database: sqlite3.Connection, made: sqlite3.Connection) -> tuple[dict[str, int], list[str]]:
+    """Sound rows into the tables of a new journal, those aside that belong to nothing."""
+    kept = {}
+    made.execute("DELETE FROM publication")
+    for table in TABLES:
+        rows = (row for row in readable(database, table, Inspection()) if is_sound(table, row))
+        columns = len(made.execute(f"PRAGMA table_info({table})").fetchall())
+        made.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({', '.join('?' * columns)})", rows)
+        (kept[table],) = made.execute(f"SELECT count(*) FROM {table}").fetchone()
+    losses = []
+    if not kept["publication"]:
+        (last,) = made.execute("SELECT coalesce(max(number), 0) FROM retry").fetchone()
+        made.execute("INSERT INTO publication VALUES (?, ?, NULL)", (last, row_sum("publication", (last,))))
+        losses.append(f"the number of the last publication: {last} is taken, that of the last with a key")
+    lost_logs = made.execute(
+        "SELECT log, max(start) FROM channel WHERE log NOT IN (SELECT number FROM log) GROUP BY log"
+    ).fetchall()
+    for log, start in lost_logs:
+        (last,) = made.execute("SELECT max(number) FROM entry WHERE log = ?", (log,)).fetchone()
+        row = log, max(start, last or 0)
+        made.execute("INSERT INTO log VALUES (?, ?, ?)", (*row, row_sum("log", row)))
+        losses.append(f"the number of log {log}'s last notification: {row[1]} is taken")
+    for name, which in _ORPHANS.items():
+        gone = made.execute(f"DELETE {which}").rowcount
+        if gone:
+            losses.append(f"{gone:,} {name}")
+    return kept, losses
+
+
+def _mend_first_page(copy: Path) -> None:
+    """Where the schema cannot be read, put that of a new journal in its place: tables begin at the same pages."""
+    with closing(sqlite3.connect(copy, isolation_level=None)) as database, suppress(sqlite3.Error):
+        if dict(database.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")) == SCHEMA:
+            return
+    fresh = copy.with_name("fresh")
+    SqliteJournal(fresh).close()
+    first = bytearray(fresh.read_bytes()[:4096])
+    first[28:40] = (copy.stat().st_size // 4096).to_bytes(4) + bytes(8)  # pages; no free ones
+    first[92:96] = first[24:28]
+    with copy.open("r+b") as file:
+        file.write(first)
+
+
+@contextmanager
+def _copy(path: Path) -> Iterator[Path]:
+    """A copy of a journal and its log, so that looking at them changes neither."""
+    with TemporaryDirectory(prefix="streamgauge-verify-") as folder:
+        copy = Path(folder) / "journal"
+        shutil.copyfile(path, copy)
+        if log_of(path).exists():
+            shutil.copyfile(log_of(path), log_of(copy))
+        yield copy
+
+
+def _refuse_absent(path: Path) -> None:
+    beside = [each for each in (mark_of(path), log_of(path)) if each.exists()]
+    if not path.exists() and not beside:
+        raise JournalError(f"{path}: no journal is there")
+    if path.exists() and in_use(path):
+        raise JournalError(f"{path}: a broker has it open: stop the broker first")
+    if path.exists() and not os.access(path, os.R_OK):
+        raise JournalError(f"{path}: it cannot be read: ask for the right to read it")
+
+
+def _marked(path: Path) -> bool:
+    return mark_of(path).exists() and mark_of(path).stat().st_size > 0
+
+
+def _mark(path: Path) -> Witness | None:
+    return unpack(mark_of(path).read_bytes()) if mark_of(path).exists() else None

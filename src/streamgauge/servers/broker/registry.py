@@ -1,0 +1,336 @@
+"""Which channels there are and who is told of them, in step with a strategy and a journal."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Final, TypeAlias
+
+from streamgauge.incremental.effort import TooMuchError
+from streamgauge.incremental.normal import UnsupportedError
+from streamgauge.model.algebra import QueryForm
+from streamgauge.query import parse_sparql
+from streamgauge.servers.broker.channels import (
+    Channel,
+    ExistingChannelError,
+    ForeignNameError,
+    Log,
+    Subscribed,
+    UnknownChannelError,
+)
+from streamgauge.servers.broker.contract import Entry, Failures, Found, Publication, Strategy
+from streamgauge.servers.broker.journal import Accepted, Journal, Kept, NotWrittenError, Opened, Subscriber
+from streamgauge.servers.broker.limits import LimitError, Limits
+from streamgauge.servers.http.answers import Answers, End
+from streamgauge.servers.http.retries import RetryKey
+from streamgauge.servers.http.tokens import OPEN
+
+Lock: TypeAlias = AbstractContextManager[object]
+
+Require: TypeAlias = Callable[[Channel | None], None]
+"""Looks at a channel before something is done to it, and refuses by raising; ``None``: there is none of that name."""
+
+OPERATOR: Final = "operator"
+"""The identity of whoever started the broker: the names of webhooks belong to it. No token has this identity."""
+
+HOOK_NAME: Final = "webhook:"
+"""How the names of webhooks begin, which no token may take."""
+
+
+def anything(_channel: Channel | None) -> None:
+    """Nothing is required."""
+
+
+class Registry:
+    """Channels by name; those that ask the same share a log. What the ``journal`` holds is there again.
+
+    ``clock`` is the wall clock in ms. One thread at a time, which has the ``lock``; subscribers acknowledge from any.
+    """
+
+    def __init__(
+        self, strategy: Strategy, journal: Journal, limits: Limits, clock: Callable[[], int], lock: Lock
+    ) -> None:
+        self.channels: dict[str, Channel] = {}
+        self._strategy, self._journal, self._limits = strategy, journal, limits
+        self._clock, self._lock = clock, lock
+        self._logs: dict[str, Log] = {}
+        self._asked: dict[QueryForm, Log] = {}
+        self._unsaid: dict[tuple[str, str], int] = {}
+        self._failed: dict[str, str] = {}
+        self._gone: dict[int, list[str]] = {}
+        self._created: Counter[str] = Counter()
+        self._restore()
+
+    def _restore(self) -> None:
+        _, lasts = self._journal.numbers()
+        for each in self._journal.channels():
+            try:
+                log = self._logs.get(str(each.log)) or self._ask(each.log, parse_sparql(each.query), lasts[each.log])
+            except (TooMuchError, UnsupportedError):
+                self._journal.drop(each.name, each.log)
+            else:
+                self._open(log, each)
+        for kept in self._journal.entries():
+            entries = self._logs[str(kept.log)].entries
+            entries.number = kept.number - 1
+            entries.add(kept.entry, kept.entry.size)
+        for log in self._logs.values():
+            log.entries.number = lasts[log.number]
+        for subscriber in self._journal.subscribers():
+            old_hook = subscriber.owner == OPEN and subscriber.name.startswith(HOOK_NAME)
+            owner = OPERATOR if old_hook else subscriber.owner
+            self._enrol(self.channels[subscriber.channel], subscriber.name, subscriber.acknowledged, owner)
+
+    def channel(self, name: str) -> Channel:
+        """A channel by its name; UnknownChannelError."""
+        found = self.channels.get(name)
+        if found is None:
+            raise UnknownChannelError(name)
+        return found
+
+    def is_new(self, name: str, form: QueryForm, owner: str = OPEN) -> bool:
+        """Whether a channel that may begin asks what no other does; LimitError, ExistingChannelError."""
+        self._refuse(name, owner)
+        return form not in self._asked
+
+    def create(self, name: str, query: str, form: QueryForm, owner: str = OPEN, prepared: object = None) -> Channel:
+        """A channel begins; LimitError, ExistingChannelError, or the strategy's ValueError.
+
+        ``prepared`` is what the strategy gave for its query.
+        """
+        self._refuse(name, owner)
+        self._settle_gone()
+        try:
+            log = self._asked.get(form)
+            if log is None:
+                log = self._ask(max(map(int, self._logs), default=0) + 1, form, 0, prepared)
+        except TooMuchError as error:
+            raise LimitError(f"{error}: ask for less") from error
+        try:
+            self._within(log)
+            opened = Opened(name, query, log.number, log.entries.number, owner)
+            self._journal.create(opened)
+            return self._open(log, opened)
+        finally:
+            self._forget(log)
+
+    def _refuse(self, name: str, owner: str) -> None:
+        if name in self.channels:
+            raise ExistingChannelError(f"there is a channel {name} already: take another name, or delete it")
+        if self._created[owner] >= self._limits.channels:
+            raise LimitError(f"{self._limits.channels} channels are there already{_of(owner)}: delete one first")
+
+    def _ask(self, number: int, form: QueryForm, last: int, prepared: object = None) -> Log:
+        log = Log(number, form, self._strategy.create(str(number), form, prepared), Answers(self._limits, last))
+        self._logs[log.name] = self._asked[form] = log
+        return log
+
+    def _within(self, log: Log) -> None:
+        rows = 0 if log.channels else self._strategy.size(log.name)
+        if rows > self._limits.rows:
+            raise LimitError(f"the answer has more than {self._limits.rows} rows: ask for less")
+
+    def _open(self, log: Log, opened: Opened) -> Channel:
+        made = self.channels[opened.name] = log.channels[opened.name] = Channel(
+            opened.name, opened.query, log, opened.start, opened.owner
+        )
+        self._created[opened.owner] += 1
+        return made
+
+    def drop(self, name: str) -> None:
+        """A channel ends; its subscribers are told. UnknownChannelError."""
+        channel = self.channel(name)
+        log = channel.log
+        self._journal.drop(name, log.number if len(log.channels) == 1 else None)
+        self._close(channel, End("the channel was deleted"))
+
+    def _close(self, channel: Channel, end: End) -> None:
+        name, log = channel.name, channel.log
+        del self.channels[name], log.channels[name]
+        self._created[channel.owner] -= 1
+        log.named.pop(name, None)
+        self._unsaid = {each: number for each, number in self._unsaid.items() if each[0] != name}
+        self._forget(log)
+        channel.end(end)
+
+    def _forget(self, log: Log) -> None:
+        """A query that no channel asks is asked no more."""
+        if log.channels:
+            return
+        if log.name in self._logs:
+            self._strategy.drop(log.name)
+            del self._logs[log.name]
+        if self._asked.get(log.form) is log:
+            del self._asked[log.form]
+
+    def subscribe(
+        self, channel: str, name: str, wake: Callable[[], None], after: int | None, owner: str = OPEN
+    ) -> Subscribed:
+        """Begin by a name, which is the owner's from then on. UnknownChannelError, LimitError, ForeignNameError."""
+        found = self.admit(channel, name, owner)
+        known = found.acknowledged.get(name)
+        if known is None and found.names(owner) >= self._limits.subscribers:
+            raise self._crowded(owner)
+        if known is None or (owner != OPEN and found.owners[name] == OPEN):
+            number = found.number if known is None else known
+            self._journal.subscribe(Subscriber(channel, name, number, owner))
+            self._enrol(found, name, number, owner)
+        return found.follow(name, found.acknowledged[name] if after is None else after, wake, self.acknowledge, owner)
+
+    def admit(self, channel: str, name: str, owner: str) -> Channel:
+        """The channel, where a name on it is the owner's or nobody's. UnknownChannelError, ForeignNameError.
+
+        Who comes to a broker without tokens (``OPEN``) has all names; a name that ``OPEN`` made is the next comer's.
+        """
+        found = self.channel(channel)
+        if owner == OPEN or found.owners.get(name) == owner:
+            return found
+        if name.startswith(HOOK_NAME) and owner != OPERATOR:
+            raise ForeignNameError(f"names that begin with {HOOK_NAME} are those of webhooks: take another name")
+        if found.owners.get(name, OPEN) != OPEN:
+            raise ForeignNameError(f"the name {name} on the channel {channel} belongs to another token: take another")
+        return found
+
+    def names(self, channel: str, owner: str) -> dict[str, int]:
+        """The names of an identity with what they acknowledged; all for ``OPEN``. UnknownChannelError."""
+        found = self.channel(channel)
+        return {
+            name: number for name, number in sorted(found.acknowledged.items()) if owner in (OPEN, found.owners[name])
+        }
+
+    def release(self, owners: Collection[str]) -> None:
+        """Names of other identities than these belong to nobody."""
+        for channel in self.channels.values():
+            for name, owner in channel.owners.items():
+                if owner not in owners:
+                    channel.owners[name] = OPEN
+
+    def listen(self, channel: str, wake: Callable[[], None], after: int | None, owner: str = OPEN) -> Subscribed:
+        """Begin as nobody. UnknownChannelError, LimitError."""
+        found = self.channel(channel)
+        if found.connections(owner) >= self._limits.subscribers:
+            raise self._crowded(owner)
+        return found.follow("", after, wake, self.acknowledge, owner)
+
+    def _crowded(self, owner: str) -> LimitError:
+        return LimitError(f"{self._limits.subscribers} subscribers are there already{_of(owner)}: come again later")
+
+    def _enrol(self, channel: Channel, name: str, number: int, owner: str) -> None:
+        channel.acknowledged[name], channel.owners[name] = number, owner
+        channel.log.named[channel.name] = channel
+
+    def unsubscribe(self, channel: str, name: str) -> None:
+        """A subscriber is forgotten. UnknownChannelError."""
+        found = self.channel(channel)
+        self._journal.unsubscribe(channel, name)
+        self._unsaid.pop((channel, name), None)
+        found.owners.pop(name, None)
+        if found.acknowledged.pop(name, None) is not None and not found.acknowledged:
+            del found.log.named[channel]
+
+    def acknowledge(self, by: Subscribed, number: int) -> None:
+        """Notifications up to a number need not come again; the journal hears of it with the next publication.
+
+        Nothing happens when the channel is another by now, or the name belongs to another identity.
+        """
+        with self._lock:
+            channel, name = by.channel, by.name
+            there = self.channels.get(channel.name) is channel and by.owner in (OPEN, channel.owners.get(name))
+            if there and channel.acknowledged.get(name, number) < number:
+                number = min(number, channel.number)
+                channel.acknowledged[name] = self._unsaid[channel.name, name] = number
+
+    def tell(self, found: Iterable[Found]) -> Failures:
+        """Changes are told as they are found; what was not done."""
+        for each in found:
+            entry = self._entry(each)
+            self._logs[each.name].entries.add(entry, entry.size)
+        failures = self._strategy.failures()
+        self._end(failures.ended)
+        return failures
+
+    def keep(
+        self,
+        fresh: Sequence[tuple[Publication, RetryKey | None]],
+        found: Iterable[Found],
+        forgotten: Sequence[int] = (),
+    ) -> Failures:
+        """Publications and their changes become durable with what subscribers have acknowledged; then they are told.
+
+        What was not done is neither; it is given. The keys of ``forgotten`` publications are let go.
+        """
+        made = [(self._logs[each.name], self._entry(each)) for each in found]
+        failures = self._strategy.failures()
+        fresh = [each for each in fresh if each[0].number not in failures.refused]
+        if not (fresh or made or self._unsaid or self._gone or failures.ended):
+            return failures
+        lasts: dict[int, int] = {}
+        wanted: list[Kept] = []
+        for log, entry in made:
+            number = lasts[log.number] = lasts.get(log.number, log.entries.number) + 1
+            if log.named:
+                wanted.append(Kept(log.number, number, entry))
+        said = [Subscriber(channel, name, number) for (channel, name), number in self._unsaid.items()]
+        ended = {self._logs[name].number: list(self._logs[name].channels) for name in failures.ended}
+        try:
+            ended = {**self._gone, **ended}
+            self._journal.accept(Accepted(fresh, wanted, lasts, said, self._settled(lasts), ended, forgotten))
+        except NotWrittenError:
+            self._failed |= failures.ended
+            raise
+        self._unsaid.clear()
+        self._gone.clear()
+        for log, entry in made:
+            log.entries.add(entry, entry.size)
+        self._end(failures.ended)
+        return failures
+
+    def _settle_gone(self) -> None:
+        """Channels that ended when nothing could be written leave the journal. NotWrittenError."""
+        if self._gone:
+            self._journal.accept(Accepted(ended=self._gone))
+            self._gone.clear()
+
+    def mend(self) -> None:
+        """Publications were taken back: queries that cost too much because of them are asked again, or end."""
+        failed, self._failed = {**self._failed, **self._strategy.failures().ended}, {}
+        for name, why in failed.items():
+            log = self._logs[name]
+            self._strategy.drop(name)
+            try:
+                self._strategy.create(name, log.form)
+            except TooMuchError:
+                self._gone[log.number] = list(log.channels)
+                del self._logs[name]
+                for channel in list(log.channels.values()):
+                    self._close(channel, End(f"{why}: the channel was ended", "error"))
+
+    def _end(self, ended: Mapping[str, str]) -> None:
+        """Channels whose answers cost too much end; their subscribers are told why."""
+        for name, why in ended.items():
+            for channel in list(self._logs[name].channels.values()):
+                self._close(channel, End(f"{why}: the channel was ended", "error"))
+
+    def _settled(self, lasts: dict[int, int]) -> dict[int, int]:
+        """By log, up to which number entries are wanted no more: all have acknowledged them, or they are too many."""
+        acknowledged = {self.channels[channel].log for channel, _ in self._unsaid}
+        settled = {each.number: each.settled for each in acknowledged}
+        for number, last in lasts.items():
+            settled[number] = max(settled.get(number, 0), last - self._limits.kept)
+        return settled
+
+    def _entry(self, found: Found) -> Entry:
+        return Entry(found.causes, found.added, found.removed, self._clock(), found.size)
+
+    def rest(self) -> None:
+        """What subscribers have acknowledged becomes durable."""
+        self.keep((), ())
+
+    def end(self, end: End) -> None:
+        """Subscribers are told that no more will come."""
+        for log in self._logs.values():
+            log.entries.end(end)
+
+
+def _of(owner: str) -> str:
+    """In a sentence: whose they are, where there are tokens."""
+    return "" if owner == OPEN else " of this token"

@@ -1,0 +1,235 @@
+"""SEPA's subscribe messages over a WebSocket (vaimee/SEPA): queries asked there and then, told by their differences.
+
+A client sends ``{"subscribe": {"sparql", "alias"}}`` and ``{"unsubscribe": {"spuid"}}``, and gets ``{"notification":
+{"spuid", "alias", "sequence", "addedResults", "removedResults"}}``, of which the first has the whole answer.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from threading import Lock
+from typing import Any, Final
+from uuid import uuid4
+
+from starlette.concurrency import run_in_threadpool
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from streamgauge.formats.bounds import read_json
+from streamgauge.formats.results import pieces
+from streamgauge.model.terms import Row
+from streamgauge.servers.broker.broker import Broker
+from streamgauge.servers.broker.channels import Subscribed, UnknownChannelError
+from streamgauge.servers.broker.limits import LimitError
+from streamgauge.servers.http import events
+from streamgauge.servers.http.gates import Gate
+from streamgauge.servers.http.tokens import OPEN
+
+PREFIX: Final = "sepa:"
+"""How the names of channels begin that are there while somebody asks their query here."""
+
+MOST: Final = 100
+"""Subscriptions of one connection."""
+
+_WAITING: Final = 16
+_FEW: Final = 200
+"""Rows whose message is made sooner than a thread is asked to."""
+_GRAPHS: Final = ("default-graph-uri", "named-graph-uri")
+
+
+class MessageError(ValueError):
+    """A message that is not understood; the sentence says what is expected."""
+
+
+class Asked:
+    """A channel for each query that is asked here, shared by those who ask the same. Thread-safe."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker, self._lock = broker, Lock()
+        self._users: dict[str, int] = {}
+
+    def clear(self) -> None:
+        """Forget what was asked before a crash."""
+        for channel in self._broker.channels():
+            if channel.name.startswith(PREFIX):
+                self._broker.delete_channel(channel.name)
+
+    def begin(self, query: str, wake: Callable[[], None], owner: str = OPEN) -> tuple[Subscribed, list[Row]]:
+        """Ask, as an identity: the answer as it is, and what will come after it."""
+        name = name_of(query)
+        with self._lock:
+            if name not in self._users:
+                self._broker.create_channel(name, query, owner=owner)
+                self._users[name] = 0
+            self._users[name] += 1
+        try:
+            number, rows = self._broker.rows(name)
+            if len(rows) > self._broker.limits.answer:
+                raise LimitError(
+                    f"the answer has {len(rows)} rows, {self._broker.limits.answer} at most: create a channel"
+                )
+            return self._broker.listen(name, wake, number, owner), rows
+        except Exception:
+            self._left(name)
+            raise
+
+    def end(self, subscribed: Subscribed) -> None:
+        """Ask no more."""
+        subscribed.close()
+        self._left(subscribed.channel.name)
+
+    def _left(self, name: str) -> None:
+        with self._lock:
+            self._users[name] -= 1
+            if not self._users[name]:
+                del self._users[name]
+                with suppress(UnknownChannelError):
+                    self._broker.delete_channel(name)
+
+
+def name_of(query: str) -> str:
+    """The name of a query's channel."""
+    return PREFIX + sha256(query.encode()).hexdigest()[:32]
+
+
+@dataclass
+class _Subscription:
+    """One subscription: by what its client knows it, and how many notifications it got."""
+
+    alias: str | None
+    subscribed: Subscribed
+    sequence: int = 0
+
+
+class Conversation:
+    """One connection of the identity ``owner``; ``require`` refuses a channel that its token is not for.
+
+    ``expected`` are the kinds of errors that the client is told of. Queries begin by way of ``creation``.
+    """
+
+    def __init__(
+        self,
+        websocket: WebSocket,
+        asked: Asked,
+        require: Callable[[str], None],
+        expected: tuple[type[Exception], ...],
+        creation: Gate,
+        owner: str = OPEN,
+    ) -> None:
+        self._websocket, self._asked, self._require, self._owner = websocket, asked, require, owner
+        self._creation = creation
+        self._expected: tuple[type[Exception], ...] = (*expected, MessageError)
+        self._signal = events.Signal()
+        self._said: asyncio.Queue[str] = asyncio.Queue(_WAITING)
+        self._held: dict[str, _Subscription] = {}
+
+    async def run(self) -> None:
+        """Talk until the client leaves, or is too slow."""
+        hearing = asyncio.create_task(self._hear())
+        try:
+            while not hearing.done():
+                while not self._said.empty():
+                    await self._answer(self._said.get_nowait())
+                if not await self._tell():
+                    return
+                await self._signal.wait(events.BEAT_S)
+        except (WebSocketDisconnect, RuntimeError, TimeoutError):
+            return
+        finally:
+            hearing.cancel()
+            for each in self._held.values():
+                await run_in_threadpool(self._asked.end, each.subscribed)
+
+    async def _hear(self) -> None:
+        try:
+            while (message := await self._websocket.receive())["type"] != "websocket.disconnect":
+                await self._said.put(message.get("text") or "")
+                self._signal.set()
+        finally:
+            self._signal.set()
+
+    async def _answer(self, text: str) -> None:
+        try:
+            what, given = _read(text)
+            await (self._subscribe(given) if what == "subscribe" else self._unsubscribe(given))
+        except self._expected as error:
+            await self._send({"status_code": 400, "error": type(error).__name__, "error_description": str(error)})
+
+    async def _subscribe(self, given: Mapping[str, Any]) -> None:
+        query, alias = given.get("sparql"), given.get("alias")
+        if not isinstance(query, str) or not isinstance(alias, str | None):
+            raise MessageError('expected {"subscribe": {"sparql": "SELECT ...", "alias": "a name of yours"}}')
+        if graphs := [name for name in _GRAPHS if given.get(name)]:
+            raise MessageError(f"{graphs[0]} is not supported: write GRAPH <...> {{ ... }} in the query")
+        if len(self._held) >= MOST:
+            raise MessageError(f"{MOST} subscriptions are on this connection already: open another one")
+        self._require(name_of(query))
+        async with self._creation.through():
+            subscribed, rows = await run_in_threadpool(self._asked.begin, query, self._signal.set, self._owner)
+        spuid = f"sepa://spuid/{uuid4()}"
+        self._held[spuid] = _Subscription(alias, subscribed)
+        await self._notify(spuid, rows, ())
+
+    async def _unsubscribe(self, given: Mapping[str, Any]) -> None:
+        spuid = given.get("spuid")
+        held = self._held.pop(spuid, None) if isinstance(spuid, str) else None
+        if held is None:
+            raise MessageError("there is no subscription of that spuid on this connection")
+        await run_in_threadpool(self._asked.end, held.subscribed)
+        await self._send({"unsubscribed": {"spuid": spuid}})
+
+    async def _tell(self) -> bool:
+        """Send what has come; whether all is well."""
+        for spuid, each in self._held.items():
+            over = each.subscribed.over
+            for notification in each.subscribed.take():
+                await self._notify(spuid, notification.added, notification.removed)
+            if over:
+                await self._websocket.close(1011 if over.kind == "error" else 1000, over.why[:120])
+                return False
+        return True
+
+    async def _notify(self, spuid: str, added: "list[Row] | tuple[Row, ...]", removed: tuple[Row, ...]) -> None:
+        held = self._held[spuid]
+        variables = held.subscribed.channel.variables
+        said: dict[str, Any] = {"spuid": spuid, "sequence": held.sequence}
+        if held.alias is not None:
+            said["alias"] = held.alias
+        held.sequence += 1
+        if len(added) + len(removed) <= _FEW:
+            text = _notification(said, variables, added, removed)
+        else:
+            text = await run_in_threadpool(_notification, said, variables, added, removed)
+        await events.in_time(self._websocket.send_text(text))
+
+    async def _send(self, message: Mapping[str, Any]) -> None:
+        text = json.dumps(message, ensure_ascii=False, separators=(",", ":"))
+        await events.in_time(self._websocket.send_text(text))
+
+
+def _notification(
+    said: Mapping[str, Any],
+    variables: Sequence[str],
+    added: "list[Row] | tuple[Row, ...]",
+    removed: tuple[Row, ...],
+) -> str:
+    """The message, made of pieces that each take little time."""
+    head = json.dumps(said, ensure_ascii=False, separators=(",", ":"))[:-1].encode()
+    texts = [b'{"notification":', head]
+    for name, rows in (("addedResults", added), ("removedResults", removed)):
+        texts += [f',"{name}":'.encode(), *pieces(variables, rows)]
+    return b"".join((*texts, b"}}")).decode()
+
+
+def _read(text: str) -> tuple[str, Mapping[str, Any]]:
+    try:
+        said = read_json(text)
+    except ValueError:
+        said = None
+    if isinstance(said, dict):
+        for what in ("subscribe", "unsubscribe"):
+            if isinstance(said.get(what), dict):
+                return what, said[what]
+    raise MessageError('expected JSON: {"subscribe": {...}} or {"unsubscribe": {...}}')

@@ -1,0 +1,224 @@
+"""A sound journal: its schema, and the check that finds every row and page that is damaged, missing or too old."""
+
+import fcntl
+import os
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from streamgauge.servers.broker.journal import JournalError
+from streamgauge.servers.broker.seal import Sealed, read_name, read_seal, row_sum
+from streamgauge.servers.durability.damage import Inspection
+from streamgauge.servers.durability.witness import Witness
+
+VERSION: Final = 3
+TABLES: Final = {
+    "publication": "CREATE TABLE publication (number INTEGER PRIMARY KEY, sum INTEGER NOT NULL, seal BLOB)",
+    "fact": "CREATE TABLE fact (s TEXT, p TEXT, o TEXT, sum INTEGER NOT NULL, PRIMARY KEY (s, p, o)) WITHOUT ROWID",
+    "log": "CREATE TABLE log (number INTEGER PRIMARY KEY, last INTEGER NOT NULL, sum INTEGER NOT NULL)",
+    "channel": "CREATE TABLE channel (name TEXT PRIMARY KEY, query TEXT NOT NULL, log INTEGER NOT NULL,"
+    " start INTEGER NOT NULL, sum INTEGER NOT NULL)",
+    "subscriber": "CREATE TABLE subscriber (channel TEXT, name TEXT, acknowledged INTEGER NOT NULL,"
+    " sum INTEGER NOT NULL, PRIMARY KEY (channel, name)) WITHOUT ROWID",
+    "entry": "CREATE TABLE entry (log INTEGER, number INTEGER, body TEXT NOT NULL, sum INTEGER NOT NULL,"
+    " PRIMARY KEY (log, number)) WITHOUT ROWID",
+    "retry": "CREATE TABLE retry (owner TEXT, key TEXT, digest BLOB NOT NULL, number INTEGER NOT NULL,"
+    " sum INTEGER NOT NULL, PRIMARY KEY (owner, key)) WITHOUT ROWID",
+    "owner": "CREATE TABLE owner (channel TEXT, name TEXT, owner TEXT NOT NULL, sum INTEGER NOT NULL,"
+    " PRIMARY KEY (channel, name)) WITHOUT ROWID",
+}
+"""The statement of each table: ``sum`` is the checksum of the columns before it; ``seal`` is of all rows."""
+
+SCHEMA: Final = {
+    **TABLES,
+    "journal": "CREATE TABLE journal (name BLOB NOT NULL, sum INTEGER NOT NULL)",
+    "retry_number": "CREATE INDEX retry_number ON retry (number)",
+}
+"""With the journal's own name, in one row, and the index of keys. The newest publication is the only one."""
+
+_SUMS_AT: Final = {"publication": 1}
+"""Which column the checksum is, where not the last."""
+
+_KEYS: Final = {
+    "fact": "s, p, o",
+    "subscriber": "channel, name",
+    "entry": "log, number",
+    "retry": "owner, key",
+    "owner": "channel, name",
+}
+"""What rows are in the order of, where not of their rowid."""
+
+
+def mark_of(path: Path) -> Path:
+    """The file beside a journal that has its witness."""
+    return path.with_name(f"{path.name}-mark")
+
+
+def log_of(path: Path) -> Path:
+    """SQLite's write-ahead log of a journal."""
+    return path.with_name(f"{path.name}-wal")
+
+
+def advice(path: Path) -> str:
+    """How what is sound in a damaged journal is saved."""
+    return f"`streamgauge broker verify {path} --save-to NEW` writes what is sound to a new journal"
+
+
+def refuse_vanished(path: Path) -> None:
+    """JournalError when a journal is missing or empty, and a file beside it shows that there was one."""
+    if _size(path):
+        return
+    beside = [each.name for each in (mark_of(path), log_of(path)) if _size(each)]
+    if beside:
+        state = "empty" if path.exists() else "missing"
+        raise JournalError(
+            f"{path}: damaged from its first byte on: the journal is {state} though {' and '.join(beside)} beside it"
+            f" was kept for it, and nothing of it can be saved: restore it from a copy, or remove {beside[0]} to begin"
+            " with an empty one"
+        )
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def checked(path: Path, database: sqlite3.Connection, mark: Witness | None) -> tuple[bytes, Sealed]:
+    """The name and seal of a journal that is sound; JournalError, in one sentence, for one that is damaged."""
+    found, name, sealed = inspect(database, mark)
+    if found.whole and sealed is not None and name is not None:
+        return name, sealed
+    rest = len(found.damages) - 1 + found.more
+    more = f", and {rest} more" if rest > 0 else ""
+    raise JournalError(f"{path}: damaged: {found.damages[0]}{more}; {found.remains} can be saved: {advice(path)}")
+
+
+def inspect(database: sqlite3.Connection, mark: Witness | None) -> tuple[Inspection, bytes | None, Sealed | None]:
+    """All damages of an open journal, its name and seal where they can be read; ``mark`` is what the witness says."""
+    found = Inspection()
+    _check_schema(database, found)
+    _check_pages(database, found)
+    rows = total = 0
+    for table in TABLES:
+        many, value = _check_rows(database, table, found)
+        rows, total = rows + many, total + value
+    name: bytes | None = None
+    sealed: Sealed | None = None
+    try:
+        name, sealed = read_name(database), read_seal(database)
+    except sqlite3.Error as error:
+        found.note("tables journal and publication", f"name and seal cannot be read ({error})")
+    if name is None or sealed is None:
+        found.note("tables journal and publication", "the checksum of the journal's name or seal does not hold")
+        return found, name, sealed
+    _check_mark(name, sealed, mark, found)
+    if found.whole and (rows, total & (1 << 63) - 1) != sealed[1:]:
+        found.note(
+            "all tables", f"the rows are not those that were written ({rows:,} are there, {sealed.rows:,} were sealed)"
+        )
+    return found, name, sealed
+
+
+def _check_schema(database: sqlite3.Connection, found: Inspection) -> None:
+    try:
+        there = dict(database.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"))
+    except sqlite3.Error as error:
+        found.note("page 1", f"the schema cannot be read ({error})")
+        return
+    for name, statement in SCHEMA.items():
+        if there.get(name) != statement:
+            found.note("page 1", f"the schema of {name} is not a journal's")
+    others = set(there) - set(SCHEMA)
+    if others:
+        found.note(
+            "page 1", f"there are tables or indexes that no journal has ({', '.join(map(repr, sorted(others)))})"
+        )
+
+
+def _check_pages(database: sqlite3.Connection, found: Inspection) -> None:
+    """SQLite's own check: the structure of every page, the order of keys, indexes against their tables."""
+    try:
+        for (line,) in database.execute("PRAGMA integrity_check(10)"):
+            if line != "ok":
+                found.note("pages", " ".join(str(line).split()))
+    except sqlite3.Error as error:
+        found.note("pages", f"they cannot be read ({error})")
+
+
+def _check_rows(database: sqlite3.Connection, table: str, found: Inspection) -> tuple[int, int]:
+    """How many rows of a table can be read, and the sum of their checksums."""
+    rows = total = sound = 0
+    at = _SUMS_AT.get(table, -1)
+    for row in readable(database, table, found):
+        value = row[at]
+        rows, total = rows + 1, total + (value if isinstance(value, int) else 0)
+        if is_sound(table, row):
+            sound += 1
+        else:
+            found.note(f"table {table}, row {rows:,}", "its checksum does not hold")
+    found.count(f"rows of {table}", sound)
+    return rows, total
+
+
+def is_sound(table: str, row: tuple[object, ...]) -> bool:
+    """Whether a row's checksum holds."""
+    at = _SUMS_AT.get(table, -1)
+    try:
+        return row_sum(table, row[:at]) == row[at]
+    except UnicodeEncodeError:
+        return False
+
+
+def readable(database: sqlite3.Connection, table: str, found: Inspection) -> Iterator[tuple[object, ...]]:
+    """The rows that can be read: up to a damaged page from the first on, then those behind it from the last on back."""
+    order = _KEYS.get(table, "rowid")
+    keys = order.split(", ")
+    last: tuple[object, ...] | None = None
+    try:
+        for key, row in _rows(database, f"SELECT {order}, * FROM {table} ORDER BY {order}", len(keys)):
+            last = key
+            yield row
+        return
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        found.note(f"table {table}, after row {last}" if last else f"table {table}", f"it cannot be read ({error})")
+    try:
+        behind = ", ".join(f"{key} DESC" for key in keys)
+        for key, row in _rows(database, f"SELECT {order}, * FROM {table} ORDER BY {behind}", len(keys)):
+            if key == last:
+                return
+            yield row
+    except (sqlite3.Error, UnicodeDecodeError):
+        return
+
+
+def _rows(
+    database: sqlite3.Connection, query: str, keys: int
+) -> Iterator[tuple[tuple[object, ...], tuple[object, ...]]]:
+    """The keys of rows, and the rows."""
+    return ((row[:keys], row[keys:]) for row in database.execute(query))
+
+
+def _check_mark(name: bytes, sealed: Sealed, mark: Witness | None, found: Inspection) -> None:
+    """The witness may lag behind the journal; it is never ahead, nor another's."""
+    if mark is None:
+        return
+    if mark.store != name:
+        found.note("table journal", "its name is another journal's than that of the mark beside it")
+    elif sealed.number < mark.number:
+        lost = mark.number - sealed.number
+        found.note(
+            f"after transaction {sealed.number:,}", f"{lost:,} acknowledged transactions are missing (log cut or lost)"
+        )
+    elif sealed.number == mark.number and sealed.witness(name) != mark:
+        found.note(f"transaction {sealed.number:,}", "it is not the one that was acknowledged")
+
+
+def in_use(path: Path) -> bool:
+    """Whether a process has a journal open: SQLite's lock of its shared bytes is taken."""
+    with path.open("rb") as file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB, 510, 0x40000002, os.SEEK_SET)
+        except OSError:
+            return True
+        fcntl.lockf(file, fcntl.LOCK_UN, 510, 0x40000002, os.SEEK_SET)
+    return False

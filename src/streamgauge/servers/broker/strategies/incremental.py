@@ -1,0 +1,147 @@
+"""Exact: the change of each answer follows from the change of the facts, publication by publication."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from streamgauge.incremental.drivers.landmark import Difference, Landmark
+from streamgauge.incremental.effort import TooMuchError
+from streamgauge.incremental.facts.graphs import Quad
+from streamgauge.incremental.facts.memory import answer_bytes, fact_bytes, terms
+from streamgauge.incremental.facts.pool import Standing
+from streamgauge.model.algebra import QueryForm
+from streamgauge.model.named_facts import NOT_HERE, asked, default_only, in_graph, parted
+from streamgauge.model.terms import Row, Term, Triple
+from streamgauge.reasoning.rules import Rules
+from streamgauge.servers.broker.contract import Failures, Found, Held, Publication, Turn
+
+_NO_FAILURES: Final = Failures({}, {})
+
+
+def start(rules: Rules) -> "Incremental":
+    """Without facts and channels."""
+    return Incremental(rules)
+
+
+def _stepped(steps: Iterator[None], turn: Turn) -> bool:
+    """One step in a turn; whether it was the last."""
+    with turn():
+        return next(steps, True) is True
+
+
+class Incremental:
+    """Queries over standing facts."""
+
+    complete = True
+    graphs = True
+
+    def __init__(self, rules: Rules) -> None:
+        self._driver = Landmark(rules)
+        self._standing: dict[str, Standing] = {}
+        self._names: dict[Standing, str] = {}
+        self._refused: dict[int, str] = {}
+
+    def limit(self, effort: int, derived: int, change: int | None = None) -> None:
+        """Bounds for each answer and each publication."""
+        self._driver.limit(effort, derived, change)
+
+    def failures(self) -> Failures:
+        """Publications that would derive too much, queries whose change would cost too much."""
+        if not self._refused and not self._driver.has_failed:
+            return _NO_FAILURES
+        refused, self._refused = self._refused, {}
+        ended = self._driver.failed().items()  # one that fails while it is created is none of the channels yet
+        return Failures(refused, {self._names[each]: str(why) for each, why in ended if each in self._names})
+
+    def load(self, triples: Iterable[Triple]) -> None:
+        """Many facts are there."""
+        named: list[Quad] = []
+        self._driver.load(default_only(triples, named))
+        self._driver.graphs.change(named)
+
+    def prepare(self, form: QueryForm, turn: Turn, alone: Turn) -> Standing:
+        """Build the query, enter its patterns in turns, and evaluate what is above them."""
+        with alone():
+            standing = self._driver.built(form)
+        try:
+            steps = self._driver.entering(standing)
+            while not _stepped(steps, turn):
+                pass
+            with alone():
+                standing.settle()
+        except BaseException:
+            with turn():
+                standing.end()
+            raise
+        return standing
+
+    def abandon(self, prepared: object) -> None:
+        """The query is told of nothing any more."""
+        if isinstance(prepared, Standing):
+            prepared.end()
+
+    def create(self, name: str, form: QueryForm, prepared: object = None) -> tuple[str, ...]:
+        """A query is asked; UnsupportedError names what of it is not kept incrementally."""
+        if isinstance(prepared, Standing):
+            standing = prepared
+            self._driver.begin(standing)
+        else:
+            standing = self._driver.ask(form)
+        self._standing[name] = standing
+        self._names[standing] = name
+        return standing.kept.variables
+
+    def drop(self, name: str) -> None:
+        """It is asked no more."""
+        standing = self._standing.pop(name)
+        del self._names[standing]
+        standing.end()
+
+    def held(self) -> Held:
+        """How much is kept, of facts without named graphs."""
+        facts = self._driver.closure.facts
+        return Held(terms(facts), fact_bytes(facts), answer_bytes(list(self._names)))
+
+    def rows(self, name: str) -> Iterable[Row]:
+        """The rows of an answer as it is now, gone through later."""
+        found = self._standing[name].kept.solutions().copy()
+        return (row for row, count in found.items() if count > 0)
+
+    def size(self, name: str) -> int:
+        """How many rows are kept of an answer."""
+        return len(self._standing[name].kept.solutions())
+
+    def publish(self, publications: Sequence[Publication], now: float) -> Iterator[Found]:  # noqa: ARG002
+        """Each publication's own differences."""
+        for each in publications:
+            cause = (each.number,)
+            try:
+                changed = self._changed(each)
+            except TooMuchError as error:
+                self._refused[each.number] = str(error)
+                continue
+            for standing, found in changed:
+                yield Found(self._names[standing], cause, found.added, found.removed)
+
+    def _changed(self, publication: Publication) -> Iterator[tuple[Standing, Difference]]:
+        added, named = parted(publication.added)
+        removed, gone = parted(publication.removed)
+        return self._driver.change(added, removed, (named, gone) if named or gone else None)
+
+    def evaluate(self, now: float) -> Iterator[Found]:  # noqa: ARG002
+        """Nothing is put off."""
+        return iter(())
+
+    @property
+    def explicit(self) -> int:
+        """How many facts were published and not deleted."""
+        return self._driver.closure.explicit + self._driver.graphs.explicit
+
+    def facts(
+        self, subject: Term | None = None, predicate: Term | None = None, end: Term | None = None
+    ) -> Iterator[Triple]:
+        """The closure, those with these terms; facts of named graphs where the subject is such a question."""
+        if subject is not None and " " in subject and not subject.startswith("<<"):
+            name, own = asked(subject)
+            found = self._driver.graphs.match(name, own, predicate, end)
+            return (NOT_HERE if fact is None else in_graph(*fact) for fact in found)
+        return self._driver.closure.facts.match(subject, predicate, end)

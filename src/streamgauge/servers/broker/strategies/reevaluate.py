@@ -1,0 +1,36 @@
+"""SENS's first prototype: after each change all queries are answered again and compared with their last answers.
+
+Murth et al., SEP-BM, section 4.1; publications that wait are evaluated together. Rows that left are told too.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from streamgauge.reasoning.rules import Rules
+from streamgauge.servers.broker.contract import Found, Publication
+from streamgauge.servers.broker.evaluating import Evaluating
+
+
+def start(rules: Rules) -> "Reevaluate":
+    """Without facts and channels."""
+    return Reevaluate(rules)
+
+
+class Reevaluate(Evaluating):
+    """All channels, every time."""
+
+    complete = True
+
+    def publish(self, publications: Sequence[Publication], now: float) -> Iterator[Found]:  # noqa: ARG002
+        """The differences of all publications together; each may be due to any of them."""
+        changed = [self.stored.change(each.added, each.removed) for each in publications]
+        if not any(changed):
+            return
+        causes = tuple(each.number for each in publications)
+        for name, asked in self.channels.items():
+            added, removed = self.differences(asked)
+            if added or removed:
+                yield Found(name, causes, added, removed)
+
+    def evaluate(self, now: float) -> Iterator[Found]:  # noqa: ARG002
+        """Nothing is put off."""
+        return iter(())

@@ -1,0 +1,100 @@
+"""Implicit graphs: the address of a triple's own fragment has its label (Taelman et al., ESWC 2016, 5.2).
+
+Grouped, that address is owl:sameAs a name that has the label of all facts of a group: a quad more for each fact, which
+saves its own label (an interval with a node: three quads; an expiration: one, so that nothing is saved). Flat intervals
+are always behind such a name, as those of a triple that held twice could not be told apart on its address.
+"""
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from urllib.parse import quote
+
+from streamgauge.model.algebra import TriplePattern, Var
+from streamgauge.model.fact import Fact
+from streamgauge.model.terms import Term, Triple, datatype, is_literal
+from streamgauge.servers.fragments.annotations import Form, Link, Namer, places
+from streamgauge.servers.fragments.labelling import Labels, asked, groups, labelled, labels, lasting, named, node
+from streamgauge.servers.fragments.quads import DEFAULT, Lasting, Quad, QuadPattern
+from streamgauge.servers.fragments.style import Label, Style
+
+SAME_AS = "<http://www.w3.org/2002/07/owl#sameAs>"
+
+
+class TemplateError(ValueError):
+    """A template that no addresses can be made of; the sentence shows one."""
+
+
+def fragment(triple: Triple, style: Style) -> Term:
+    """The address of a triple's fragment, as an IRI: the style's template with its three terms."""
+    base, brace, rest = style.template.partition("{?")
+    names = rest.removesuffix("}").split(",")
+    if not brace or not rest.endswith("}") or len(names) < 3:
+        raise TemplateError(f"{style.template!r} is no template: expected one like http://host/data{{?s,p,o}}")
+    given = (f"{name}={quote(_parameter(term), safe='')}" for name, term in zip(names, triple, strict=False))
+    return f"<{base}?{'&'.join(given)}>"
+
+
+def _parameter(term: Term) -> str:
+    """A term as forms take it: an IRI bare, a literal's datatype without brackets (TPF specification, 4.2)."""
+    if not is_literal(term):
+        return term[1:-1] if term.startswith("<") and not term.startswith("<<") else term
+    if term.endswith('"') or not term.endswith(">"):
+        return term
+    return f"{term[: term.rindex('^^')]}^^{datatype(term)}"
+
+
+def annotate(facts: Sequence[Fact], style: Style, fresh: Namer) -> list[Lasting]:
+    """Triples of the default graph, and a label for each or, through owl:sameAs, for each group."""
+    still, timed = groups(facts, style)
+    quads: list[Lasting] = [((*fact.triple, DEFAULT), None) for fact in still]
+    for group in timed:
+        quads += [((*fact.triple, DEFAULT), fact.final) for fact in group]
+        quads += _labels(group, style, fresh(group))
+    return lasting(quads)
+
+
+def _labels(group: Sequence[Fact], style: Style, name: str) -> list[Lasting]:
+    addresses = [(fragment(fact.triple, style), fact.final) for fact in group]
+    if not _linked(style):
+        return [
+            (quad, end) for address, end in addresses for quad in labelled(address, group[0], style, node(style, name))
+        ]
+    shared = named(style, name)
+    same: list[Lasting] = [((address, SAME_AS, shared, DEFAULT), end) for address, end in addresses]
+    return same + [(quad, group[0].final) for quad in labelled(shared, group[0], style, node(style, name))]
+
+
+def _linked(style: Style) -> bool:
+    return style.grouped or (style.label is Label.INTERVAL and style.vocabulary.interval is None)
+
+
+def facts(quads: Iterable[Quad], style: Style) -> list[Fact]:
+    """A fact for each triple and label on its address, or on what that is the same as; other triples hold always."""
+    read = labels(quads, style)
+    same: dict[Term, list[Term]] = {}
+    for subject, predicate, object_, _ in read.others:
+        if predicate == SAME_AS and read.of(object_):
+            same.setdefault(subject, []).append(object_)
+    return list(dict.fromkeys(fact for quad in read.others for fact in _facts(quad, same, read)))
+
+
+def _facts(quad: Quad, same: dict[Term, list[Term]], read: Labels) -> list[Fact]:
+    if quad[1] == SAME_AS and quad[2] in same.get(quad[0], ()):
+        return []
+    address = fragment(quad[:3], read.style)
+    times = [each for subject in (address, *same.get(address, ())) for each in read.of(subject)]
+    return [Fact(quad[:3], *each) for each in times or [(None, None)]]
+
+
+def form(pattern: TriplePattern, number: int, style: Style) -> Form:
+    """The pattern itself, and the label on the computed address of each triple, or on what that is the same as."""
+    address = Var(f"_fragment{number}")
+    shared = Var(f"_group{number}") if _linked(style) else address
+    label = asked(shared, number, style)
+    link = Link(address, pattern, partial(fragment, style=style))
+    own: tuple[QuadPattern, ...] = (QuadPattern(*places(pattern)),)
+    if shared is address:
+        return Form(own + label.patterns, (), label.initial, label.final, (link,))
+    member = QuadPattern(Var("_f"), SAME_AS, shared)
+    own = (*own, QuadPattern(address, SAME_AS, shared))
+    return Form(own, label.patterns, label.initial, label.final, (link,), member=member)

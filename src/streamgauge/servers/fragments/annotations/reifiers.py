@@ -1,0 +1,61 @@
+"""Reifiers: triples, and a reifier of the triple terms of facts with equal labels (RDF 1.2 Concepts, 1.5).
+
+It is what Turtle's ``s p o {| label |}`` says: the triple is asserted, so that it is found by its parts.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from streamgauge.model.algebra import TriplePattern, Var
+from streamgauge.model.fact import Fact
+from streamgauge.model.terms import Term, Triple
+from streamgauge.servers.fragments.annotations import Form, Link, Namer, places
+from streamgauge.servers.fragments.labelling import asked, groups, labelled, labels, lasting, named, node
+from streamgauge.servers.fragments.quads import DEFAULT, Lasting, Quad, QuadPattern
+from streamgauge.servers.fragments.style import Style
+
+REIFIES: Final = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#reifies>"
+
+
+def triple_term(triple: Triple) -> Term:
+    """The triple term of a triple (N-Triples 1.2)."""
+    return f"<<( {' '.join(triple)} )>>"
+
+
+def annotate(facts: Sequence[Fact], style: Style, fresh: Namer) -> list[Lasting]:
+    """Triples of the default graph, and a reifier for each group, which has its label."""
+    still, timed = groups(facts, style)
+    quads: list[Lasting] = [((*fact.triple, DEFAULT), None) for fact in still]
+    for group in timed:
+        name = fresh(group)
+        reifier = named(style, name)
+        quads += [((*fact.triple, DEFAULT), fact.final) for fact in group]
+        quads += [((reifier, REIFIES, triple_term(fact.triple), DEFAULT), fact.final) for fact in group]
+        quads += [(quad, group[0].final) for quad in labelled(reifier, group[0], style, node(style, name))]
+    return lasting(quads)
+
+
+def facts(quads: Iterable[Quad], style: Style) -> list[Fact]:
+    """A fact for each asserted triple and label of its reifiers; other triples hold always."""
+    read = labels(quads, style)
+    reifiers: dict[Term, list[Term]] = {}
+    plain = []
+    for quad in read.others:
+        if quad[1] == REIFIES and read.of(quad[0]):
+            reifiers.setdefault(quad[2], []).append(quad[0])
+        else:
+            plain.append(quad[:3])
+    found: dict[Fact, None] = {}
+    for triple in plain:
+        times = [each for reifier in reifiers.get(triple_term(triple), ()) for each in read.of(reifier)]
+        found.update((Fact(triple, *each), None) for each in times or [(None, None)])
+    return list(found)
+
+
+def form(pattern: TriplePattern, number: int, style: Style) -> Form:
+    """The pattern itself, and the label on a reifier of the computed triple term of each triple."""
+    reifier, term = Var(f"_reifier{number}"), Var(f"_triple{number}")
+    label = asked(reifier, number, style)
+    own = QuadPattern(*places(pattern)), QuadPattern(reifier, REIFIES, term)
+    member = QuadPattern(reifier, REIFIES, Var("_t"))
+    return Form(own, label.patterns, label.initial, label.final, (Link(term, pattern, triple_term),), member=member)

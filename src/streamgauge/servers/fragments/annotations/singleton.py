@@ -1,0 +1,64 @@
+"""Singleton properties: a property of their own for facts with equal labels (Taelman et al., ESWC 2016, 5.2)."""
+
+from collections.abc import Iterable, Sequence
+
+from streamgauge.model.algebra import TriplePattern, Var
+from streamgauge.model.fact import Fact
+from streamgauge.model.terms import Term
+from streamgauge.servers.fragments.annotations import Form, Namer, places
+from streamgauge.servers.fragments.labelling import Labels, asked, groups, labelled, labels, lasting, node
+from streamgauge.servers.fragments.quads import DEFAULT, Lasting, Quad, QuadPattern
+from streamgauge.servers.fragments.style import Style
+
+
+def annotate(facts: Sequence[Fact], style: Style, fresh: Namer) -> list[Lasting]:
+    """A property for each group and predicate: what it stands for, its label, and a triple for each fact."""
+    still, timed = groups(facts, style)
+    quads: list[Lasting] = [((*fact.triple, DEFAULT), None) for fact in still]
+    for group in timed:
+        for predicate, members in _by_predicate(group).items():
+            quads += _singleton(predicate, members, style, fresh(members))
+    return lasting(quads)
+
+
+def _by_predicate(group: Iterable[Fact]) -> dict[Term, list[Fact]]:
+    found: dict[Term, list[Fact]] = {}
+    for fact in group:
+        found.setdefault(fact.triple[1], []).append(fact)
+    return found
+
+
+def _singleton(predicate: Term, members: Sequence[Fact], style: Style, name: str) -> list[Lasting]:
+    single = f"{predicate[:-1]}-{name}>"
+    label = labelled(single, members[0], style, node(style, name))
+    about = [(single, style.vocabulary.singleton, predicate, DEFAULT), *label]
+    own = [((fact.triple[0], single, fact.triple[2], DEFAULT), fact.final) for fact in members]
+    return own + [(quad, members[0].final) for quad in about]
+
+
+def facts(quads: Iterable[Quad], style: Style) -> list[Fact]:
+    """A fact for each triple with a singleton property and each of the property's labels; other triples hold always."""
+    read = labels(quads, style)
+    singles: dict[Term, list[Term]] = {}
+    for subject, predicate, object_, _ in read.others:
+        if predicate == style.vocabulary.singleton and read.of(subject):
+            singles.setdefault(subject, []).append(object_)
+    return list(dict.fromkeys(fact for quad in read.others for fact in _facts(quad, singles, read)))
+
+
+def _facts(quad: Quad, singles: dict[Term, list[Term]], read: Labels) -> list[Fact]:
+    subject, predicate, object_, _ = quad
+    if predicate in singles:
+        return [Fact((subject, of, object_), *times) for of in singles[predicate] for times in read.of(predicate)]
+    return [] if subject in singles and predicate == read.style.vocabulary.singleton else [Fact(quad[:3])]
+
+
+def form(pattern: TriplePattern, number: int, style: Style) -> Form:
+    """A triple with a singleton property of the predicate, and the property's label."""
+    subject, predicate, object_ = places(pattern)
+    single = Var(f"_property{number}")
+    label = asked(single, number, style)
+    own = (QuadPattern(subject, single, object_),)
+    about = (QuadPattern(single, style.vocabulary.singleton, predicate), *label.patterns)
+    member = QuadPattern(Var("_s"), single, Var("_o"))
+    return Form(own, about, label.initial, label.final, member=member)

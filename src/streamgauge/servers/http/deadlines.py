@@ -1,0 +1,239 @@
+"""Evaluation that can be stopped: a thread that has computed for too long gets an exception at its next instruction.
+
+CPython delivers it between two instructions of Python, so what runs within must be Python for the most part, calls into
+C that each end soon, and must leave nothing half done that others see. Time is CPU time of the thread: a machine under
+load stops nobody early.
+"""
+
+import ctypes
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from operator import itemgetter
+from threading import Lock, Thread, get_ident
+from typing import Final
+
+from streamgauge.incremental.effort import TooMuchError
+
+LOOK_S: Final = 0.02
+"""How often it is asked how long threads have computed."""
+
+IDLE: Final = 25
+"""Looks without anybody to watch after which nobody looks any more: a thread takes longer to start than most work."""
+
+
+AGAIN_S: Final = 1.0
+"""After how long a thread that was stopped and goes on is stopped again: CPython drops what comes within a finaliser.
+
+What a thread lets go of while it is stopped may take 0.1 s and more. An exception that came again meanwhile would come
+where the block ends, in whose place it is told that the thread computes no more.
+"""
+
+
+class DeadlineError(TooMuchError):
+    """An evaluation that was stopped because it took too long."""
+
+    def __init__(self) -> None:
+        super().__init__("its evaluation takes longer than it may")
+
+
+class GrowthError(TooMuchError):
+    """An evaluation that was stopped because the process grew too much meanwhile."""
+
+    def __init__(self) -> None:
+        super().__init__("its evaluation takes more memory than it may")
+
+
+class Interruption(BaseException):
+    """What a thread gets that is stopped: no handler of errors on the way takes it for one of its own."""
+
+
+@dataclass(eq=False, slots=True)
+class Watched:
+    """A thread that computes: each of its ``steps`` may take ``seconds`` by its CPU clock, and ``growth`` bytes.
+
+    ``began`` is the clock (s) and ``held`` the bytes of the process when the last step was seen to begin.
+    """
+
+    thread: int
+    clock: int
+    seconds: float
+    growth: int | None
+    began: float = 0.0
+    held: int = 0
+    steps: int = 0
+    seen: int = -1
+    stopped: type[TooMuchError] | None = None
+    """The error that it is stopped by, once it is."""
+    sent: float = 0.0
+    """When the thread was stopped last, by a clock that never goes back (s)."""
+    whole: bool = False
+    """Whether what is done now is not to be stopped in its midst."""
+
+    def look(self, now: float, held: int) -> type[TooMuchError] | None:
+        """The error that stops it, if something does."""
+        if self.seen != self.steps:
+            self.seen, self.began, self.held = self.steps, now, held
+        if now - self.began >= self.seconds:
+            return DeadlineError
+        return GrowthError if self.growth is not None and held - self.held >= self.growth else None
+
+
+class Deadlines:
+    """Watches those that compute, from one thread of its own, which is there while there are any, or just were.
+
+    Thread-safe.
+
+    ``size`` gives the bytes of the process; of those that grew too much the one is stopped that computed longest, and
+    until its memory is back the others are not charged with it.
+    """
+
+    def __init__(self, size: Callable[[], int]) -> None:
+        self._changed, self._watched = Lock(), dict[int, Watched]()
+        self._looking, self._size = False, size
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._begin_again)
+
+    @contextmanager
+    def within(self, seconds: float, growth: int | None = None) -> Iterator[Watched]:
+        """DeadlineError in what is done here once this thread has computed for so many seconds.
+
+        GrowthError where the process has grown by so many bytes meanwhile. Whoever counts ``steps`` of what is given
+        has as much for each of them.
+        """
+        ident = get_ident()
+        clock = _clock(ident)
+        watched = Watched(ident, clock, seconds, growth)
+        watched.look(time.clock_gettime(clock), 0 if growth is None else self._size())
+        before = self._watched.get(ident)
+        self._watch(watched)
+        try:
+            try:
+                yield watched
+            finally:
+                self._forget(watched, before)
+        except Interruption:
+            stopped = watched.stopped
+            self._forget(watched, before)  # the first may have been interrupted too
+            if stopped is None:
+                raise
+            raise stopped from None
+
+    @contextmanager
+    def uninterrupted(self, watched: Watched) -> Iterator[None]:
+        """What is done here, by the thread that is watched, is done whole; for what others see, and for their locks.
+
+        The error that was due before comes at the beginning, one that was due meanwhile at the end.
+        """
+        with self._changed:
+            watched.whole = True
+            if watched.stopped is not None:
+                _send(watched.thread, None)
+                raise Interruption
+        try:
+            yield
+        finally:
+            watched.whole = False
+        if watched.stopped is not None:
+            raise Interruption
+
+    def _watch(self, watched: Watched) -> None:
+        with self._changed:
+            self._watched[watched.thread] = watched
+            if not self._looking:
+                self._looking = True
+                Thread(target=self._look, name="streamgauge-deadlines", daemon=True).start()
+
+    def _forget(self, watched: Watched, before: Watched | None) -> None:
+        """It is not stopped any more: an exception that was sent and has not come yet comes no more."""
+        while True:
+            try:
+                watched.whole = True
+                with self._changed:
+                    if before is None:
+                        self._watched.pop(watched.thread, None)
+                    else:
+                        self._watched[watched.thread] = before
+                    if watched.stopped is not None:
+                        _send(watched.thread, None)
+            except Interruption:
+                continue
+            return
+
+    def _look(self) -> None:
+        idle = 0
+        while True:
+            time.sleep(LOOK_S)
+            with self._changed:
+                idle = 0 if self._watched else idle + 1
+                if idle > IDLE:
+                    self._looking = False
+                    return
+                self._stop()
+
+    def _begin_again(self) -> None:
+        """In a forked child nobody looks."""
+        self._changed, self._watched, self._looking = Lock(), {}, False
+
+    def _stop(self) -> None:
+        held = self._size() if any(each.growth is not None for each in self._watched.values()) else 0
+        grown: list[tuple[float, Watched]] = []
+        for each in self._watched.values():
+            if each.stopped is not None:
+                _stop(each)
+                continue
+            now = time.clock_gettime(each.clock)
+            error = each.look(now, held)
+            if error is GrowthError:
+                grown.append((now - each.began, each))
+            elif error is not None:
+                each.stopped = error
+                _stop(each)
+        if grown:
+            _, most = max(grown, key=itemgetter(0))
+            most.stopped = GrowthError
+            _stop(most)
+        if any(each.stopped is GrowthError for each in self._watched.values()):
+            for each in self._watched.values():
+                each.held = held
+
+
+def _clock(thread: int) -> int:
+    """The clock of a thread's CPU time; of time itself where the system has none for threads (macOS)."""
+    own = getattr(time, "pthread_getcpuclockid", None)
+    return time.CLOCK_MONOTONIC if own is None else int(own(thread))
+
+
+def _stop(watched: Watched) -> None:
+    """Stop a thread, and again when it goes on for ``AGAIN_S``."""
+    now = time.monotonic()
+    if not watched.whole and now - watched.sent >= AGAIN_S:
+        watched.sent = now
+        _send(watched.thread, Interruption)
+
+
+def _send(thread: int, error: type[BaseException] | None) -> None:
+    what = ctypes.c_void_p(0) if error is None else ctypes.py_object(error)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), what)
+
+
+@cache
+def _statm(process: int) -> int:
+    """A file about a process, which stays open: opening costs more than the rest."""
+    return os.open(f"/proc/{process}/statm", os.O_RDONLY | os.O_CLOEXEC)
+
+
+def resident() -> int:
+    """Bytes that the process has of the machine's memory; 0 where /proc does not say."""
+    try:
+        return int(os.pread(_statm(os.getpid()), 128, 0).split()[1]) * PAGE
+    except OSError:
+        return 0
+
+
+PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+DEADLINES: Final = Deadlines(resident)
+"""Of this process."""

@@ -1,0 +1,346 @@
+"""The query service on the web: requests in, answers out; everything that is decided is decided in the core."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from importlib.resources import files
+from typing import Any, TypeAlias
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route, WebSocketRoute
+from starlette.websockets import WebSocket
+
+from streamgauge.formats.bounds import read_json
+from streamgauge.formats.fields import FieldError
+from streamgauge.formats.streams import FormatError
+from streamgauge.incremental.effort import TooMuchError
+from streamgauge.model.terms import Triple
+from streamgauge.query import QueryError
+from streamgauge.semantics.profiles import PROFILES, UnknownProfileError
+from streamgauge.semantics.refusal import RefusedError
+from streamgauge.servers.http import events
+from streamgauge.servers.http.answers import Numbered, Subscription
+from streamgauge.servers.http.bodies import STATUS, read_body, text
+from streamgauge.servers.http.conditions import (
+    ConditionError,
+    Conditions,
+    PreconditionError,
+    entity_tag,
+    read_conditions,
+)
+from streamgauge.servers.http.following import as_events, converse, nothing
+from streamgauge.servers.http.gates import CrowdedError, Gate
+from streamgauge.servers.http.metrics import MEDIA_TYPE, exposition
+from streamgauge.servers.http.origins import CrossOrigin, Origins
+from streamgauge.servers.http.problems import problem
+from streamgauge.servers.http.representations import json_tag, tagged_json
+from streamgauge.servers.http.retries import BadKeyError, KeyBusyError, KeyReuseError, Once, RetryKey, read_key
+from streamgauge.servers.http.tokens import Guard, Tokens, given
+from streamgauge.servers.queries.attaching import Attached, AttachError
+from streamgauge.servers.queries.limits import BusyError, LimitError
+from streamgauge.servers.queries.openapi import description
+from streamgauge.servers.queries.publishing import read_items
+from streamgauge.servers.queries.registry import ConflictError, Queries, UnknownQueryError
+from streamgauge.servers.queries.running import Running
+from streamgauge.servers.queries.status import metrics, status
+from streamgauge.servers.queries.wishes import Wish, WishError, read_static, read_wish
+from streamgauge.sources import SourceError
+
+TICK_S = 0.1
+PATIENCE_S = 5.0
+"""How long a publisher waits for room before it is told to come again."""
+
+FREE = ("/", "/health", "/openapi.json")
+"""Paths that need no token: they tell nothing of queries and streams."""
+
+Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
+
+_STATUS: dict[type[Exception], int] = {
+    **STATUS,
+    LimitError: 429,
+    CrowdedError: 429,
+    TooMuchError: 422,
+    ConflictError: 409,
+    UnknownQueryError: 404,
+    AttachError: 403,
+    PreconditionError: 412,
+    KeyReuseError: 422,
+}
+_BAD = (
+    QueryError,
+    WishError,
+    RefusedError,
+    UnknownProfileError,
+    FieldError,
+    FormatError,
+    SourceError,
+    events.EventError,
+    ConditionError,
+    BadKeyError,
+)
+KEYS = 10_000
+"""Idempotency keys of a token that are remembered, the last ones, until the service ends."""
+
+
+def application(
+    queries: Queries, tokens: Sequence[str] = (), allowed: Sequence[str] = (), origins: Origins | None = None
+) -> Starlette:
+    """The service for a core; ``allowed`` are the URLs below which sources may be attached.
+
+    Pages of ``origins`` may use the service.
+    """
+    face = Face(queries, Attached(queries, allowed), tokens)
+    routes = [
+        Route("/", face.page),
+        Route("/queries", face.register, methods=["POST"]),
+        Route("/queries", face.queries),
+        Route("/queries/{id}", face.query),
+        Route("/queries/{id}", face.deregister, methods=["DELETE"]),
+        Route("/queries/{id}/answers", face.answers),
+        WebSocketRoute("/queries/{id}/answers", face.answers_by_websocket),
+        Route("/streams", face.streams),
+        Route("/streams", face.attach, methods=["POST"]),
+        Route("/streams/{name:path}", face.publish, methods=["POST"]),
+        Route("/streams/{name:path}", face.detach, methods=["DELETE"]),
+        Route("/static/{name:path}", face.share, methods=["PUT"]),
+        Route("/health", face.health),
+        Route("/metrics", face.metrics),
+        Route("/openapi.json", face.openapi),
+    ]
+    guards = [Middleware(Guard, tokens=tokens, free=FREE, origins=origins)]
+    if origins:
+        guards.insert(0, Middleware(CrossOrigin, origins=origins))
+    handlers: dict[Any, Any] = dict.fromkeys((*_STATUS, *_BAD, BusyError, KeyBusyError), _told)
+    return Starlette(routes=routes, middleware=guards, exception_handlers=handlers, lifespan=face.lifespan)
+
+
+async def _told(_request: Request, error: Exception) -> Response:
+    """An expected error as its sentence."""
+    if isinstance(error, BusyError):
+        return problem(429, str(error), {"Retry-After": str(max(1, round(error.after)))})
+    if isinstance(error, KeyBusyError):
+        return problem(409, str(error), {"Retry-After": "1"})
+    return problem(next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 400), str(error))
+
+
+class Face:
+    """The handlers, one per route."""
+
+    def __init__(self, queries: Queries, attached: Attached, tokens: Sequence[str] = ()) -> None:
+        self._queries, self._attached, self._tokens = queries, attached, Tokens(tokens)
+        self._once = Once[Response](KEYS)
+        self._registration = Gate(queries.limits.registrations, "register a query")
+
+    @asynccontextmanager
+    async def lifespan(self, _app: Starlette) -> AsyncIterator[None]:
+        """Time passes while the service is up; in the end sources are let go and queries end."""
+        ticking = asyncio.create_task(self._tick())
+        try:
+            yield
+        finally:
+            ticking.cancel()
+            await run_in_threadpool(self._attached.close)
+            await run_in_threadpool(self._queries.close, "the service has ended")
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(TICK_S)
+            await run_in_threadpool(self._queries.tick)
+
+    async def register(self, request: Request) -> Response:
+        """A query: its text, or JSON."""
+        read_conditions(request.headers.raw).refuse("a new query")
+        sent = await read_body(request, self._queries.limits.body)
+        return await self._once(self._key(request, sent), partial(self._register, request, text(sent)))
+
+    async def _register(self, request: Request, body: str) -> Response:
+        is_json = request.headers.get("content-type", "").partition(";")[0] == "application/json"
+        wish = read_wish(_json(body)) if is_json else Wish(body, **_options(request))
+        async with self._registration.through():
+            running = await run_in_threadpool(self._queries.register, wish, self._owner(request))
+        return tagged_json(status(running), status=201, headers={"Location": f"/queries/{running.name}"})
+
+    async def queries(self, _request: Request) -> Response:
+        """All queries."""
+        return JSONResponse({"queries": [status(running) for running in self._queries.queries()]})
+
+    async def query(self, request: Request) -> Response:
+        """One query."""
+        return tagged_json(status(self._running(request)), read_conditions(request.headers.raw))
+
+    async def deregister(self, request: Request) -> Response:
+        """End a query."""
+        name, conditions = request.path_params["id"], read_conditions(request.headers.raw)
+
+        def require(running: Running) -> None:
+            conditions.require((json_tag(status(running)),), f"the query {name}")
+
+        await run_in_threadpool(self._queries.deregister, name, require)
+        return Response(status_code=204)
+
+    async def answers(self, request: Request) -> Response:
+        """Answers as server-sent events."""
+        running = self._running(request)
+        after = events.last_event(request.headers.get("last-event-id") or request.query_params.get("after"))
+        signal = events.Signal()
+        return events.Events(as_events(self._subscribe(running, after, signal), _line, signal))
+
+    async def answers_by_websocket(self, websocket: WebSocket) -> None:
+        """Answers as messages ``{"id": number, "answer": {...}}``."""
+        try:
+            running = self._queries.query(websocket.path_params["id"])
+            after = events.last_event(websocket.query_params.get("after"))
+            signal = events.Signal()
+            subscription = self._subscribe(running, after, signal)
+        except (UnknownQueryError, LimitError, events.EventError) as error:
+            await websocket.close(1008, str(error)[:120])
+            return
+        await websocket.accept()
+        await converse(websocket, subscription, _message, signal, partial(nothing, websocket))
+
+    def _subscribe(self, running: Running, after: int | None, signal: events.Signal) -> Subscription[bytes]:
+        if self._queries.subscribers() >= self._queries.limits.subscribers:
+            raise LimitError(f"{self._queries.limits.subscribers} subscribers are there already: come again later")
+        return running.answers.subscribe(after, signal.set)
+
+    async def streams(self, _request: Request) -> Response:
+        """All streams: how many elements came, which queries read them or write them, and what is attached."""
+        attached = self._attached.status()
+        found = [
+            {
+                "stream": name,
+                "elements": count,
+                "read_by": self._queries.readers(name),
+                "written_by": self._queries.writer(name),
+                **attached.get(name, {}),
+            }
+            for name, count in self._queries.streams().items()
+        ]
+        return JSONResponse({"streams": found})
+
+    async def attach(self, request: Request) -> Response:
+        """A source by its URL, where that is allowed."""
+        read_conditions(request.headers.raw).refuse("an attached source")
+        sent = await read_body(request, self._queries.limits.query_text)
+        return await self._once(self._key(request, sent), partial(self._attach, text(sent)))
+
+    async def _attach(self, body: str) -> Response:
+        data = _json(body)
+        stream, url = (data.get("stream"), data.get("source")) if isinstance(data, dict) else (None, None)
+        if not isinstance(stream, str) or not isinstance(url, str):
+            raise WishError('a source is attached by {"stream": IRI, "source": URL}')
+        await run_in_threadpool(self._attached.attach, stream, url)
+        return JSONResponse({"stream": stream, "source": url}, 201)
+
+    async def detach(self, request: Request) -> Response:
+        """Let a source go."""
+        read_conditions(request.headers.raw).refuse("an attached source")
+        await run_in_threadpool(self._attached.detach, request.path_params["name"])
+        return Response(status_code=204)
+
+    async def publish(self, request: Request) -> Response:
+        """Elements for a stream; the publisher waits while queries cannot keep up."""
+        read_conditions(request.headers.raw).refuse("a stream")
+        body = await read_body(request, self._queries.limits.body)
+        return await self._once(self._key(request, body), partial(self._publish, request, body))
+
+    async def _publish(self, request: Request, body: bytes) -> Response:
+        stream = request.path_params["name"]
+        kind, form = request.headers.get("content-type", ""), request.query_params.get("form")
+        items = await run_in_threadpool(
+            read_items, body, kind, form, stream, request.query_params.get("t"), self._queries.now
+        )
+        waited = 0.0
+        while True:
+            try:
+                readers = await run_in_threadpool(self._queries.publish, stream, items, self._owner(request))
+                return JSONResponse({"items": len(items), "queries": readers}, 202)
+            except BusyError:
+                if waited >= PATIENCE_S:
+                    raise
+            await asyncio.sleep(TICK_S)
+            waited += TICK_S
+
+    async def share(self, request: Request) -> Response:
+        """Static data for all queries that name it, as Turtle or N-Triples."""
+        name, conditions = request.path_params["name"], read_conditions(request.headers.raw)
+        sent = await read_body(request, self._queries.limits.body)
+        triples = await run_in_threadpool(read_static, text(sent), self._queries.limits.shared_triples)
+
+        def require(known: tuple[Triple, ...] | None) -> None:
+            if conditions != Conditions():
+                conditions.require(() if known is None else (_static_tag(known),), f"the static data {name}")
+
+        await run_in_threadpool(self._queries.share, name, triples, require)
+        tag = await run_in_threadpool(_static_tag, triples)
+        return JSONResponse({"static": name, "triples": len(triples)}, 201, {"ETag": tag})
+
+    async def health(self, _request: Request) -> Response:
+        """Whether it is up."""
+        return JSONResponse({"status": "up"})
+
+    async def metrics(self, _request: Request) -> Response:
+        """Counts for Prometheus."""
+        return PlainTextResponse(exposition(metrics(self._queries)), media_type=MEDIA_TYPE)
+
+    async def openapi(self, _request: Request) -> Response:
+        """What can be asked here."""
+        return JSONResponse(description(self._queries.engines, tuple(PROFILES)))
+
+    async def page(self, _request: Request) -> Response:
+        """The page for people."""
+        page = (files("streamgauge.servers.queries") / "page.html").read_text(encoding="utf-8")
+        return HTMLResponse(page, headers={"Content-Security-Policy": _POLICY})
+
+    def _running(self, request: Request) -> Running:
+        return self._queries.query(request.path_params["id"])
+
+    def _owner(self, request: Request) -> str:
+        """The identity of who asks."""
+        return self._tokens.identity(given(request.headers, request.scope))
+
+    def _key(self, request: Request, body: bytes) -> RetryKey | None:
+        """The key of a request, with all that another use of the key would differ in."""
+        owner = self._owner(request)
+        kind = request.headers.get("content-type", "").strip().lower()
+        address = request.scope["query_string"], request.scope["path"].encode()
+        return read_key(request.headers.get("idempotency-key"), owner, *address, kind.encode(), body)
+
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; img-src data:"
+
+
+def _static_tag(triples: tuple[Triple, ...]) -> str:
+    """The entity tag of shared data, which is as long as its triples are the same."""
+    return entity_tag("".join(f"{' '.join(triple)} .\n" for triple in triples).encode())
+
+
+def _line(answer: Numbered[bytes]) -> bytes:
+    return answer.line
+
+
+def _message(answer: Numbered[bytes]) -> str:
+    return f'{{"id":{answer.number},"answer":{answer.line.decode()}}}'
+
+
+def _json(body: str) -> Any:
+    try:
+        return read_json(body)
+    except ValueError as error:
+        raise WishError(f"not JSON: {error}"[:300]) from error
+
+
+def _options(request: Request) -> dict[str, Any]:
+    """What may be said beside a query's text: ``?semantics=`` and the like."""
+    known = ("dialect", "semantics", "engine", "advance")
+    if unknown := set(request.query_params) - {*known, "access_token"}:
+        raise WishError(f"unknown: {', '.join(sorted(unknown))}: beside a query's text there are {', '.join(known)}")
+    wish = read_wish(
+        {"query": "", **{name: request.query_params[name] for name in known if name in request.query_params}}
+    )
+    return {name: getattr(wish, name) for name in known}

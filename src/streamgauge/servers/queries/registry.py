@@ -1,0 +1,320 @@
+"""The core of the query service: which queries run, on which streams, and where their answers go. No web in here."""
+
+import time
+from collections.abc import Callable, Sequence
+from itertools import count
+from threading import RLock
+
+from streamgauge.formats.lines import Advance, Input
+from streamgauge.incremental.effort import TooMuchError
+from streamgauge.model.answer import Answer
+from streamgauge.model.element import StreamElement
+from streamgauge.model.engine import Engine
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.terms import Triple
+from streamgauge.semantics.refusal import RefusedError
+from streamgauge.servers.http.answers import End
+from streamgauge.servers.http.deadlines import DEADLINES
+from streamgauge.servers.http.patterns import load_parsers, refused_patterns
+from streamgauge.servers.http.rates import Rate
+from streamgauge.servers.http.tokens import OPEN
+from streamgauge.servers.queries.limits import BusyError, LimitError, Limits
+from streamgauge.servers.queries.outputs import as_element, makes_triples
+from streamgauge.servers.queries.running import Running
+from streamgauge.servers.queries.wishes import Wish, WishError, understand
+from streamgauge.servers.queries.working import Question, Work
+
+RETRY_S = 1.0
+PATIENCE_S = 0.1
+
+
+class UnknownQueryError(KeyError):
+    """No query of that name is known."""
+
+    def __str__(self) -> str:
+        return f"there is no query {self.args[0]}"
+
+
+class ConflictError(ValueError):
+    """Two things that cannot be at once; the sentence names both."""
+
+
+class Queries:
+    """Running queries by name, and the streams that feed them. Thread-safe.
+
+    ``load`` gives an engine by name, ``engines`` are those that may be asked for, the first unless named. ``clock`` is
+    the wall clock in ms, ``steady`` one in seconds that never goes back.
+    """
+
+    def __init__(
+        self,
+        load: Callable[[str], Engine],
+        engines: Sequence[str],
+        limits: Limits | None = None,
+        clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        steady: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.limits, self.engines = limits or Limits(), tuple(engines)
+        self._load, self._clock, self._steady = load, clock, steady
+        self._lock, self._understanding = RLock(), RLock()
+        self._running: dict[str, Running] = {}
+        self._since: dict[str, float] = {}
+        self._outputs: dict[str, str] = {}
+        self._shared: dict[str, tuple[Triple, ...]] = {}
+        self._counts: dict[str, int] = {}
+        self._names, self._sequence = count(1), count()
+        rate = self.limits.elements_per_second
+        self._rates: dict[str, Rate] = {}
+        self._per_second = rate
+        self._owners: dict[str, str] = {}
+        self._closed = False
+
+    def register(self, wish: Wish, owner: str = OPEN) -> Running:
+        """Begin to answer a query of an identity; it sees what is published from now on.
+
+        QueryError, WishError, RefusedError, LimitError, TooMuchError or ConflictError say why not.
+        """
+        if wish.engine is not None and wish.engine not in self.engines:
+            raise WishError(f"engine is {wish.engine!r}: there is {', '.join(self.engines)}")
+        with self._understanding:
+            self._admit(owner)
+            engine = wish.engine or self.engines[0]
+            loaded = self._load(engine)
+            load_parsers()
+            with DEADLINES.within(self.limits.seconds, self.limits.growth):
+                query, semantics = understand(wish, loaded, self.limits)
+                if reason := refused_patterns(query.form) or loaded.refuse(query, semantics):
+                    raise RefusedError(reason)
+            query = self._beside(query)
+            name = f"q{next(self._names)}"
+            output = (query.name or f"urn:streamgauge:answers:{name}") if makes_triples(query) else None
+            question = Question(wish.query, query, semantics, engine, output, wish.t0, wish.advance == "wall")
+            try:
+                running = self._start(name, question)
+            except (RecursionError, TooMuchError) as error:
+                raise WishError(f"the query is too large or too deep to be evaluated: {error}") from None
+            with self._lock:
+                self._owners[name] = owner
+            return running
+
+    def _start(self, name: str, question: Question) -> Running:
+        with self._lock:
+            self._refuse_output(question)
+        running = Running(name, question, self.limits, lambda answer: self._pass(name, answer))
+        if self._join(running):
+            return running
+        running.begin(Work(name, question, self._load(question.engine), self.limits))
+        with self._lock:
+            self._enter(running)
+        return running
+
+    def _join(self, running: Running) -> bool:
+        """Whether another asks the same and has seen nothing yet, so that both are answered together."""
+        with self._lock:
+            same = (each.work for each in self._running.values() if each.question == running.question)
+            joined = any(running.begin(work) for work in same)
+            if joined:
+                self._enter(running)
+            return joined
+
+    def _enter(self, running: Running) -> None:
+        self._running[running.name], self._since[running.name] = running, self._steady()
+        if running.question.output is not None:
+            self._outputs[running.question.output] = running.name
+
+    def _admit(self, owner: str) -> None:
+        if self._closed:
+            raise ConflictError("the service is ending: ask again when it is back")
+        with self._lock:
+            registered = sum(self._owners.get(name, OPEN) == owner for name in self._running)
+        if registered >= self.limits.queries:
+            raise LimitError(f"{self.limits.queries} queries are registered already: deregister one first")
+
+    def _beside(self, query: ContinuousQuery) -> ContinuousQuery:
+        """The query with the shared data that it names, and its own."""
+        with self._lock:
+            unknown = [name for name in query.background if name not in self._shared]
+            if unknown and not query.static:
+                raise WishError(f"the query reads <{unknown[0]}>: bring its triples as static, or share them first")
+            shared = [triple for name in query.background for triple in self._shared.get(name, ())]
+        return query.with_static((*query.static, *shared)) if shared else query
+
+    def _refuse_output(self, question: Question) -> None:
+        """ConflictError when its output is another's stream already, or would come back to itself."""
+        output = question.output
+        if output is None:
+            return
+        if output in self._outputs:
+            raise ConflictError(f"<{output}> is the output of {self._outputs[output]}: register under another name")
+        seen, open_streams = set[str](), [each.stream for each in question.query.windows]
+        while open_streams:
+            stream = open_streams.pop()
+            if stream == output:
+                raise ConflictError(f"its output <{output}> would be its own input: register under another name")
+            if stream not in seen and stream in self._outputs:
+                open_streams += self._running[self._outputs[stream]].work.streams
+            seen.add(stream)
+
+    def deregister(self, name: str, require: Callable[[Running], None] = lambda _: None) -> None:
+        """End a query; its subscribers are told. UnknownQueryError, or what ``require`` raises of the query."""
+        with self._lock:
+            running = self.query(name)
+            require(running)
+            del self._running[name], self._since[name]
+            self._owners.pop(name, None)
+            if running.question.output is not None:
+                self._counts.pop(running.question.output, None)
+            self._outputs = {stream: by for stream, by in self._outputs.items() if by != name}
+        running.end("deregistered")
+
+    def query(self, name: str) -> Running:
+        """A query by its name; UnknownQueryError."""
+        with self._lock:
+            if name not in self._running:
+                raise UnknownQueryError(name)
+            return self._running[name]
+
+    def queries(self) -> list[Running]:
+        """All queries in the order in which they were registered."""
+        with self._lock:
+            return list(self._running.values())
+
+    def streams(self) -> dict[str, int]:
+        """Every stream that is read, written or was published on: its IRI and how many elements came."""
+        with self._lock:
+            read = {stream for running in self._running.values() for stream in running.work.streams}
+            return {name: self._counts.get(name, 0) for name in sorted(read | set(self._counts) | set(self._outputs))}
+
+    def readers(self, stream: str) -> list[str]:
+        """The names of the queries that read a stream."""
+        with self._lock:
+            return [running.name for running in self._readers(stream)]
+
+    def writer(self, stream: str) -> str | None:
+        """The name of the query whose answers are a stream, if they are."""
+        with self._lock:
+            return self._outputs.get(stream)
+
+    def subscribers(self) -> int:
+        """How many subscribers there are."""
+        return sum(running.answers.subscribers for running in self.queries())
+
+    def share(
+        self,
+        name: str,
+        triples: tuple[Triple, ...],
+        require: Callable[[tuple[Triple, ...] | None], None] = lambda _: None,
+    ) -> None:
+        """Static data for every query that names it from now on; LimitError when it is too much.
+
+        ``require`` looks at what has the name before (``None``: nothing), and may refuse.
+        """
+        with self._lock:
+            require(self._shared.get(name))
+            others = sum(len(each) for known, each in self._shared.items() if known != name)
+            if others + len(triples) > self.limits.shared_triples:
+                raise LimitError(f"more than {self.limits.shared_triples} shared triples: bring fewer")
+            self._shared[name] = triples
+
+    def publish(self, stream: str, items: Sequence[Input], owner: str = OPEN) -> int:
+        """Elements and advances of a stream, to every query that reads it, all or none; how many queries that are.
+
+        The rate is that of the identity ``owner``.
+        BusyError when a query cannot keep up or more comes than may per second; ConflictError for an output's stream.
+        """
+        with self._lock:
+            if stream in self._outputs:
+                raise ConflictError(f"<{stream}> is the output of {self._outputs[stream]}: publish on another stream")
+            self._refuse_closed()
+            readers = self._readers(stream)
+            if stream not in self._counts and len(self._counts) >= self.limits.streams:
+                raise LimitError(f"{self.limits.streams} streams have been published on already")
+            for running in readers:
+                if running.work.full:
+                    waiting = running.work.waiting
+                    raise BusyError(f"{running.name} cannot keep up: {waiting} elements wait for it", RETRY_S)
+            self._keep_to_rate(owner, len(items))
+            self._hand_out(stream, items, readers)
+            return len(readers)
+
+    def _keep_to_rate(self, owner: str, count: int) -> None:
+        if self._per_second is None:
+            return
+        rate = self._rates.get(owner) or self._rates.setdefault(owner, Rate(self._per_second, self._steady))
+        if wait := rate.take(count):
+            raise BusyError(f"more than {self._per_second:g} elements a second", wait)
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise ConflictError("the service is ending: publish again when it is back")
+
+    def _readers(self, stream: str) -> list[Running]:
+        return [running for running in self._running.values() if stream in running.work.streams]
+
+    def _hand_out(self, stream: str, items: Sequence[Input], readers: Sequence[Running]) -> None:
+        self._counts[stream] = self._counts.get(stream, 0) + sum(isinstance(item, StreamElement) for item in items)
+        numbered = [self._numbered(stream, item) for item in items]
+        for work in _works(readers):
+            work.hear(stream, numbered)
+
+    def _numbered(self, stream: str, item: Input) -> Input:
+        if isinstance(item, Advance):
+            return item
+        return StreamElement(stream, item.time, next(self._sequence), item.added, item.removed, item.until)
+
+    def _pass(self, name: str, answer: Answer) -> None:
+        """An answer becomes an element of the query's output; the query waits for those that read it."""
+        with self._lock:
+            running = self._running.get(name)
+            if running is None or running.question.output is None:
+                return
+            stream = running.question.output
+            readers = self._readers(stream)
+        for reader in readers:
+            while not reader.work.room(PATIENCE_S):
+                if running.fault:
+                    return
+        with self._lock:
+            self._hand_out(stream, [as_element(answer, stream, 0)], self._readers(stream))
+
+    def now(self) -> int:
+        """The wall clock, ms."""
+        return self._clock()
+
+    def tick(self) -> None:
+        """To be called now and then: time passes for queries by the wall clock, and old ones end."""
+        for work in _works(self.queries()):
+            if work.question.wall and not work.waiting:
+                work.put([Advance(self._clock() - (work.question.semantics.lateness or 0) - 1)])
+        for running in self.queries():
+            lifetime = self.limits.lifetime
+            with self._lock:
+                since = self._since.get(running.name)
+            if lifetime is not None and since is not None and self._steady() - since > lifetime and not running.fault:
+                running.end(f"it has run for {lifetime:g} s, which is the limit")
+
+    def settle(self, timeout: float) -> bool:
+        """Wait until all that was published has been taken in by all queries."""
+        end = self._steady() + timeout
+        known = _works(self.queries())
+        return all(work.settle(max(0.0, end - self._steady())) for work in known for _ in known)
+
+    def leave(self) -> None:
+        """The service is about to end: nothing is taken any more, subscribers are told."""
+        self._closed = True
+        for running in self.queries():
+            running.answers.end(End("the service is ending"))
+
+    def close(self, why: str) -> None:
+        """End every query; nothing is taken any more."""
+        with self._lock:
+            self._closed = True
+        for work in _works(self.queries()):
+            work.stop()
+        for running in self.queries():
+            running.end(why)
+
+
+def _works(queries: Sequence[Running]) -> list[Work]:
+    """What answers them, each once."""
+    return list(dict.fromkeys(running.work for running in queries))

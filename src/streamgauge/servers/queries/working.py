@@ -1,0 +1,246 @@
+"""What answers a query, or several that are the same: input waits in order, a thread feeds one session."""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from threading import Condition, Thread, current_thread, get_ident
+from typing import Protocol
+
+from streamgauge.formats.lines import Advance, Input, encode_answer
+from streamgauge.incremental.effort import TooMuchError
+from streamgauge.model.answer import Answer
+from streamgauge.model.element import StreamElement
+from streamgauge.model.engine import Engine
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.semantics import Semantics
+from streamgauge.servers.http.answers import Answers, End
+from streamgauge.servers.http.deadlines import DEADLINES, DeadlineError, Interruption, Watched
+from streamgauge.servers.queries.asking import Asked, Asking, as_declared, moved
+from streamgauge.servers.queries.held import Held
+from streamgauge.servers.queries.limits import TRIPLE_BYTES, LimitError, Limits
+
+END_S = 10.0
+"""How long a query that is ended may go on with what it is doing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A query as it was asked: its text, what it means, and how; ``output`` is the IRI of the stream of its answers.
+
+    ``t0`` in ms where it was asked for; ``wall`` lets time pass by the service's clock. The text is not compared: equal
+    questions have the same answers to the same input.
+    """
+
+    text: str = field(compare=False)
+    query: ContinuousQuery
+    semantics: Semantics
+    engine: str
+    output: str | None = None
+    t0: int | None = None
+    wall: bool = False
+
+
+class Member(Protocol):
+    """A query that is answered."""
+
+    answers: Answers[bytes]
+
+    def take(self, answer: Answer, line: bytes) -> None:
+        """An answer, also as a line of JSON; ValueError when it cannot be passed on."""
+
+    def over(self, end: End) -> None:
+        """No more answers will come."""
+
+
+class Work:
+    """Answers one question for all that joined before its first input: each gets what it would get alone. Thread-safe.
+
+    ``fault`` says why it ended by itself.
+    """
+
+    def __init__(self, name: str, question: Question, engine: Engine, limits: Limits) -> None:
+        self.question = question
+        self.elements = self.out_of_order = 0
+        self.fault = ""
+        self._limits, self._members, self._fresh = limits, tuple[Member, ...](), True
+        self._streams: dict[str, int | None] = {each.stream: None for each in question.query.windows}
+        self._greatest: int | None = None
+        self._held = Held(question.query)
+        moves = moved if question.t0 is None else as_declared
+        asked = [Asked(question.query, question.semantics, self._emit)]
+        self._asking = Asking(engine, asked, moves, self._failed)
+        self._waiting: deque[Input] = deque()
+        self._changed = Condition()
+        self._busy = self._ending = False
+        self._watched: Watched | None = None
+        self._thread = Thread(target=self._work, name=f"streamgauge-{name}", daemon=True)
+        self._thread.start()
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The IRIs of the streams that are read."""
+        return tuple(self._streams)
+
+    @property
+    def late(self) -> int:
+        """How many elements came too late to count."""
+        return self.out_of_order + self._asking.late
+
+    @property
+    def waiting(self) -> int:
+        """How many elements and advances wait."""
+        return len(self._waiting)
+
+    @property
+    def full(self) -> bool:
+        """Whether no more should be put for now."""
+        return not self.fault and len(self._waiting) >= self._limits.waiting
+
+    @property
+    def memory(self) -> int:
+        """What its windows and static data are estimated to hold, bytes."""
+        return (len(self.question.query.static) + self._held.triples) * TRIPLE_BYTES
+
+    def join(self, member: Member) -> bool:
+        """Have a query answered here; false when input has come already that it is not to see."""
+        with self._changed:
+            if self._fresh:
+                self._members = (*self._members, member)
+            return self._fresh
+
+    def leave(self, member: Member) -> None:
+        """A query is answered no more; with the last one it all stops."""
+        with self._changed:
+            others = tuple(each for each in self._members if each is not member)
+            if others:
+                self._members = others
+                return
+        self.stop()
+
+    def stop(self) -> None:
+        """End the session once it has done what it is doing; what waits is dropped."""
+        with self._changed:
+            self._ending, self._fresh = True, False
+            self._waiting.clear()
+            self._changed.notify_all()
+        if self._thread is not current_thread():
+            self._thread.join(END_S)
+
+    def put(self, items: Sequence[Input]) -> None:
+        """Let elements and advances wait their turn; nothing after its end."""
+        with self._changed:
+            self._fresh = False
+            if not self._stopped:
+                self._waiting.extend(items)
+                self._changed.notify_all()
+
+    def hear(self, stream: str, items: Sequence[Input]) -> None:
+        """Items of one of its streams: time has come to an advance only when it has on all of them."""
+        self.put([known for item in items if (known := self._known(stream, item)) is not None])
+
+    def room(self, timeout: float) -> bool:
+        """Wait until more may be put."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self.full or self._stopped, timeout)
+
+    def settle(self, timeout: float) -> bool:
+        """Wait until everything that was put has been taken in."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._stopped or not (self._waiting or self._busy), timeout)
+
+    @property
+    def _stopped(self) -> bool:
+        return self._ending or bool(self.fault)
+
+    def _known(self, stream: str, item: Input) -> Input | None:
+        if isinstance(item, StreamElement):
+            return item
+        self._streams[stream] = item.time
+        known = [each for each in self._streams.values() if each is not None]
+        return Advance(min(known)) if len(known) == len(self._streams) else None
+
+    def _work(self) -> None:
+        """Feed the engine until the end, or until something goes wrong."""
+        try:
+            while items := self._taken():
+                with DEADLINES.within(self._limits.seconds, self._limits.growth) as self._watched:
+                    watched = self._watched
+                    for item in items:
+                        watched.steps += 1
+                        self._take(item)
+                        if self._stopped:
+                            break
+        except LimitError as error:
+            self._over(End(str(error)))
+        except (TooMuchError, Interruption) as error:
+            self._asking.abandon()
+            why = error if isinstance(error, TooMuchError) else DeadlineError()
+            self._over(End(f"{why}: ask for less, or of smaller windows", "error"))
+        except Exception as error:
+            self._failed(str(error))
+        finally:
+            self._close()
+
+    def _taken(self) -> list[Input]:
+        with self._changed:
+            self._busy = False
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._waiting or self._stopped)
+            taken = list(self._waiting) if not self._stopped else []
+            self._waiting.clear()
+            self._busy = bool(taken)
+            self._changed.notify_all()
+            return taken
+
+    def _take(self, item: Input) -> None:
+        if isinstance(item, Advance):
+            self._asking.advance(item.time)
+            return
+        self.elements += 1
+        if self._greatest is not None and item.time < self._greatest and self.question.semantics.lateness is None:
+            self.out_of_order += 1
+            return
+        self._greatest = item.time if self._greatest is None else max(self._greatest, item.time)
+        self._held.take(item)
+        kept = max((member.answers.bytes for member in self._members[:1]), default=0)
+        if self.memory + kept > self._limits.memory:
+            limit = self._limits.memory // 2**20
+            raise LimitError(f"it would hold more than {limit} MiB: make its windows or its answers smaller")
+        self._asking.push(item)
+
+    def _emit(self, answer: Answer) -> None:
+        """Hand an answer on; other queries may read it, so that is done whole where the session can be stopped."""
+        watched = self._watched
+        if watched is None or watched.thread != get_ident():
+            self._hand_on(answer)
+            return
+        with DEADLINES.uninterrupted(watched):
+            self._hand_on(answer)
+
+    def _hand_on(self, answer: Answer) -> None:
+        line = encode_answer(answer).rstrip(b"\n")
+        try:
+            for member in self._members:
+                member.take(answer, line)
+        except ValueError as error:
+            self._over(End(str(error)))
+
+    def _failed(self, why: str) -> None:
+        self._over(End(f"the engine failed: {why}", "error"))
+
+    def _over(self, end: End) -> None:
+        """It has ended by itself; only the first reason is told."""
+        with self._changed:
+            if self._stopped:
+                return
+            self.fault, self._fresh = end.why, False
+            self._waiting.clear()
+            self._changed.notify_all()
+        for member in self._members:
+            member.over(end)
+
+    def _close(self) -> None:
+        try:
+            self._asking.close()
+        except (ValueError, RuntimeError) as error:
+            self._failed(str(error))

@@ -1,0 +1,335 @@
+"""SPARQL algebra to relations: one case per operator, all reports of a run at once."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import functions as fn
+
+from streamgauge.model import algebra as al
+from streamgauge.model.terms import Term
+from streamgauge.query.rebuild import every_expression, every_pattern, expression_parts, expressions, parts
+from streamgauge.spark import relation as rel
+from streamgauge.spark.aggregates import group
+from streamgauge.spark.exists import Given, is_join, leaves, outer_rows
+from streamgauge.spark.facts import Facts
+from streamgauge.spark.numbers import DATA_BITS, SPARK_TYPES
+from streamgauge.spark.paths import NODE, path_solutions
+from streamgauge.spark.presence import (
+    How,
+    Narrow,
+    distinct,
+    flagged,
+    kept,
+    left_join,
+    minus,
+    semi_join,
+    settled,
+)
+from streamgauge.spark.refusal import conjuncts, negated
+from streamgauge.spark.relation import Relation, column, number
+from streamgauge.spark.running import running_group
+from streamgauge.spark.scalars import canonical, condition, fast, value
+from streamgauge.spark.slices import sliced, taken_apart
+from streamgauge.spark.stars import basic_graph_pattern, ordered
+
+_FLAG = ".exists"
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """Compiles patterns over the facts of each graph (``None``: the default graph) that `reads` names.
+
+    ``numeric`` names the variables whose values are wanted as numbers. From ``many`` reports on, rows stay over
+    intervals where they can; below, operators that compare rows work report by report. In an EXISTS, ``given`` are the
+    outer rows.
+    """
+
+    graphs: Mapping[Term | None, Facts]
+    numeric: frozenset[str]
+    many: int
+    graph: Term | None = None
+    given: Given | None = None
+
+    @property
+    def facts(self) -> Facts:
+        """The facts of the graph that patterns are matched with."""
+        return self.graphs[self.graph]
+
+    @property
+    def reports(self) -> int:
+        """The number of reports."""
+        return self.facts.reports
+
+    def relation(self, pattern: al.Pattern) -> Relation:
+        """The solutions of a pattern in all reports."""
+        compilers: dict[type, Callable[[Any], Relation]] = {
+            al.BGP: self._bgp,
+            al.Join: self._join,
+            al.LeftJoin: self._left_join,
+            al.Filter: self._filter,
+            al.Union: self._union,
+            al.Minus: self._minus,
+            al.Extend: self._extend,
+            al.Values: self._values,
+            al.Graph: self._in_graph,
+            al.Group: self._group,
+            al.Project: self._project,
+            al.Distinct: self._distinct,
+            al.Reduced: self._same,
+            al.OrderBy: self._same,
+            al.Slice: self._slice,
+        }
+        return compilers[type(pattern)](pattern)
+
+    def expanded(self, pattern: al.Pattern) -> Relation:
+        """The solutions of a pattern, a row for each report."""
+        return rel.refine(self.relation(pattern), 1)
+
+    def _comparable(self, relation: Relation) -> Relation:
+        """A relation as the operators want it that look for matches: report by report, or over intervals."""
+        return relation if self.reports >= self.many else rel.refine(relation, 1)
+
+    def _leaf(self, relation: Relation) -> Relation:
+        """The solutions for each outer row, inside EXISTS."""
+        return relation if self.given is None else self.given.joined(relation, self.reports)
+
+    def _bgp(self, node: al.BGP, filtered: frozenset[str] = frozenset()) -> Relation:
+        plain = [triple for triple in node.patterns if isinstance(triple.predicate, al.Var | str)]
+        found = {
+            al.BGP((triple,)): path_solutions(self.facts, triple, self._near(triple))
+            for triple in node.patterns
+            if triple not in plain
+        }
+        if plain:
+            solutions = basic_graph_pattern(self.facts, plain, self.numeric, filtered)
+            found[al.BGP(tuple(plain))] = distinct(solutions) if self.facts.copies else solutions
+        if not found:
+            return self._leaf(self._always((), ((),)))
+        blocks = ordered(list(found), _names, lambda block: block != al.BGP(tuple(plain)))
+        return self._leaf(reduce(self._joined, [found[block] for block in blocks]))
+
+    def _near(self, triple: al.TriplePattern) -> Relation | None:
+        """The outer rows' values for the ends of a path, over NODE."""
+        if self.given is None:
+            return None
+        names = {end.name for end in (triple.subject, triple.object) if isinstance(end, al.Var)}
+        known = [name for name in self.given.names if name in names and name in self.given.relation.variables]
+        ends = [self.given.relation.project((name,)).rename({name: NODE}) for name in known]
+        bound = [end.where(fn.col(column(NODE)).isNotNull()) for end in ends]
+        return distinct(reduce(rel.union, bound)) if bound else None
+
+    def _joined(self, left: Relation, right: Relation) -> Relation:
+        return rel.join(left, right, self.reports)
+
+    def _in_graph(self, node: al.Graph) -> Relation:
+        assert isinstance(node.name, str)
+        return replace(self, graph=node.name).relation(node.pattern)
+
+    def _join(self, node: al.Join) -> Relation:
+        return self._joined(self.relation(node.left), self.relation(node.right))
+
+    def _union(self, node: al.Union) -> Relation:
+        return rel.union(self.relation(node.left), self.relation(node.right))
+
+    def _minus(self, node: al.Minus) -> Relation:
+        left, right = self._read_again(node.left), self._comparable(self.relation(node.right))
+        return minus(left, right, self.reports, self.given.free() if self.given else None)
+
+    def _read_again(self, pattern: al.Pattern) -> Relation:
+        """The left side of an operator that may read it twice."""
+        found = self._comparable(self.relation(pattern))
+        return settled(found) if any(map(_reads_twice, every_pattern(pattern))) else found
+
+    def _left_join(self, node: al.LeftJoin) -> Relation:
+        left, right = self._read_again(node.left), self._comparable(self.relation(node.right))
+        if node.condition is None:
+            return left_join(left, right, self.reports)
+        wanted = node.condition
+        return left_join(left, right, self.reports, lambda pairs: self._where(wanted, pairs))
+
+    def _filter(self, node: al.Filter) -> Relation:
+        if not isinstance(node.pattern, al.BGP):
+            return self._where(node.condition, self.relation(node.pattern))
+        names, triples = frozenset(var.name for var in al.expression_variables(node.condition)), node.pattern.patterns
+        if not triples or not self.facts.copies or self.given or _exists_in(node.condition):
+            return self._where(node.condition, self._bgp(node.pattern, names))
+        solutions = basic_graph_pattern(self.facts, triples, self.numeric, names)  # copies: there are no paths
+        return distinct(self._where(node.condition, solutions))
+
+    def _where(self, wanted: al.Expression, relation: Relation) -> Relation:
+        """The rows that a condition keeps, its EXISTS last."""
+        together = conjuncts(wanted)
+        plain = [part for part in together if not _exists_in(part)]
+        found = reduce(lambda rows, part: rows.where(condition(part, rows)), plain, relation)
+        for index, part in enumerate(part for part in together if part not in plain):
+            found = self._where_exists(settled(found) if index else found, part)
+        return found
+
+    def _where_exists(self, outer: Relation, part: al.Expression) -> Relation:
+        exists = negated(part) or part
+        if isinstance(exists, al.Exists):
+            return self._matching(outer, exists.pattern, "left_semi" if exists is part else "left_anti")
+        expression, flagged = self._flagged(part, outer)
+        return flagged.where(condition(expression, flagged)).project(outer.variables)
+
+    def _matching(self, outer: Relation, pattern: al.Pattern, how: How) -> Relation:
+        """The rows of ``outer`` for which an EXISTS pattern has a solution, or those for which it has none."""
+        left = self._comparable(outer)
+        if is_join(pattern):
+            right, narrow = self._paired(pattern)
+            return semi_join(left, right, self.reports, how, narrow)
+        known, matched = self._matched(left, pattern)
+        return kept(known, matched, how).project(left.variables)
+
+    def _matched(self, outer: Relation, pattern: al.Pattern) -> tuple[Relation, Relation]:
+        """The outer rows under the key of what an EXISTS pattern mentions of them, and the keys that it is true for."""
+        known, given = outer_rows(self._comparable(outer), pattern)
+        if leaves(pattern) > 1:
+            given = replace(given, relation=settled(given.relation))
+        found = replace(self, given=given).relation(pattern).project((given.key,))
+        return known, self._comparable(found)
+
+    def _paired(self, pattern: al.Pattern) -> tuple[Relation, Narrow | None]:
+        """EXISTS as a join: its right side, and its outermost conditions, which may speak of outer variables."""
+        conditions: list[al.Expression] = []
+        while isinstance(pattern, al.Filter):
+            conditions.append(pattern.condition)
+            pattern = pattern.pattern
+
+        def narrow(pairs: Relation) -> Relation:
+            return reduce(lambda found, part: found.where(condition(part, found)), conditions, pairs)
+
+        right = self._comparable(replace(self, given=None).relation(pattern))
+        return right, narrow if conditions else None
+
+    def _flagged(self, tree: al.Expression, relation: Relation) -> tuple[al.Expression, Relation]:
+        """The expression with a variable for each EXISTS in it, and the rows with these variables."""
+        found = relation
+        flags: dict[al.Exists, al.Var] = {}
+        for exists in _exists_in(tree):
+            flags[exists], found = self._flag(exists, found)
+        return _replaced(tree, flags), found
+
+    def _flag(self, exists: al.Exists, relation: Relation) -> tuple[al.Var, Relation]:
+        """A variable that says of each row whether the EXISTS holds."""
+        name = rel.fresh(relation, _FLAG)
+        found = flagged(*self._matched(relation, exists.pattern), name)
+        return al.Var(name), found.project((*relation.variables, name))
+
+    def _extend(self, node: al.Extend) -> Relation:
+        before, name = self.relation(node.pattern), node.variable.name
+        expression, inner = self._flagged(node.expression, before)
+        typed = fast(expression, inner)
+        numbers = dict(inner.numbers)
+        frame = inner.frame
+        if typed is not None and typed.kind in SPARK_TYPES and typed.bits <= DATA_BITS:
+            numbers[name] = typed.kind
+            frame = frame.withColumn(number(name), typed.column)
+        simple = isinstance(expression, al.Var) or name not in numbers or typed is None
+        term = value(expression, inner) if simple or typed is None else canonical(typed)
+        frame = frame.withColumn(column(name), term)
+        sure = isinstance(expression, str) or (isinstance(expression, al.Var) and expression.name in inner.certain)
+        certain = inner.certain | {name} if sure else inner.certain
+        found = Relation(frame, (*inner.variables, name), certain, inner.width, numbers)
+        return found if inner is before else found.project((*before.variables, name))
+
+    def _values(self, node: al.Values) -> Relation:
+        return self._leaf(self._always(tuple(var.name for var in node.variables), node.rows))
+
+    def _group(self, node: al.Group) -> Relation:
+        before = self.relation(node.pattern)
+        wanted, inner = self._flagged_group(node, before)
+        if self.given is None and inner.width > 1 and self.reports >= self.many:
+            running = running_group(inner, wanted, self.reports)
+            if running is not None:
+                return running
+        every = self.facts.spark.range(self.reports).select(fn.col("id").cast("int").alias("lo"))
+        if self.given is None:
+            return group(every, rel.refine(inner, 1), wanted)
+        key = al.Var(self.given.key)
+        rows = rel.refine(self.given.relation, 1).frame.select("lo", column(key.name))
+        return self._leaf(group(rows, rel.refine(inner, 1), wanted, (key.name,)))
+
+    def _flagged_group(self, node: al.Group, relation: Relation) -> tuple[al.Group, Relation]:
+        """A Group without EXISTS in its keys and aggregates, and the rows with their values."""
+        trees = [tree for _, tree in node.keys] + [a.argument for _, a in node.aggregates if a.argument is not None]
+        if not any(map(_exists_in, trees)):
+            return node, relation
+        flags: dict[al.Exists, al.Var] = {}
+        for exists in dict.fromkeys(exists for tree in trees for exists in _exists_in(tree)):
+            flags[exists], relation = self._flag(exists, relation)
+        without = parts(node, lambda pattern: pattern, lambda tree: _replaced(tree, flags))
+        assert isinstance(without, al.Group)
+        return without, relation
+
+    def _project(self, node: al.Project) -> Relation:
+        names = tuple(var.name for var in node.variables)
+        if self.given is None:
+            return self.relation(node.pattern).project(names)
+        return self._leaf(self._within(names).relation(node.pattern).project((*names, self.given.key)))
+
+    def _within(self, names: tuple[str, ...]) -> "Compiler":
+        """The compiler for what a projection to these variables is made of."""
+        return self if self.given is None else replace(self, given=self.given.limited(names))
+
+    def _distinct(self, node: al.Distinct) -> Relation:
+        return distinct(self._comparable(self.relation(node.pattern)))
+
+    def _same(self, node: al.Reduced | al.OrderBy) -> Relation:
+        return self.relation(node.pattern)
+
+    def _slice(self, node: al.Slice) -> Relation:
+        apart = taken_apart(node)
+        inner = self if apart.variables is None else self._within(apart.variables)
+        relation = rel.refine(inner.relation(apart.pattern), 1)
+        trees = []
+        for tree, _ in apart.keys:
+            expression, relation = inner._flagged(tree, relation)
+            trees.append(expression)
+        keys = [value(tree, relation) for tree in trees]
+        if self.given is None:
+            return sliced(relation, node, keys)
+        return self._leaf(sliced(relation, node, keys, (self.given.key,)))
+
+    def _always(self, variables: tuple[str, ...], rows: tuple[tuple[str | None, ...], ...]) -> Relation:
+        return rel.always(self.facts.spark, self.reports, variables, rows)
+
+
+def _names(block: al.BGP) -> frozenset[str]:
+    return frozenset(var.name for triple in block.patterns for var in al.triple_variables(triple))
+
+
+def _exists_in(tree: al.Expression) -> list[al.Exists]:
+    """The EXISTS of an expression, each once; those inside them are their own."""
+    return list(dict.fromkeys(part for part in every_expression(tree) if isinstance(part, al.Exists)))
+
+
+def lasting(form: al.QueryForm) -> bool:
+    """Whether a plan of the query, once made, may be run over other rows: nothing of it is computed but by running it.
+
+    Not so for paths, for EXISTS, and where an OPTIONAL or MINUS is on the left of another: `settled` keeps rows.
+    """
+    return not any(map(_keeps_rows, every_pattern(form.pattern)))
+
+
+def _keeps_rows(pattern: al.Pattern) -> bool:
+    match pattern:
+        case al.BGP(patterns=triples):
+            return any(not isinstance(triple.predicate, al.Var | str) for triple in triples)
+        case al.LeftJoin(left=left) | al.Minus(left=left) if any(map(_reads_twice, every_pattern(left))):
+            return True
+        case _:
+            return any(map(_exists_in, expressions(pattern)))
+
+
+def _reads_twice(pattern: al.Pattern) -> bool:
+    """Whether an operator compares its left side with its matches."""
+    return isinstance(pattern, al.LeftJoin | al.Minus) or any(map(_exists_in, expressions(pattern)))
+
+
+def _replaced(tree: al.Expression, flags: Mapping[al.Exists, al.Var]) -> al.Expression:
+    if isinstance(tree, al.Exists):
+        return flags[tree]
+    return expression_parts(tree, lambda pattern: pattern, lambda part: _replaced(part, flags))

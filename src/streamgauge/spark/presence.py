@@ -1,0 +1,195 @@
+"""In which reports a row has a match: DISTINCT, semi and anti joins, OPTIONAL and MINUS.
+
+Over single reports (width 1) these are Spark's own joins; over intervals, rows are cut to where they match or do not.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import reduce
+from typing import Literal
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as fn
+
+from streamgauge.model.terms import XSD
+from streamgauge.spark.relation import (
+    Relation,
+    block,
+    column,
+    compatible,
+    fresh,
+    join,
+    merged,
+    number,
+    other,
+    refine,
+    shared,
+    union,
+)
+
+How = Literal["left_semi", "left_anti"]
+Narrow = Callable[[Relation], Relation]
+
+_ROW = ".row"
+_SEPARATOR = "\n"  # in no canonical term
+_LAST = (1 << 31) - 1
+_BOOLEAN = f"^^<{XSD}boolean>"
+
+
+def distinct(relation: Relation) -> Relation:
+    """Each solution once at every report: overlapping and adjacent intervals of equal rows are one."""
+    names = [*map(column, relation.variables), *map(number, relation.numbers)]
+    if relation.width == 1:
+        return replace(relation, frame=relation.frame.dropDuplicates(["lo", *map(column, relation.variables)]))
+    ordered = Window.partitionBy(*names, block("lo", relation.width)).orderBy("lo", "hi")
+    before = fn.max("hi").over(ordered.rowsBetween(Window.unboundedPreceding, -1))
+    starts = fn.when(fn.col("lo") > fn.coalesce(before, fn.lit(-2)) + 1, 1).otherwise(0)
+    islands = relation.frame.withColumn("start", starts).withColumn("island", fn.sum("start").over(ordered))
+    keys = [*names, block("lo", relation.width).alias("block"), fn.col("island")]
+    found = islands.groupBy(*keys).agg(fn.min("lo").alias("first"), fn.max("hi").alias("last"))
+    frame = found.select(fn.col("first").alias("lo"), fn.col("last").alias("hi"), *names)
+    return replace(relation, frame=frame)
+
+
+def settled(relation: Relation) -> Relation:
+    """The same rows, computed once however often they are read: where a plan would double again and again."""
+    return replace(relation, frame=relation.frame.localCheckpoint(eager=False))
+
+
+def keyed(relation: Relation, name: str, variables: tuple[str, ...]) -> Relation:
+    """The same rows with one more variable ``name``: what these variables are bound to, in one string."""
+    parts = [fn.coalesce(relation.value(variable), fn.lit("")) for variable in variables]
+    frame = relation.frame.withColumn(column(name), fn.concat_ws(_SEPARATOR, *parts) if parts else fn.lit(""))
+    return replace(relation, frame=frame, variables=(*relation.variables, name), certain=relation.certain | {name})
+
+
+def bound_in(key: str, position: int) -> Column:
+    """Whether the variable at a position of a key (see `keyed`) was bound."""
+    return fn.split(fn.col(column(key)), _SEPARATOR).getItem(position) != ""
+
+
+def kept(left: Relation, matched: Relation, how: How) -> Relation:
+    """The left rows where equal values of the left variables that ``matched`` has too are (or are not) in it."""
+    names = tuple(name for name in left.variables if name in matched.variables)
+    width = min(left.width, matched.width)
+    left, spans = refine(left, width), distinct(refine(matched, width).project(names))
+    if width == 1:
+        return replace(left, frame=left.frame.join(other(spans), _equal(["lo", *map(column, names)]), how))
+    return replace(left, frame=_cut(left, spans, names, how))
+
+
+def flagged(left: Relation, matched: Relation, name: str) -> Relation:
+    """The left rows with a variable ``name``, true where `kept` keeps them as ``left_semi``, else false."""
+    names = tuple(variable for variable in left.variables if variable in matched.variables)
+    width = min(left.width, matched.width)
+    left, spans = refine(left, width), distinct(refine(matched, width).project(names))
+    if width == 1:
+        found = other(spans).withColumn("flag", fn.lit(True))
+        frame = left.frame.join(found, _equal(["lo", *map(column, names)]), "left")
+        frame = frame.select(*left.frame.columns, fn.coalesce("flag", fn.lit(False)).alias(number(name)))
+    else:
+        paired = _with_spans(left, spans, names, "left")
+        pieces = fn.concat(_pieces(_spans(), fn.lit(True)), _pieces(_gaps(), fn.lit(False)))
+        frame = _exploded(left, paired, pieces, [fn.col("piece.flag").alias(number(name))])
+    said = fn.when(fn.col(number(name)), f'"true"{_BOOLEAN}').otherwise(f'"false"{_BOOLEAN}')
+    numbers = {**left.numbers, name: "boolean"}
+    frame = frame.withColumn(column(name), said)
+    return Relation(frame, (*left.variables, name), left.certain | {name}, width, numbers)
+
+
+def _cut(left: Relation, spans: Relation, names: tuple[str, ...], how: How) -> DataFrame:
+    """The left rows cut to the reports in which their values are, or are not, in ``spans``."""
+    paired = _with_spans(left, spans, names, "inner" if how == "left_semi" else "left")
+    return _exploded(left, paired, _pieces(_spans() if how == "left_semi" else _gaps(), fn.lit(True)), [])
+
+
+def _with_spans(left: Relation, spans: Relation, names: tuple[str, ...], how: str) -> DataFrame:
+    """The left rows with the sorted intervals (``r_spans``) of their values in their block of reports."""
+    at = [block("lo", left.width).alias("block"), *map(column, names)]
+    found = spans.frame.groupBy(*at).agg(fn.sort_array(fn.collect_list(fn.struct("lo", "hi"))).alias("spans"))
+    found = found.select(*(fn.col(name).alias("r_" + name) for name in found.columns))
+    rows = left.frame.withColumn("block", block("lo", left.width))
+    return rows.join(found, _equal(["block", *map(column, names)]), how)
+
+
+def _exploded(left: Relation, paired: DataFrame, pieces: Column, more: list[Column]) -> DataFrame:
+    others = left.frame.drop("lo", "hi").columns
+    exploded = paired.select(*others, fn.explode(pieces).alias("piece"))
+    return exploded.select(fn.col("piece.lo").alias("lo"), fn.col("piece.hi").alias("hi"), *others, *more)
+
+
+def _pieces(spans: Column, flag: Column) -> Column:
+    """A row's interval cut to some sorted intervals."""
+
+    def clipped(span: Column) -> Column:
+        low, high = fn.greatest(span["lo"], fn.col("lo")), fn.least(span["hi"], fn.col("hi"))
+        return fn.struct(low.alias("lo"), high.alias("hi"), flag.alias("flag"))
+
+    return fn.filter(fn.transform(spans, clipped), lambda piece: piece["lo"] <= piece["hi"])
+
+
+def _spans() -> Column:
+    return fn.coalesce(fn.col("r_spans"), fn.array().cast("array<struct<lo:int,hi:int>>"))
+
+
+def _gaps() -> Column:
+    """The intervals between, before and after the sorted disjoint ones."""
+    starts = fn.concat(fn.array(fn.lit(0)), fn.transform(_spans(), lambda span: span["hi"] + 1))
+    ends = fn.concat(fn.transform(_spans(), lambda span: span["lo"] - 1), fn.array(fn.lit(_LAST)))
+    return fn.zip_with(starts, ends, lambda low, high: fn.struct(low.alias("lo"), high.alias("hi")))
+
+
+def _equal(names: list[str]) -> Column:
+    return reduce(Column.__and__, [fn.col(name).eqNullSafe(fn.col("r_" + name)) for name in names])
+
+
+def _same(relation: Relation) -> Relation:
+    return relation
+
+
+def semi_join(left: Relation, right: Relation, reports: int, how: How, narrow: Narrow | None = None) -> Relation:
+    """The left rows where some (``left_semi``) or no (``left_anti``) right row makes a pair that ``narrow`` keeps."""
+    if left.width == right.width == 1 and narrow is None:
+        return replace(left, frame=left.frame.join(other(right), compatible(left, right, reports), how))
+    known, names = _told_apart(left, right)
+    pairs = (narrow or _same)(join(known, right, reports))
+    return kept(known, pairs.project(names), how).project(left.variables)
+
+
+def left_join(left: Relation, right: Relation, reports: int, narrow: Narrow | None = None) -> Relation:
+    """LeftJoin(left, right): the pairs that ``narrow`` keeps, and the left rows where they have none."""
+    if left.width == right.width == 1 and narrow is None:
+        paired = left.frame.join(other(right), compatible(left, right, reports), "left")
+        return merged(paired, left, right, (fn.col("lo"), fn.col("hi")), left.certain)
+    known, names = _told_apart(left, right)
+    pairs = (narrow or _same)(join(known, right, reports))
+    alone = kept(known, pairs.project(names), "left_anti").project(left.variables)
+    return union(pairs.project(tuple(dict.fromkeys(left.variables + right.variables))), alone)
+
+
+def minus(left: Relation, right: Relation, reports: int, free: Mapping[str, Column] | None = None) -> Relation:
+    """Minus(left, right): an anti join in which only pairs that share a bound variable count.
+
+    ``free`` says of variables that EXISTS may have put a constant for: in which left rows they are still variables.
+    """
+    counted = [_both_bound(name) & (free or {}).get(name, fn.lit(True)) for name in shared(left, right)]
+    if not counted:
+        return left
+    some = reduce(Column.__or__, counted)
+    if left.width == right.width == 1:
+        return replace(left, frame=left.frame.join(other(right), compatible(left, right, reports) & some, "left_anti"))
+    known, names = _told_apart(left, right)
+    pairs = join(known, right, reports, some)
+    return kept(known, pairs.project(names), "left_anti").project(left.variables)
+
+
+def _both_bound(name: str) -> Column:
+    return fn.col(column(name)).isNotNull() & fn.col("r_" + column(name)).isNotNull()
+
+
+def _told_apart(left: Relation, right: Relation) -> tuple[Relation, tuple[str, ...]]:
+    """The left rows and the variables that tell them apart even when a pair binds what its left row leaves unbound."""
+    if set(shared(left, right)) <= left.certain:
+        return left, left.variables
+    name = fresh(left, _ROW)
+    return keyed(left, name, left.variables), (name,)

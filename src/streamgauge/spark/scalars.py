@@ -1,0 +1,199 @@
+"""Expressions over a relation: as Spark columns where that is exact, else row by row in Python.
+
+An error is null, so Spark's three-valued logic is SPARQL's. Whole numbers stay Spark's as long as their operands cannot
+take them beyond 63 bits: values from data have 31 bits at most (``numbers``), 31 and 31 bits multiply to 62.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql import functions as fn
+
+from streamgauge.model.algebra import Call, Expression, Var, expression_variables
+from streamgauge.model.terms import XSD, Row, Term, is_iri
+from streamgauge.spark.numbers import DATA_BITS, RANK, integer_term, kind_of, literal, real_term
+from streamgauge.spark.relation import Relation, number
+from streamgauge.sparql.expression import row_condition, row_expression
+from streamgauge.sparql.values import INTEGER, read
+
+_COMPARISONS: dict[str, Callable[[Column, Column], Column]] = {
+    "=": Column.__eq__,
+    "!=": Column.__ne__,
+    "<": Column.__lt__,
+    ">": Column.__gt__,
+    "<=": Column.__le__,
+    ">=": Column.__ge__,
+}
+_ARITHMETIC: dict[str, Callable[[Column, Column], Column]] = {
+    "+": Column.__add__,
+    "-": Column.__sub__,
+    "*": Column.__mul__,
+}
+_MOST_BITS = 62
+
+
+@dataclass(frozen=True)
+class Typed:
+    """A column whose values are all of one ``kind``: a numeric kind or ``boolean``; null is an error.
+
+    Whole numbers have at most ``bits`` bits beside their sign.
+    """
+
+    column: Column
+    kind: str
+    bits: int = DATA_BITS
+
+
+def condition(expression: Expression, relation: Relation) -> Column:
+    """A boolean column: true where FILTER(expression) keeps the row."""
+    typed = fast(expression, relation)
+    if typed is not None and typed.kind == "boolean":
+        return typed.column
+    return _batched(expression, relation, _conditions, "boolean")
+
+
+def value(expression: Expression, relation: Relation) -> Column:
+    """The canonical term of an expression; null for an error or unbound."""
+    match expression:
+        case Var(name=name):
+            return relation.value(name)
+        case str():
+            return fn.lit(expression)
+    typed = fast(expression, relation)
+    if typed is not None and typed.kind == "integer":
+        return integer_term(typed.column)
+    return _batched(expression, relation, _terms, "string")
+
+
+def computed(expression: Expression, columns: dict[str, Column]) -> Column:
+    """The canonical term of an expression over named term columns (their forms need not be canonical)."""
+    return _batch(expression, columns, _terms, "string")
+
+
+def canonical(typed: Typed) -> Column:
+    """The canonical term of a typed number."""
+    if typed.kind == "integer":
+        return integer_term(typed.column)
+    return computed(Call(f"<{XSD}{typed.kind}>", (Var("x"),)), {"x": real_term(typed.column, typed.kind)})
+
+
+def fast(expression: Expression, relation: Relation) -> Typed | None:
+    """The expression as an exact Spark column, ``None`` when Spark is not exact."""
+    match expression:
+        case Var(name=name):
+            kind = relation.numbers.get(name)
+            return None if kind is None else Typed(fn.col(number(name)), kind)
+        case Call("BOUND", (Var(name=name),)):
+            return Typed(relation.value(name).isNotNull(), "boolean")
+        case Call("sameTerm", (Var(name=one), Var(name=other))):
+            return Typed(relation.value(one) == relation.value(other), "boolean")
+        case Call("=" | "!=" as operator, (Var(name=name), str(term))) if is_iri(term):
+            return Typed(_COMPARISONS[operator](relation.value(name), fn.lit(term)), "boolean")
+        case Call("!", (argument,)):
+            typed = fast(argument, relation)
+            return Typed(~typed.column, "boolean") if typed is not None and typed.kind == "boolean" else None
+        case Call(operator, (left, right)):
+            return _binary(operator, left, right, relation)
+        case _:
+            return None
+
+
+def _binary(operator: str, left: Expression, right: Expression, relation: Relation) -> Typed | None:
+    if operator in ("&&", "||"):
+        return _logical(operator, fast(left, relation), fast(right, relation))
+    if operator not in _COMPARISONS and operator not in _ARITHMETIC:
+        return None
+    pair = _promoted(left, right, relation)
+    if pair is None:
+        return None
+    one, other = pair
+    if operator in _COMPARISONS:
+        return Typed(_compared(operator, one, other), "boolean")
+    bits = one.bits + other.bits if operator == "*" else max(one.bits, other.bits) + 1
+    if one.kind == "integer" and bits > _MOST_BITS:
+        return None
+    return Typed(_ARITHMETIC[operator](one.column, other.column), one.kind, bits)
+
+
+def _logical(operator: str, left: Typed | None, right: Typed | None) -> Typed | None:
+    if left is None or right is None or left.kind != "boolean" or right.kind != "boolean":
+        return None
+    both = left.column & right.column if operator == "&&" else left.column | right.column
+    return Typed(both, "boolean")
+
+
+def _promoted(left: Expression, right: Expression, relation: Relation) -> tuple[Typed, Typed] | None:
+    """Both numbers in the wider of their kinds (SPARQL 1.1, 17.3); ``None`` unless both are known numbers."""
+    sides = [fast(side, relation) for side in (left, right)]
+    kinds = [typed.kind for typed in sides if typed is not None]
+    if not kinds or "boolean" in kinds:
+        return None
+    constants = [side for side, typed in zip((left, right), sides, strict=True) if typed is None]
+    if not all(isinstance(side, str) and kind_of(side) for side in constants):
+        return None
+    kinds += [kind for side in constants if (kind := kind_of(str(side))) in RANK]
+    kind = max(kinds, key=RANK.__getitem__)
+    found = [
+        _constant(str(side), kind) if typed is None else Typed(typed.column.cast(_spark(kind)), kind, typed.bits)
+        for side, typed in zip((left, right), sides, strict=True)
+    ]
+    one, other = found
+    return None if one is None or other is None else (one, other)
+
+
+def _spark(kind: str) -> str:
+    return "bigint" if kind == "integer" else kind
+
+
+def _constant(term: Term, kind: str) -> Typed | None:
+    """A numeric constant promoted; ``None`` for a decimal beside an integer, and for an integer beyond 62 bits."""
+    if kind_of(term) == "decimal" and kind == "integer":
+        return None
+    promoted = row_expression(Call(f"<{XSD}{kind}>", (term,)), ())(())
+    if promoted is None:
+        return None
+    number = read(promoted)
+    bits = number.value.bit_length() if number.kind == INTEGER else DATA_BITS
+    return None if bits > _MOST_BITS else Typed(literal(promoted, kind), kind, bits)
+
+
+def _compared(operator: str, left: Typed, right: Typed) -> Column:
+    """A comparison as XPath has it: NaN equals nothing and has no order (F&O 3.1, 4.3); Spark's own ranks it."""
+    plain = _COMPARISONS[operator](left.column, right.column)
+    if left.kind == "integer":
+        return plain
+    either = fn.isnan(left.column) | fn.isnan(right.column)
+    present = left.column.isNotNull() & right.column.isNotNull()
+    return fn.when(present & either, fn.lit(operator == "!=")).otherwise(plain)
+
+
+def _terms(expression: Expression, names: Sequence[str], rows: Sequence[Row]) -> list[Term | None]:
+    return list(map(row_expression(expression, names), rows))
+
+
+def _conditions(expression: Expression, names: Sequence[str], rows: Sequence[Row]) -> list[bool]:
+    return list(map(row_condition(expression, names), rows))
+
+
+Evaluate = Callable[[Expression, Sequence[str], Sequence[Row]], list[Term | None] | list[bool]]
+
+
+def _batched(expression: Expression, relation: Relation, evaluate: Evaluate, result: str) -> Column:
+    names = sorted(var.name for var in expression_variables(expression))
+    return _batch(expression, {name: relation.value(name) for name in names}, evaluate, result)
+
+
+def _batch(expression: Expression, columns: dict[str, Column], evaluate: Evaluate, result: str) -> Column:
+    names = tuple(columns)
+    if not names:
+        return fn.lit(evaluate(expression, (), [()])[0]).cast(result)
+
+    def compute(*arrays: pa.Array) -> pa.Array:
+        rows = list(zip(*(array.to_pylist() for array in arrays), strict=True))
+        distinct = list(dict.fromkeys(rows))
+        known = dict(zip(distinct, evaluate(expression, names, distinct), strict=True))
+        return pa.array([known[row] for row in rows], pa.string() if result == "string" else pa.bool_())
+
+    return fn.arrow_udf(compute, result)(*columns.values())

@@ -1,0 +1,1 @@
+"""Suites: measurements as configurations of the harness."""

@@ -1,0 +1,238 @@
+"""Our broker over HTTP: in a process of its own, or wherever it is served; subscribers hear events or WebSockets."""
+
+import json
+import re
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Final, TypeVar
+from urllib.parse import quote
+
+import httpx
+from websockets.asyncio.client import connect
+
+from streamgauge.broker import AsyncClient, BrokerError, Client, Told
+from streamgauge.harness.served import Service, ServiceError
+from streamgauge.model.obstacles import obstacle
+from streamgauge.model.terms import Triple
+from streamgauge.servers.broker.calls import bearing, read_told
+from streamgauge.servers.broker.working import IDLE_S
+from streamgauge.suites.sepbm.configuration import BASE, ONTOLOGY
+from streamgauge.suites.sepbm.contract import Channel, Configuration, Hear, Heard, UnusableSystemError
+from streamgauge.suites.sepbm.hearing import Ears
+
+ABOUT: Final = "our broker over HTTP, in a process of its own or at a URL"
+OPTIONS: Final = {
+    "strategy": "how notifications are found; incremental (default), reevaluate, stringrs or graphss",
+    "journal": "a folder for a journal, which makes publications durable; without it nothing is",
+    "transport": "events (default) or websocket: how subscribers are told",
+    "url": "a broker that is served already, with the ontology, without facts and channels, for this alone",
+    "token": "a bearer token for it",
+}
+
+Answered = TypeVar("Answered")
+
+_HEURISTICS: Final = ("stringrs", "graphss")
+_LOOK_S: Final = 0.01
+_KIND: Final = "application/n-triples"
+_PART: Final = 20_000
+"""Triples of one publication of the base load."""
+
+_PATIENCE_S: Final = 60.0
+_UNBOUND: Final = httpx.Limits(max_connections=None, max_keepalive_connections=None)
+
+
+def start(options: Mapping[str, str], clock: Callable[[], int]) -> "OverHttp":
+    """A broker that is started when it is loaded, or one that is there; UnusableSystemError for what does not fit."""
+    transport = options.get("transport", "events")
+    if transport not in ("events", "websocket"):
+        raise UnusableSystemError(f"there is no transport {transport}: there are events and websocket")
+    for option in ("strategy", "journal"):
+        if "url" in options and option in options:
+            raise UnusableSystemError(f"{option} is said where the broker is started: it is no option beside url")
+    if "token" in options and "url" not in options:
+        raise UnusableSystemError("token is for a broker at a url: one that is started here has none")
+    return OverHttp(options, transport, clock)
+
+
+class OverHttp:
+    """The six operations by the broker's own clients, one for all publishers and one for all subscribers."""
+
+    def __init__(self, options: Mapping[str, str], transport: str, clock: Callable[[], int]) -> None:
+        self._options, self._clock = options, clock
+        self._hearing = self._by_events if transport == "events" else self._by_websocket
+        self._service: Service | None = None
+        self._url, self._token = options.get("url", "").rstrip("/"), options.get("token")
+        self._http = httpx.Client(timeout=_PATIENCE_S, limits=_UNBOUND, trust_env=False)
+        self._streams = httpx.AsyncClient(timeout=_PATIENCE_S, limits=_UNBOUND, trust_env=False)
+        self._ears = Ears()
+        self._numbers: dict[str, list[int]] = {}
+        """Of each subscriber of a channel, which notification it got last; ``_told`` adds up what all of one have."""
+        self._subscribers = self._told = 0
+        by_strategy = "changes" if options.get("strategy", "incremental") == "incremental" else "definition"
+        self.evaluator = None if self._url else by_strategy
+
+    @property
+    def processes(self) -> Sequence[int]:
+        """The server's, when it was started here."""
+        return () if self._service is None else (self._service.pid,)
+
+    def load(self, configuration: Configuration) -> None:
+        """Start it with ontology and base load, or publish the base load where it is."""
+        if self._url:
+            self._publish_base(configuration)
+            return
+        words = [
+            "broker",
+            "serve",
+            str(configuration.folder / BASE),
+            "--ontology",
+            str(configuration.folder / ONTOLOGY),
+        ]
+        if "strategy" in self._options:
+            words += ["--strategy", self._options["strategy"]]
+        if "journal" in self._options:
+            words += ["--journal", str(_new(Path(self._options["journal"]) / "broker.db"))]
+        limits = {"channels": 1_000_000, "connections": 1_000_000, "subscribers": 1_000_000, "lag": 1_000_000}
+        for name, most in limits.items():
+            words += [f"--max-{name}", str(most)]
+        try:
+            self._service = Service(*words)
+            self._url = self._service.wait()
+        except ServiceError as error:
+            raise UnusableSystemError(str(error)) from error
+
+    def _publish_base(self, configuration: Configuration) -> None:
+        if self._metric("channels"):
+            raise UnusableSystemError(f"{self._url}: it has channels already: the benchmark needs it for itself")
+        triples = iter(configuration.base())
+        while part := list(islice(triples, _PART)):
+            self.publish(part)
+
+    def create_channel(self, channel: Channel) -> None:
+        """A channel begins."""
+        self._ask(lambda client: client.create_channel(channel.name, channel.query))
+        self._numbers[channel.name] = []
+
+    def delete_channel(self, name: str) -> None:
+        """It ends."""
+        self.unsubscribe(name)
+        del self._numbers[name]
+        self._ask(lambda client: client.delete_channel(name))
+
+    def subscribe(self, name: str, hear: Hear) -> None:
+        """Returns when the connection is there."""
+        numbers = self._numbers[name]
+        self._told -= min(numbers, default=0)
+        place = len(numbers)
+        numbers.append(0)
+        self._ears.listen(name, self._heard(name, place, hear))
+        self._subscribers += 1
+        wanted = self._subscribers
+        until = time.monotonic() + _PATIENCE_S
+        while self._metric("connections") < wanted:
+            self._ears.check()
+            if time.monotonic() > until:
+                raise UnusableSystemError(f"channel {name}: no subscriber was connected within {_PATIENCE_S:g} s")
+            time.sleep(_LOOK_S)
+
+    def unsubscribe(self, name: str) -> None:
+        """All of the channel's leave."""
+        self._ears.leave(name)
+        self._subscribers -= len(self._numbers[name])
+        self._told -= min(self._numbers[name], default=0)
+        self._numbers[name] = []
+
+    async def _heard(self, name: str, place: int, hear: Hear) -> None:
+        numbers, clock = self._numbers[name], self._clock
+        async for told in self._hearing(name):
+            hear(Heard(name, told.publications, told.added, told.removed, clock()))
+            before, numbers[place] = min(numbers), told.number
+            self._told += min(numbers) - before
+            self._ears.wake()
+
+    async def _by_events(self, name: str) -> AsyncIterator[Told]:
+        async for told in AsyncClient(self._url, self._token, self._streams).subscribe(name, after=0):
+            yield told
+
+    async def _by_websocket(self, name: str) -> AsyncIterator[Told]:
+        at = f"ws{self._url.removeprefix('http')}/channels/{quote(name, safe='')}/notifications?after=0"
+        async with connect(at, additional_headers=bearing(self._token), max_size=None, proxy=None) as connection:
+            async for text in connection:
+                said = json.loads(text)
+                if "number" in said:
+                    yield read_told(said)
+
+    def publish(self, graph: Sequence[Triple]) -> int:
+        """Acknowledged when it is durable, where there is a journal."""
+        return int(self._ask(lambda client: client.publish(_text(graph), _KIND)).number)
+
+    def delete(self, graph: Sequence[Triple]) -> int:
+        """Acknowledged likewise."""
+        return int(self._ask(lambda client: client.delete(_text(graph), _KIND)).number)
+
+    def settle(self) -> None:
+        """Wait until subscribers have been told as many notifications as the broker says that there are."""
+        unheard = [name for name, numbers in self._numbers.items() if not numbers]
+        wanted = self._metric("notifications") - sum(map(self._number, unheard))
+        self._ears.wait(
+            lambda: self._told >= wanted, _PATIENCE_S, lambda: f"told {self._told} of {wanted} notifications"
+        )
+
+    def _number(self, channel: str) -> int:
+        return self._ask(lambda client: client.rows(channel)).number
+
+    def finish(self) -> None:
+        """Idle, heuristics evaluate what they put off; what is published then waits for the end of that."""
+        if self._options.get("strategy") in _HEURISTICS:
+            time.sleep(4 * IDLE_S)
+            self.publish(())
+        self.settle()
+
+    def close(self) -> None:
+        """Subscribers leave, and the server ends that was started here."""
+        for name in list(self._numbers):
+            self._ears.leave(name)
+        self._ears.do(self._streams.aclose())
+        self._ears.close()
+        self._http.close()
+        if self._service is not None:
+            self._service.end()
+
+    def _ask(self, operation: Callable[[Client], Answered]) -> Answered:
+        self._ears.check()
+        try:
+            return operation(Client(self._url, self._token, self._http))
+        except BrokerError as error:
+            words = "" if self._service is None else self._service.last_words()
+            raise UnusableSystemError(f"{error}{words}") from error
+
+    def _metric(self, name: str) -> int:
+        """One of the counts that the broker has for Prometheus."""
+        try:
+            found = self._http.get(f"{self._url}/metrics", headers=bearing(self._token))
+        except httpx.TransportError as error:
+            raise UnusableSystemError(
+                f"{self._url}: {obstacle(error).partition(':')[0]}: is a broker there?"
+            ) from error
+        value = re.search(rf"^streamgauge_broker_{name} (\S+)$", found.text, re.MULTILINE)
+        if not found.is_success or value is None:
+            raise UnusableSystemError(
+                f"{self._url}/metrics answers {found.status_code} without {name}: is it our broker?"
+            )
+        return int(float(value[1]))
+
+
+def _text(graph: Iterable[Triple]) -> str:
+    return "".join([f"{subject} {predicate} {end} .\n" for subject, predicate, end in graph])
+
+
+def _new(file: Path) -> Path:
+    if file.exists():
+        raise UnusableSystemError(f"{file}: a journal is there already: name another folder, or remove it")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UnusableSystemError(str(error)) from error
+    return file

@@ -1,0 +1,128 @@
+"""Our broker in the runner's own process: what is measured is the broker, not the way to it."""
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from streamgauge.model.terms import Triple
+from streamgauge.reasoning.rules import Rules
+from streamgauge.servers.broker.broker import Broker
+from streamgauge.servers.broker.channels import Subscribed
+from streamgauge.servers.broker.contract import Strategy
+from streamgauge.servers.broker.limits import Limits
+from streamgauge.servers.broker.sqlite import JournalError, SqliteJournal
+from streamgauge.servers.broker.strategies import begin, strategies
+from streamgauge.suites.sepbm.contract import Channel, Configuration, Hear, Heard, UnusableSystemError
+
+ABOUT: Final = "our broker in the runner's process, with any of its strategies"
+OPTIONS: Final = {
+    "strategy": "incremental (default), reevaluate, stringrs or graphss",
+    "journal": "a folder for a journal, which makes publications durable; without it nothing is",
+}
+
+Clock = Callable[[], int]
+_LIMITS: Final = Limits(lag=1_000_000, kept=1, waiting=100_000)
+
+
+def start(options: Mapping[str, str], clock: Callable[[], int]) -> "InProcess":
+    """A broker without facts, which begins when it is loaded; UnusableSystemError for a strategy that is not there."""
+    strategy = options.get("strategy", "incremental")
+    if strategy not in strategies():
+        raise UnusableSystemError(f"there is no strategy {strategy}: there are {', '.join(strategies())}")
+    evaluator = "changes" if strategy == "incremental" else "definition"
+    return InProcess(partial(begin, strategy), evaluator, options.get("journal"), clock)
+
+
+class InProcess:
+    """The broker with a strategy for an ontology's rules, and with a journal in a folder if one is named.
+
+    Subscribers are told in the thread that publishes, before its publication is acknowledged.
+    """
+
+    def __init__(
+        self, strategy: Callable[[Rules], Strategy], evaluator: str | None, journal: str | None, clock: Clock
+    ) -> None:
+        self.processes = (os.getpid(),)
+        self.evaluator = evaluator
+        self._strategy, self._folder, self._clock = strategy, journal, clock
+        self._subscribed: dict[str, list[Subscribed]] = {}
+        self._begun: Broker | None = None
+
+    @property
+    def _broker(self) -> Broker:
+        if self._begun is None:
+            raise UnusableSystemError("the broker has not been loaded yet: load a configuration first")
+        return self._begun
+
+    def load(self, configuration: Configuration) -> None:
+        """A broker with the ontology's rules, and the base load in it."""
+        try:
+            strategy = self._strategy(configuration.rules())
+            self._begun = Broker(strategy, self._clock, time.monotonic, self._journal(), _LIMITS)
+            self._begun.load(configuration.base())
+        except ValueError as error:
+            raise UnusableSystemError(str(error)) from error
+
+    def _journal(self) -> SqliteJournal | None:
+        if self._folder is None:
+            return None
+        file = Path(self._folder) / "broker.db"
+        if file.exists():
+            raise UnusableSystemError(f"{file}: a journal is there already: name another folder, or remove it")
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            return SqliteJournal(file)
+        except (OSError, JournalError) as error:
+            raise UnusableSystemError(str(error)) from error
+
+    def create_channel(self, channel: Channel) -> None:
+        """A channel begins; UnusableSystemError says what of its query is not done."""
+        try:
+            self._broker.create_channel(channel.name, channel.query)
+        except ValueError as error:
+            raise UnusableSystemError(f"channel {channel.name}: {error}") from error
+
+    def delete_channel(self, name: str) -> None:
+        """It ends."""
+        self._broker.delete_channel(name)
+        self._subscribed.pop(name, None)
+
+    def subscribe(self, name: str, hear: Hear) -> None:
+        """Told as the broker tells: in the thread that found it."""
+        clock = self._clock
+
+        def wake() -> None:
+            received = clock()
+            for _, _, causes, added, removed, made, _ in subscribed.take():
+                hear(Heard(name, causes, added, removed, received, made))
+
+        subscribed = self._broker.listen(name, wake)
+        self._subscribed.setdefault(name, []).append(subscribed)
+
+    def unsubscribe(self, name: str) -> None:
+        """All of the channel's leave."""
+        for each in self._subscribed.pop(name, []):
+            each.close()
+
+    def publish(self, graph: Sequence[Triple]) -> int:
+        """Returns when subscribers have been told."""
+        return self._broker.publish(graph).number
+
+    def delete(self, graph: Sequence[Triple]) -> int:
+        """Returns when subscribers have been told."""
+        return self._broker.delete(graph).number
+
+    def settle(self) -> None:
+        """What is acknowledged has been told already."""
+
+    def finish(self) -> None:
+        """What a heuristic put off is evaluated."""
+        self._broker.evaluate()
+
+    def close(self) -> None:
+        """The broker ends."""
+        if self._begun is not None:
+            self._begun.close()

@@ -1,0 +1,176 @@
+"""A SEPA broker (vaimee/SEPA): SPARQL Updates over HTTP, subscriptions as JSON messages over WebSockets.
+
+It has no channels of its own: a channel is a query that its subscribers ask. It says neither which update caused a
+notification nor when there are no more, so what has come is complete when nothing comes for a while.
+"""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
+from typing import Any, Final
+
+import httpx
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import WebSocketException
+
+from streamgauge.formats.results import ResultsError, rows
+from streamgauge.model.terms import Row, Triple
+from streamgauge.servers.broker.calls import bearing
+from streamgauge.suites.sepbm.contract import Channel, Configuration, Hear, Heard, UnusableSystemError
+from streamgauge.suites.sepbm.hearing import Ears
+
+ABOUT: Final = "a SEPA broker: SPARQL Update over HTTP, SEPA's subscriptions over WebSockets"
+OPTIONS: Final = {
+    "update": "the URL of its SPARQL Update, as http://localhost:8000/update",
+    "subscribe": "the URL of its subscriptions, as ws://localhost:9000/subscribe",
+    "quiet": "after how long without a notification (ms) all are taken to have come; 200 unless given",
+    "token": "a bearer token for both",
+    "base": "publish (default): the base load is published; loaded: it is there already",
+}
+
+_PATIENCE_S: Final = 60.0
+_PART: Final = 5000
+"""Triples of one update of the base load."""
+
+_GET_ONE: Final = (
+    "run one: SEPA is at github.com/vaimee/SEPA, and `streamgauge broker serve` has its messages at /subscribe"
+)
+
+
+def start(options: Mapping[str, str], clock: Callable[[], int]) -> "Sepa":
+    """A broker that is there; UnusableSystemError when it is not said where."""
+    for name in ("update", "subscribe"):
+        if name not in options:
+            raise UnusableSystemError(f"system sepa: say {name}, {OPTIONS[name]}; {_GET_ONE}")
+    quiet, base = options.get("quiet", "200"), options.get("base", "publish")
+    if not quiet.isascii() or not quiet.isdigit():
+        raise UnusableSystemError(f"system sepa: quiet is {quiet!r}: expected ms, a whole number")
+    if base not in ("publish", "loaded"):
+        raise UnusableSystemError(f"system sepa: base is {base!r}: expected publish or loaded")
+    return Sepa(options, int(quiet) / 1000, base == "publish", clock)
+
+
+class Sepa:
+    """The six operations in SEPA's words; a connection for each subscriber."""
+
+    def __init__(self, options: Mapping[str, str], quiet: float, publishes: bool, clock: Callable[[], int]) -> None:
+        self.processes: Sequence[int] = ()
+        self.evaluator: str | None = None
+        self._update, self._subscribe = options["update"], options["subscribe"]
+        self._headers = bearing(options.get("token"))
+        self._quiet, self._publishes, self._clock = quiet, publishes, clock
+        self._http = httpx.Client(timeout=_PATIENCE_S, limits=httpx.Limits(max_connections=None), trust_env=False)
+        self._ears = Ears()
+        self._channels: dict[str, Channel] = {}
+        self._last = time.monotonic()
+
+    def load(self, configuration: Configuration) -> None:
+        """Publish the base load, unless it is there; the ontology is the broker's own affair."""
+        triples = iter(configuration.base() if self._publishes else ())
+        while part := list(islice(triples, _PART)):
+            self.publish(part)
+
+    def create_channel(self, channel: Channel) -> None:
+        """A query by name."""
+        self._channels[channel.name] = channel
+
+    def delete_channel(self, name: str) -> None:
+        """Its subscribers leave."""
+        self.unsubscribe(name)
+        del self._channels[name]
+
+    def subscribe(self, name: str, hear: Hear) -> None:
+        """Returns when the answer as it is has come, of which nobody is told."""
+        there = threading.Event()
+        self._ears.listen(name, self._heard(self._channels[name], hear, there))
+        until = time.monotonic() + _PATIENCE_S
+        while not there.wait(0.05):
+            self._ears.check()
+            if time.monotonic() > until:
+                raise UnusableSystemError(f"{self._subscribe}: no answer for channel {name} within {_PATIENCE_S:g} s")
+
+    async def _heard(self, channel: Channel, hear: Hear, there: threading.Event) -> None:
+        wish: dict[str, Any] = {"sparql": channel.query, "alias": channel.name}
+        if self._headers:
+            wish["authorization"] = self._headers["Authorization"]
+        try:
+            async with connect(
+                self._subscribe, additional_headers=self._headers, max_size=None, proxy=None
+            ) as connection:
+                await connection.send(json.dumps({"subscribe": wish}))
+                await self._follow(connection, channel, hear, there)
+        except (OSError, WebSocketException) as error:
+            raise UnusableSystemError(f"{self._subscribe}: {error or type(error).__name__}; {_GET_ONE}") from error
+
+    async def _follow(self, connection: ClientConnection, channel: Channel, hear: Hear, there: threading.Event) -> None:
+        variables = channel.variables
+        async for text in connection:
+            received = self._clock()
+            added, removed = read_notification(text, variables)
+            if there.is_set() and (added or removed):
+                hear(Heard(channel.name, (), added, removed, received))
+            there.set()
+            self._last = time.monotonic()
+            self._ears.wake()
+
+    def unsubscribe(self, name: str) -> None:
+        """Its connections end."""
+        self._ears.leave(name)
+
+    def publish(self, graph: Sequence[Triple]) -> None:
+        """Acknowledged when the update is."""
+        self._send("INSERT", graph)
+
+    def delete(self, graph: Sequence[Triple]) -> None:
+        """Acknowledged likewise."""
+        self._send("DELETE", graph)
+
+    def _send(self, operation: str, graph: Sequence[Triple]) -> None:
+        self._ears.check()
+        text = "".join([f"{subject} {predicate} {end} .\n" for subject, predicate, end in graph])
+        headers = {**self._headers, "Content-Type": "application/sparql-update"}
+        try:
+            found = self._http.post(self._update, content=f"{operation} DATA {{\n{text}}}".encode(), headers=headers)
+        except httpx.TransportError as error:
+            raise UnusableSystemError(f"{self._update}: {error or type(error).__name__}; {_GET_ONE}") from error
+        if not found.is_success:
+            raise UnusableSystemError(f"{self._update} answers {found.status_code}: {found.text:.300}")
+        self._last = time.monotonic()
+
+    def settle(self) -> None:
+        """Wait until nothing has come for a while."""
+        while (left := self._last + self._quiet - time.monotonic()) > 0:
+            self._ears.check()
+            time.sleep(left)
+
+    finish = settle
+
+    def close(self) -> None:
+        """Connections end."""
+        self._ears.close()
+        self._http.close()
+
+
+def read_notification(text: str | bytes, variables: tuple[str, ...]) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
+    """The rows that came and went, over a channel's variables; UnusableSystemError for a refusal or something else."""
+    said: Any = None
+    try:
+        said = json.loads(text)
+        told = said["notification"]
+        return _ordered(told["addedResults"], variables), _ordered(told["removedResults"], variables)
+    except (ValueError, KeyError, TypeError) as error:
+        words = said.get("error_description") if isinstance(said, dict) else None
+        raise UnusableSystemError(words or f"no notification of SEPA's: {text!r:.200}") from error
+
+
+def _ordered(document: object, variables: tuple[str, ...]) -> tuple[Row, ...]:
+    """Rows with their columns in the order of the variables; those that are not said are unbound. ResultsError."""
+    if not document:
+        return ()
+    names, found = rows(document)
+    if unknown := set(names) - set(variables):
+        raise ResultsError(f"nobody asked for {', '.join(sorted(unknown))}")
+    places = [names.index(name) if name in names else None for name in variables]
+    return tuple(tuple(None if place is None else row[place] for place in places) for row in found)

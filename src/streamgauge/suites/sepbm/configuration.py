@@ -1,0 +1,198 @@
+"""A configuration as a folder (the protocol ``Configuration`` says what is in it): written once, read many times."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+from json.encoder import encode_basestring_ascii
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyoxigraph as ox
+
+from streamgauge.formats import tables
+from streamgauge.formats.canonical import to_triples
+from streamgauge.formats.lines import LineError
+from streamgauge.formats.making import made_folder
+from streamgauge.formats.static import StaticFile
+from streamgauge.formats.streams import FormatError, read_triples
+from streamgauge.model.mistake import MistakeError
+from streamgauge.model.obstacles import obstacle
+from streamgauge.model.terms import Row, Term, Triple
+from streamgauge.reasoning import OntologyError, Rules, read_rules
+from streamgauge.servers.broker.contract import Publication
+from streamgauge.suites.sepbm.contract import Channel, Due
+
+ABOUT, BASE, ONTOLOGY, CHANNELS, SEQUENCE, DUE = (
+    "configuration.json",
+    "base.nt",
+    "ontology.nt",
+    "channels",
+    "sequence.jsonl",
+    "due.parquet",
+)
+VERSION: Final = 1
+_DUE: Final = pa.schema(
+    [
+        pa.field("channel", pa.string(), nullable=False),
+        pa.field("n", pa.int64(), nullable=False),
+        pa.field("sign", pa.int8(), nullable=False),
+        pa.field("row", pa.list_(pa.string()), nullable=False),
+    ]
+)
+_ROWS: Final = 50_000
+
+
+class ConfigurationError(MistakeError, ValueError):
+    """A configuration that cannot be read or made; the sentence names file and line, or what was asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What ``configuration.json`` says: how it was made, and of each channel made from another which, by what value."""
+
+    made: Mapping[str, Any]
+    alike: Mapping[str, tuple[str, Term]] = field(default_factory=dict)
+
+
+@dataclass
+class Stored:
+    """A configuration in its folder; only the channels and what it says of itself are held in memory."""
+
+    folder: Path
+    channels: tuple[Channel, ...]
+    about: About
+
+    def rules(self) -> Rules:
+        """The ontology's rules; ConfigurationError names the axiom that is outside the supported ones."""
+        try:
+            return read_rules(self.ontology())
+        except OntologyError as error:
+            raise ConfigurationError(f"{self.folder / ONTOLOGY}: {error}") from error
+
+    def ontology(self) -> tuple[Triple, ...]:
+        """The ontology's triples; ConfigurationError names file and line."""
+        try:
+            return tuple(read_triples(self.folder / ONTOLOGY))
+        except FormatError as error:
+            raise ConfigurationError(str(error)) from error
+        except OSError as error:
+            raise ConfigurationError(f"{self.folder / ONTOLOGY}: {obstacle(error)}") from error
+
+    def base(self) -> Iterator[Triple]:
+        """The explicit facts that are loaded before there are channels; ConfigurationError names file and line."""
+        try:
+            yield from StaticFile(self.folder / BASE)
+        except LineError as error:
+            raise ConfigurationError(str(error)) from error
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigurationError(f"{self.folder / BASE}: {obstacle(error)}") from error
+
+    def sequence(self) -> Iterator[Publication]:
+        """The publications in order; ConfigurationError names file and line."""
+        file = self.folder / SEQUENCE
+        for number, line in enumerate(_lines(file), 1):
+            try:
+                yield _publication(json.loads(line), number)
+            except (ValueError, SyntaxError, KeyError, TypeError, AttributeError) as error:
+                raise ConfigurationError(f"{file}:{number}: no publication with n, add, remove: {error}") from error
+
+    def due(self) -> Iterator[Due]:
+        """What the channels are due, by publication and channel; ConfigurationError when it is not there."""
+        try:
+            table = tables.read(self.folder / DUE, _DUE)
+        except tables.TableError as error:
+            raise ConfigurationError(f"{error}; `streamgauge sepbm generate` writes it") from error
+        rows = zip(*(table.column(name).to_pylist() for name in ("n", "channel", "sign", "row")), strict=True)
+        for (number, channel), found in groupby(rows, lambda row: row[:2]):
+            signed = [(sign, tuple(row)) for _, _, sign, row in found]
+            yield Due(channel, number, *(tuple(row for sign, row in signed if sign == wanted) for wanted in (1, -1)))
+
+
+def read(folder: Path) -> Stored:
+    """The configuration of a folder; ConfigurationError says what is missing or wrong, and where."""
+    file = folder / ABOUT
+    try:
+        said = json.loads("".join(_lines(file)))
+        alike = {name: (str(of), str(value)) for name, (of, value) in said["alike"].items()}
+        version, made = said["version"], said["made"]
+    except ConfigurationError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ConfigurationError(f"{file}: not what `streamgauge sepbm generate` writes: make it again") from error
+    if version != VERSION:
+        raise ConfigurationError(f"{file}: version {version}: this is read as {VERSION}, generate it again")
+    channels = tuple(Channel(each.stem, "".join(_lines(each))) for each in sorted((folder / CHANNELS).glob("*.rq")))
+    if not channels:
+        raise ConfigurationError(f"{folder / CHANNELS}: there is no channel: queries are expected here, as NAME.rq")
+    return Stored(folder, channels, About(made, alike))
+
+
+def write(
+    folder: Path, about: About, ontology: Iterable[Triple], channels: Iterable[Channel], sequence: Iterable[Publication]
+) -> None:
+    """All but the base load and what is due; the same values give the same bytes. OSError as the disk has it."""
+    made_folder(folder / CHANNELS)
+    said = {"version": VERSION, "made": about.made, "alike": about.alike}
+    _put(folder / ABOUT, json.dumps(said, indent=2) + "\n")
+    _put(folder / ONTOLOGY, triples_text(sorted(set(ontology))))
+    for channel in channels:
+        _put(folder / CHANNELS / f"{channel.name}.rq", channel.query)
+    with (folder / SEQUENCE).open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(map(_line, sequence))
+
+
+def write_due(folder: Path, due: Iterable[Due]) -> None:
+    """What is due, by publication, channel, sign and row."""
+    rows = sorted(
+        (each.publication, each.channel, -sign, tuple(cell or "" for cell in row), sign, row)
+        for each in due
+        for sign, found in ((1, each.added), (-1, each.removed))
+        for row in found
+    )
+    with pq.ParquetWriter(folder / DUE, _DUE, compression="zstd") as writer:
+        for first in range(0, len(rows), _ROWS):
+            part = rows[first : first + _ROWS]
+            columns = zip(
+                *((channel, number, sign, list(row)) for number, channel, _, _, sign, row in part), strict=True
+            )
+            writer.write_table(
+                pa.table([pa.array(*each) for each in zip(columns, _DUE.types, strict=True)], schema=_DUE)
+            )
+
+
+def triples_text(triples: Iterable[Triple]) -> str:
+    """Triples as N-Triples."""
+    return "".join([f"{s} {p} {o} .\n" for s, p, o in triples])
+
+
+def changes(due: Iterable[Due]) -> dict[tuple[int, str], tuple[frozenset[Row], frozenset[Row]]]:
+    """What is due by publication and channel, as sets: what two ways of finding it must agree on."""
+    return {(each.publication, each.channel): (frozenset(each.added), frozenset(each.removed)) for each in due}
+
+
+def _line(publication: Publication) -> str:
+    add, remove = (encode_basestring_ascii(triples_text(part)) for part in (publication.added, publication.removed))
+    return f'{{"n": {publication.number}, "add": {add}, "remove": {remove}}}\n'
+
+
+def _publication(said: dict[str, Any], number: int) -> Publication:
+    if said["n"] != number:
+        raise ValueError(f"its number is {said['n']}, publications are numbered from 1")
+    added, removed = (to_triples(ox.parse(said[name], format=ox.RdfFormat.N_TRIPLES)) for name in ("add", "remove"))
+    return Publication(number, added, removed)
+
+
+def _lines(file: Path) -> Iterator[str]:
+    try:
+        with file.open(encoding="utf-8", newline="\n") as opened:
+            yield from opened
+    except (OSError, UnicodeDecodeError) as error:
+        why = obstacle(error)
+        raise ConfigurationError(f"{file}: cannot be read: {why}; `streamgauge sepbm generate` makes it") from error
+
+
+def _put(file: Path, text: str) -> None:
+    file.write_text(text, encoding="utf-8", newline="\n")

@@ -1,0 +1,248 @@
+"""The data of a configuration in memory, and what its channels are due: all publications at once, a bit each.
+
+Nothing of what is measured takes part: the closure is ``reasoning.lifetimes``, queries are answered by the definition's
+algebra over all facts that stand in some state. A solution holds in the states in which all of its facts stand.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import chain
+from operator import and_
+from pathlib import Path
+from typing import Final
+
+from streamgauge.model import algebra as al
+from streamgauge.model.terms import Row, Term, Triple
+from streamgauge.query.rebuild import every_expression, expressions
+from streamgauge.reasoning import Rules
+from streamgauge.reasoning.lifetimes import Masks, standing_closure
+from streamgauge.semantics.pyoxigraph_gaps import volatile
+from streamgauge.sparql.algebra import answer
+from streamgauge.sparql.dataset import Dataset, IndexedGraph
+from streamgauge.suites.sepbm.alike import Shape, shapes
+from streamgauge.suites.sepbm.choosing import Rule
+from streamgauge.suites.sepbm.configuration import Stored, triples_text
+from streamgauge.suites.sepbm.contract import Due
+from streamgauge.suites.sepbm.states import in_order, spans
+from streamgauge.workloads.draws import text_bits
+
+LOCAL_STATEMENTS: Final = 300_000
+"""Data of at most so many statements, about, are made into a configuration in this process."""
+
+
+class LocalData:
+    """Facts and their closure (``data.Data``)."""
+
+    def __init__(self, facts: Sequence[Triple], rules: Rules) -> None:
+        self._facts = tuple(dict.fromkeys(facts))
+        closed = standing_closure(rules, dict.fromkeys(self._facts, 1), 1)
+        self._dataset = _dataset(closed)
+        self.explicit, self.closure = len(self._facts), len(closed)
+        blank = {subject for subject, _, end in self._facts if end.startswith("_:")}
+        self._described = {subject for subject, _, _ in self._facts} - blank
+
+    def answer(self, form: al.Select) -> "LocalRows":
+        """The set of a query's rows; ValueError names what has no one answer."""
+        if reason := volatile(form):
+            raise ValueError(reason)
+        return LocalRows(tuple(dict.fromkeys(answer(form, self._dataset))), self._described)
+
+    def descriptions(self, resources: Sequence[Term]) -> dict[Term, tuple[Triple, ...]]:
+        """The statements about each resource, sorted."""
+        found: dict[Term, list[Triple]] = {term: [] for term in resources}
+        for triple in sorted(triple for triple in self._facts if triple[0] in found):
+            found[triple[0]].append(triple)
+        return {term: tuple(said) for term, said in found.items()}
+
+    def write_base(self, without: Sequence[Term], file: Path) -> None:
+        """The facts that are about none of these resources as N-Triples, sorted by bytes."""
+        left = set(without)
+        lines = sorted(triples_text([triple]) for triple in self._facts if triple[0] not in left)
+        file.write_text("".join(lines), encoding="utf-8", newline="\n")
+
+    def close(self) -> None:
+        """Nothing is to be given back."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalRows:
+    """The rows of a query (``data.Rows``); ``described``: what statements without blank nodes are about."""
+
+    rows: tuple[Row, ...]
+    described: set[Term]
+
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.rows)
+
+    def resources(self, rule: Rule, seed: int, name: str, most: int) -> list[Term]:
+        """The first ``most`` IRIs in an order drawn for the query, of those that have statements."""
+        named = chain.from_iterable(row if rule is Rule.ANY else row[:1] for row in self.rows)
+        found = {term for term in named if term is not None and term.startswith("<") and not term.startswith("<<")}
+        return _drawn(found & self.described, seed, name, most)
+
+    def values(self, other_than: Term | None, seed: int, name: str, most: int) -> list[Term]:
+        """The first ``most`` terms of the last column in an order drawn by seed and name."""
+        found = {term for row in self.rows if (term := row[-1]) is not None}
+        return _drawn(found - {other_than}, seed, name, most)
+
+
+def _drawn(terms: set[Term], seed: int, name: str, most: int) -> list[Term]:
+    listed = sorted(terms)
+    drawn = zip(text_bits(seed, f"sepbm {name}", listed).tolist(), listed, strict=True)
+    return [term for _, term in sorted(drawn)[:most]]
+
+
+def due_in_memory(configuration: Stored, order: Sequence[int] = ()) -> list[Due]:
+    """What the channels are due, in the order in which publications took effect: as ``reference.due`` finds it."""
+    publications = in_order(configuration.sequence(), order)
+    numbers = [0, *(each.number for each in publications)]
+    base, last = dict.fromkeys(configuration.base()), len(publications)
+    touched = {triple for each in publications for triple in (*each.added, *each.removed)}
+    facts = dict.fromkeys((triple for triple in base if triple not in touched), _mask(0, last))
+    for triple, listed in spans(publications, [triple for triple in base if triple in touched]).items():
+        facts[triple] = sum(_mask(*span) for span in listed)
+    states = _States(standing_closure(configuration.rules(), facts, last + 1), last)
+    found: dict[tuple[int, str], tuple[list[Row], list[Row]]] = defaultdict(lambda: ([], []))
+    for shape in shapes(configuration):
+        for row, mask in states.rows(shape.form).items():
+            for channel, told in _told(shape, row):
+                for state, gone in _flips(mask, last):
+                    found[state, channel][gone].append(told)
+    return [
+        Due(channel, numbers[state], tuple(added), tuple(removed))
+        for (state, channel), (added, removed) in sorted(found.items())
+    ]
+
+
+def _mask(first: int, last: int) -> int:
+    """The states from the first to the last, both included."""
+    return ((1 << (last - first + 1)) - 1) << first
+
+
+def _flips(mask: int, last: int) -> Iterator[tuple[int, bool]]:
+    """The states from 1 on in which a row comes or goes, and whether it goes."""
+    changed = (mask ^ (mask << 1)) & _mask(1, last) if last else 0
+    while changed:
+        state = (changed & -changed).bit_length() - 1
+        yield state, not mask >> state & 1
+        changed &= changed - 1
+
+
+def _told(shape: Shape, row: Row) -> Iterator[tuple[str, Row]]:
+    """Which channels of a shape a row is for, and what they are told."""
+    if shape.value is None:
+        yield shape.channels[""][0], row
+    elif row[-1] is not None:
+        yield from ((channel, row[:-1]) for channel in shape.channels.get(row[-1], ()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Branch:
+    """Triple patterns that all hold, and conditions on them."""
+
+    patterns: tuple[al.TriplePattern, ...] = ()
+    conditions: tuple[al.Expression, ...] = ()
+
+
+class _States:
+    """Facts with the states in which they stand, and queries over all states at once."""
+
+    def __init__(self, masks: Masks, last: int) -> None:
+        self._masks, self._last = masks, last
+        self._dataset = _dataset(masks)
+
+    def rows(self, form: al.Select) -> Mapping[Row, int]:
+        """The rows of a query, each with the states in which it is one; what is no join of patterns, state by state."""
+        if reason := volatile(form):
+            raise ValueError(reason)
+        body = form.pattern
+        while isinstance(body, al.Distinct | al.Reduced):
+            body = body.pattern
+        branches = _branches(body.pattern) if isinstance(body, al.Project) else None
+        if branches is None:
+            return self._one_by_one(form)
+        found: dict[Row, int] = {}
+        for branch in branches:
+            for row, mask in self._solutions(branch, form.variables):
+                found[row] = found.get(row, 0) | mask
+        return found
+
+    def _solutions(self, branch: _Branch, names: Sequence[str]) -> Iterator[tuple[Row, int]]:
+        patterns = tuple(map(_visible, branch.patterns))
+        variables = tuple(dict.fromkeys(var for each in patterns for var in al.triple_variables(each)))
+        body: al.Pattern = al.BGP(patterns)
+        for condition in branch.conditions:
+            body = al.Filter(condition, body)
+        every = al.Select(al.Project(body, variables), tuple(var.name for var in variables))
+        for solution in answer(every, self._dataset):
+            bound = dict(zip(every.variables, solution, strict=True))
+            facts = (tuple(_term(node, bound) for node in _nodes(each)) for each in patterns)
+            mask = reduce(and_, (self._masks[fact] for fact in facts), _mask(0, self._last))  # type: ignore[index]
+            if mask:
+                yield tuple(map(bound.get, names)), mask
+
+    def _one_by_one(self, form: al.Select) -> Mapping[Row, int]:
+        found: dict[Row, int] = {}
+        for state in range(self._last + 1):
+            held = {fact: mask for fact, mask in self._masks.items() if mask >> state & 1}
+            for row in answer(form, _dataset(held)):
+                found[row] = found.get(row, 0) | 1 << state
+        return found
+
+
+def _dataset(facts: Masks) -> Dataset:
+    return Dataset(IndexedGraph(facts), {})
+
+
+def _visible(triple: al.TriplePattern) -> al.TriplePattern:
+    """The pattern with variables in the place of blank nodes, which are no part of a solution."""
+
+    def named(node: al.Node) -> al.Node:
+        return al.Var(f"blank {node.name[2:]}") if isinstance(node, al.Var) and node.name.startswith("_:") else node
+
+    return replace(triple, subject=named(triple.subject), object=named(triple.object))
+
+
+def _nodes(triple: al.TriplePattern) -> tuple[al.Node, al.Node, al.Node]:
+    assert isinstance(triple.predicate, al.Var | str)
+    return triple.subject, triple.predicate, triple.object
+
+
+def _term(node: al.Node, bound: Mapping[str, Term | None]) -> Term | None:
+    return node if isinstance(node, str) else bound[node.name]
+
+
+def _branches(pattern: al.Pattern) -> list[_Branch] | None:
+    """The pattern as alternatives, each a join of triple patterns under conditions; ``None`` where it is none."""
+    match pattern:
+        case al.BGP(patterns=patterns):
+            plain = all(isinstance(each.predicate, al.Var | str) for each in patterns)
+            return [_Branch(patterns)] if plain else None
+        case al.Join(left=left, right=right):
+            first, second = _branches(left), _branches(right)
+            if first is None or second is None:
+                return None
+            return [_Branch(a.patterns + b.patterns, a.conditions + b.conditions) for a in first for b in second]
+        case al.Union(left=left, right=right):
+            first, second = _branches(left), _branches(right)
+            return None if first is None or second is None else first + second
+        case al.Filter(pattern=inner):
+            return _filtered(pattern, _branches(inner))
+        case _:
+            return None
+
+
+def _filtered(pattern: al.Filter, inner: list[_Branch] | None) -> list[_Branch] | None:
+    """The branches under a condition that is about variables of each alone, so that a join beside changes nothing."""
+    (condition,) = expressions(pattern)
+    parts = list(every_expression(condition))
+    if inner is None or any(isinstance(part, al.Exists) for part in parts):
+        return None
+    about = {part for part in parts if isinstance(part, al.Var)}
+    bound = ({var for each in branch.patterns for var in al.triple_variables(each)} for branch in inner)
+    if not all(about <= variables for variables in bound):
+        return None
+    return [replace(branch, conditions=(*branch.conditions, condition)) for branch in inner]

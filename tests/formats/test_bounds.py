@@ -1,0 +1,370 @@
+"""The bounds of text: what lies in each other or in a row is counted, what is in strings, IRIs and comments is not."""
+
+import random
+import string
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from io import BytesIO
+
+import pyoxigraph as ox
+import pytest
+
+from streamgauge.formats.bounded_files import bounded
+from streamgauge.formats.bounds import (
+    DATA_DEPTH,
+    DEPTH,
+    LOCAL,
+    SERVED,
+    TRIPLE_TERMS,
+    BoundError,
+    TurtleScan,
+    check_json,
+    check_rdf,
+    check_results,
+    check_sparql,
+    check_turtle,
+    check_xml,
+    read_json,
+)
+
+RDF = ' xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:t="urn:t:"'
+
+Build = Callable[[int], str]
+
+
+def filtered(expression: str) -> str:
+    return f"SELECT * {{ ?s ?p ?b FILTER({expression}) }}"
+
+
+CHAINS: dict[str, Build] = {
+    "not": lambda n: filtered("!" * n + "?b"),
+    "not, spaced": lambda n: filtered("! " * n + "?b"),
+    "plus": lambda n: filtered("?b" + "+?b" * n),
+    "minus, numbers": lambda n: filtered("?b" + " -1" * n),
+    "minus, words": lambda n: filtered("true" + "-1" * n),
+    "minus before a name": lambda n: filtered("true" + "-1" * n + "-a:b"),
+    "times": lambda n: filtered("?b" + "*?b" * n),
+    "divided": lambda n: filtered("?b" + "/?b" * n),
+    "or": lambda n: filtered("?b" + "||?b" * n),
+    "and": lambda n: filtered("?b" + "&&?b" * n),
+    "and, in what looks like an IRI": lambda n: filtered("?b<?b&&" + "!" * n + "?b>?b"),
+    "brackets in what looks like IRIs": lambda n: filtered("?b<((1>?b&&" * n),
+    "code points": lambda n: filtered("\\u0021" * n + "?b"),
+    "quotes by code points": lambda n: filtered("\\u0027 \\u0027||" + "!" * n + "?b"),
+    "UNION": lambda n: "SELECT * { {?s ?p ?o}" + " UNION {?s ?p ?o}" * n + "}",
+    "OPTIONAL": lambda n: "SELECT * { ?s ?p ?o" + " OPTIONAL {?s ?p ?o}" * n + "}",
+    "MINUS": lambda n: "SELECT * { ?s ?p ?o" + " MINUS {?s ?p ?o}" * n + "}",
+    "FILTER": lambda n: "SELECT * { ?s ?p ?b " + "FILTER(?b)" * n + "}",
+    "BIND": lambda n: "SELECT * {" + "".join(f"BIND(1 AS ?x{i})" for i in range(n)) + "}",
+    "VALUES": lambda n: "SELECT * {" + "VALUES ?z {1}" * n + "}",
+    "triples": lambda n: "SELECT * {" + "?s ?p ?o." * n + "}",
+    "semicolons": lambda n: "SELECT * {?s ?p ?o" + ";?p ?o" * n + "}",
+    "commas": lambda n: "SELECT * {?s ?p ?o" + ",?o" * n + "}",
+    "a list": lambda n: "SELECT * {?s ?p (" + "1 " * n + ")}",
+    "path /": lambda n: "SELECT * {?s <p:p>" + "/<p:p>" * n + " ?o}",
+    "path |": lambda n: "SELECT * {?s <p:p>" + "|<p:p>" * n + " ?o}",
+    "path ^": lambda n: "SELECT * {?s " + "^" * n + "<p:p> ?o}",
+    "projection": lambda n: "SELECT " + "".join(f"(1 AS ?x{i})" for i in range(n)) + " {?s ?p ?o}",
+    "HAVING": lambda n: "SELECT ?s {?s ?p ?o} GROUP BY ?s HAVING " + "(?s) " * n,
+    "GRAPH": lambda n: "SELECT * {" + "GRAPH ?g {?s ?p ?o}" * n + "}",
+}
+NESTED: dict[str, Build] = {
+    "groups": lambda n: "SELECT * {" + "{" * n + "?s ?p ?o" + "}" * n + "}",
+    "brackets": lambda n: filtered("(" * n + "?b" + ")" * n),
+    "functions": lambda n: filtered("ABS(" * n + "?b" + ")" * n),
+    "EXISTS": lambda n: "SELECT * {" + "FILTER EXISTS { ?s ?p ?o " * n + "}" * n + "}",
+    "OPTIONAL": lambda n: "SELECT * {" + "OPTIONAL { ?s ?p ?o " * n + "}" * n + "}",
+    "subqueries": lambda n: "SELECT * " + "{ SELECT * " * n + "{ ?s ?p ?o }" + "}" * n,
+    "blank nodes": lambda n: "SELECT * {?s ?p " + "[?p " * n + "1" + "]" * n + "}",
+    "lists": lambda n: "SELECT * {?s ?p " + "(" * n + "1" + ")" * n + "}",
+    "paths": lambda n: "SELECT * {?s " + "(" * n + "<p:p>" + ")*" * n + " ?o}",
+    "quoted triples": lambda n: "SELECT * {?s ?p " + "<< ?a ?b " * n + "1" + " >>" * n + "}",
+    "a template": lambda n: "INSERT DATA { <a:a> <a:b> " + "[ <a:b> " * n + "1" + "]" * n + "}",
+    "of both kinds": lambda n: "SELECT * {" + "{ FILTER(" * n,
+}
+
+
+def accepted(build: Build) -> int:
+    """The largest size that is accepted, and all below it."""
+    low, high = 0, 2_000
+    while low < high:
+        middle = (low + high + 1) // 2
+        try:
+            check_sparql(build(middle))
+        except BoundError:
+            high = middle - 1
+        else:
+            low = middle
+    return low
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_a_chain_ends_before_a_parser_would(name: str) -> None:
+    assert 2 <= accepted(CHAINS[name]) <= 256
+    with pytest.raises(BoundError, match=r"more than \d+ "):
+        check_sparql(CHAINS[name](20_000 if len(CHAINS[name](1000)) < 20_000 else 2_000))
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_brackets_lie_at_most_so_deep_in_each_other(name: str) -> None:
+    assert DEPTH // 3 <= accepted(NESTED[name]) <= DEPTH
+    with pytest.raises(BoundError, match=r"more than \d+ brackets"):
+        check_sparql(NESTED[name](5_000))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * { ?s ?p " + "'(((!!!{{{'" + " }",
+        "SELECT * { ?s ?p '''" + "(" * 500 + "''' }",
+        "SELECT * { ?s ?p 1 } # it's " + "{" * 500,
+        "SELECT * { ?s <http://example.org/o'neil/(a)/b#c> '" + "(" * 500 + "' }",
+        'SELECT * { ?s ?p "\\"' + "(" * 500 + '" }',
+        "SELECT * { ?s ex:a\\'b ?o } # " + "(" * 500,
+        "INSERT DATA { " + "<a:a> <a:b> 1, 2 ; <a:c> 3 . " * 200 + "}",
+        "CONSTRUCT { " + "?s ?p ?o . " * 500 + "} WHERE { ?s ?p ?o }",
+        "SELECT * { VALUES (?x ?y) { " + "(1 -2) " * 500 + "} }",
+        "SELECT * { VALUES ?x { " + "-1 1e-3 <a:b-c/d> " * 300 + "} }",
+        filtered("?b IN (" + "-1, " * 500 + "1)"),
+        "PREFIX a-b: <urn:a> " * 100 + "SELECT * { ?s a-b:c-d ?o }",
+        filtered(" || ".join(f"?b = {n}" for n in range(200))),
+        "SELECT * { " + " UNION ".join("{ ?s <http://example.org/a-b/c> ?o }" for _ in range(100)) + "}",
+        "SELECT * { " + "?s <http://example.org/a-b/c> ?o . " * 100 + "}",
+    ],
+)
+def test_large_texts_that_are_not_deep_are_accepted(text: str) -> None:
+    check_sparql(text, SERVED)
+
+
+def test_length_and_tokens_are_bounded() -> None:
+    check_sparql(" " * SERVED.characters, SERVED)
+    with pytest.raises(BoundError, match="65537 characters, more than 65536"):
+        check_sparql(" " * (SERVED.characters + 1), SERVED)
+    values = "SELECT * { VALUES ?x { %s } }"
+    check_sparql(values % ("1 " * (SERVED.tokens - 8)), SERVED)
+    with pytest.raises(BoundError, match="more than 4000 terms, words and signs"):
+        check_sparql(values % ("1 " * SERVED.tokens), SERVED)
+    check_sparql(values % ("1 " * SERVED.tokens), LOCAL)
+
+
+@pytest.mark.parametrize("text", ['"', "'", '"a\n"', '"""a', "'''a''", '"\\"', '"""\\"""', "'\\\\\\'", '""""'])
+def test_a_string_that_is_not_closed_is_refused(text: str) -> None:
+    with pytest.raises(BoundError, match="a string is not closed"):
+        check_sparql(f"SELECT * {{ ?s ?p {text}")
+
+
+@pytest.mark.parametrize("text", ['""', "''", '"""a"b"""', "'''a''b'''", '"\\""', '"""\\""""', "'\\\\'", '"" ""'])
+def test_a_string_that_is_closed_is_accepted(text: str) -> None:
+    check_sparql(f"SELECT * {{ ?s ?p {text} }}")
+
+
+def refusal(check: Callable[[str], None], text: str) -> BoundError | None:
+    try:
+        check(text)
+    except BoundError as error:
+        return error
+    return None
+
+
+HOSTILE = [
+    '"\\"',
+    '"""\\"',
+    "a.",
+    "a-",
+    "_:a.",
+    "1",
+    "<",
+    "<a",
+    '"""',
+    "#",
+    "@a-",
+    "'",
+    "\\",
+    "<!--",
+    "<a '",
+    "{",
+    "\\u0021",
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", [*HOSTILE, '"a": [', '{"@context": {"a": "b"}, "c": ', "<a>", "<!"])
+def test_a_scan_takes_time_in_proportion_to_the_text(part: str) -> None:
+    text = part * (256 * 1024 // len(part))
+    begun = time.process_time()
+    for check in (
+        check_sparql,
+        check_turtle,
+        check_json,
+        check_xml,
+        lambda text: check_rdf(text, ox.RdfFormat.JSON_LD),
+    ):
+        with suppress(BoundError):
+            check(text)
+    assert time.process_time() - begun < 3
+
+
+def test_any_text_is_accepted_or_refused_with_a_sentence() -> None:
+    draw = random.Random(16)
+    parts = [
+        *string.printable,
+        '"""',
+        "'''",
+        "<<",
+        ">>",
+        "||",
+        "\\u0022",
+        "\\u0028",
+        "VALUES",
+        "INSERT",
+        "<a:b>",
+        "é",
+        "\0",
+    ]
+    for _ in range(2_000):
+        text = "".join(draw.choices(parts, k=draw.randrange(60)))
+        for check in (check_sparql, check_turtle, check_json, check_xml):
+            found = refusal(check, text)
+            assert found is None or (str(found) and 0 <= found.position <= len(text))
+
+
+# RDF
+
+
+def deep(levels: int, inner: str = "<urn:d>") -> str:
+    return "<urn:s> <urn:p> " + "<<( <urn:a> <urn:b> " * levels + inner + " )>>" * levels + " .\n"
+
+
+@pytest.mark.parametrize("coded", [str, str.encode])
+def test_triple_terms_that_are_too_deep_are_refused(coded) -> None:
+    check_turtle(coded(deep(TRIPLE_TERMS)))
+    check_turtle(coded(deep(1) * 1000))
+    with pytest.raises(BoundError, match="more than 32 deep"):
+        check_turtle(coded(deep(TRIPLE_TERMS + 1)))
+    with pytest.raises(BoundError, match="more than 32 deep"):
+        check_turtle(coded("<urn:s> <urn:p> " + "<<( " * 30_000))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"%s"',
+        "'%s'",
+        '"""a"%s"""',
+        "'''a'\n%s'''",
+        '"\\"%s"',
+        '"""\\"""%s"""',
+        "1 ; <urn:o'neil> 1 . # it's %s\n<urn:s> a 1",
+    ],
+)
+def test_what_is_in_strings_and_comments_is_text(text: str) -> None:
+    for part in ("<<(", "[", "("):
+        whole = f"<urn:s> <urn:p> {text % (part * 200)} ; <urn:q> <<( <urn:a> <urn:b> <urn:c> )>> ."
+        check_turtle(whole)
+        for size in (1, 7, 64):
+            scan = TurtleScan()
+            for at in range(0, len(whole), size):
+                scan.feed(whole[at : at + size], last=False)
+            scan.feed("", last=True)
+            assert (scan.brackets, scan.terms) == (0, 0)
+
+
+@pytest.mark.parametrize("text", ["[ <urn:p> ", "( ", "{| <urn:p> ", "<urn:g> {"])
+def test_brackets_of_turtle_lie_at_most_so_deep(text: str) -> None:
+    check_turtle(text * DATA_DEPTH)
+    check_turtle("<urn:s> <urn:p> [ <urn:p> (1 2) ] .\n" * 500)
+    with pytest.raises(BoundError, match=f"more than {DATA_DEPTH} brackets"):
+        check_turtle(text * (DATA_DEPTH + 1))
+
+
+def test_json_lies_at_most_so_deep() -> None:
+    for opening, closing in (("[", "]"), ('{"a":', "}"), ('[{"a":"[{",  "b":', "}]")):
+        levels = DATA_DEPTH // sum(opening.replace('"[{"', "").count(sign) for sign in "[{")
+        assert read_json((opening * levels + "1" + closing * levels).encode())
+        with pytest.raises(BoundError, match="more than 100 deep"):
+            read_json(opening * (levels + 1) + "1" + closing * (levels + 1))
+    assert read_json('["' + "[" * 500 + '", "\\"[[[["]' + " " * 10) == ["[" * 500, '"[[[[']
+    with pytest.raises(ValueError, match="Expecting"):
+        read_json("[1,")
+
+
+def test_json_ld_is_held_to_depth_and_contexts() -> None:
+    with pytest.raises(BoundError, match="more than 100 deep"):
+        check_rdf('{"urn:p":' * 5_000 + "1" + "}" * 5_000, ox.RdfFormat.JSON_LD)
+    context = ",".join(f'"a{n}": "urn:a{n}"' for n in range(4_000))
+    many = ",".join(['{"@context": {"b": "urn:b"}, "b": 1}'] * 4_000)
+    check_rdf(f'{{"@context": {{{context}}}, "a1": 1}}', ox.RdfFormat.JSON_LD)
+    check_rdf(f"[{many}]", ox.RdfFormat.JSON_LD)
+    for key in ("@context", "\\u0040context", "@\\u0063ontext"):
+        own = many.replace("@context", key)
+        with pytest.raises(BoundError, match="contexts lie in each other too often"):
+            check_rdf(f'{{"@context": {{{context}}}, "a1": [{own}]}}', ox.RdfFormat.JSON_LD)
+        scoped = f'{context}, "t": {{"@id": "urn:t", "{key}": {{"z": "urn:z"}}}}'
+        with pytest.raises(BoundError, match="contexts lie in each other too often"):
+            check_rdf(f'{{"@context": {{{scoped}}}, "a1": [{",".join(["{}"] * 4_000)}]}}', ox.RdfFormat.JSON_LD)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '<!DOCTYPE rdf:RDF [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><rdf:RDF/>',
+        '<?xml version="1.0"?>\n<!-- <a> -->\n<!DOCTYPE rdf:RDF SYSTEM "http://127.0.0.1/a.dtd"><rdf:RDF/>',
+        "<!doctype a><rdf:RDF/>",
+        "<rdf:RDF/><!ENTITY a 'b'>",
+    ],
+)
+def test_a_dtd_is_refused(body: str) -> None:
+    for each in (body, body.encode()):
+        with pytest.raises(BoundError, match=r"DTD .* is not read"):
+            check_rdf(each, ox.RdfFormat.RDF_XML)
+    for coding in ("utf-16", "utf-16-le", "utf-16-be", "utf-32"):
+        with pytest.raises(BoundError, match="UTF-8"):
+            check_rdf(body.encode(coding), ox.RdfFormat.RDF_XML)
+    with pytest.raises(BoundError, match="UTF-8"):
+        check_rdf('<?xml version="1.0" encoding="ISO-2022-JP"?><a/>', ox.RdfFormat.RDF_XML)
+
+
+def test_xml_lies_at_most_so_deep() -> None:
+    whole = f"<rdf:RDF{RDF}>%s</rdf:RDF>"
+    check_xml(whole % ("<t:A><t:p>" * 49 + "</t:p></t:A>" * 49))
+    check_xml(whole % ("<t:A t:a=\"<b>\" t:b='>'/>" * 500 + "<!-- <a> -->" * 500 + "<![CDATA[<!DOCTYPE <a>]]>" * 500))
+    with pytest.raises(BoundError, match="elements lie more than 100 deep"):
+        check_xml(whole % ("<t:A><t:p>" * 51 + "</t:p></t:A>" * 51))
+
+
+def test_results_are_held_to_the_same_bounds() -> None:
+    check_results(b'{"head": {"vars": []}, "results": {"bindings": []}}', ox.QueryResultsFormat.JSON)
+    with pytest.raises(BoundError, match="deep"):
+        check_results(b'{"value":' * 500, ox.QueryResultsFormat.JSON)
+    with pytest.raises(BoundError, match="DTD"):
+        check_results(b"<!DOCTYPE a><sparql/>", ox.QueryResultsFormat.XML)
+
+
+# Files
+
+
+@pytest.mark.parametrize(
+    ("text", "syntax"),
+    [
+        (deep(40), ox.RdfFormat.TURTLE),
+        ("<urn:s> <urn:p> <urn:o> .\n" * 10_000 + deep(40), ox.RdfFormat.N_TRIPLES),
+        ('{"urn:p":' * 200 + "1" + "}" * 200, ox.RdfFormat.JSON_LD),
+        ("<!DOCTYPE a><a/>", ox.RdfFormat.RDF_XML),
+    ],
+    ids=["turtle", "n-triples", "json-ld", "rdf-xml"],
+)
+def test_an_open_file_is_held_to_the_bounds(text: str, syntax: ox.RdfFormat, tmp_path) -> None:
+    path = tmp_path / "deep"
+    path.write_text(text)
+    with path.open("rb") as file, pytest.raises(BoundError):
+        list(ox.parse(bounded(file, syntax), format=syntax))
+    with pytest.raises(BoundError):
+        list(ox.parse(bounded(BytesIO(text.encode()), syntax), format=syntax))
+
+
+def test_a_file_within_the_bounds_is_read_as_it_is(tmp_path) -> None:
+    path = tmp_path / "flat.ttl"
+    path.write_text(deep(3) * 50 + "<urn:s> <urn:p> '<<<<<<', '''a\n<<''' .\n" * 5_000)
+    with path.open("rb") as file:
+        assert len(list(ox.parse(bounded(file, ox.RdfFormat.TURTLE), format=ox.RdfFormat.TURTLE))) == 10_050

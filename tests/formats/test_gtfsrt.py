@@ -1,0 +1,115 @@
+"""GTFS-Realtime: feeds built here, read as departures that end with the next feed; what is no feed is refused."""
+
+import pytest
+
+from streamgauge.formats.streams import FormatError, Reading, read_stream, stream_formats
+from streamgauge.sources import open_source
+
+pb = pytest.importorskip("google.transit.gtfs_realtime_pb2", reason="gtfs-realtime-bindings is not installed")
+
+T = "<http://example.org/train#{}>"
+MS = 1_700_000_000_000
+
+
+def feed(time, *trips):
+    message = pb.FeedMessage()
+    message.header.gtfs_realtime_version = "2.0"
+    message.header.timestamp = time
+    for number, trip in enumerate(trips):
+        entity = message.entity.add(id=str(number))
+        entity.trip_update.CopyFrom(trip)
+    return message
+
+
+def trip(name, *stops, route="IC 7", **more):
+    update = pb.TripUpdate(**more)
+    update.trip.trip_id, update.trip.start_date, update.trip.route_id = name, "20231114", route
+    for stop in stops:
+        update.stop_time_update.add(**stop)
+    return update
+
+
+def read(tmp_path, *feeds, **how):
+    for number, message in enumerate(feeds):
+        (tmp_path / f"{number}.pb").write_bytes(message.SerializeToString())
+    return list(read_stream(tmp_path, "gtfsrt", **how))
+
+
+def said(element, name):
+    return [triple[2] for triple in element.added if triple[1] == T.format(name)]
+
+
+def test_each_departure_is_an_element_that_ends_with_the_next_feed(tmp_path):
+    late = {"stop_id": "Gent SP", "departure": {"delay": 120, "time": MS // 1000 + 300}}
+    moved = {"stop_id": "B", "stop_time_properties": {"assigned_stop_id": "B:3"}}
+    first = feed(MS // 1000, trip("T1", late, moved), trip("T2", {"stop_id": "C", "departure": {"delay": -30}}))
+    found = read(tmp_path, first, feed(MS // 1000 + 30, trip("T1", late)), interval=30_000)
+    assert [(each.time, each.until, each.sequence) for each in found] == [
+        *((MS, MS + 30_000, number) for number in range(3)),
+        (MS + 30_000, MS + 60_000, 3),
+    ]
+    assert found[0].added[0][0] == "<http://example.org/traindata#departure-T1/20231114/Gent%20SP>"
+    duration = '"{}"^^<http://www.w3.org/2001/XMLSchema#duration>'
+    assert [said(each, "delay") for each in found[:3]] == [
+        [duration.format("PT2M")],
+        [duration.format("PT2M")],  # a delay holds for the stops that follow
+        [duration.format("-PT30S")],
+    ]
+    assert said(found[1], "platform") == ["<http://example.org/traindata#platform-B%3A3>"]
+    assert said(found[0], "routeLabel") == ['"IC 7"']
+    assert said(found[0], "expected") == [f'"{MS // 1000 + 300}"^^<http://www.w3.org/2001/XMLSchema#integer>']
+
+
+def test_what_does_not_run_says_so(tmp_path):
+    gone = trip("T3", {"stop_id": "A"})
+    gone.trip.schedule_relationship = pb.TripDescriptor.CANCELED
+    skipping = trip(
+        "T4",
+        {"stop_id": "A", "departure": {"delay": 60}},
+        {"stop_id": "B", "schedule_relationship": pb.TripUpdate.StopTimeUpdate.SKIPPED},
+        {"stop_id": "C", "schedule_relationship": pb.TripUpdate.StopTimeUpdate.NO_DATA},
+    )
+    found = read(tmp_path, feed(MS // 1000, gone, skipping))
+    truth = [said(each, "cancelled")[0].split('"')[1] for each in found]
+    assert truth == ["true", "false", "true", "false"]
+    assert [len(said(each, "delay")) for each in found] == [0, 1, 1, 0]
+
+
+def test_a_folder_of_feeds_is_a_source(tmp_path):
+    for number in range(3):
+        message = feed(MS // 1000 + number, trip("T1", {"stop_id": "A", "departure": {"delay": number}}))
+        (tmp_path / f"{number}.pb").write_bytes(message.SerializeToString())
+    found = list(open_source(f"{tmp_path}?form=gtfsrt&interval=1000&stream=urn:trains").items())
+    assert [(each.stream, each.time - MS) for each in found] == [
+        ("urn:trains", 0),
+        ("urn:trains", 1000),
+        ("urn:trains", 2000),
+    ]
+
+
+def test_messages_may_carry_feeds():
+    decode = stream_formats()["gtfsrt"].decoder(Reading(interval=10))
+    message = feed(0, trip("T1", {"stop_id": "A"})).SerializeToString()
+    with pytest.raises(FormatError, match="topic: the feed's header has no timestamp"):
+        decode(message, "topic", None)
+    (element,) = decode(message, "topic", 77)
+    assert (element.time, element.until) == (77, 87)
+
+
+@pytest.mark.parametrize(
+    ("payload", "words"),
+    [
+        (b"\xff\xff\xff", "no FeedMessage of GTFS-Realtime"),
+        (b"", "no FeedMessage of GTFS-Realtime: it has no header"),
+        (
+            pb.FeedMessage(
+                header={"gtfs_realtime_version": "2.0", "incrementality": pb.FeedHeader.DIFFERENTIAL}
+            ).SerializeToString(),
+            "a differential feed",
+        ),
+    ],
+)
+def test_what_is_no_feed_is_refused_by_its_place(tmp_path, payload, words):
+    (tmp_path / "x.pb").write_bytes(payload)
+    with pytest.raises(FormatError, match=f"x.pb: ({words})"):
+        list(read_stream(tmp_path / "x.pb"))

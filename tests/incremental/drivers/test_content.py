@@ -1,0 +1,81 @@
+"""What a window's content feeds to the evaluator, against a list of arrivals that is looked through each time."""
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgauge.incremental.drivers.content import Content, Waiting
+from streamgauge.incremental.drivers.latest import Latest
+from streamgauge.incremental.drivers.noticing import Differences
+from streamgauge.model.semantics import Changes
+from streamgauge.query.stamps import stamp, time_fact
+
+TRIPLES = [("<urn:a>", "<urn:p>", f"<urn:{n}>") for n in range(3)]
+
+
+class Graph:
+    """Counts what enters and leaves; a triple never leaves more often than it entered."""
+
+    def __init__(self):
+        self.copies = Counter()
+
+    def enter(self, triples):
+        self.copies.update(triples)
+
+    def leave(self, triples):
+        self.copies.subtract(triples)
+        assert min(self.copies.values(), default=0) >= 0
+
+    @property
+    def held(self):
+        return set(+self.copies)
+
+
+arrived = st.lists(
+    st.tuples(st.integers(0, 3), st.lists(st.sampled_from(TRIPLES), max_size=2), st.none() | st.integers(-1, 8)),
+    max_size=15,
+)
+
+
+@given(arrived, st.integers(1, 6), st.booleans())
+def test_what_is_held_is_what_came_in_scope_and_has_not_ended(steps, size, by_count):
+    graph, stamps = Graph(), Graph()
+    content = Content(graph.enter, graph.leave, Differences(Changes.BOTH), Latest(stamps.enter, stamps.leave))
+    time, came, before = 0, [], set()
+    for wait, triples, lasts in steps:
+        time += wait
+        until = None if lasts is None else time + lasts
+        content.enter(time, tuple(triples), until)
+        came += [(time, tuple(triples), until)] if triples else []
+        if by_count:
+            content.crop(size)
+            scope = came[-size:]
+        else:
+            content.drop(time - size)
+            scope = [one for one in came if one[0] >= time - size]
+        content.end(time)
+        alive = [(at, triple) for at, triples, until in scope if until is None or until > time for triple in triples]
+        now = {triple for _, triple in alive}
+        assert graph.held == now
+        assert content.held == bool(now)
+        assert content.settle() == (now != before)
+        latest = {triple: max(at for at, other in alive if other == triple) for triple in now}
+        assert stamps.held == {
+            fact for triple, at in latest.items() for fact in (*stamp(triple), time_fact(triple, at))
+        }
+        before = now
+
+
+def test_a_waiting_content_stands_still_between_looks():
+    graph = Graph()
+    content = Waiting(graph.enter, graph.leave, Differences(Changes.BOTH))
+    content.enter(1, (TRIPLES[0],), None)
+    assert not graph.held
+    assert not content.still
+    content.show()
+    assert graph.held == {TRIPLES[0]}
+    content.enter(9, (TRIPLES[1],), None)
+    content.drop(5)
+    assert graph.held == set()
+    assert content.settle() is False

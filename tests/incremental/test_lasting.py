@@ -1,0 +1,61 @@
+import gc
+from collections.abc import Iterator
+
+import pytest
+
+from streamgauge.incremental.lasting import lasting
+
+
+@pytest.fixture(autouse=True)
+def _thawed() -> Iterator[None]:
+    yield
+    gc.unfreeze()
+
+
+def looked_at(table: object) -> bool:
+    return any(each is table for each in gc.get_objects())
+
+
+def test_a_table_that_lasts_is_not_looked_at_when_it_grows() -> None:
+    with lasting():
+        table = {(str(n),): n for n in range(1000)}
+    table[str(1000),] = 1000
+    gc.collect(0)
+    table[str(1001),] = 1001
+    assert not looked_at(table)
+
+
+def test_what_is_made_afterwards_is_looked_at() -> None:
+    with lasting():
+        pass
+    table = {(str(n),): n for n in range(1000)}
+    assert looked_at(table)
+
+
+def test_the_collector_goes_on_as_it_was() -> None:
+    before = gc.get_threshold()
+    with pytest.raises(ZeroDivisionError), lasting(), lasting():
+        1 / 0  # noqa: B018
+    assert gc.get_threshold() == before
+
+
+def test_no_full_collection_runs_meanwhile() -> None:
+    before = gc.get_stats()
+    with lasting():
+        kept: list[list[list[int]]] = [[[]] for _ in range(200_000)]
+    after = gc.get_stats()
+    assert len(kept) == 200_000
+    assert after[2]["collections"] == before[2]["collections"]
+    assert after[0]["collections"] > before[0]["collections"]
+
+
+def test_garbage_of_meanwhile_is_collected() -> None:
+    class Ring:
+        def __init__(self) -> None:
+            self.own = self
+
+    gone = []
+    with lasting():
+        Ring.__del__ = lambda _: gone.append(True)  # type: ignore[attr-defined]
+        Ring()
+    assert gone

@@ -1,0 +1,165 @@
+"""ORDER BY with LIMIT and OFFSET under changes: after each step what evaluating again gives."""
+
+from dataclasses import dataclass
+from functools import cmp_to_key
+from random import Random
+
+import pytest
+
+from streamgauge.incremental.drivers.landmark import Landmark
+from streamgauge.incremental.effort import Effort
+from streamgauge.incremental.ranking import Ranking, apart
+from streamgauge.incremental.shaping import wanted
+from streamgauge.query import parse_sparql
+from streamgauge.sparql.algebra import answer
+from streamgauge.sparql.comparison import ordered
+from streamgauge.sparql.dataset import Dataset, IndexedGraph
+from tests.examples import proving
+
+STEPS = 220 if proving() else 80
+XSD = "http://www.w3.org/2001/XMLSchema#"
+NUMBERS = [f'"{text}"^^<{XSD}{kind}>' for text, kind in [
+    ("1", "integer"), ("01", "integer"), ("2", "integer"), ("-3", "integer"), ("1.5", "decimal"), ("1e0", "double"),
+    ("12", "integer"), ("2.50", "decimal"), ("INF", "double"),
+]]  # fmt: skip
+TEXTS = ['"a"', '"b"', '"B"', '"10"', '"ä"', '""', "<urn:x>", "<urn:y>"]
+SUBJECTS = [f"<urn:s{number}>" for number in range(6)]
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A query in parts: what is kept, with all columns, of which ``width`` are shown; keys by column."""
+
+    columns: tuple[str, ...]
+    width: int
+    body: str
+    order: str
+    keys: tuple[tuple[int, bool], ...]
+    distinct: bool = False
+
+    def text(self, offset, limit):
+        shown = " ".join(self.columns[: self.width])
+        cut = "" if limit is None else f" LIMIT {limit}"
+        return f"SELECT {'DISTINCT ' * self.distinct}{shown} {self.body} {self.order}{cut} OFFSET {offset}"
+
+    def defined(self, triples):
+        """All solutions again, sorted by 15.1, ties by the terms' texts."""
+        form = parse_sparql(f"SELECT {' '.join(self.columns)} {self.body}")
+        rows = sorted(answer(form, Dataset(IndexedGraph(triples))), key=lambda row: tuple(cell or "" for cell in row))
+        rows.sort(key=cmp_to_key(self._compared))
+        shown = [row[: self.width] for row in rows]
+        if self.distinct:
+            shown = list(dict.fromkeys(shown))
+        return shown
+
+    def _compared(self, left, right):
+        for at, down in self.keys:
+            step = ordered(left[at], right[at])
+            assert step is not None, (left[at], right[at])
+            if step:
+                return -step if down else step
+        return 0
+
+
+PAIR = "{ ?s <urn:p> ?v }"
+QUERIES = [
+    Ranked(("?s", "?v"), 2, PAIR, "ORDER BY ?v", ((1, False),)),
+    Ranked(("?s", "?v"), 2, PAIR, "ORDER BY DESC(?v) ?s", ((1, True), (0, False))),
+    Ranked(("?s", "?v"), 1, PAIR, "ORDER BY ?v", ((1, False),)),
+    Ranked(("?s", "?v"), 1, PAIR, "ORDER BY DESC(?v)", ((1, True),), True),
+    Ranked(("?s",), 1, PAIR, "", ()),
+    Ranked(("?s",), 1, PAIR, "", (), True),
+    Ranked(("?s", "?v", "?w"), 3, "{ ?s <urn:p> ?v OPTIONAL { ?s <urn:q> ?w } }", "ORDER BY DESC(?w) ?v",
+           ((2, True), (1, False))),
+    Ranked(("?s", "(COUNT(*) AS ?n)"), 2, f"{PAIR} GROUP BY ?s", "ORDER BY DESC(?n)", ((1, True),)),
+    Ranked(("?s", "(SUM(?v) AS ?n)"), 2, f"{PAIR} GROUP BY ?s HAVING (COUNT(*) > 1)", "ORDER BY ?n", ((1, False),)),
+    Ranked(("?s", "?t"), 2, "{ ?s <urn:p> ?v . ?t <urn:q> ?v }", "ORDER BY ?t DESC(?s)", ((1, False), (0, True))),
+    Ranked(("?s", "(-?v AS ?m)"), 2, PAIR, "ORDER BY ?m", ((1, False),)),
+]  # fmt: skip
+
+
+def steps(random, terms, count):
+    """Publications, each of a few triples, half of them deletions once there is something."""
+    held = set()
+    for _ in range(count):
+        drawn = {
+            (random.choice(SUBJECTS), random.choice(("<urn:p>", "<urn:q>")), random.choice(terms))
+            for _ in range(random.randint(1, 3))
+        }
+        gone = set(random.sample(sorted(held), min(len(held), random.choice((0, 1, 1, 2, 4)))))
+        held = held - gone | drawn
+        yield drawn, gone, held
+
+
+@pytest.mark.parametrize("number", range(len(QUERIES)))
+@pytest.mark.parametrize("terms", [NUMBERS, TEXTS], ids=["numbers", "texts"])
+def test_the_window_is_what_evaluating_again_gives(number, terms):
+    random, query = Random(number), QUERIES[number]
+    if terms is TEXTS and ("SUM" in query.columns[-1] or "-?v" in query.columns[-1]):
+        terms = NUMBERS[:4]
+    asked = [(0, 3), (1, 2), (3, None), *([(0, 1), (0, 0), (2, 4), (40, 5)] if number < 3 else [])]
+    landmark = Landmark()
+    standing = {cut: landmark.ask(parse_sparql(query.text(*cut))) for cut in asked}
+    shown = {cut: set() for cut in asked}
+    for came, gone, held in steps(random, terms, STEPS):
+        for changed, (added, removed) in landmark.change(came, gone):
+            cut = next(cut for cut, each in standing.items() if each is changed)
+            assert not shown[cut].intersection(added)
+            assert shown[cut].issuperset(removed)
+            shown[cut] = (shown[cut] | set(added)) - set(removed)
+        defined = query.defined(held)
+        for cut, rows in shown.items():
+            assert rows == set(defined[cut[0] :][: cut[1]]), (query.text(*cut), held)
+            assert rows == {row for row, count in standing[cut].kept.solutions().items() if count}
+
+
+@pytest.mark.parametrize("text", [QUERIES[at].text(1, 3) for at in range(4)])
+def test_terms_that_sparql_does_not_order_stand_the_same_in_any_order_of_coming(text):
+    typed = [("NaN", "double"), ("2020-01-01T00:00:00", "dateTime"), ("2020-01-01T05:00:00Z", "dateTime"),
+             ("true", "boolean"), ("P1M", "duration"), ("P30D", "duration"), ("300", "byte")]  # fmt: skip
+    other = ['"a"@en', "_:b1", "_:b2", '"x"^^<urn:own>', *(f'"{text}"^^<{XSD}{kind}>' for text, kind in typed)]
+    mixed = [*NUMBERS, *TEXTS, *other]
+    triples = [(subject, "<urn:p>", term) for subject in SUBJECTS[:2] for term in mixed]
+    found = set()
+    for seed in range(12):
+        landmark, random = Landmark(), Random(seed)
+        standing = landmark.ask(parse_sparql(text))
+        random.shuffle(triples)
+        spare = [(f"<urn:spare{at}>", "<urn:p>", random.choice(mixed)) for at in range(20)]
+        for triple in [*triples, *spare]:
+            list(landmark.change([triple], ()))
+        for triple in spare:
+            list(landmark.change((), [triple]))
+        found.add(frozenset(standing.kept.solutions()))
+    assert len(found) == 1
+
+
+def test_one_row_moves_one_row_over_each_end():
+    text = "SELECT ?o { ?s <urn:p> ?o } ORDER BY ?o LIMIT 2 OFFSET 1"
+    landmark = Landmark()
+    landmark.load([("<urn:s>", "<urn:p>", f'"{name}"') for name in "acde"])
+    standing = landmark.ask(parse_sparql(text))
+    b, a = ("<urn:s>", "<urn:p>", '"b"'), ("<urn:s>", "<urn:p>", '"a"')
+    assert set(standing.kept.solutions()) == {('"c"',), ('"d"',)}
+    assert [each for _, each in landmark.change([b], ())] == [((('"b"',),), (('"d"',),))]
+    assert [each for _, each in landmark.change((), [a])] == [((('"d"',),), (('"b"',),))]
+
+
+def test_nothing_is_held_when_everything_has_gone():
+    kept, cut = apart(parse_sparql(QUERIES[3].text(0, 2)))
+    ranking = Ranking(cut, wanted(kept), 1, Effort())
+    ranking.change({("<urn:a>", '"1"'): 2, ("<urn:a>", '"2"'): 1})
+    assert ranking.held == 4
+    assert ranking.change({("<urn:a>", '"1"'): -2, ("<urn:a>", '"2"'): -1}) == {("<urn:a>",): -1}
+    assert ranking.held == 0
+
+
+def test_the_cost_of_a_change_is_not_that_of_the_window():
+    kept, cut = apart(parse_sparql("SELECT ?v { ?s <urn:p> ?v } ORDER BY ?v LIMIT 20000 OFFSET 20000"))
+    effort = Effort(50_000)
+    ranking = Ranking(cut, wanted(kept), 1, effort)
+    rows = {(f'"{at:05}"',): 1 for at in range(50_000)}
+    assert len(ranking.change(rows)) == 20_000
+    effort.renew()
+    assert ranking.change({('"00000a"',): 1}) == {('"19999"',): 1, ('"39999"',): -1}
+    assert effort.left == 49_999

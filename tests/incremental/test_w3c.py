@@ -1,0 +1,56 @@
+"""The W3C SPARQL 1.1 tests: each passes on the incremental evaluator or is refused by name, as a data file lists."""
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from streamgauge.incremental import Evaluator, refuse
+from streamgauge.query import QueryError, parse_sparql
+from tests.sparql.suite import Result, cases, difference
+
+REFUSED = Path(__file__).parent / "w3c_refused.txt"
+
+
+def reason(text):
+    """What a refusal names, short."""
+    try:
+        found = refuse(parse_sparql(text))
+    except QueryError as error:
+        return str(error).partition("column 1: ")[2].partition(" ")[0]
+    return None if found is None else found.partition(" does not do ")[2].partition(":")[0]
+
+
+@pytest.mark.slow
+def test_every_w3c_test_passes_or_is_refused_by_name(shared_data):
+    listed = dict(line.split("  ", 1) for line in REFUSED.read_text().splitlines() if line[:1] != "#")
+    found, wrong = {}, {}
+    for case in cases(shared_data / "w3c-sparql11"):
+        if named := reason(case.query):
+            found[case.name] = named
+        elif told := evaluated(case):
+            wrong[case.name] = told
+    assert not wrong
+    assert found == listed
+
+
+def evaluated(case):
+    """Half of the data comes, all of it comes, the half goes: what differs then; nothing is left when all has gone."""
+    evaluator = Evaluator(parse_sparql(case.query), names=tuple(case.graphs))
+    parts = [((evaluator.enter, evaluator.leave), case.data)]
+    parts += [(evaluator.feeds(name), triples) for name, triples in case.graphs.items()]
+    for (enter, _), triples in parts:
+        enter(triples[: len(triples) // 2])
+    evaluator.settle()
+    for (enter, leave), triples in parts:
+        enter(triples)
+        leave(triples[: len(triples) // 2])
+    evaluator.settle()
+    rows = tuple(Counter(evaluator.solutions()).elements())
+    told = difference(replace(case.expected, ordered=False), Result(case.expected.kind, evaluator.variables, rows))
+    for (_, leave), triples in parts:
+        leave(triples)
+    evaluator.settle()
+    assert not any(evaluator.remembered().values()), case.name
+    return told

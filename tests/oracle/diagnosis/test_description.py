@@ -1,0 +1,87 @@
+"""The ranking of models that give the same answers: the shorter description first, equal where little is between."""
+
+from dataclasses import replace
+from math import log2
+
+import pytest
+
+from streamgauge.model.report import DueReport
+from streamgauge.model.verdict import Diagnosis, Part
+from streamgauge.oracle.diagnosis.description import DescriptionLength
+from streamgauge.oracle.diagnosis.faults.rows_lost import proposals as rows_lost
+from streamgauge.oracle.diagnosis.fitting import Fit
+from streamgauge.oracle.diagnosis.models import Fault, Place, Said, Sway
+from tests.oracle.diagnosis.faults.recordings import CLOSE, best, diagnosed, recording, with_rows
+from tests.oracle.runs import right_run
+
+QUERY = "SELECT ?s ?v { ?s <urn:p> ?v }"
+BORDERS = " | ".join(f"{t}: s{t} p {t}." for t in range(0, 160, 2))
+
+
+def fault(name):
+    return Fault(Part(name, name), name, lambda case: case)
+
+
+class Answers:
+    """Answers of three rows each."""
+
+    def rows(self, at):
+        return (("<urn:a>",),) * 3
+
+
+def test_the_worked_example():
+    windows = [fault(f"window {n}") for n in range(16)]
+    lost, repeated = rows_lost(None)
+    jitter = Sway("borders moved", lambda *_: None, lambda *_: Part("", ""))
+    others = {f"kind {n}": (fault(f"kind {n}"),) for n in range(29)}
+    length = DescriptionLength({"windows": windows, "rows": (lost, repeated), "jitter": (jitter,), **others})
+    told = tuple(Said(n, (("<urn:a>",),) * 4, DueReport(n, ())) for n in range(16))
+    places = [Place(n, n, told[n], told, Answers(), (1, 1)) for n in range(4)]
+    assert length.of((windows[3],), None) == 5 + 4
+    assert length.of((lost,), Fit(told, {lost: places}, 0, ())) == pytest.approx(5 + 1 + 4 * (4 + 2 + 2))
+    assert length.of((jitter,), Fit(told, {}, 4, (), 32)) == 5 + 4 * log2(32)
+
+
+@pytest.mark.slow
+def test_rows_on_left_borders_lost_are_border_jitter_and_no_random_loss():
+    run = right_run(CLOSE, BORDERS, QUERY, (20, 10), 160, named=False)
+    borders = {0: 0, 3: 30, 6: 60, 9: 90}
+    found = diagnosed(
+        with_rows(
+            run,
+            (
+                [row for row in answer.added if row[0] != f"<urn:s{borders.get(n, -1)}>"]
+                for n, answer in enumerate(run.answers)
+            ),
+        ),
+        BORDERS,
+    )
+    assert best(found) == ["border jitter at 4 borders"]
+    names = [model[0].name for model in found.models]
+    assert "rows lost in 4 reports" in names
+    assert found.bits == tuple(sorted(found.bits))
+
+
+def test_rows_elsewhere_lost_are_random_loss():
+    run = right_run(CLOSE, BORDERS, QUERY, (20, 10), 160, named=False)
+    lost = {0: 4, 3: 36, 6: 66, 9: 98}
+    rows = [
+        [row for row in answer.added if row[0] != f"<urn:s{lost.get(n, -1)}>"] for n, answer in enumerate(run.answers)
+    ]
+    assert best(diagnosed(with_rows(run, rows), BORDERS)) == ["rows lost in 4 reports"]
+
+
+def test_models_of_as_few_free_choices_are_equal():
+    text = " | ".join(f"{t}: s p {t}." for t in range(1, 60, 5))
+    run = recording(text, "SELECT (AVG(?v) AS ?n) { ?s <urn:p> ?v }", "SELECT (MIN(?v) AS ?n) { ?s <urn:p> ?v }")
+    found = diagnosed(run, text)
+    assert found.equal == len(best(found))
+    assert all(each < found.bits[0] + 2 for each in found.bits[: found.equal])
+    assert all(each >= found.bits[0] + 2 for each in found.bits[found.equal :])
+
+
+def test_a_diagnosis_without_lengths_calls_all_models_equal():
+    part = Part("a", "b")
+    assert Diagnosis(((part,), (part, part)), 0, 1, 2).equal == 2
+    assert Diagnosis(((part,), (part, part)), 0, 1, 2, bits=(5.0, 9.0)).equal == 1
+    assert replace(Diagnosis((), 3, 3, 3), bits=()).equal == 0

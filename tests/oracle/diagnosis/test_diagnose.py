@@ -1,0 +1,187 @@
+"""The diagnosis: right runs are not explained, faults injected by other code are named, and the proof holds."""
+
+from collections import Counter
+from dataclasses import replace
+from itertools import count
+from random import Random
+
+import pytest
+
+from streamgauge.model.semantics import CQL, Borders, Grain, Scope, Tick
+from streamgauge.model.verdict import Judgement
+from streamgauge.oracle.diagnosis.diagnose import diagnose, explained
+from streamgauge.oracle.diagnosis.faults import load
+from streamgauge.oracle.diagnosis.faulty import Simulator
+from streamgauge.oracle.diagnosis.models import Case, Stream
+from streamgauge.oracle.diagnosis.worked import worked
+from streamgauge.oracle.expected.reports import definition
+from streamgauge.oracle.judging.oracle import Rules, check
+from streamgauge.semantics.definition import expected
+from streamgauge.semantics.profiles import CQELS, RSPQL
+from streamgauge.semantics.refusal import RefusedError
+from tests.notation import stream
+from tests.oracle.diagnosis.injectors.draw import SEMANTICS, draw, draw_one, right_world
+from tests.oracle.diagnosis.injectors.injected import ENGINE, REPORTS
+from tests.oracle.diagnosis.injectors.shapes import SHAPES
+from tests.oracle.diagnosis.injectors.world import told
+from tests.oracle.runs import TEXT, right_run
+
+ELEMENTS = stream(TEXT)
+CLOSE = replace(RSPQL, name="close")
+FAULTS = [each.__name__ for each in (*ENGINE, *REPORTS)]
+
+
+def names(diagnosis):
+    return [" + ".join(part.name for part in model) for model in diagnosis.models]
+
+
+def drawn(count, first=0, most=10**9):
+    """Cases of one fault and of two, in turn, until there are so many."""
+    found, seed = [], first
+    while len(found) < count and seed < most:
+        case = draw(seed, 1 + seed % 2)
+        found += [case] if case is not None else []
+        seed += 1
+    return found
+
+
+def explains(case):
+    """Whether the faults of a case, or a model with no more parts, are named; and the verdict is never right."""
+    first = case.world.elements[0].time
+    verdict = check(case.run, definition(case.world.elements), first, Rules())
+    assert verdict.judgement is Judgement.WRONG, case.names
+    found = diagnose(case.run, case.world.elements)
+    assert found.differs > 0, case.names
+    return found.exact and len(found.models[0]) <= len(case.names)
+
+
+def rate(cases):
+    missed = [case for case in cases if not explains(case)]
+    share = 1 - len(missed) / len(cases)
+    print(f"\n{share:.1%} of {len(cases):,} injected cases explained; missed: {Counter(case.names for case in missed)}")
+    return share
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", FAULTS)
+def test_an_injected_fault_is_named(fault):
+    case = draw_one(fault)
+    assert explains(case), case
+
+
+@pytest.mark.parametrize("seed", [27, *(pytest.param(seed, marks=pytest.mark.prove) for seed in (81, 133, 235))])
+def test_two_injected_faults_are_named(seed):
+    case = next(case for case in (draw(each, 2) for each in count(seed)) if case is not None and len(case.names) == 2)
+    assert explains(case), case.names
+
+
+@pytest.mark.prove
+@pytest.mark.timeout(7200)
+def test_a_thousand_injected_faults_are_named():
+    cases = drawn(1000, first=100_000)
+    assert {name for case in cases for name in case.names} == set(FAULTS)
+    assert rate(cases) >= 0.99
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(20))
+def test_an_untouched_run_is_not_explained(seed):
+    case = None
+    while case is None:
+        case = draw(seed, 0)
+        seed += 1000
+    found = diagnose(case.run, case.world.elements)
+    assert (found.models, found.differs, found.distance) == ((), 0, 0)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_without_a_fault_the_simulator_is_the_definition_and_the_injectors_world(seed):
+    rng = Random(seed)
+    world = right_world(rng, rng.choice(SHAPES), rng.choice(SEMANTICS))
+    semantics = replace(
+        world.semantics,
+        tick=rng.choice(list(Tick)),
+        borders=rng.choice(list(Borders)),
+        scope=rng.choice(list(Scope)),
+        r2s=rng.choice(CQL),
+        r2s_able=frozenset(CQL),
+        time_unit=1000,
+    )
+    world = replace(world, semantics=semantics)
+    case = Case(world.query(), semantics, Stream(world.elements), world.advanced_to, world.t0)
+    simulated = [(said.instant, Counter(said.rows)) for said in Simulator(case.query, case.stream).told(case)]
+    due = expected(world.elements, world.query(), semantics, world.advanced_to, world.t0)
+    assert simulated == [(report.due.instant, Counter(report.rows)) for report in due]
+    assert simulated == [(instant, Counter(rows)) for instant, rows in told(world)]
+
+
+def test_what_comes_out_is_proved_and_worked():
+    query = {"sparql": "SELECT ?s ?o { ?s <urn:p> ?o }", "named": False}
+    run = right_run(CLOSE, **query)
+    borders = right_run(replace(CLOSE, borders=Borders.OPEN_CLOSED), **query)
+    found = explained(replace(run, answers=borders.answers), ELEMENTS)
+    assert found.diagnosis.exact
+    assert found.diagnosis.differs == found.diagnosis.reports == 4
+    assert "borders = (o, c]" in names(found.diagnosis)
+    window = worked(found)
+    assert window.instant == 5
+    assert Counter(window.recorded) == Counter(window.model) == Counter(borders.answers[0].added)
+    assert Counter(window.expected) == Counter(run.answers[0].added)
+
+
+@pytest.mark.slow
+def test_nothing_fits_answers_from_elsewhere():
+    run = right_run(CLOSE)
+    wrong = (("<urn:never>",), ("<urn:nor this>",))
+    answers = (replace(run.answers[0], added=wrong), *run.answers[1:])
+    found = diagnose(replace(run, answers=answers), ELEMENTS)
+    assert not found.exact
+    assert (found.differs, found.distance, found.models) == (1, 1, ())
+
+
+@pytest.mark.slow
+def test_the_closest_is_named_with_its_distance():
+    text, query = "SELECT ?s ?o { ?s <urn:p> ?o }", {"sparql": "SELECT ?s ?o { ?s <urn:p> ?o }", "named": False}
+    run = right_run(replace(CLOSE, borders=Borders.OPEN_CLOSED), window=(4, 2), **query)
+    assert run.header.query_text == text
+    wrong = replace(run.answers[2], added=(("<urn:never>", "<urn:never>"),))
+    declared = replace(run.header, semantics=CLOSE)
+    found = diagnose(replace(run, header=declared, answers=(*run.answers[:2], wrong, *run.answers[3:])), ELEMENTS)
+    assert not found.exact
+    assert found.distance == 1 < found.differs
+    assert "borders = (o, c]" in names(found)[0]
+
+
+def test_the_recorded_rows_of_a_row_grained_engine_are_read_report_by_report():
+    semantics = replace(CQELS, time_unit=1, t0=0)
+    run = right_run(semantics, named=False)
+    assert semantics.grain is Grain.ROW
+    first = run.answers[0]
+    found = diagnose(replace(run, answers=(first, *run.answers)), ELEMENTS)
+    assert any("sent twice" in name or "rows repeated" in name or "stale" in name for name in names(found))
+
+
+def test_an_engine_that_says_nothing():
+    run = right_run(CLOSE, named=False)
+    assert names(diagnose(replace(run, answers=()), ELEMENTS)) == ["nothing reported"]
+
+
+def test_too_large_a_run_is_refused():
+    run = right_run(CLOSE)
+    many = replace(ELEMENTS[0], added=ELEMENTS[0].added * 200_001)
+    with pytest.raises(RefusedError, match="200,001 triples"):
+        diagnose(run, (many,))
+
+
+def test_progress_is_told():
+    run = right_run(CLOSE, named=False)
+    steps = []
+    diagnose(replace(run, answers=run.answers[1:]), ELEMENTS, lambda done, of: steps.append((done, of)))
+    assert steps
+    assert all(done <= of for done, of in steps)
+    assert steps == sorted(steps)
+
+
+def test_every_file_of_the_folder_proposes_faults():
+    assert len(load()) >= 31
+    assert {"border_jitter", "side_never_purged", "side_unconstrained", "null_aggregate"} <= set(load())

@@ -1,0 +1,48 @@
+"""Faults of kinds without a file are answered "none fits": a model is claimed only when the answers come out of it."""
+
+from random import Random
+
+import pytest
+
+from streamgauge.model.run import Run
+from streamgauge.oracle.diagnosis.diagnose import diagnose
+from streamgauge.semantics.profiles import RSPQL
+from tests.oracle.diagnosis.injectors.draw import right_world
+from tests.oracle.diagnosis.injectors.shapes import SHAPES
+from tests.oracle.diagnosis.injectors.strangers import STRANGERS, Stranger, steady_world
+from tests.oracle.diagnosis.injectors.world import World, run, told
+
+VALUES = next(shape for shape in SHAPES if shape.name == "e1")
+
+
+def strange_run(stranger: Stranger) -> tuple[World, Run]:
+    """The right world, and the run of a strange engine that is declared to be right."""
+    rng = Random(7)
+    world = steady_world(right_world(rng, VALUES, RSPQL), rng)
+    return world, run(world, stranger(world), False, rng)
+
+
+def test_there_are_twenty_kinds():
+    assert len(STRANGERS) >= 20
+
+
+EVERY_DAY = ("values_times_1_01", "subjects_rotated", "elements_of_prime", "windows_that_grow")
+"""Those that the suite takes; the others are proved, as a search that finds nothing takes seconds."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "stranger",
+    [pytest.param(each, marks=() if each.__name__.startswith(EVERY_DAY) else pytest.mark.prove) for each in STRANGERS],
+    ids=lambda each: each.__name__,
+)
+def test_none_fits_a_fault_of_a_kind_without_a_file(stranger):
+    world, recorded = strange_run(stranger)
+    found = diagnose(recorded, world.elements)
+    assert not found.exact, found.models
+    assert found.differs > 0
+
+
+def test_the_world_without_a_stranger_is_right():
+    world, recorded = strange_run(told)
+    assert diagnose(recorded, world.elements).differs == 0

@@ -1,0 +1,174 @@
+"""The parts of expected reports that evaluators share."""
+
+from dataclasses import replace
+
+import pytest
+
+from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
+from streamgauge.model.report import DueReport, View
+from streamgauge.model.semantics import R2S, Counting, EmptyAggregate, Report
+from streamgauge.oracle.expected.reports import (
+    Header,
+    all_candidates,
+    cuts,
+    definition,
+    graph_names,
+    in_order,
+    inspected,
+    refuse_spark,
+    reports,
+)
+from streamgauge.query import parse_sparql
+from streamgauge.semantics.order import Head
+from streamgauge.semantics.profiles import RSPQL
+from tests.notation import STREAM, rows, stream
+
+BAG = replace(RSPQL, content=Counting.BAG)
+A, B = ("a",), ("b",)
+
+
+WINDOWS = (StreamWindow(STREAM, Window(5, 5)),)
+
+
+def query(sparql="SELECT ?s { ?s <urn:p> ?o }", windows=WINDOWS):
+    return ContinuousQuery(parse_sparql(sparql), windows)
+
+
+def report(instant, seen, last, after=0):
+    return DueReport(instant, (View(0, instant, 0, last, seen, after),))
+
+
+def test_rows_are_put_in_the_bag_of_their_report():
+    assert in_order([(2, A), (0, B), (2, B), (2, A)], 4) == [(B,), (), (A, B, A), ()]
+
+
+def test_a_window_that_sees_only_part_of_its_times_is_cut():
+    times = (1, 3, 3, 7)
+    assert not cuts([report(5, 3, 4), report(10, 4, 9)], times)
+    assert cuts([report(5, 3, 4), report(3, 2, 3)], times)
+    assert cuts([report(10, 4, 9, after=1)], times)
+
+
+def test_a_header_has_the_first_element_by_system_time_and_the_latest_time():
+    header = Header([Head(STREAM, 9, 4, 1), Head(STREAM, 7, 2, 1), Head(STREAM, 3, 8, 1)])
+    assert [each.sequence for each in header.elements] == [2, 4, 8]
+    assert (header.first, header.last) == (7, 9)
+    assert (Header([]).first, Header([]).last) == (None, 0)
+
+
+def test_a_head_holds_for_ever_unless_it_says():
+    assert Head(STREAM, 9, 4, 1).until is None
+    assert Head.of(stream("3..8: a p b. c p d.")[0]) == Head(STREAM, 3, 0, 2, 8)
+
+
+@pytest.mark.parametrize(
+    ("r2s", "sent"),
+    [
+        (R2S.RSTREAM, ["a ; b", "b ; b", ""]),
+        (R2S.ISTREAM, ["a ; b", "b", ""]),
+        (R2S.DSTREAM, ["", "a", "b ; b"]),
+    ],
+)
+def test_reports_send_what_the_operator_says(r2s, sent):
+    due = [report(5, 1, 4), report(10, 2, 9), report(15, 2, 14)]
+    bags = [rows("a ; b"), rows("b ; b"), ()]
+    found = reports(due, bags, [2, 3, 0], query(), replace(RSPQL, r2s=r2s))
+    assert [sorted(each.rows) for each in found] == [sorted(rows(text)) for text in sent]
+    assert [(each.due, each.content, each.variables) for each in found] == [
+        (due[0], 2, ("s",)),
+        (due[1], 3, ("s",)),
+        (due[2], 0, ("s",)),
+    ]
+
+
+def test_candidates_come_with_what_arrived_and_what_was_late():
+    semantics = replace(RSPQL, lateness=1)
+    header = Header(map(Head.of, stream("1: a p b. | 12: a p b. | 3: c p d. c p e. | [other] 4: x p y.")))
+    due, arrived, late = all_candidates(header, query(), semantics, 20, 0)
+    assert [each.instant for each in due] == [5, 10, 15, 20]
+    assert (arrived.times, late) == ((1, 12), {2})
+
+
+def test_contents_are_what_the_windows_hold():
+    elements = stream("1: a p b. | 3: c p d. | 7: e p f.")
+    look = definition(elements).look(query(), RSPQL, 0)
+    due, _, _ = all_candidates(Header(map(Head.of, elements)), query(), RSPQL, 10, 0)
+    held = [[arrival.time for arrival in look(each)[0]] for each in due]
+    assert held == [[1, 3], [7]]
+    part = inspected(elements[1:], query(), RSPQL, before=1)
+    assert [[arrival.time for arrival in part(each)[0]] for each in due] == [[3], [7]]
+
+
+def test_named_windows_feed_graphs():
+    windows = (StreamWindow(STREAM, Window(5, 5), "urn:w"), StreamWindow(STREAM, Window(5, 5)))
+    assert graph_names(windows) == ("<urn:w>",)
+
+
+@pytest.mark.parametrize(
+    ("sparql", "reason"),
+    [
+        ("SELECT ?s { ?s <urn:p> ?o }", None),
+        ("SELECT ?s { ?s <urn:p> ?o . ?o <urn:p> ?s }", None),
+        (
+            "SELECT ?s { ?s <urn:p> ?o . ?s <urn:p> ?o }",
+            "a triple pattern that is written twice over a content that is a bag",
+        ),
+        ("SELECT ?s { ?s <urn:p>* ?o }", "property paths over a content that is a bag"),
+        ("SELECT ?s { ?s ?p ?o }", None),
+        ("SELECT ?s { GRAPH ?g { ?s <urn:p> ?o } }", "GRAPH or timestamp() over a content that is a bag"),
+        ("SELECT ?s { ?s <urn:p> ?o FILTER EXISTS { ?o <urn:p> ?s } }", "EXISTS over a content that is a bag"),
+        (
+            "SELECT ?s { ?s <urn:p> ?o FILTER(?o = 1 || NOT EXISTS { ?o <urn:p> ?s }) }",
+            "EXISTS over a content that is a bag",
+        ),
+    ],
+)
+def test_what_has_no_meaning_over_a_bag_is_refused_by_name(sparql, reason):
+    windows = (StreamWindow(STREAM, Window(5, 5), "urn:w"),) if "GRAPH" in sparql else query().windows
+    assert refuse_spark(query(sparql, windows), BAG) == reason
+    assert reason is None or "bag" not in (refuse_spark(query(sparql, windows), RSPQL) or "")
+
+
+def test_another_value_for_an_aggregate_over_nothing_is_of_select_only():
+    empty = replace(RSPQL, empty_aggregate=EmptyAggregate.NO_ROW)
+    assert refuse_spark(query(), empty) is None
+    for sparql in ("ASK { ?s <urn:p> ?o }", "CONSTRUCT { ?s <urn:q> ?o } WHERE { ?s <urn:p> ?o }"):
+        assert "another value than SPARQL's" in (refuse_spark(query(sparql), empty) or "")
+        assert refuse_spark(query(sparql), RSPQL) is None
+
+
+def test_content_change_needs_a_content():
+    semantics = replace(RSPQL, report=frozenset({Report.CONTENT_CHANGE}), partial_head=True)
+    found = definition(stream("1: a p b. | 2: a p b. | 3: c p d."))(query(), semantics, 10, 0)
+    assert [each.due.instant for each in found] == [1, 3]
+
+
+STREAMED = "1: a p 1. | 3: b p 2. | 6: a p 3. | 9: a p 4. a q 5. | 12: c p 1."
+COUNTED = "SELECT ?s (COUNT(*) AS ?n) { ?s <urn:p> ?o } GROUP BY ?s"
+TIMED = "SELECT ?s (timestamp(?s, <urn:p>, ?o) AS ?t) { ?s <urn:p> ?o }"
+
+
+def test_queries_that_are_asked_together_have_the_answers_of_each():
+    changing = replace(RSPQL, r2s=R2S.ISTREAM, notify_empty=False, since=9)
+    asked = [(query(), RSPQL), (query(COUNTED), changing), (query(TIMED), RSPQL), (query(TIMED), changing)]
+    together = definition(stream(STREAMED)).together(asked, 15, 0)
+    assert together == [definition(stream(STREAMED))(*each, 15, 0) for each in asked]
+    assert [len(found) for found in together] == [3, 2, 3, 2]
+
+
+def test_contents_that_are_remembered_are_those_that_are_asked_for():
+    held, other = definition(stream(STREAMED)), (StreamWindow(STREAM, Window(3, 5)),)
+    asked = [
+        (query(), RSPQL, 15, 0),
+        (query(COUNTED), RSPQL, 15, 0),
+        (query(), RSPQL, 10, 0),
+        (query(), RSPQL, 10, 1),
+        (query(windows=other), RSPQL, 10, 1),
+        (query(windows=other), replace(RSPQL, report=frozenset({Report.CONTENT_CHANGE})), 10, 1),
+    ]
+    for each in asked:
+        found = held(*each)
+        assert found == definition(stream(STREAMED))(*each)
+        seen, new = held.look(each[0], each[1], each[3]), definition(stream(STREAMED)).look(each[0], each[1], each[3])
+        assert [seen(one.due) for one in found] == [new(one.due) for one in found]
+        assert seen(report(5, 1, 4)) == new(report(5, 1, 4))

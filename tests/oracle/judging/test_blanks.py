@@ -1,0 +1,73 @@
+"""Blank nodes: answers are equal when they are isomorphic, and as alike as they can be when they are not."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgauge.oracle.judging.blanks import renamed
+from streamgauge.oracle.judging.compare import overlap
+
+NAMES = [f"_:b{i}" for i in range(5)]
+TERMS = st.sampled_from([*NAMES, "<urn:a>", "<urn:b>"])
+ROWS = st.lists(st.tuples(TERMS, TERMS, TERMS), max_size=12)
+
+
+def relabel(rows, order: random.Random):
+    names = {name: f"_:x{i}" for i, name in enumerate(order.sample(NAMES, len(NAMES)))}
+    said = [tuple(names.get(term, term) for term in row) for row in rows]
+    return tuple(order.sample(said, len(said)))
+
+
+@given(ROWS, st.randoms(use_true_random=False))
+def test_renamed_answers_are_the_same_answer(rows, order):
+    both = overlap(tuple(rows), relabel(rows, order), frozenset())
+    assert (both.common, both.missing, both.surplus) == (len(rows), (), ())
+
+
+@given(ROWS, ROWS)
+def test_what_is_common_is_never_more_than_some_naming_gives(left, right):
+    """Renaming maps different blank nodes to different ones: it never makes two rows of one answer equal."""
+    names = renamed(left, right)
+    pairs = {(was, now) for row, new in zip(right, names, strict=True) for was, now in zip(row, new, strict=True)}
+    assert len({was for was, _ in pairs}) == len(pairs) == len({now for _, now in pairs})
+
+
+@given(ROWS.filter(bool), st.randoms(use_true_random=False))
+def test_one_changed_row_is_one_missing_and_one_surplus_row_at_least(rows, order):
+    said = list(relabel(rows, order))
+    said[0] = ("<urn:never>", *said[0][1:])
+    both = overlap(tuple(rows), tuple(said), frozenset())
+    assert both.missing
+    assert len(both.missing) == len(both.surplus)
+
+
+@pytest.mark.parametrize(
+    ("expected", "said", "common"),
+    [
+        ("_:a p _:b. _:b p _:a.", "_:a p _:a. _:b p _:b.", 0),
+        ("_:a p _:b. _:b p _:c. _:c p _:a.", "_:x p _:y. _:y p _:z. _:z p _:x.", 3),
+        ("_:a p x. _:a p y. _:b p x.", "_:1 p x. _:2 p x. _:2 p y.", 3),
+        ("_:a p x. _:b p x.", "_:1 p x.", 1),
+        ("a p b.", "_:a p b.", 0),
+        ("_:a p x. _:a q y. _:b p z.", "_:1 p x. _:1 q w. _:2 p z.", 2),
+    ],
+)
+def test_examples(expected, said, common):
+    rows = [[tuple(part.split()) for part in text.split(".") if part.strip()] for text in (expected, said)]
+    assert overlap(rows[0], rows[1], frozenset()).common == common
+
+
+def test_two_graphs_that_colours_do_not_tell_apart_are_told_apart():
+    """Two triangles and a hexagon: every node looks the same, and they are not isomorphic."""
+    hexagon = [(f"_:{i}", "<p>", f"_:{(i + 1) % 6}") for i in range(6)]
+    triangles = [(f"_:{i}", "<p>", f"_:{i - 2 if i % 3 == 2 else i + 1}") for i in range(6)]
+    assert overlap(hexagon, triangles, frozenset()).common < 6
+    assert overlap(triangles, list(reversed(triangles)), frozenset()).common == 6
+
+
+def test_many_observations_alike_are_matched_quickly():
+    rows = [(f"_:o{i}", "<p>", f"_:r{i}") for i in range(3000)] + [(f"_:r{i}", "<v>", "<urn:x>") for i in range(3000)]
+    said = [tuple(f"{term}z" if term.startswith("_:") else term for term in row) for row in rows]
+    assert overlap(rows, said, frozenset()).common == 6000

@@ -1,0 +1,148 @@
+"""Which evaluator judges is decided by how much there is to look at; the numbers are docs/judging.md's."""
+
+from dataclasses import replace
+
+import pytest
+
+from streamgauge.formats.stream import write
+from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
+from streamgauge.model.semantics import Clock, Origin, Report, Tick
+from streamgauge.model.verdict import Judgement
+from streamgauge.oracle.judging.judge import Means, choose, expectation, first_time, judge_run, other_stream, with_query
+from streamgauge.query import QueryError, parse_sparql
+from streamgauge.semantics.profiles import RSPQL
+from tests.notation import STREAM, stream
+from tests.oracle.runs import right_run
+
+TEXT = "1: s1 p o1. | 6: s2 p o2. | 12: s3 p o3."
+
+
+def no_spark():
+    raise AssertionError("the definition needs no session")
+
+
+@pytest.fixture
+def table(tmp_path):
+    write(stream(TEXT), tmp_path / "stream.parquet")
+    return tmp_path / "stream.parquet"
+
+
+def query(*windows: Window) -> ContinuousQuery:
+    over = tuple(StreamWindow(STREAM, each, f"urn:w{n}" if n else None) for n, each in enumerate(windows))
+    return ContinuousQuery(parse_sparql("SELECT ?s { ?s <urn:p> ?o }"), over)
+
+
+@pytest.mark.parametrize(
+    ("semantics", "window", "advanced", "chosen"),
+    [
+        # 100 triples for a report, 3,000,000 in all: 29,999 reports leave room for the stream, 30,000 do not.
+        (RSPQL, Window(10, 10), 299_990, "definition"),
+        (RSPQL, Window(10, 10), 300_000, "spark"),
+        (replace(RSPQL, origin=Origin.FIRST), Window(10, 10), 300_000, "definition"),
+        (replace(RSPQL, origin=Origin.FIRST), Window(10, 10), 300_010, "spark"),
+        (replace(RSPQL, t0=10), Window(10, 10), 300_000, "definition"),
+        (replace(RSPQL, t0=500_000), Window(10, 10), 300_000, "definition"),
+        (replace(RSPQL, report=frozenset({Report.PERIODIC}), period=20), Window(10, 10), 599_980, "definition"),
+        (replace(RSPQL, report=frozenset({Report.PERIODIC}), period=20), Window(10, 10), 600_000, "spark"),
+        (
+            replace(RSPQL, report=frozenset({Report.CONTENT_CHANGE}), tick=Tick.TIME, time_unit=5),
+            Window(9, 9),
+            149_990,
+            "definition",
+        ),
+        (
+            replace(RSPQL, report=frozenset({Report.CONTENT_CHANGE}), tick=Tick.TIME, time_unit=5),
+            Window(9, 9),
+            150_000,
+            "spark",
+        ),
+        (replace(RSPQL, report=frozenset({Report.CONTENT_CHANGE})), Window(10, 10), 10_000_000, "definition"),
+        (RSPQL, Window(10, 10, "count"), 10_000_000, "definition"),
+    ],
+)
+def test_a_report_costs_the_definition_100_triples(table, semantics, window, advanced, chosen):
+    assert choose(table, query(window), semantics, None, advanced) == chosen
+
+
+def test_two_windows_close_each_by_itself(table):
+    assert choose(table, query(Window(10, 10), Window(10, 10)), RSPQL, None, 149_980) == "definition"
+    assert choose(table, query(Window(10, 10), Window(10, 10)), RSPQL, None, 150_000) == "spark"
+
+
+def test_an_empty_stream_is_the_definitions(tmp_path):
+    write(stream(""), tmp_path / "stream.parquet")
+    file = tmp_path / "stream.parquet"
+    assert choose(file, query(Window(10, 10)), RSPQL, None) == "definition"
+    assert choose(file, query(Window(10, 10)), replace(RSPQL, origin=Origin.FIRST), None, 10) == "definition"
+    expect, first, last = expectation("definition", file, Means(no_spark))
+    assert (first, last) == (None, 0)
+    assert [each.due.instant for each in expect(query(Window(5, 5)), RSPQL, 10, 0)] == [5, 10]
+    assert other_stream(file, query(Window(5, 5))) is None
+
+
+def test_the_first_element_is_that_of_the_smallest_system_time(table):
+    held = stream(TEXT)
+    _, first, last = expectation("definition", table, Means(no_spark))
+    assert (first, last) == (1, 12)
+    assert first_time([replace(each, sequence=-each.sequence) for each in held]) == 12
+    assert first_time([]) is None
+
+
+def test_no_delay_is_too_long_unless_one_is_named(table):
+    run = right_run(RSPQL, text=TEXT)
+    slow = replace(run, answers=tuple(replace(each, received=each.received + 10**12) for each in run.answers))
+    assert judge_run(slow, table, Means(no_spark)).judgement is Judgement.RIGHT
+    assert judge_run(slow, table, Means(no_spark, max_delay=1.0)).judgement is Judgement.LATE
+
+
+def test_both_clocks_are_judged_by_the_definition(table):
+    run = right_run(RSPQL, text=TEXT)
+    wall = replace(run, header=replace(run.header, semantics=replace(RSPQL, clock=Clock.ARRIVAL)))
+    verdict = judge_run(wall, table, Means(no_spark))
+    assert verdict.judgement is Judgement.RIGHT
+    assert verdict.other_clock == ("application", 1.0, 1.0)
+    endless = replace(wall, fed=(*wall.fed[:-1], replace(wall.fed[-1], handed=10**14)))
+    found = judge_run(endless, table, Means(no_spark, "definition"))
+    assert found.judgement is Judgement.UNKNOWN
+    assert "too many for the definition" in found.reason
+
+
+def test_plain_sparql_judges_over_the_windows_of_the_run():
+    run = right_run(RSPQL, text=TEXT)
+    named = replace(run.header.query, windows=(replace(run.header.query.windows[0], name="urn:w"),))
+    run = replace(run, header=replace(run.header, query=named))
+    plain = with_query(run, "SELECT ?o { ?s <urn:p> ?o FILTER(?o != ${NOT}) }", {"NOT": "<urn:o1>"})
+    text = "SELECT ?o { ?s <urn:p> ?o FILTER(?o != <urn:o1>) }"
+    assert (plain.header.query.sparql, plain.header.query_text) == (text, text)
+    assert plain.header.query.form == parse_sparql(text)
+    assert [each.name for each in plain.header.query.windows] == [None]
+    graph = with_query(run, "SELECT ?o { GRAPH ?g { ?s <urn:p> ?o } }", {})
+    assert [each.name for each in graph.header.query.windows] == ["urn:w"]
+
+
+def test_a_continuous_query_judges_with_its_own_windows_and_the_static_data():
+    run = right_run(RSPQL, text=TEXT)
+    run = replace(
+        run, header=replace(run.header, query=run.header.query.with_static((("<urn:a>", "<urn:p>", "<urn:b>"),)))
+    )
+    window = f"FROM NAMED WINDOW <urn:w> ON <{STREAM}> [RANGE PT7S STEP PT7S]"
+    text = f"SELECT ?s {window} {{ WINDOW <urn:w> {{ ?s <urn:p> ?o }} }}"
+    found = with_query(run, text, {}).header.query
+    assert [each.window for each in found.windows] == [Window(7000, 7000)]
+    assert found.static == run.header.query.static
+
+
+def test_a_parameter_without_a_value_and_a_broken_query_are_told():
+    run = right_run(RSPQL, text=TEXT)
+    with pytest.raises(QueryError, match="TEMP"):
+        with_query(run, "SELECT ?s { ?s ?p ?o FILTER(?o > ${TEMP}) }", {})
+    with pytest.raises(QueryError):
+        with_query(run, "SELECT ?s { ?s ?p }", {})
+    with pytest.raises(QueryError, match="OTHER"):
+        with_query(run, "SELECT ?s { ?s ?p ?o }", {"OTHER": 1})
+
+
+def test_a_report_of_an_empty_stream_costs_no_more(tmp_path):
+    write(stream(""), tmp_path / "stream.parquet")
+    assert choose(tmp_path / "stream.parquet", query(Window(10, 10)), RSPQL, None, 300_000) == "definition"
+    assert choose(tmp_path / "stream.parquet", query(Window(10, 10)), RSPQL, None, 300_010) == "spark"

@@ -1,0 +1,114 @@
+"""From scores under each candidate for t0 to the verdict: the best wins, and a reason is given where there is none."""
+
+from dataclasses import replace
+
+from streamgauge.model.answer import Answer
+from streamgauge.model.semantics import R2S, Origin
+from streamgauge.model.verdict import Judgement
+from streamgauge.oracle.expected.reports import definition
+from streamgauge.oracle.judging.oracle import Rules, by_rows, check, decide, in_columns
+from streamgauge.semantics.profiles import RSPQL
+from tests.notation import stream
+from tests.oracle.runs import TEXT, right_run
+
+SEARCH = replace(RSPQL, name="search", origin=Origin.SEARCH)
+A, B, C = ("<urn:a>",), ("<urn:b>",), ("<urn:c>",)
+
+
+def judged(run, text=TEXT, rules=Rules(), progress=lambda _a, _b: None):  # noqa: B008
+    return check(run, definition(stream(text)), 0, rules, progress)
+
+
+def test_the_judge_is_the_definition_unless_another_is_named():
+    run = right_run(RSPQL)
+    assert judged(run).evaluator == "definition"
+    assert judged(run, rules=Rules("changes")).evaluator == "changes"
+
+
+def test_no_evaluator_judges_itself():
+    run = right_run(RSPQL)
+    own = replace(run, header=replace(run.header, evaluator="definition"))
+    found = judged(own)
+    assert found.judgement is Judgement.UNKNOWN
+    assert found.reason == "the engine itself runs on definition, which may not judge it: name another evaluator"
+    assert judged(own, rules=Rules("changes")).judgement is Judgement.RIGHT
+
+
+def test_a_failure_before_any_answer_is_the_reason():
+    run = right_run(RSPQL)
+    failed = replace(run, header=replace(run.header, failure="out of memory"), answers=())
+    found = judged(failed)
+    assert (found.judgement, found.reason) == (
+        Judgement.UNKNOWN,
+        "the engine failed before it answered: out of memory",
+    )
+    later = judged(replace(failed, answers=run.answers))
+    assert (later.judgement, later.reason) == (Judgement.WRONG, "out of memory")
+
+
+def test_answers_that_remove_rows_need_an_operator_that_does():
+    run = right_run(replace(RSPQL, r2s=R2S.ISTREAM))
+    found = judged(replace(run, answers=(*run.answers, replace(run.answers[0], removed=(A,)))))
+    assert found.judgement is Judgement.UNKNOWN
+    assert "its answers remove rows, which Istream never does" in found.reason
+
+
+def searching(t0: int):
+    run = right_run(replace(RSPQL, t0=t0), named=False)
+    return replace(run, header=replace(run.header, semantics=SEARCH))
+
+
+def test_the_first_candidate_that_is_right_ends_the_search():
+    tried: list[tuple[int, int]] = []
+    found = judged(searching(2), progress=lambda *told: tried.append(told))
+    assert (found.judgement, found.t0) == (Judgement.RIGHT, 2)
+    assert tried == [(1, 6), (2, 6), (3, 6)]
+
+
+def test_the_best_of_wrong_candidates_wins_and_the_smallest_of_equal_ones():
+    run = searching(2)
+    worse = replace(run, answers=(*run.answers[:-1], replace(run.answers[-1], added=(A,))))
+    tried: list[tuple[int, int]] = []
+    found = judged(worse, progress=lambda *told: tried.append(told))
+    assert (found.judgement, found.t0, tried[-1]) == (Judgement.WRONG, 2, (6, 6))
+    nothing = judged(replace(run, answers=tuple(replace(each, added=(A,)) for each in run.answers)))
+    # From 0 on there are four reports, from 1 on three, as there are answers: no report is missed.
+    assert (nothing.judgement, nothing.t0, nothing.precision, nothing.recall) == (Judgement.WRONG, 1, 0.0, 0.0)
+
+
+def test_of_candidates_with_equal_rows_the_one_with_fewest_missed_reports_wins():
+    run = right_run(SEARCH)
+    whole = by_rows(run, definition(stream(TEXT)), Rules())(0)
+    wrong = replace(whole.windows[0], precision=0.0, recall=0.0, true_positives=0)
+    gone = replace(whole.windows[1], report=None, recall=1.0, expected=0, actual=0, true_positives=0)
+    missed = {0: 2, 1: 1, 2: 3}
+    found = decide(run, lambda t0: replace(whole, windows=(wrong, *[gone] * missed.get(t0, 4))), 0, Rules())
+    assert (found.t0, found.missed) == (1, 1)
+
+
+def test_rows_are_put_in_the_order_of_the_columns():
+    answer = Answer(("b", "a", "z"), (("1", "2", "3"),), (("4", "5", "6"),))
+    found = in_columns(answer, ("a", "x", "b"))
+    assert (found.variables, found.added, found.removed) == (
+        ("a", "x", "b", "z"),
+        (("2", None, "1", "3"),),
+        (("5", None, "4", "6"),),
+    )
+    assert in_columns(answer, ("b", "a", "z")) is answer
+
+
+def test_a_graph_has_a_triple_once():
+    graph = Answer(("s", "p", "o"), (A, B, A), (C, C), kind="triples")
+    assert (in_columns(graph, ()).added, in_columns(graph, ()).removed) == ((A, B), (C,))
+
+
+def test_a_late_answer_is_late_beyond_the_bound_only():
+    run = right_run(RSPQL)
+    delays = [window.delay for window in judged(run).windows]
+    assert delays
+    bound = max(delay for delay in delays if delay is not None)
+    at, below = judged(run, rules=Rules(max_delay=bound)), judged(run, rules=Rules(max_delay=bound - 0.001))
+    assert (at.judgement, at.late, at.max_delay, at.delay_bound) == (Judgement.RIGHT, 0, bound, bound)
+    assert below.judgement is Judgement.LATE
+    assert below.late == sum(delay == bound for delay in delays)
+    assert [window.late for window in below.windows] == [delay == bound for delay in delays]

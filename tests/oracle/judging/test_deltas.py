@@ -1,0 +1,156 @@
+"""Scores by counts from changes are the scores that comparing rows gives, for right, wrong and doubtful answers."""
+
+from collections import Counter
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgauge.model.answer import Answer
+from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
+from streamgauge.model.report import DueReport, View
+from streamgauge.model.run import Fed, Run, RunHeader
+from streamgauge.model.semantics import R2S, Borders, Report, Semantics, Tick
+from streamgauge.model.verdict import Judgement
+from streamgauge.oracle.expected.histories import Agreed, Change, as_sets, said
+from streamgauge.oracle.expected.reports import definition
+from streamgauge.oracle.judging.deltas import Beside, by_changes, countable
+from streamgauge.oracle.judging.oracle import Rules, by_rows, decide
+from streamgauge.query import parse_sparql
+from streamgauge.semantics.definition import expected
+from tests.notation import STREAM, stream
+
+CHANGE = Semantics("change", report=frozenset({Report.CONTENT_CHANGE}), tick=Tick.BATCH, partial_head=True)
+QUERIES = (
+    "SELECT ?s ?o { ?s <urn:p> ?o }",
+    "SELECT ?s { ?s <urn:p> ?o }",
+    "SELECT ?s (AVG(?v) AS ?a) { ?s <urn:v> ?v } GROUP BY ?s",
+    "SELECT (SUM(?v) AS ?t) (COUNT(*) AS ?n) { ?s <urn:v> ?v }",
+    "SELECT ?s ?w { ?s <urn:v> ?v BIND(?v + 0.1 AS ?w) FILTER(?w > 3.1) }",
+    "SELECT ?s ?w { ?s <urn:v> ?v BIND(?v + 0e0 AS ?w) FILTER(?w >= 3) }",
+)
+
+
+def changes_of(elements):
+    """What the definition expects, as changes."""
+
+    def expect(query, semantics, advanced_to, t0):
+        found = expected(elements, query, replace(semantics, notify_empty=True), advanced_to, t0)
+        nets = said([Answer(report.variables, report.rows) for report in found])
+        return tuple(Change(report.due, report.content, net) for report, net in zip(found, nets, strict=True))
+
+    return expect
+
+
+def right_answers(run_query, semantics, elements, advance, named):
+    return [
+        Answer(report.variables, report.rows, instant=report.due.instant if named else None, received=index)
+        for index, report in enumerate(expected(elements, run_query, semantics, advance, 0))
+    ]
+
+
+@st.composite
+def damaged(draw, answers):
+    """Answers lost, doubled, with rows lost, added or off by little; now and then sent as changes."""
+    found = []
+    for answer in answers:
+        fault = draw(st.sampled_from(["none"] * 6 + ["lost", "double", "less", "more", "near"]))
+        if fault == "less" and answer.added:
+            answer = replace(answer, added=answer.added[1:])
+        if fault == "more":
+            answer = replace(answer, added=(*answer.added, ("<urn:x>",) * len(answer.variables), *answer.added[:1]))
+        if fault == "near":
+            answer = replace(answer, added=tuple(tuple(map(near, row)) for row in answer.added))
+        found += {"lost": [], "double": [answer, answer]}.get(fault, [answer])
+    return as_changes(found) if draw(st.booleans()) else found
+
+
+def near(term):
+    return term.replace('"', '"0', 1) if term and term.startswith('"') and "double" in term else term
+
+
+def as_changes(answers):
+    found, before = [], Counter()
+    for answer in answers:
+        now = Counter(answer.added)
+        gone, come = tuple((before - now).elements()), tuple((now - before).elements())
+        found.append(replace(answer, added=come, removed=gone))
+        before = now
+    return found
+
+
+def fed(elements, advance):
+    times = [Fed(one.sequence, one.time, one.time, one.time, len(one.added)) for one in elements]
+    return (*times, Fed(-1, advance, advance, advance))
+
+
+@st.composite
+def runs(draw):
+    """A run with answers that may be wrong, and its stream."""
+    parts = [
+        f"{time}: s{draw(st.integers(0, 2))} p o{draw(st.integers(0, 2))}. s{time % 3} v {draw(st.integers(0, 4))}f."
+        for time in sorted(draw(st.lists(st.integers(0, 14), max_size=8)))
+    ]
+    elements = stream(" | ".join(parts))
+    semantics = replace(
+        CHANGE,
+        report=draw(st.sampled_from([CHANGE.report, CHANGE.report | {Report.NON_EMPTY}])),
+        notify_empty=draw(st.booleans()),
+        borders=draw(st.sampled_from(list(Borders))),
+    )
+    text = draw(st.sampled_from(QUERIES))
+    window = Window(draw(st.integers(1, 8)), draw(st.integers(1, 4)))
+    query = ContinuousQuery(parse_sparql(text), (StreamWindow(STREAM, window),), sparql=text)
+    answers = draw(damaged(right_answers(query, semantics, elements, 20, draw(st.booleans()))))
+    header = RunHeader("test", query, text, "rspql", semantics, 20, 0)
+    return Run(header, tuple(answers), fed(elements, 20)), elements
+
+
+def told(verdict):
+    """A verdict whose witnesses, all of them kept, are bags."""
+    windows = tuple(
+        replace(window, missing=frozenset(Counter(window.missing).items()),
+                surplus=frozenset(Counter(window.surplus).items()),
+                doubtful=frozenset(Counter(window.doubtful).items()))
+        for window in verdict.windows
+    )  # fmt: skip
+    return replace(verdict, windows=windows, variables=())
+
+
+@given(runs())
+def test_counts_are_what_comparing_rows_gives(drawn):
+    run, elements = drawn
+    rules = Rules(witnesses=1000)
+    rows = by_rows(run, definition(elements), rules)
+    counts = by_changes(run, changes_of(elements), definition(elements), rules)
+    assert countable(run.header.query, run.header.semantics)
+    assert told(decide(run, counts, 0, rules)) == told(decide(run, rows, 0, rules))
+
+
+@given(st.lists(st.dictionaries(st.tuples(st.sampled_from("ab")), st.integers(-1, 2)), max_size=6))
+def test_moving_back_undoes_moving_forward(nets):
+    due = DueReport(0, (View(0, 0, 0, 0, 0),))
+    grown = list(as_sets([Change(due, 0, {row: abs(n) for row, n in net.items() if n}) for net in nets]))
+    beside = Beside([Agreed(due, 0, change.net, {}, False) for change in grown], [c.net for c in grown], frozenset())
+    places = range(len(nets))
+    wanted = {place: beside.common(place, place) for place in places}
+    for place in reversed(places):
+        assert beside.common(place, place) == wanted[place]
+        assert beside.similarity(place, place) == 1.0
+
+
+def test_blank_nodes_are_compared_row_by_row():
+    elements = stream("0: _:b p o. | 3: s p o.")
+    query = ContinuousQuery(parse_sparql(QUERIES[1]), (StreamWindow(STREAM, Window(5, 5)),))
+    answers = [Answer(("s",), (("_:other",),)), Answer(("s",), (("_:one",), ("<urn:s>",)))]
+    run = Run(RunHeader("test", query, "", "rspql", CHANGE, 4, 0), tuple(answers), fed(elements, 4))
+    counts = by_changes(run, changes_of(elements), definition(elements), Rules())
+    assert decide(run, counts, 0, Rules()).judgement is Judgement.RIGHT
+
+
+def test_where_counting_applies():
+    query = ContinuousQuery(parse_sparql(QUERIES[0]), (StreamWindow(STREAM, Window(5, 5)),))
+    assert countable(query, CHANGE)
+    assert not countable(replace(query, r2s=R2S.ISTREAM), CHANGE)
+    assert not countable(query, replace(CHANGE, report=frozenset({Report.WINDOW_CLOSE})))
+    assert not countable(replace(query, form=parse_sparql("ASK { ?s ?p ?o }")), CHANGE)

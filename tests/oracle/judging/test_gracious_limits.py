@@ -1,0 +1,138 @@
+"""Gracious mode: which borders are tried first, and what is too much to try."""
+
+from dataclasses import replace
+
+import pytest
+
+from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
+from streamgauge.model.semantics import R2S
+from streamgauge.model.verdict import Judgement
+from streamgauge.oracle.expected.reports import definition
+from streamgauge.oracle.judging import gracious as searching
+from streamgauge.oracle.judging.gracious import gracious, refuse
+from streamgauge.oracle.judging.oracle import Rules, check
+from streamgauge.query import parse_sparql
+from streamgauge.semantics.profiles import RSPQL, SENS
+from streamgauge.semantics.refusal import RefusedError
+from tests.notation import STREAM, stream
+from tests.oracle.runs import right_run
+
+TEXT = " | ".join(f"{t}: s{t} p o{t}." for t in range(20))
+
+
+def rows(times) -> tuple[tuple[str], ...]:
+    return tuple((f"<urn:s{t}>",) for t in times)
+
+
+def run_view(run):
+    """What the run's window holds at its first report."""
+    (report, *_) = definition(stream("0: s0 p o. | 5: s5 p o. | 6: s6 p o. | 7: s7 p o. | 8: s8 p o. | 9: s9 p o."))(
+        run.header.query, run.header.semantics, 10, 0
+    )
+    return report.due.views[0]
+
+
+def graced(run, text=TEXT, progress=lambda _done, _of: None):
+    held = stream(text)
+    return gracious(run, held, check(run, definition(held), 0, Rules()), progress)
+
+
+def answering(second, text=TEXT, window=(5, 5), semantics=RSPQL):
+    """A run whose second answer is this instead of the right one."""
+    run = right_run(semantics, text=text, window=window)
+    return replace(run, answers=(run.answers[0], replace(run.answers[1], added=second), *run.answers[2:]))
+
+
+def test_the_least_shift_of_equal_fits_is_taken():
+    # Nothing comes from 10 to 12: an end at 9, 10, 11 or 12 holds the same.
+    text = " | ".join(f"{t}: s{t} p o{t}." for t in (0, 3, 5, 6, 9, 13, 15, 18))
+    window = graced(answering(rows([6, 9]), text), text).windows[1]
+    assert (window.fitted, window.borders) == ((1.0, 1.0), (6, 10))
+    window = graced(answering(rows([5, 6, 9, 13]), text), text).windows[1]
+    assert (window.fitted, window.borders) == ((1.0, 1.0), (5, 14))
+
+
+def test_an_answer_of_rows_that_nothing_gives_keeps_its_borders():
+    window = graced(answering((("<urn:none>",),))).windows[1]
+    assert (window.fitted, window.borders) == ((0.0, 0.0), (5, 10))
+
+
+def test_a_right_answer_is_not_searched():
+    verdict = graced(right_run(RSPQL, text=TEXT))
+    assert {window.fitted for window in verdict.windows} == {(1.0, 1.0)}
+    assert [window.borders for window in verdict.windows] == [(0, 5), (5, 10), (10, 15), (15, 20)]
+
+
+def test_how_far_the_search_is_is_told():
+    told: list[tuple[int, int]] = []
+    graced(answering(rows([6])), progress=lambda *each: told.append(each))
+    assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
+
+
+def test_contents_that_hold_too_much_in_all_are_refused(monkeypatch):
+    # The first borders that are tried are the answer's own: 6 triples, and 100 for the trial.
+    text = "0: s0 p o. | 5: s5 p o. | 6: s6 p o. | 7: s7 p o. | 8: s8 p o. | 9: s9 p o."
+    run = right_run(RSPQL, text=text, window=(10, 10), advance=10)
+    empty = replace(run, answers=(replace(run.answers[0], added=()),))
+    searches = []
+    for limit in (105, 106):
+        monkeypatch.setattr(searching, "LIMIT", limit)
+        search = searching._Search(empty, stream(text), 0)
+        view = run_view(run)
+        try:
+            search._bag(view, {})
+            searches.append("held")
+        except RefusedError as error:
+            searches.append(str(error))
+    assert searches[1] == "held"
+    assert "hold more than 105 triples: take a prefix of the run or a smaller window" in searches[0]
+
+
+def test_too_many_times_within_a_slide_are_refused(monkeypatch):
+    monkeypatch.setattr(searching, "LIMIT", 100)
+    with pytest.raises(RefusedError, match=r"11 distinct times within a slide \(5 ms\) of 5 ms are too many borders"):
+        graced(answering(rows([6])))
+    monkeypatch.setattr(searching, "LIMIT", 121 + 100_000)
+    assert graced(answering(rows([6, 7, 8, 9]))).windows[1].borders == (6, 10)
+
+
+def test_the_limit_is_20_million_triples():
+    assert searching.LIMIT == 20_000_000
+
+
+def test_what_cannot_be_searched_is_named():
+    form = parse_sparql("SELECT ?s { ?s <urn:p> ?o }")
+
+    def asked(*windows: Window) -> ContinuousQuery:
+        return ContinuousQuery(form, tuple(StreamWindow(STREAM, each) for each in windows))
+
+    assert refuse(asked(Window(5, 5)), None) is None
+    assert refuse(asked(Window(5, 5)), "spark") is None
+    assert refuse(asked(Window(5, 5), Window(5, 5)), None) == (
+        "gracious mode moves the borders of one window: the query has 2"
+    )
+    assert refuse(asked(Window(5, 5, "count")), None) == (
+        "gracious mode moves borders in time: a count-based window has none"
+    )
+    assert "which the engine itself runs on" in (refuse(asked(Window(5, 5)), "definition") or "")
+
+
+def test_rows_that_come_and_go_in_one_answer_are_refused():
+    run = right_run(replace(SENS, t0=0), text=TEXT, window=(5, 5))
+    assert run.header.semantics.r2s is R2S.CHANGES
+    with pytest.raises(RefusedError, match="rows come and go in one answer"):
+        graced(run)
+
+
+def test_an_unknown_verdict_stays():
+    run = right_run(RSPQL)
+    verdict = replace(check(run, definition(stream(TEXT)), 0, Rules()), judgement=Judgement.UNKNOWN)
+    assert gracious(run, stream(TEXT), verdict) is verdict
+
+
+def test_dstream_compares_with_the_instant_before():
+    run = right_run(replace(RSPQL, r2s=R2S.DSTREAM), text=TEXT, window=(5, 5))
+    late = (replace(run.answers[0]), replace(run.answers[1], added=rows([0, 1, 2, 3])), *run.answers[2:])
+    verdict = graced(replace(run, answers=late))
+    assert verdict.windows[1].fitted is not None
+    assert verdict.windows[0].fitted == (1.0, 1.0)

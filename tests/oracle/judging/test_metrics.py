@@ -1,0 +1,96 @@
+"""Precision, recall, delay and totals, by hand (docs/semantics.md, scores)."""
+
+import pytest
+
+from streamgauge.model.answer import Answer
+from streamgauge.model.report import DueReport, ExpectedReport, View
+from streamgauge.oracle.judging.compare import Overlap
+from streamgauge.oracle.judging.metrics import Unit, judge, percentile, ratio, totals
+
+A, B, C = ("a",), ("b",), ("c",)
+REPORT = ExpectedReport(DueReport(10, (View(5, 10, 5, 9, 2), View(0, 9, 0, 9, 2))), ("x",), (A, B, B), 7)
+ANSWER = Answer(("x",), (A, C), received=4_500_000, instant=10, scope=(5, 10))
+
+
+def due(_report: ExpectedReport) -> int:
+    return 3_000_000
+
+
+def scored(report=REPORT, answer=ANSWER, both=Overlap(1, (B, B), (C,)), position=3, **more):  # noqa: B008
+    return judge(4, Unit(report, answer, position, both, **more), due, 1)
+
+
+def test_a_report_beside_its_answer():
+    found = scored()
+    assert (found.index, found.report, found.due) == (4, 3, True)
+    assert (found.start, found.end, found.instant) == (0, 10, 10)
+    assert (found.true_positives, found.expected, found.actual, found.content) == (1, 3, 2, 7)
+    assert (found.precision, found.recall) == (1 / 2, 1 / 3)
+    assert (found.missing, found.surplus) == ((B,), (C,))
+    assert found.delay == 1.5
+    assert not found.right
+
+
+def test_a_missed_report():
+    found = scored(answer=None, position=None, both=Overlap(0, (A, B, B), ()))
+    assert (found.report, found.due, found.actual, found.expected) == (None, True, 0, 3)
+    assert (found.precision, found.recall, found.delay) == (0.0, 0.0, None)
+    empty = ExpectedReport(REPORT.due, ("x",), (), 0)
+    missed = scored(report=empty, answer=None, position=None, both=Overlap(0, (), ()))
+    assert (missed.precision, missed.recall) == (0.0, 0.0)
+
+
+def test_a_surplus_report():
+    found = scored(report=None, both=Overlap(0, (), (A, C)))
+    assert (found.due, found.expected, found.actual, found.content) == (False, 0, 2, 0)
+    assert (found.precision, found.recall, found.delay) == (0.0, 0.0, None)
+    assert (found.start, found.end, found.instant) == (5, 10, 10)
+    nowhere = scored(report=None, answer=Answer(("x",), (A,), instant=7), both=Overlap(0, (), (A,)))
+    assert (nowhere.start, nowhere.end, nowhere.instant) == (None, None, 7)
+
+
+def test_undecided_rows_count_for_neither_side():
+    found = scored(both=Overlap(1, (B, B), (), undecided=1), doubtful=(C, C))
+    assert (found.actual, found.precision, found.undecided, found.doubtful) == (1, 1.0, 2, (C,))
+
+
+def test_a_run_without_a_clock_has_no_delay():
+    assert judge(0, Unit(REPORT, ANSWER, 0, Overlap(1, (), ())), lambda _: None, 1).delay is None
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "other", "found"), [(1, 2, 0, 0.5), (0, 2, 0, 0.0), (0, 0, 3, 0.0), (0, 0, 0, 1.0)]
+)
+def test_a_ratio_to_nothing_is_1_only_beside_nothing(part, whole, other, found):
+    assert ratio(part, whole, other) == found
+
+
+@pytest.mark.parametrize(
+    ("values", "share", "found"),
+    [([], 50, None), ([7.0], 50, 7.0), ([4.0, 1.0, 3.0, 2.0], 50, 2.0), ([4.0, 1.0, 3.0, 2.0], 51, 3.0),
+     ([4.0, 1.0, 3.0, 2.0], 100, 4.0), ([4.0, 1.0, 3.0, 2.0], 1, 1.0)],
+)  # fmt: skip
+def test_a_percentile_is_the_smallest_value_that_so_many_do_not_exceed(values, share, found):
+    assert percentile(values, share) == found
+
+
+def test_totals_are_over_all_rows():
+    whole = scored(answer=Answer(("x",), (A, B, B)), both=Overlap(3, (), ()))
+    assert totals([whole, scored()]) == (4 / 5, 4 / 6)
+    assert totals([]) == (1.0, 1.0)
+
+
+def test_a_missed_or_surplus_report_without_rows_weighs_one_row():
+    empty = ExpectedReport(REPORT.due, ("x",), (), 0)
+    right = scored(report=empty, answer=Answer(("x",), ()), both=Overlap(0, (), ()))
+    missed = scored(report=empty, answer=None, position=None, both=Overlap(0, (), ()))
+    surplus = scored(report=None, answer=Answer(("x",), ()), both=Overlap(0, (), ()))
+    assert totals([right]) == (1.0, 1.0)
+    assert totals([right, missed]) == (0.0, 0.0)
+    assert totals([right, surplus]) == (0.0, 0.0)
+    whole = scored(answer=Answer(("x",), (A, B, B)), both=Overlap(3, (), ()))
+    assert totals([whole, missed]) == (1.0, 3 / 4)
+    assert totals([whole, surplus]) == (3 / 4, 1.0)
+    assert totals([whole, missed, surplus, surplus]) == (3 / 5, 3 / 4)
+    rows_missed = scored(answer=None, position=None, both=Overlap(0, (A, B, B), ()))
+    assert totals([whole, rows_missed]) == (1.0, 1 / 2)

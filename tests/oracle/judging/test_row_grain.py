@@ -1,0 +1,86 @@
+"""Answers of a row each: where a group begins, and which report an instant means."""
+
+import pytest
+
+from streamgauge.model.answer import Answer
+from streamgauge.model.report import DueReport, ExpectedReport, View
+from streamgauge.model.semantics import Grain
+from streamgauge.oracle.judging.merge import merged, whole
+
+
+def report(instant: int, rows: str, start: int = 0) -> ExpectedReport:
+    return ExpectedReport(
+        DueReport(instant, (View(start, instant, 0, instant, 0),)), ("x",), tuple((x,) for x in rows), 1
+    )
+
+
+def answer(rows: str, instant: int | None = None, received: int = 0, scope=None) -> Answer:
+    return Answer(("x",), tuple((x,) for x in rows), received=received, instant=instant, scope=scope)
+
+
+def groups(expected: list[str], answers: list[str]) -> list[str]:
+    reports = [report(at, rows) for at, rows in enumerate(expected)]
+    return [
+        "".join(row[0] for row in each.added) for each in merged([answer(one) for one in answers], reports, Grain.ROW)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("expected", "answers", "found"),
+    [
+        (["ab", "cd"], ["a", "b", "c", "d"], ["ab", "cd"]),
+        (["ab", "ab"], ["a", "b", "a", "b"], ["ab", "ab"]),
+        (["ab", "cd"], ["b", "a", "d", "c"], ["ba", "dc"]),
+        (["ab", "aa", "c"], ["b", "aa", "c"], ["b", "aa", "c"]),
+        (["aab", "c"], ["aa", "b", "c"], ["aab", "c"]),
+        (["ab", "cd"], ["a", "x", "b", "c", "d"], ["axb", "cd"]),
+        (["ab", "", "cd"], ["a", "b", "c", "d"], ["ab", "cd"]),
+        (["ab", "cd", "ef"], ["a", "b", "e", "f"], ["ab", "ef"]),
+        (["ab", "cd", "ef", "c"], ["a", "c", "b", "c", "d", "e", "f"], ["acb", "cd", "ef"]),
+        (["ab"], ["", "a", "b", ""], ["", "ab", ""]),
+        (["a"], ["x", "y"], ["xy"]),
+        ([], ["x", "y"], ["xy"]),
+    ],
+)
+def test_a_row_belongs_to_the_report_that_lacks_it_or_leads_to_the_next_that_holds_it(expected, answers, found):
+    assert groups(expected, answers) == found
+
+
+def test_rows_that_name_their_instant_are_merged_by_it():
+    expected = [report(5, "ab"), report(10, "c")]
+    said = [answer("a", 5, 3), answer("c", 10, 9), answer("b", 5, 7), answer("x", 15, 4), answer("y", 0, 1)]
+    found = merged(said, expected, Grain.ROW)
+    assert [(each.instant, each.added, each.received) for each in found] == [
+        (5, (("a",), ("b",)), 7),
+        (10, (("c",),), 9),
+        (15, (("x",),), 4),
+        (0, (("y",),), 1),
+    ]
+
+
+def test_of_several_reports_at_an_instant_the_scope_decides():
+    expected = [report(10, "ab", 0), report(10, "bc", 5)]
+    said = [answer("b", 10, scope=(5, 10)), answer("a", 10, scope=(0, 10)), answer("c", 10, scope=(5, 10))]
+    found = merged(said, expected, Grain.ROW)
+    assert [(each.scope, each.added) for each in found] == [((5, 10), (("b",), ("c",))), ((0, 10), (("a",),))]
+    both = merged([answer(x, 10) for x in "abbc"], expected, Grain.ROW)
+    assert ["".join(row[0] for row in each.added) for each in both] == ["ab", "bc"]
+
+
+def test_whole_answers_stay():
+    said = [answer("ab", 5), answer("", 10)]
+    assert merged(said, [], Grain.REPORT) == tuple(said)
+    assert whole(said) == tuple(said)
+
+
+def test_changes_are_added_up_and_a_row_may_be_owed():
+    said = [answer("ab"), Answer(("x",), (("c",),), (("a",),)), Answer(("x",), (), (("z",),)), answer("z"), answer("z")]
+    found = whole(said)
+    assert [sorted("".join(row) for row in each.added) for each in found] == [
+        ["a", "b"],
+        ["b", "c"],
+        ["b", "c"],
+        ["b", "c"],
+        ["b", "c", "z"],
+    ]
+    assert not any(each.removed for each in found)

@@ -1,0 +1,127 @@
+"""Steps of a reproduction are kept until all are done: killed, the same command goes on where it was."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+
+import pytest
+
+from streamgauge.papers import csrbench
+from streamgauge.papers.steps import Steps
+from tests.papers import build
+
+
+@dataclass(frozen=True)
+class Value:
+    number: int
+    words: tuple[str, ...] = ()
+    agrees: bool | None = None
+
+
+@pytest.fixture
+def data(tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "one.ttl").write_text("one")
+    return tmp_path / "data"
+
+
+def never():
+    pytest.fail("this step was done before")
+
+
+def test_a_step_is_done_once_until_all_are(tmp_path, data):
+    value = Value(3, ("a", "b"), True)
+    assert Steps(tmp_path / "kept", data).do("one", Value, lambda: value) == value
+    again = Steps(tmp_path / "kept", data)
+    assert again.kept == 1
+    assert again.do("one", Value, never) == value
+    again.end()
+    assert Steps(tmp_path / "kept", data).do("one", Value, lambda: Value(4)) == Value(4)
+
+
+def test_other_data_has_other_steps(tmp_path, data):
+    Steps(tmp_path, data).do("one", Value, lambda: Value(1))
+    (data / "one.ttl").write_text("other")
+    assert Steps(tmp_path, data).do("one", Value, lambda: Value(2)) == Value(2)
+
+
+@pytest.mark.parametrize("damage", ["", "{", '{"format": "x", "version": 1}', "DAMAGED"])
+def test_a_damaged_step_is_done_again(tmp_path, data, damage):
+    Steps(tmp_path / "kept", data).do("one", Value, lambda: Value(1))
+    (file,) = (tmp_path / "kept").glob("*/one.json")
+    file.write_text(damage.replace("DAMAGED", file.read_text().replace("1", '"x"')))
+    assert Steps(tmp_path / "kept", data).do("one", Value, lambda: Value(2)) == Value(2)
+
+
+def test_without_a_folder_nothing_is_kept(data):
+    steps = Steps(None, data)
+    assert [steps.do("one", Value, lambda number=number: Value(number)).number for number in (1, 2)] == [1, 2]
+    assert steps.kept == 0
+
+
+def test_an_interrupted_reproduction_goes_on(tmp_path):
+    folder, told = build.csrbench(tmp_path / "data"), []
+
+    def tell(what, _share):
+        told.append(what)
+        if len(told) == 9:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        csrbench.reproduce(folder, lambda _run, _elements: None, tell, tmp_path / "kept")
+    assert len(list((tmp_path / "kept").glob("*/cell-*.json"))) == 8
+    whole = csrbench.reproduce(folder, lambda _run, _elements: None, keep=tmp_path / "kept")
+    assert whole == csrbench.reproduce(folder, lambda _run, _elements: None)
+    assert not list((tmp_path / "kept").iterdir())
+
+
+SLOWLY = """
+import time
+from streamgauge.papers import csrbench
+from streamgauge.cli.main import main
+
+cell = csrbench._cell
+def slowly(*words):
+    time.sleep(0.2)
+    return cell(*words)
+csrbench._cell = slowly
+main()
+"""
+
+
+@pytest.mark.server
+def test_killed_in_the_middle_it_goes_on(tmp_path):
+    """What was kept before the kill is in the result of the command that goes on: one kept cell is marked."""
+    words = [
+        "reproduce",
+        "csrbench",
+        "--data",
+        str(build.csrbench(tmp_path / "data")),
+        "--runs",
+        str(tmp_path / "runs"),
+    ]
+    first = subprocess.Popen([sys.executable, "-c", SLOWLY, *words], stdout=subprocess.DEVNULL)
+    while len(kept := sorted((tmp_path / "runs").glob("unfinished-*/[!.]*.json"))) < 5:
+        assert first.poll() is None, "it ended before it could be killed"
+        time.sleep(0.01)
+    first.kill()
+    first.wait()
+    file = kept[0]
+    file.write_text(file.read_text().replace('"note": ""', '"note": "kept before the kill"'))
+
+    told = subprocess.run(
+        [sys.executable, "-m", "streamgauge", *words, "--json"],
+        env=os.environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert told.returncode == 1, told.stderr
+    cells = json.loads(told.stdout)["cells"]
+    assert len(cells) == 21
+    marked = [f"cell-{cell['engine']}-{cell['query']}.json" for cell in cells if cell["note"] == "kept before the kill"]
+    assert marked == [file.name]
+    assert not list((tmp_path / "runs").iterdir()), "steps are forgotten when all are done"

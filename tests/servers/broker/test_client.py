@@ -1,0 +1,73 @@
+"""The client, awaited and not: each operation, a server that goes and comes back, refusals as sentences."""
+
+import asyncio
+import socket
+
+import pytest
+
+from streamgauge.broker import Acknowledged, AsyncClient, BrokerError, Client
+from streamgauge.servers.broker.sqlite import SqliteJournal
+from tests.servers.broker.served import GRAPH, OTHER, serving
+from tests.servers.broker.world import broker, select
+
+pytestmark = pytest.mark.server
+
+STUDENTS = select("?x a :Student")
+
+
+def free_port():
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        return held.getsockname()[1]
+
+
+def test_all_operations_can_be_awaited():
+    async def use(url):
+        async with AsyncClient(url) as client:
+            await client.create_channel("a channel of mine", STUDENTS)
+            told = client.subscribe("a channel of mine", "me", after=0)
+            assert await client.publish(GRAPH, key="k") == Acknowledged(1, repeated=False)
+            assert await client.publish(GRAPH, key="k") == Acknowledged(1, repeated=True)
+            first = await anext(told)
+            assert (first.added, first.removed, first.publications) == ((("<urn:t:s1>",),), (), (1,))
+            await client.update("DELETE WHERE { ?x a <urn:t:Student> }")
+            assert (await anext(told)).removed == (("<urn:t:s1>",),)
+            await client.delete(OTHER)
+            assert (await client.rows("a channel of mine")).rows == ()
+            await client.unsubscribe("a channel of mine", "me")
+            await client.delete_channel("a channel of mine")
+            assert [each async for each in told] == []
+            with pytest.raises(BrokerError, match="there is no channel"):
+                await client.rows("a channel of mine")
+
+    with serving(broker()) as (url, _):
+        asyncio.run(use(url))
+
+
+def test_a_subscription_outlives_the_server(tmp_path):
+    port, slept = free_port(), []
+    with Client(f"http://127.0.0.1:{port}") as client:
+        with serving(broker(journal=SqliteJournal(tmp_path / "j")), port=port):
+            client.create_channel("c", STUDENTS)
+            told = client.subscribe("c", "me", after=0, sleep=slept.append)
+            client.publish(GRAPH)
+            first = next(told)
+        with serving(broker(journal=SqliteJournal(tmp_path / "j")), port=port):
+            client.publish(OTHER)
+            second = next(told)
+            told.close()
+    assert [(each.number, each.added) for each in (first, second)] == [
+        (1, (("<urn:t:s1>",),)),
+        (2, (("<urn:t:s2>",),)),
+    ]
+    assert len(slept) >= 1
+
+
+def test_a_channel_that_is_not_there_is_refused_at_once():
+    with (
+        serving(broker()) as (url, _),
+        Client(url) as client,
+        pytest.raises(BrokerError, match="no channel c") as refused,
+    ):
+        next(client.subscribe("c"))
+    assert refused.value.status == 404

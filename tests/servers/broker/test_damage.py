@@ -1,0 +1,287 @@
+"""Drawn damages of a journal: each is refused with one sentence and found by ``verify``, or does no harm at all."""
+
+import random
+import shutil
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from streamgauge.cli.main import app, main
+from streamgauge.servers.broker import recovery
+from streamgauge.servers.broker.broker import Receipt
+from streamgauge.servers.broker.journal import JournalError
+from streamgauge.servers.broker.sqlite import SqliteJournal
+from tests.servers.broker.world import BASE, broker, listening, select, student
+from tests.servers.durability.damages import KINDS, OF_FILES, damage
+
+FILES = ["journal", "journal-wal", "journal-mark"]
+PUBLISHED = 25
+
+
+def opened(folder):
+    return broker(journal=SqliteJournal(folder / "journal"))
+
+
+def state(made):
+    """Everything that a broker answers from its journal."""
+    rows = {each.name: (made.rows(each.name)[0], set(made.rows(each.name)[1])) for each in made.channels()}
+    told = {name: made.subscribe(name, "me", lambda: None).take() for name in rows}
+    return rows, set(made.facts()), told, made.number, made._journal.keys()
+
+
+def fill(folder, first=0):
+    folder.mkdir()
+    made = opened(folder)
+    made.load(BASE)
+    listening(made, ["students", "courses"])
+    for n in range(first, first + PUBLISHED):
+        made.publish(student(n), key=f"k{n}")
+        if n % 5 == 4:
+            made.delete(student(n - 2), key=f"d{n}")
+        if n == first + PUBLISHED // 2:
+            copied(folder, folder.with_name(f"{folder.name}-older"))
+    made.create_channel("late", select("?x :takes ?c"))
+    made.subscribe("late", "me", lambda: None)
+    made.unsubscribe("courses", "me")
+    made.subscribe("courses", "me", lambda: None)
+    made.publish(student(first + PUBLISHED), key="last")
+    return made
+
+
+def copied(folder, to):
+    shutil.copytree(folder, to)
+    return to
+
+
+@pytest.fixture(scope="module")
+def journals(tmp_path_factory):
+    """Folders by how the broker ended: killed, with its log; closed, without; what it answers; other journals."""
+    root = tmp_path_factory.mktemp("journals")
+    made, other = fill(root / "one"), fill(root / "other", 1000)
+    killed, other_killed = copied(root / "one", root / "killed"), copied(root / "other", root / "other-killed")
+    answers = state(made)
+    made.close()
+    other.close()
+    older = root / "one-older"
+    closed_older = copied(older, root / "closed-older")
+    opened(closed_older).close()
+    return {
+        "killed": (killed, {"another's": other_killed, "older": older}),
+        "closed": (root / "one", {"another's": root / "other", "older": closed_older}),
+    }, answers
+
+
+def outcome(folder, answers):
+    """What became of a damaged journal: refused, or the answers that it gives and goes on with."""
+    try:
+        made = opened(folder)
+    except JournalError as error:
+        said = str(error)
+        assert said.startswith(str(folder / "journal")), said
+        assert "\n" not in said
+        assert any(word in said for word in ("--save-to NEW", "restore it from a copy", "no journal can be kept here"))
+        return "refused"
+    try:
+        assert state(made) == answers
+        assert made.publish(student(0), key="k0") == Receipt(1, repeated=True)
+        assert made.publish(student(7777)).number == answers[3] + 1
+    finally:
+        made.close()
+    return "harmless"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ended", ["killed", "closed"])
+@pytest.mark.parametrize(
+    "many",
+    [48, pytest.param(400, marks=[pytest.mark.prove, pytest.mark.heavy("400 journals are checked, opened and read")])],
+)
+def test_a_damaged_journal_is_refused_or_answers_as_before(journals, tmp_path, ended, many):
+    folders, answers = journals
+    whole, others = folders[ended]
+    files = [name for name in FILES if (whole / name).exists()]
+    found = {"refused": 0, "harmless": 0}
+    for number in range(many):
+        draw, folder = random.Random(number), copied(whole, tmp_path / str(number))
+        what = damage(folder, files, others, draw, KINDS[number % len(KINDS)])
+        try:
+            became = verified(folder)
+            result = outcome(copied(folder, tmp_path / f"{number}-opened"), answers)
+        except Exception as error:
+            raise AssertionError(f"damage {number}: {what}") from error
+        assert result == "harmless" or became == "damaged", (number, what)
+        found[result] += 1
+        shutil.rmtree(folder)
+        shutil.rmtree(tmp_path / f"{number}-opened")
+    assert found["refused"] > many // 4, found
+
+
+def verified(folder):
+    path = folder / "journal"
+    if not any(folder.iterdir()):
+        return "nothing"
+    before = {each.name: each.read_bytes() for each in folder.iterdir()}
+    found = recovery.verify(path)
+    assert {each.name: each.read_bytes() for each in folder.iterdir()} == before, "verify changed the files"
+    return "sound" if found.whole else "damaged"
+
+
+def test_whole_journals_are_sound(journals):
+    for folder, _ in journals[0].values():
+        found = recovery.verify(folder / "journal")
+        assert found.whole, found.damages
+        assert found.sound["rows of retry"] > PUBLISHED
+
+
+def test_a_refused_journal_keeps_its_log(journals, tmp_path):
+    folder = copied(journals[0]["killed"][0], tmp_path / "one")
+    log = folder / "journal-wal"
+    whole = log.read_bytes()
+    log.write_bytes(whole[: len(whole) // 2])
+    cut = log.read_bytes()
+    for _ in range(2):
+        with pytest.raises(JournalError, match=r"acknowledged transactions are missing \(log cut or lost\)"):
+            opened(folder)
+        assert log.read_bytes() == cut
+    log.write_bytes(whole)
+    opened(folder).close()
+
+
+def test_a_log_that_a_killed_broker_had_not_put_back_is_used(journals, tmp_path):
+    folder = copied(journals[0]["killed"][0], tmp_path / "one")
+    (folder / "journal-wal").rename(folder / "journal-wal-before")
+    assert outcome(folder, journals[1]) == "harmless"
+    assert not (folder / "journal-wal-before").exists()
+
+
+@pytest.mark.server
+def test_a_journal_that_a_broker_has_open_is_not_looked_at(journals, tmp_path):
+    path = copied(journals[0]["closed"][0], tmp_path / "one") / "journal"
+    program = (
+        "import sys; from pathlib import Path; from streamgauge.servers.broker.sqlite import SqliteJournal;"
+        "journal = SqliteJournal(Path(sys.argv[1])); print('open', flush=True); sys.stdin.read()"
+    )
+    words = [sys.executable, "-c", program, str(path)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout.readline() == "open\n"
+        with pytest.raises(JournalError, match="a broker has it open: stop the broker first"):
+            recovery.verify(path)
+        holder.stdin.close()
+    assert recovery.verify(path).whole
+
+
+def test_the_command_line_says_one_sentence(journals, tmp_path, monkeypatch, capsys):
+    folder = copied(journals[0]["closed"][0], tmp_path / "one")
+    data = bytearray((folder / "journal").read_bytes())
+    data[data.index(b'<urn:t:c1><urn:t:name>"Course 1"') + 30] ^= 1
+    (folder / "journal").write_bytes(data)
+    monkeypatch.setattr(sys, "argv", ["streamgauge", "broker", "serve", "--journal", str(folder / "journal")])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = capsys.readouterr().err
+    assert (ended.value.code, said.count("\n")) == (2, 1), said
+    assert "table fact, row" in said
+    assert "--save-to NEW" in said
+
+
+def test_what_was_not_acknowledged_may_be_torn(tmp_path):
+    """The last record cut in the middle of its write, before the witness: that is a crash, not damage."""
+    folder = tmp_path / "one"
+    folder.mkdir()
+    made = opened(folder)
+    made.load(BASE)
+    made.publish(student(1))
+    before = copied(folder, tmp_path / "before")
+    size = (folder / "journal-wal").stat().st_size
+    made.publish(student(2))
+    torn = (folder / "journal-wal").read_bytes()
+    assert len(torn) > size
+    for length in (size + 1, size + 24, (size + len(torn)) // 2, len(torn) - 1):
+        crashed = copied(before, tmp_path / f"crashed{length}")
+        (crashed / "journal-wal").write_bytes(torn[:length])
+        assert verified(crashed) == "sound"
+        again = opened(crashed)
+        assert again.number == 1
+        again.close()
+    made.close()
+
+
+def test_what_is_sound_is_saved(journals, tmp_path):
+    folders, answers = journals
+    folder = copied(folders["closed"][0], tmp_path / "one")
+    data = bytearray((folder / "journal").read_bytes())
+    data[data.index(b'<urn:t:c1><urn:t:name>"Course 1"') + 30] ^= 1
+    (folder / "journal").write_bytes(data)
+    run = CliRunner().invoke(app, ["broker", "verify", str(folder / "journal"), "--save-to", str(tmp_path / "new")])
+    assert run.exit_code == 1, run.output
+    assert "table fact, row" in run.output
+    assert "lost:" in run.output
+    made = broker(journal=SqliteJournal(tmp_path / "new"))
+    _, facts, _, number, keys = state(made)
+    assert answers[1] - facts == {("<urn:t:c1>", "<urn:t:name>", '"Course 1"')}
+    assert (number, keys) == answers[3:]
+    made.close()
+    assert CliRunner().invoke(app, ["broker", "verify", str(tmp_path / "new")]).exit_code == 0
+
+
+def test_a_first_page_that_is_gone_does_not_take_the_rest_along(journals, tmp_path):
+    folder = copied(journals[0]["closed"][0], tmp_path / "one")
+    data = bytearray((folder / "journal").read_bytes())
+    data[:4096] = bytes(4096)
+    (folder / "journal").write_bytes(data)
+    with pytest.raises(JournalError, match="--save-to NEW"):
+        opened(folder)
+    recovery.save(folder / "journal", tmp_path / "new")
+    made = broker(journal=SqliteJournal(tmp_path / "new"))
+    assert set(made.facts()) == journals[1][1]
+    made.close()
+
+
+@pytest.mark.parametrize("kind", OF_FILES)
+def test_a_mark_that_is_gone_is_made_again(journals, tmp_path, kind):
+    folder = copied(journals[0]["closed"][0], tmp_path / "one")
+    (folder / "journal-mark").unlink()
+    assert outcome(folder, journals[1]) == "harmless"
+    assert (folder / "journal-mark").stat().st_size > 0
+
+
+def test_a_journal_without_checksums_gets_some(tmp_path):
+    import sqlite3
+
+    path = tmp_path / "journal"
+    with sqlite3.connect(path) as old:
+        old.executescript(OLD)
+        old.executemany("INSERT INTO fact VALUES (?, ?, ?)", [*BASE, *student(1)])
+        old.execute("INSERT INTO publication VALUES (1, 'k1')")
+        old.execute("INSERT INTO log VALUES (1, 1)")
+        old.execute("INSERT INTO channel VALUES ('students', ?, 1, 0)", (select("?x a :Student"),))
+        old.execute("INSERT INTO subscriber VALUES ('students', 'me', 0)")
+        old.execute("INSERT INTO entry VALUES (1, 1, '[[1],[[\"<urn:t:s1>\"]],[],0,75]')")
+    old.close()
+    assert recovery.verify(path).whole
+    made = opened(tmp_path)
+    assert made.rows("students") == (1, [("<urn:t:s1>",)])
+    assert [each.added for each in made.subscribe("students", "me", lambda: None).take()] == [(("<urn:t:s1>",),)]
+    assert made.publish(student(1), key="k1") == Receipt(1, repeated=True)
+    made.publish(student(2))
+    made.close()
+    found = recovery.verify(path)
+    assert found.whole
+    assert found.sound["rows of publication"] == 1
+    made = opened(tmp_path)
+    assert len(made.rows("students")[1]) == 2
+    made.close()
+
+
+OLD = """
+CREATE TABLE fact (s TEXT, p TEXT, o TEXT, PRIMARY KEY (s, p, o)) WITHOUT ROWID;
+CREATE TABLE publication (number INTEGER PRIMARY KEY, key TEXT UNIQUE);
+CREATE TABLE log (number INTEGER PRIMARY KEY, last INTEGER NOT NULL);
+CREATE TABLE channel (name TEXT PRIMARY KEY, query TEXT NOT NULL, log INTEGER NOT NULL, start INTEGER NOT NULL);
+CREATE TABLE subscriber (channel TEXT, name TEXT, acknowledged INTEGER NOT NULL, PRIMARY KEY (channel, name))
+  WITHOUT ROWID;
+CREATE TABLE entry (log INTEGER, number INTEGER, body TEXT NOT NULL, PRIMARY KEY (log, number)) WITHOUT ROWID;
+PRAGMA user_version = 2;
+"""

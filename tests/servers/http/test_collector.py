@@ -1,0 +1,39 @@
+"""Pauses for the collector of garbage are counted by generation, once each."""
+
+import gc
+
+import pytest
+
+from streamgauge.servers.http.collector import Pauses
+from streamgauge.servers.http.metrics import exposition
+
+
+@pytest.fixture
+def automatic():
+    """No collection but those that are asked for."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("automatic")
+def test_each_collection_counts_once_and_as_long_as_it_took():
+    now = iter(range(100))
+    pauses = Pauses(lambda: next(now) * next(now))  # 0, 6, 20, 42, ...: the pauses are 6, 22, ...
+    pauses.begin()
+    pauses.begin()
+    gc.collect(0)
+    gc.collect(2)
+    pauses.end()
+    gc.collect(2)
+    text = exposition(pauses.metrics())
+    assert "# TYPE streamgauge_gc_pause_seconds summary" in text
+    for line in (
+        'seconds_sum{generation="0"} 6',
+        'seconds_count{generation="0"} 1',
+        'seconds_sum{generation="1"} 0',
+        'seconds_sum{generation="2"} 22',
+        'seconds_count{generation="2"} 1',
+        'seconds_longest{generation="2"} 22',
+    ):
+        assert f"streamgauge_gc_pause_{line}\n" in text

@@ -1,0 +1,164 @@
+"""What computes for too long is stopped, and nothing else."""
+
+import time
+from itertools import count
+from threading import Event, Lock, Thread
+
+import pytest
+
+from streamgauge.servers.http import deadlines
+from streamgauge.servers.http.deadlines import (
+    DEADLINES,
+    DeadlineError,
+    Deadlines,
+    GrowthError,
+    Interruption,
+    Watched,
+    _stop,
+)
+
+SHORT = 0.05
+
+
+def endless():
+    for _ in count():
+        pass
+
+
+def computed(seconds):
+    """Compute for so long, by the thread's own clock."""
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+
+
+def test_an_endless_evaluation_is_stopped_and_the_thread_goes_on():
+    for _ in range(3):
+        with pytest.raises(DeadlineError, match="longer than it may"), DEADLINES.within(SHORT):
+            endless()
+    computed(0.1)
+
+
+def test_what_waits_is_not_stopped():
+    with DEADLINES.within(SHORT):
+        time.sleep(0.15)
+
+
+def test_each_step_has_its_own_time():
+    with DEADLINES.within(0.15) as watched:
+        for _ in range(8):
+            watched.steps += 1
+            computed(0.04)
+
+
+def test_only_the_thread_that_computes_is_stopped():
+    outcomes = {}
+
+    def run(name, work):
+        try:
+            with DEADLINES.within(SHORT):
+                work()
+            outcomes[name] = "done"
+        except DeadlineError:
+            outcomes[name] = "stopped"
+
+    threads = [Thread(target=run, args=("long", endless)), Thread(target=run, args=("short", lambda: None))]
+    threads += [Thread(target=run, args=("idle", lambda: time.sleep(0.15)))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert outcomes == {"long": "stopped", "short": "done", "idle": "done"}
+
+
+def test_what_makes_the_process_grow_is_stopped():
+    sizes = count(0, 100)
+    watching = Deadlines(lambda: next(sizes))
+    with pytest.raises(GrowthError, match="more memory"), watching.within(60, growth=250):
+        endless()
+    assert next(sizes) < 1000
+
+
+def test_nobody_else_is_charged_with_what_a_stopped_one_has_taken():
+    """The memory stays taken for a while after its taker is stopped: it takes so long to leave."""
+    taken, outcomes, stopped = [0], {}, Event()
+    watching = Deadlines(lambda: taken[0])
+
+    def run(name, work):
+        try:
+            with watching.within(60, growth=250):
+                work()
+            outcomes[name] = "done"
+        except GrowthError:
+            outcomes[name] = "stopped"
+
+    def grow():
+        taken[0] = 1000
+        try:
+            endless()
+        finally:
+            computed(0.2)
+            stopped.set()
+
+    calm = Thread(target=run, args=("calm", lambda: stopped.wait(60)))
+    growing = Thread(target=run, args=("growing", grow))
+    calm.start()
+    growing.start()
+    growing.join()
+    calm.join()
+    assert outcomes == {"growing": "stopped", "calm": "done"}
+
+
+def test_what_others_see_is_done_whole():
+    """The lock is free again and the work done, whenever the time was over."""
+    lock, done = Lock(), []
+
+    def work():
+        with DEADLINES.within(SHORT) as watched:
+            for number in count():
+                with DEADLINES.uninterrupted(watched), lock:
+                    computed(0.02)
+                    done.append(number)
+
+    with pytest.raises(DeadlineError):
+        work()
+    assert not lock.locked()
+    assert done == list(range(len(done)))
+    assert done
+
+
+def test_an_inner_deadline_leaves_the_outer_one():
+    inner = []
+
+    def work():
+        with DEADLINES.within(0.1):
+            try:
+                with DEADLINES.within(0.02):
+                    endless()
+            except DeadlineError:
+                inner.append("stopped")
+            endless()
+
+    with pytest.raises(DeadlineError):
+        work()
+    assert inner == ["stopped"]
+
+
+def test_a_thread_is_stopped_again_only_when_it_goes_on(monkeypatch):
+    """An exception that came at each look came where the block ends too, after a collection of garbage on the way.
+
+    The thread was watched for ever then, and whatever it did next was stopped every 0.02 s: no channel began any more.
+    """
+    sent = []
+    monkeypatch.setattr(deadlines, "_send", lambda thread, error: sent.append((thread, error)))
+    watched = Watched(1, time.CLOCK_MONOTONIC, 0.0, None)
+    for _ in range(5):
+        _stop(watched)
+    assert sent == [(1, Interruption)]
+    watched.sent -= deadlines.AGAIN_S
+    watched.whole = True
+    _stop(watched)
+    assert len(sent) == 1
+    watched.whole = False
+    _stop(watched)
+    assert len(sent) == 2

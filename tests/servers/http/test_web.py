@@ -1,0 +1,124 @@
+"""What all faces share: tokens where others can reach a service, rates, events, metrics."""
+
+import asyncio
+import gc
+from threading import Thread
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgauge.servers.broker.limits import Limits
+from streamgauge.servers.http.answers import Answers, End, Numbered
+from streamgauge.servers.http.events import EventError, Signal, event, last_event
+from streamgauge.servers.http.following import PIECE, as_events
+from streamgauge.servers.http.metrics import Metric, exposition
+from streamgauge.servers.http.rates import Rate
+from streamgauge.servers.http.tokens import TokenError, check_tokens
+
+TOKEN = "sixteen-letters-or-more"
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost"])
+def test_this_machine_needs_no_token(host):
+    check_tokens(host, ())
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.7", "ex.org", ""])
+def test_others_need_one(host):
+    with pytest.raises(TokenError, match="give a token"):
+        check_tokens(host, ())
+    check_tokens(host, (TOKEN,))
+
+
+def test_a_short_token_is_refused():
+    with pytest.raises(TokenError, match="at least 16"):
+        check_tokens("127.0.0.1", (TOKEN, "short"))
+
+
+@given(st.lists(st.tuples(st.floats(0, 3), st.integers(1, 40)), max_size=40))
+def test_no_more_passes_than_the_rate_allows(takes):
+    """Whatever is asked for: what passed in a time is at most the rate times it, a bucket and one amount."""
+    now = [0.0]
+    rate = Rate(10, lambda: now[0])
+    passed = 0
+    for step, amount in takes:
+        now[0] += step
+        wait = rate.take(amount)
+        assert passed <= 10 * now[0] + 10 + 40
+        if wait:
+            now[0] += wait + 1e-9
+            assert rate.take(amount) == 0.0
+        passed += amount
+
+
+def test_a_signal_is_seen_once_by_each_of_many_that_wait():
+    async def woken() -> list[bool]:
+        signals = [Signal() for _ in range(300)]
+        waiting = [asyncio.create_task(each.wait(300)) for each in signals]
+        await asyncio.sleep(0)
+        raising = Thread(target=lambda: [each.set() for each in signals])
+        raising.start()
+        found = await asyncio.gather(*waiting)
+        raising.join()
+        signals[0].set()
+        signals[0].set()
+        return [*found, await signals[0].wait(300), await signals[0].wait(0), await signals[1].wait(0)]
+
+    assert asyncio.run(woken()) == [True] * 301 + [False] * 2
+
+
+def test_events():
+    assert event(b'{"a":1}', 7) == b'id: 7\ndata: {"a":1}\n\n'
+    assert event(b"x", kind="over") == b"event: over\ndata: x\n\n"
+    assert (last_event(None), last_event(""), last_event("12")) == (None, None, 12)
+    for wrong in ("-1", "x", "1.5", "²"):
+        with pytest.raises(EventError, match="Last-Event-ID"):
+            last_event(wrong)
+
+
+def test_metrics_escape_their_labels():
+    metric = Metric("m_total", "counter", "What.", (({"stream": 'a"b\\c\nd'}, 3.0), ({}, 2.5)))
+    assert exposition([metric]) == (
+        '# HELP m_total What.\n# TYPE m_total counter\nm_total{stream="a\\"b\\\\c\\nd"} 3\nm_total 2.5\n'
+    )
+
+
+class Taken:
+    """A place where lines of these sizes have come, and no more will."""
+
+    missed = 0
+    over = End("all is said")
+
+    def __init__(self, sizes):
+        self._lines = [Numbered(number, b"x" * size, size) for number, size in enumerate(sizes, 1)]
+
+    def take(self):
+        return self._lines
+
+    def close(self):
+        """Nothing is held."""
+
+
+async def pieces(sizes):
+    return [each async for each in as_events(Taken(sizes), lambda each: each.line, Signal())]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "sent"), [([], 0), ([10, 20, 30], 1), ([PIECE, 1, 1], 2), ([1, PIECE, 1, PIECE], 2), ([PIECE] * 3, 3)]
+)
+def test_what_comes_together_is_sent_in_few_pieces(sizes, sent):
+    found = asyncio.run(pieces(sizes))
+    assert len(found) == sent + 1
+    whole = b"".join(event(b"x" * size, number) for number, size in enumerate(sizes, 1))
+    assert b"".join(found) == whole + event(b'{"over": "all is said"}', kind="over")
+
+
+@pytest.mark.slow
+def test_the_collector_does_not_look_at_answers_that_are_kept():
+    answers = Answers(Limits())
+    for number in range(10):
+        answers.add(b"line", number)
+    gc.collect()
+    assert len(answers.subscribe(0, lambda: None).take()) == 10
+    assert not any(isinstance(each, Numbered) for each in gc.get_objects())

@@ -1,0 +1,74 @@
+"""A query that costs too much ends with one sentence; others, and those who publish, do not wait for it."""
+
+import time
+
+import pytest
+
+from streamgauge.incremental.effort import TooMuchError
+from streamgauge.model.element import StreamElement
+from streamgauge.semantics.refusal import RefusedError
+from streamgauge.servers.queries.wishes import Wish
+from tests.servers.queries.asks import IN, element, select, service
+
+WINDOW = f"FROM NAMED WINDOW <urn:w> ON <{IN}> [RANGE PT2S STEP PT2S]"
+
+
+MANY = "makes more than 20000000 rows at once"
+SLOW = "takes longer than it may"
+
+
+def asked(pattern, window=WINDOW):
+    return f"SELECT * {window} WHERE {{ WINDOW <urn:w> {{ {pattern} }} }}"
+
+
+def crowd(time, count=3000):
+    triples = tuple((f"<urn:s{n}>", "<urn:p>", f'"{n}"') for n in range(count))
+    return StreamElement(IN, time, 0, triples)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("pattern", "limits", "why"),
+    [
+        ("?a ?b ?c . ?d ?e ?f . ?g ?h ?i", {"seconds": 0.2}, "takes longer than it may"),
+        ("?a ?b ?c . ?d ?e ?f", {"seconds": 60, "growth": 2**24}, "takes more memory than it may"),
+    ],
+)
+def test_a_product_in_a_window_is_stopped_and_others_go_on(pattern, limits, why):
+    queries = service(**limits)
+    heavy, calm = queries.register(Wish(asked(pattern))), queries.register(Wish(select()))
+    assert queries.publish(IN, [crowd(0), element(3000), element(6000)]) == 2
+    assert queries.settle(60)
+    assert heavy.fault in {f"its evaluation {each}: ask for less, or of smaller windows" for each in (why, SLOW, MANY)}
+    assert heavy.state == "failed"
+    assert heavy.work._asking._session is None
+    assert (calm.state, calm.answers.number > 0) == ("running", True)
+    queries.close("over")
+
+
+@pytest.mark.slow
+def test_reports_without_end_are_stopped():
+    queries = service(seconds=0.2)
+    running = queries.register(Wish(asked("?a ?b ?c", WINDOW.replace("PT2S", "PT0.001S"))))
+    queries.publish(IN, [element(0), element(10**12)])
+    assert queries.settle(60)
+    assert "takes longer than it may" in running.fault
+    queries.close("over")
+
+
+def test_a_query_that_takes_long_to_understand_is_refused(monkeypatch):
+    def understand(*_given):
+        end = time.thread_time() + 5
+        while time.thread_time() < end:
+            pass
+
+    monkeypatch.setattr("streamgauge.servers.queries.registry.understand", understand)
+    queries = service(seconds=0.02)
+    with pytest.raises(TooMuchError, match="takes longer than it may"):
+        queries.register(Wish(asked("?a ?b ?c")))
+    assert queries.queries() == []
+
+
+def test_a_pattern_that_is_too_large_is_refused_by_name():
+    with pytest.raises(RefusedError, match="counted repetitions within counted ones"):
+        service().register(Wish(asked("?a ?b ?c FILTER REGEX(?c, '((a{1,99}){1,99}){1,99}')")))

@@ -1,0 +1,106 @@
+"""Standard error of Spark's JVM: chatter goes, all else comes, and a JVM that does not start says why in a sentence."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from streamgauge.spark.gateway import CHATTER, Relay
+
+CHATTERING = [
+    "WARNING: Using incubator modules: jdk.incubator.vector",
+    'Setting default log level to "WARN".',
+    "To adjust logging level use sc.setLogLevel(newLevel). For SparkR, use setLogLevel(newLevel).",
+    "Using Spark's default log4j profile: org/apache/spark/log4j2-defaults.properties",
+    "26/11/23 04:38:43 WARN NativeCodeLoader: Unable to load native-hadoop library for your platform...",
+    "2026/11/23 04:38:43 INFO SparkContext: Running Spark version 4.3.0",
+    "04:38:43 WARN TaskSchedulerImpl: Initial job has not accepted any resources",
+    "[Stage 3:=======>                                             (12 + 2) / 40]",
+    "log4j:WARN No appenders could be found for logger (x).",
+    "SLF4J: Failed to load class",
+    "ERROR StatusLogger Reconfiguration failed: No configuration found",
+    "Picked up JAVA_TOOL_OPTIONS: -Xmx8g",
+    "NOTE: Picked up JDK_JAVA_OPTIONS:  -Xmx8g",
+    "OpenJDK 64-Bit Server VM warning: Sharing is only supported for boot loader classes because ...",
+    "WARNING: A terminally deprecated method in sun.misc.Unsafe has been called",
+]
+NEWS = [
+    "OpenJDK 64-Bit Server VM warning: INFO: os::commit_memory(0x0) failed; error='Not enough space' (errno=12)",
+    'Exception in thread "main" java.lang.OutOfMemoryError: Java heap space',
+    "04:41:05 ERROR StandaloneSchedulerBackend: Application has been killed. Reason: Master removed our application",
+    "# A fatal error has been detected by the Java Runtime Environment:",
+    "Traceback (most recent call last):",
+]
+
+
+def relayed(lines, capsys, *, released: bool) -> tuple[str, Relay]:
+    reading, writing = os.pipe()
+    os.write(writing, "".join(f"{line}\n" for line in lines).encode())
+    os.close(writing)
+    relay = Relay()
+    if released:
+        relay.release()
+    relay.read(reading)
+    return capsys.readouterr().err, relay
+
+
+@pytest.mark.parametrize("line", CHATTERING)
+def test_chatter_reaches_nobody(line):
+    assert CHATTER.search(line)
+
+
+def test_news_come_as_they_are(capsys):
+    said, _ = relayed([*CHATTERING, *NEWS], capsys, released=True)
+    assert said.splitlines() == NEWS
+
+
+def test_lines_are_held_until_the_jvm_runs(capsys):
+    said, relay = relayed(NEWS, capsys, released=False)
+    assert said == ""
+    relay.release()
+    assert capsys.readouterr().err.splitlines() == NEWS
+
+
+def test_a_jvm_that_does_not_start_is_quoted_without_its_stack(capsys):
+    lines = [
+        'Exception in thread "main" org.apache.spark.SparkException: Master must start with spark',
+        "\tat org.apache.spark.deploy.SparkSubmit.error(SparkSubmit.scala:1068)",
+        "\t... 9 more",
+        "Error: it ended",
+    ]
+    _, relay = relayed(lines, capsys, released=False)
+    assert relay.words() == "Master must start with spark; Error: it ended"
+
+
+SESSION = """
+from streamgauge.spark.session import session
+spark = session("local[1]", memory="512m", shuffle=1)
+assert spark.range(3).count() == 3
+"""
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({}, ""),
+        (
+            {"MASTER": "zork"},
+            "Spark's JVM did not start: Master must either be yarn or start with spark, k8s, or local",
+        ),
+        ({"JAVA_TOOL_OPTIONS": "-Xnonsense"}, "Spark's JVM did not start: "),
+    ],
+    ids=["silent", "no such master", "no such option"],
+)
+def test_a_session_says_nothing_or_why_it_cannot_start(settings, said):
+    code = SESSION.replace('"local[1]", ', "") if "MASTER" in settings else SESSION
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | settings, capture_output=True, text=True, check=False
+    )
+    if not said:
+        assert (done.returncode, done.stderr) == (0, "")
+        return
+    *_, last = done.stderr.strip().splitlines()
+    assert last.startswith(f"streamgauge.spark.requirements.SparkStartError: {said}")
+    assert "\tat " not in done.stderr

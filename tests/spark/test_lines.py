@@ -1,0 +1,30 @@
+"""Files of lines: sorted, whole or not at all."""
+
+import pytest
+
+from streamgauge.spark.lines import write_lines
+
+
+def test_lines_are_sorted_by_bytes_whatever_the_partitions(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr("streamgauge.spark.lines._ROWS", 20)
+    lines = [f"<urn:{n}> {sign}" for n in range(60) for sign in "aÄ🚂~"]
+    told = []
+    write_lines(
+        spark.createDataFrame([(line,) for line in lines], "line string").repartition(3), tmp_path / "out", told.append
+    )
+    assert told == [240]
+    assert (tmp_path / "out").read_text("utf-8").splitlines() == sorted(lines, key=str.encode)
+
+
+def test_a_file_that_is_there_is_left_alone(spark, tmp_path):
+    (tmp_path / "out").write_text("mine")
+    with pytest.raises(FileExistsError, match="there already"):
+        write_lines(spark.createDataFrame([("a",)], "line string"), tmp_path / "out")
+    assert (tmp_path / "out").read_text() == "mine"
+
+
+def test_what_fails_leaves_no_file(spark, tmp_path):
+    broken = spark.range(10).selectExpr("if(id = 7, raise_error('broken'), string(id)) line")
+    with pytest.raises(Exception, match="broken"):
+        write_lines(broken, tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []

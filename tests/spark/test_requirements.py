@@ -1,0 +1,105 @@
+"""Java and memory that will not do are said before a JVM is started."""
+
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from streamgauge.spark import requirements
+from streamgauge.spark.requirements import Memory, SparkStartError, heap, java_lack, java_version, memory
+from streamgauge.spark.session import reach
+
+GIB = 1 << 30
+
+
+def java_home(folder: Path, release: str | None = None, says: str = "") -> Path:
+    program = folder / "bin" / "java"
+    program.parent.mkdir()
+    program.write_text(f"#!{sys.executable}\nimport sys\nsys.stderr.write({says!r})\n")
+    program.chmod(0o755)
+    if release is not None:
+        (folder / "release").write_text(f'IMPLEMENTOR="x"\nJAVA_VERSION="{release}"\n')
+    return program
+
+
+@pytest.mark.parametrize(
+    ("release", "major"),
+    [("17.0.15", 17), ("1.8.0_412", 8), ("21", 21), ("24-ea", 24), ("11.0.2", 11)],
+)
+def test_the_release_file_says_the_version(tmp_path, release, major):
+    assert java_version(str(java_home(tmp_path, release))) == major
+
+
+@pytest.mark.server
+@pytest.mark.parametrize(("says", "major"), [('openjdk version "11.0.2" 2019-01-15', 11), ("no version", None)])
+def test_a_java_without_release_file_is_asked(tmp_path, says, major):
+    assert java_version(str(java_home(tmp_path, says=says))) == major
+
+
+def test_a_java_that_is_too_old_is_named(tmp_path, monkeypatch):
+    java_home(tmp_path, "11.0.2")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert java_lack().startswith(f"Spark needs Java 17 or newer and {tmp_path}/bin/java is Java 11: install a JRE")
+    (tmp_path / "release").write_text('JAVA_VERSION="17"\n')
+    assert java_lack() == ""
+
+
+def test_no_java_at_all(tmp_path, monkeypatch):
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert java_lack() == requirements.NO_JAVA
+
+
+@pytest.mark.parametrize(
+    ("asked", "has", "expected"),
+    [
+        (None, Memory(16 * GIB, 8 * GIB), "4g"),
+        (None, Memory(3 * GIB, 2 * GIB), "1536m"),
+        (None, Memory(GIB // 2, GIB // 2), "512m"),
+        ("8g", Memory(16 * GIB, 8 * GIB), "8g"),
+        ("2048", Memory(2 * GIB, 2 * GIB), "2048"),
+        ("2048M", Memory(2 * GIB, 2 * GIB), "2048M"),
+    ],
+)
+def test_the_heap_is_what_was_asked_or_what_there_is(asked, has, expected):
+    assert heap(asked, "4g", has) == expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "has", "words"),
+    [
+        ("80g", Memory(16 * GIB, 8 * GIB), "SPARK_DRIVER_MEMORY=80g is more than this machine's 16.0 GiB of memory"),
+        ("much", Memory(16 * GIB, 8 * GIB), "SPARK_DRIVER_MEMORY=much is no size of memory: write 4g or 512m"),
+        (None, Memory(16 * GIB, 300 << 20), "Spark takes about 512 MiB of memory and 300 MiB are free: end other"),
+    ],
+)
+def test_memory_that_will_not_do_is_said(asked, has, words):
+    with pytest.raises(SparkStartError) as error:
+        heap(asked, "4g", has)
+    assert str(error.value).startswith(words)
+
+
+def test_a_containers_limit_counts(tmp_path):
+    whole = memory(tmp_path)
+    (tmp_path / "memory.max").write_text(f"{GIB}\n")
+    (tmp_path / "memory.current").write_text(f"{GIB - 100}\n")
+    (tmp_path / "memory.stat").write_text("anon 5\ninactive_file 40\nactive_file 9\n")
+    assert memory(tmp_path) == Memory(GIB, 140)
+    (tmp_path / "memory.max").write_text("max\n")
+    assert memory(tmp_path).total == whole.total
+
+
+@pytest.mark.server
+def test_a_master_that_is_not_there_is_said_at_once():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        with pytest.raises(
+            SparkStartError, match=f"no Spark master answers at spark://127.0.0.1:{port}: is it running"
+        ):
+            reach(f"spark://127.0.0.1:{port}")
+        taken.listen()
+        reach(f"spark://127.0.0.1:1,127.0.0.1:{port}")
+    reach("local[2]")
+    reach("yarn")

@@ -1,0 +1,37 @@
+"""What publishers send: elements of one time together, a broker's facts as changes."""
+
+import pytest
+
+from streamgauge.query.updates import read_update
+from streamgauge.suites.crowds.programs import ProgramError
+from streamgauge.suites.crowds.publishing import Publisher, replaced, streamed
+from streamgauge.suites.crowds.renewing import updates
+from tests.suites.crowds.boards import DEPARTURES, LATE, elements
+
+
+def test_elements_of_one_time_are_one_request():
+    found = streamed(elements(3, 1000))
+    assert [each.time for each in found] == [0, 1000, 2000]
+    assert {each.content.count(b"\n") for each in found} == {DEPARTURES + 1}
+    assert found[0].path.count("/") == 2
+
+
+def test_a_broker_is_told_what_is_over_and_all_that_holds():
+    sent = list(replaced(updates(elements(4, 1000), 500)))
+    facts: set[tuple[str, str, str]] = set()
+    for each, update in zip(sent, updates(elements(4, 1000), 500), strict=True):
+        for change in read_update(each.content.decode(), lambda name: name):
+            deleted, inserted = change.triples(lambda *_: (), 1000)
+            facts = (facts - set(deleted)) | set(inserted)
+        assert facts == set(update.triples)
+    late = [b"DELETE" in each.content for each in sent]
+    assert late == [False, False, True, False]
+    assert LATE.encode() in sent[2].content
+
+
+def test_what_was_not_taken_is_told():
+    publisher = Publisher("http://127.0.0.1:9", replaced(updates(elements(1, 1000), 500)), 0)
+    publisher.start()
+    publisher.join()
+    with pytest.raises(ProgramError, match="publishing failed: Connect"):
+        publisher.check("x")

@@ -1,0 +1,33 @@
+"""How long an experiment or a search takes is said before it begins."""
+
+from streamgauge.suites.experiments.capacity_search import Reach, search
+from streamgauge.suites.experiments.estimate import RunEstimate
+
+
+def test_a_paced_run_takes_as_long_as_its_stream():
+    assert RunEstimate(6, 30_000, 60_000, 1.0).seconds == 201
+    assert RunEstimate(6, 30_000, 60_000, 10.0).seconds == 39
+    assert RunEstimate(6, 30_000, 60_000, None).seconds == 21
+    assert RunEstimate(0, 30_000, 60_000, 1.0).seconds == 0
+
+
+def test_a_search_asks_for_at_least_as_many_values_as_foretold():
+    reaches = [
+        Reach(1.0, 1 / 1024, 1024.0),
+        Reach(1.0, 1 / 1024, 1024.0, precision=0.3),
+        Reach(1, 1, 64, whole=True),
+        Reach(1.0, 1.0, 1.0),
+    ]
+    for reach in reaches:
+        counts = []
+        for border in (0.7, 1.3, 1.9, 3.0, 5.5, 40.0):
+            asked: list[float] = []
+
+            def passes(value: float, border: float = border, asked: list[float] = asked) -> bool:
+                asked.append(value)
+                return value <= border
+
+            found = search(passes, reach)
+            if (found.passed is not None and found.failed is not None) or reach.least == reach.most:
+                counts.append(len(asked))
+        assert min(counts) == reach.fewest, reach

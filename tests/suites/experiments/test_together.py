@@ -1,0 +1,43 @@
+"""Several processes that do the same experiment into the same folder: each ends well, every run is there once."""
+
+import pytest
+
+from streamgauge.formats.stream import write
+from streamgauge.suites.experiments import running
+from streamgauge.suites.experiments.experiment import Experiment
+from streamgauge.suites.experiments.running import Doing, run_experiment
+from tests.notation import stream
+from tests.prove.killed import QUERY, TEXT, Killed
+
+
+@pytest.mark.server
+def test_two_processes_share_a_runs_folder(tmp_path):
+    job = Killed(tmp_path, repetitions=1)
+    job.prepare()
+    processes = [job.start() for _ in range(2)]
+    said = [process.communicate(timeout=300)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], said
+    assert len(job.whole()) == 2
+    assert not list(job.out.rglob(".*")), "something half-written is left"
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("at", ["_make_stream", "_judged"])
+def test_who_is_second_takes_what_the_first_has_made(at, tmp_path, monkeypatch):
+    """While one makes its stream (or judges its run) another begins and finishes the same."""
+    write(stream(TEXT), tmp_path / "stream.parquet")
+    parts = {"workload": {"file": str(tmp_path / "stream.parquet")}, "query": {"text": QUERY}}
+    experiment = Experiment.model_validate({**parts, "engine": [{"name": "live", "semantics": ["rspql"]}]})
+    doing = Doing(tmp_path / "out", lambda: pytest.fail("the definition judges"))
+    plain, first = getattr(running, at), []
+
+    def meanwhile(*given):
+        monkeypatch.setattr(running, at, plain)
+        first.extend(run_experiment(experiment, doing))
+        return plain(*given)
+
+    monkeypatch.setattr(running, at, meanwhile)
+    assert list(run_experiment(experiment, doing)) == first
+    assert len(first) == 1
+    assert len(list((doing.out / "streams").iterdir())) == 1
+    assert not list(doing.out.rglob(".*")), "something half-written is left"

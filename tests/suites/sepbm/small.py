@@ -1,0 +1,71 @@
+"""A small configuration: students of a department come and go, and what the channels are due, from scratch."""
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from streamgauge.servers.broker.contract import Publication
+from streamgauge.suites.sepbm.contract import Channel, Due
+from tests.servers.broker.world import BASE, ONTOLOGY, QUERIES, RULES, answers, fact, select, student
+
+NAMES = tuple(sorted(QUERIES))
+
+
+def mixed(count=12):
+    """Students publish, every third is deleted again, and once a course comes that makes students."""
+    steps = []
+    for number in range(count):
+        steps.append((student(number), ()))
+        if number % 3 == 2:
+            steps.append(((), student(number - 1)))
+    steps.append(((fact("c9", "a", "Course"), fact("s0", "takes", "c9")), ()))
+    return tuple(Publication(at, added, removed) for at, (added, removed) in enumerate(steps, 1))
+
+
+@dataclass
+class Small:
+    """A configuration in memory."""
+
+    folder: Path = Path("small")
+    publications: tuple[Publication, ...] = field(default_factory=mixed)
+    channels: tuple[Channel, ...] = tuple(Channel(name, select(QUERIES[name])) for name in NAMES)
+
+    def rules(self):
+        return RULES
+
+    def ontology(self):
+        return ONTOLOGY
+
+    def base(self):
+        return iter(BASE)
+
+    def sequence(self):
+        return iter(self.publications)
+
+    def due(self):
+        facts, before = set(BASE), answers(BASE)
+        for each in self.publications:
+            facts = facts - set(each.removed) | set(each.added)
+            now = answers(facts)
+            for name in NAMES:
+                added, removed = now[name] - before[name], before[name] - now[name]
+                if added or removed:
+                    yield Due(name, each.number, tuple(sorted(added)), tuple(sorted(removed)))
+            before = now
+
+
+def net(heard):
+    """What all that a channel was told adds up to: rows that came and stayed, rows that went and stayed away."""
+    found = {}
+    for each in heard:
+        for row in each.added:
+            found[each.channel, row] = found.get((each.channel, row), 0) + 1
+        for row in each.removed:
+            found[each.channel, row] = found.get((each.channel, row), 0) - 1
+    return {key: count for key, count in found.items() if count}
+
+
+def on_disk(folder, small):
+    """The same, with base load and ontology in files, for systems that are programs."""
+    for name, triples in (("base.nt", BASE), ("ontology.nt", ONTOLOGY)):
+        (folder / name).write_text("".join(f"{s} {p} {o} .\n" for s, p, o in triples), encoding="utf-8")
+    return replace(small, folder=folder)

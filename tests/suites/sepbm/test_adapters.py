@@ -1,0 +1,280 @@
+"""Systems under test: each tells every notification that is due, one publisher or many, and fails in so many words."""
+
+import os
+import signal
+import time
+from bisect import bisect_right
+from contextlib import contextmanager, nullcontext
+from functools import cache
+
+import pytest
+
+from streamgauge.servers.broker.broker import Broker
+from streamgauge.servers.broker.strategies import begin
+from streamgauge.suites.sepbm.adapters import adapters, broker_http, start
+from streamgauge.suites.sepbm.adapters.sepa import read_notification
+from streamgauge.suites.sepbm.contract import UnusableSystemError
+from streamgauge.suites.sepbm.running import Plan, run
+from tests.servers.broker.served import serving
+from tests.servers.broker.world import RULES, student
+from tests.suites.sepbm.endpoint import endpoint
+from tests.suites.sepbm.small import Small, net, on_disk
+
+pytestmark = pytest.mark.server
+
+GROWING = tuple(each for each in Small().publications if each.added)
+
+
+@contextmanager
+def served():
+    broker = Broker(begin("incremental", RULES), lambda: time.time_ns() // 1_000_000, time.monotonic)
+    with serving(broker) as (url, _):
+        yield url
+
+
+@contextmanager
+def our_broker(**options):
+    with served() as url:
+        yield {"url": url, **options}
+
+
+@contextmanager
+def our_broker_as_sepa():
+    with served() as url:
+        yield {"update": f"{url}/update", "subscribe": f"ws{url.removeprefix('http')}/subscribe", "quiet": "2000"}
+
+
+@contextmanager
+def our_endpoint():
+    with endpoint() as url:
+        yield {"url": url}
+
+
+SYSTEMS = {
+    "incremental": ("broker_inprocess", lambda: nullcontext({})),
+    "reevaluate": ("broker_inprocess", lambda: nullcontext({"strategy": "reevaluate"})),
+    "columns": ("columns", lambda: nullcontext({})),
+    "events": ("broker_http", our_broker),
+    "websocket": ("broker_http", lambda: our_broker(transport="websocket")),
+    "polled": ("polled", lambda: nullcontext({})),
+    "polled each 50 ms": ("polled", lambda: nullcontext({"period": "50"})),
+    "endpoint": ("polled", our_endpoint),
+    "sepa": ("sepa", our_broker_as_sepa),
+    "rsp": ("rsp", lambda: nullcontext({})),
+}
+SILENT = ("polled", "sepa")
+"""Those that say nothing of causes."""
+
+EACH = pytest.mark.parametrize("case", SYSTEMS)
+
+
+def configuration(case):
+    """What a system can take: streams only grow."""
+    return Small(publications=GROWING) if case == "rsp" else Small()
+
+
+@cache
+def due(growing):
+    """What each channel is due, in order, and by which publication."""
+    given = Small(publications=GROWING) if growing else Small()
+    found, by = {}, {}
+    for each in given.due():
+        found.setdefault(each.channel, []).append((set(each.added), set(each.removed)))
+        by.setdefault(each.channel, []).append(each.publication)
+    return found, by
+
+
+def told(recording):
+    """What each channel was told, in order."""
+    found = {}
+    for each in recording.heard:
+        found.setdefault(each.channel, []).append((set(each.added), set(each.removed)))
+    return found
+
+
+def test_every_adapter_is_tested():
+    assert {name for name, _ in SYSTEMS.values()} == set(adapters())
+
+
+@EACH
+def test_all_that_is_due_is_told(case):
+    name, options = SYSTEMS[case]
+    with options() as given:
+        recording = run(configuration(case), name, given, Plan(seconds=1500, rate=100.0 if case == "sepa" else None))
+    assert recording.failure is None
+    found, by = due(case == "rsp")
+    assert told(recording) == found
+    numbers = {each.known_as: each.number for each in recording.published}
+    for channel, publications in by.items():
+        causes = [each.causes for each in recording.heard if each.channel == channel]
+        assert [tuple(map(numbers.get, each)) for each in causes] == [
+            () if name in SILENT else (number,) for number in publications
+        ]
+    if case != "sepa":
+        called = [each.called for each in recording.published]
+        places = [each.number for each in recording.published]
+        for channel, publications in by.items():
+            received = [each.received for each in recording.heard if each.channel == channel]
+            assert [places[bisect_right(called, at) - 1] for at in received] == publications
+
+
+@EACH
+def test_who_leaves_and_what_ends_is_told_no_more(case):
+    name, options = SYSTEMS[case]
+    channels = [each for each in Small().channels if each.name in ("named", "students")]
+    heard = []
+    with options() as given:
+        system = start(name, given)
+        try:
+            system.load(Small())
+            for channel in channels:
+                system.create_channel(channel)
+                system.subscribe(channel.name, heard.append)
+            system.settle()
+            told = []
+            for then in (lambda: system.unsubscribe("named"), lambda: system.delete_channel("students"), lambda: None):
+                system.publish(student(len(told)))
+                system.settle()
+                told.append({each.channel for each in heard})
+                heard.clear()
+                then()
+        finally:
+            system.close()
+    assert told == [{"named", "students"}, {"students"}, set()]
+
+
+@pytest.mark.parametrize("case", [case for case in SYSTEMS if case not in ("incremental", "websocket")])
+def test_ten_publishers_at_a_rate_leave_what_one_does(case):
+    name, options = SYSTEMS[case]
+    small = Small(publications=GROWING)
+    with options() as given:
+        recording = run(small, name, given, Plan(publishers=10, rate=200.0, seconds=1500))
+    assert recording.failure is None
+    assert net(recording.heard) == net(small.due())
+    assert [each.called for each in recording.published] == [
+        recording.started + place * 5_000_000 for place in range(len(GROWING))
+    ]
+
+
+@pytest.mark.parametrize("strategy", ["stringrs", "graphss"])
+@pytest.mark.parametrize("name", ["broker_inprocess", "broker_http"])
+def test_what_heuristics_put_off_is_told_in_the_end(tmp_path, strategy, name):
+    small = on_disk(tmp_path, Small())
+    recording = run(small, name, {"strategy": strategy}, Plan(seconds=1500))
+    assert recording.failure is None
+    assert net(recording.heard) == net(small.due())
+    assert recording.evaluator == "definition"
+
+
+def test_a_broker_of_its_own_with_a_journal(tmp_path):
+    small = on_disk(tmp_path, Small())
+    options = {"journal": str(tmp_path / "journal"), "transport": "websocket"}
+    recording = run(small, "broker_http", options, Plan(seconds=1500, subscribers=2))
+    assert recording.failure is None
+    assert told(recording) == due(growing=False)[0]
+    assert len(recording.beside) == len(recording.heard)
+    assert recording.samples
+    again = run(small, "broker_http", options, Plan(seconds=1500))
+    assert "broker.db: a journal is there already" in again.failure
+
+
+def test_a_journal_in_process(tmp_path):
+    recording = run(Small(), "broker_inprocess", {"journal": str(tmp_path)}, Plan())
+    assert told(recording) == due(growing=False)[0]
+    again = run(Small(), "broker_inprocess", {"journal": str(tmp_path)}, Plan())
+    assert "broker.db: a journal is there already" in again.failure
+
+
+def test_a_broker_that_dies_is_a_failure(tmp_path, monkeypatch):
+    services = []
+
+    class Watched(broker_http.Service):
+        def __init__(self, *words):
+            super().__init__(*words)
+            services.append(self.pid)
+
+    def progress(doing, done, _count):
+        if doing == "sequence" and done:
+            os.kill(services[0], signal.SIGKILL)
+
+    monkeypatch.setattr(broker_http, "Service", Watched)
+    small = on_disk(tmp_path, Small())
+    recording = run(small, "broker_http", {}, Plan(rate=5.0, seconds=1500), progress=progress)
+    assert recording.failure.startswith("sequence: http://127.0.0.1:")
+    assert recording.failure.endswith("is a broker there?")
+    assert 0 < len(recording.published) < len(small.publications)
+
+
+def test_a_broker_with_channels_of_others_is_refused():
+    with our_broker() as options:
+        with broker_http.Client(options["url"]) as client:
+            client.create_channel("theirs", "SELECT * { ?s ?p ?o }")
+        recording = run(Small(), "broker_http", options, Plan(seconds=1500))
+    assert "has channels already" in recording.failure
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("broker_http", {"url": "http://127.0.0.1:9"}, "is a broker there"),
+        ("sepa", {"update": "http://127.0.0.1:9/", "subscribe": "ws://127.0.0.1:9/"}, "run one: SEPA is at"),
+        (
+            "sepa",
+            {"update": "http://127.0.0.1:9/", "subscribe": "ws://127.0.0.1:9/", "base": "loaded"},
+            "the subscription of channel",
+        ),
+        ("polled", {"url": "http://127.0.0.1:9/"}, "is a SPARQL endpoint there"),
+        ("rsp", {}, "a stream only grows"),
+        ("broker_http", {"strategy": "magic"}, "there is no strategy magic"),
+    ],
+)
+def test_what_is_not_there_or_not_done_is_a_failure(tmp_path, name, options, words):
+    recording = run(on_disk(tmp_path, Small()), name, options, Plan(seconds=1500))
+    assert words in recording.failure
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("broker_http", {"url": "http://x", "journal": "j"}, "journal is said where the broker is started"),
+        ("broker_http", {"token": "t"}, "token is for a broker at a url"),
+        ("broker_http", {"transport": "pigeon"}, "no transport pigeon: there are events and websocket"),
+        ("sepa", {"update": "http://x"}, "say subscribe, the URL of its subscriptions"),
+        ("sepa", {"update": "u", "subscribe": "s", "quiet": "soon"}, "quiet is 'soon': expected ms"),
+        ("sepa", {"update": "u", "subscribe": "s", "base": "b"}, "base is 'b': expected publish or loaded"),
+        ("polled", {"period": "0"}, "period is '0': expected ms"),
+        ("polled", {"token": "t"}, "token is for an endpoint at a url"),
+        ("rsp", {"engine": "nobody"}, "there is no engine 'nobody'"),
+        ("rsp", {"semantics": "nonsense"}, "no semantics named 'nonsense'"),
+    ],
+)
+def test_options_that_do_not_fit_are_named(name, options, words):
+    with pytest.raises(UnusableSystemError, match=words):
+        start(name, options)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("no JSON", "no notification of SEPA's: 'no JSON'"),
+        ("[]", "no notification"),
+        ('{"status_code": 400, "error": "x", "error_description": "the query is odd"}', "the query is odd"),
+        ('{"notification": {"addedResults": 7, "removedResults": {}}}', "no notification"),
+        (
+            '{"notification": {"addedResults": {"head": {"vars": ["z"]}, "results": {"bindings": []}}, '
+            '"removedResults": {}}}',
+            "no notification",
+        ),
+    ],
+)
+def test_a_sepa_broker_that_says_something_else(text, words):
+    with pytest.raises(UnusableSystemError, match=words):
+        read_notification(text, ("x", "y"))
+
+
+def test_columns_of_a_sepa_broker_may_come_in_any_order():
+    said = (
+        '{"notification": {"removedResults": {}, "addedResults": {"head": {"vars": ["y", "x"]}, "results": '
+        '{"bindings": [{"x": {"type": "uri", "value": "urn:t:a"}, "y": {"type": "literal", "value": "b"}}, {}]}}}}'
+    )
+    assert read_notification(said, ("x", "y", "z")) == ((("<urn:t:a>", '"b"', None), (None, None, None)), ())
