@@ -96,6 +96,8 @@ OVER_VALUES: list[tuple[str, str, str, str]] = [
     ("SELECT (ABS(?v) AS ?n) { ?s :p ?v }", "-9223372036854775808", "9223372036854775808", ALGEBRA),
     ("SELECT ?v { ?s :p ?v FILTER(ABS(?v * ?v) > 1e-9 * ABS(?v * ?v) * 3e0) }", "65536", "65536", PYOXIGRAPH),
     ("SELECT ?v { ?s :p ?v FILTER(ABS(?v * ?v) > 1e-9 * ABS(?v * ?v)) }", "4294967296", "4294967296", ALGEBRA),
+    (f"SELECT (?v{' * 1e18' * 18} AS ?n) {{ ?s :p ?v }}", "10", f'"INF"^^<{XSD}double>', ALGEBRA),
+    (f"SELECT (?v{' * 1e18' * 15} AS ?n) {{ ?s :p ?v }}", "0e0", f'"0"^^<{XSD}double>', PYOXIGRAPH),
     ("SELECT ?v { { ?s :p ?v } UNION { BIND(1 + 1 AS ?v) } }", "02", "02 2", ALGEBRA),
     ("SELECT (SUM(?v) AS ?n) { ?s :p ?v }", "9223372036854775807 1", "9223372036854775808", ALGEBRA),
     ("SELECT (SUM(?v) AS ?n) { ?s :p ?v }", "1 2", "3", PYOXIGRAPH),

@@ -31,6 +31,8 @@ Forms: TypeAlias = Mapping[Term, Term]
 """Literals of a content by their stored form, as far as the two differ."""
 
 _BOUNDED: Final = 62
+_EXPONENT: Final = 1_000
+"""Bits of the largest finite xsd:double are 1,024; infinities and NaN compare otherwise in pyoxigraph."""
 _DIGITS: Final = 18
 _PROMOTED: Final = 53
 _TRUSTED: Final = (
@@ -294,7 +296,11 @@ class ContentGaps:
             return False
         if known.kind is LiteralKind.OTHER or (known.kind is LiteralKind.INTEGER and known.bits > _PROMOTED):
             return True
-        return has.bits(known.bits) > _BOUNDED or has.digits(known.digits) > _DIGITS
+        return (
+            has.bits(known.bits) > _BOUNDED
+            or has.magnitude(known.bits) > _EXPONENT
+            or has.digits(known.digits) > _DIGITS
+        )
 
     def _differs(self, literals: Set[Term]) -> bool:
         """Whether the literals together decide that pyoxigraph is not asked.

@@ -39,8 +39,8 @@ class QueryTraits:
     ``constants`` are its literals, ``computed_constants`` those that arithmetic reads. ``reads_forms`` says that an
     answer may depend on a lexical form, ``reads_datatypes`` on the name of a datatype, ``compares`` on values,
     ``computes`` on arithmetic, ``averages`` on division.
-    ``inline`` are the literals of VALUES, ``sizes`` bound the numbers that the query computes, ``plain_columns`` are
-    those whose terms are not computed.
+    ``inline`` are the literals of VALUES, ``sizes`` bound the numbers that the query computes and that are no
+    xsd:double, ``magnitudes`` those that are too, ``plain_columns`` are those whose terms are not computed.
     """
 
     constants: frozenset[Term]
@@ -52,11 +52,16 @@ class QueryTraits:
     averages: bool
     inline: frozenset[Term]
     sizes: frozenset[NumberSize]
+    magnitudes: frozenset[NumberSize]
     plain_columns: tuple[bool, ...]
 
     def bits(self, operand: int) -> int:
-        """The bits of the largest result over operands of so many bits."""
+        """The bits of the largest result that is no xsd:double, over operands of so many bits."""
         return max(size.factor * operand + size.more for size in self.sizes)
+
+    def magnitude(self, operand: int) -> int:
+        """The bits of the largest result of any datatype, over operands of so many bits."""
+        return max(size.factor * operand + size.more for size in self.magnitudes)
 
     def digits(self, operand: int) -> int:
         """The digits after the point of the longest result over operands with so many."""
@@ -85,7 +90,8 @@ def traits(form: al.QueryForm) -> QueryTraits:
         computes=bool(operators & _ARITHMETIC or functions & {"SUM", "AVG"}),
         averages="AVG" in functions,
         inline=frozenset(cell for cell in _inline(patterns) if is_literal(cell)),
-        sizes=frozenset(_sizes(patterns, trees)),
+        sizes=frozenset(_sizes(patterns, trees, doubles=False)),
+        magnitudes=frozenset(_sizes(patterns, trees, doubles=True)),
         plain_columns=_plain_columns(form, origins),
     )
 
@@ -196,14 +202,7 @@ def _plain_columns(form: al.QueryForm, origins: dict[al.Var, set[bool]]) -> tupl
 # How large computed numbers are
 
 
-def magnitudes(form: al.QueryForm) -> frozenset[NumberSize]:
-    """Bounds of every number that a query computes, those of datatype xsd:double too."""
-    patterns = list(every_pattern(form.pattern))
-    trees = [tree for pattern in patterns for tree in expressions(pattern)]
-    return frozenset(_sizes(patterns, trees, doubles=True))
-
-
-def _sizes(patterns: list[al.Pattern], trees: list[al.Expression], *, doubles: bool = False) -> Iterator[NumberSize]:
+def _sizes(patterns: list[al.Pattern], trees: list[al.Expression], *, doubles: bool) -> Iterator[NumberSize]:
     """Bounds of every number that the query computes, those of datatype xsd:double only where ``doubles`` says so."""
     assignments = [pair for pattern in patterns for pair in _assigns(pattern)]
     known = {variable: NumberSize(0) for variable, _ in assignments}

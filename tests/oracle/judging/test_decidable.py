@@ -4,27 +4,20 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
 
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.report import DueReport
 from streamgauge.model.terms import XSD
 from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.expected.reports import definition
-from streamgauge.oracle.judging.bounds import bounded
-from streamgauge.oracle.judging.compare import computed_columns
 from streamgauge.oracle.judging.decidable import DecidableContents, Narrowed
 from streamgauge.oracle.judging.oracle import Rules, check
-from streamgauge.oracle.judging.undecided import Possibilities, _named
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.content import Arrival, Contents
 from streamgauge.semantics.evaluate import Snapshot
 from streamgauge.semantics.profiles import RSPQL
-from tests.examples import examples
 from tests.notation import STREAM, stream, triples
 from tests.oracle.runs import right_run
-from tests.semantics.literals import replaced, replacements
-from tests.sparql import draw
 
 DUE = DueReport(5, ())
 
@@ -128,31 +121,3 @@ def test_rows_with_blank_nodes_are_undecided_too(reports_it: bool) -> None:
         replace(run, answers=(replace(run.answers[0], added=tuple(rows)),)), definition(stream(text)), 0, Rules()
     )
     assert (verdict.judgement, verdict.undecided) == (Judgement.RIGHT, 1)
-
-
-NUMBERS = tuple(
-    f'"{text}"^^<{XSD}{kind}>'
-    for kind, texts in (
-        ("integer", ("0", "1", "2", "-3")),
-        ("decimal", ("1.0", "0.5", "2.25")),
-        ("float", ("0.1", "0.2", "0.3", "1.1", "1.0", "76")),
-        ("double", ("0.1", "0.3", "0.30000000000000004", "1e15", "1.0E300")),
-    )
-    for text in texts
-)
-
-
-@pytest.mark.slow
-@examples(suite=20, prove=5000)
-@given(draw.queries(draw.OPERATORS - {"EXISTS"}), draw.triples(), replacements(NUMBERS))
-def test_what_is_told_of_few_rows_is_what_is_told_of_all(form, graph, terms) -> None:
-    form, graph = replaced((form, graph), terms)
-    forms, contents = bounded(form), ((Arrival(STREAM, 0, None, graph),),)
-    query = ContinuousQuery(form, (StreamWindow(STREAM, Window(5, 5)),))
-    possible = Possibilities(lambda: lambda due: contents, query, RSPQL)
-    if forms is None or not possible.certain(DUE):
-        return
-    computed = computed_columns(form)
-    rows, *coarse = (Snapshot(replace(query, form=each)).rows(contents) for each in (form, *forms))
-    every, few = _named(possible.of(DUE), rows, computed), possible.near(DUE, rows, computed, *coarse)
-    assert (Counter(few.loose), Counter(few.tight)) == (Counter(every.loose), Counter(every.tight))

@@ -25,7 +25,7 @@ from streamgauge.query.printer import sparql
 from streamgauge.query.rebuild import every_expression, every_pattern, expressions
 from streamgauge.query.stamps import uses_timestamp
 from streamgauge.semantics.content import Contents
-from streamgauge.semantics.query_traits import NumberSize, magnitudes, traits
+from streamgauge.semantics.query_traits import traits
 
 _BITS: Final = 50
 """Bits of the largest result: rounding errors of 2^30 numbers added up keep it below 2^59, which has 18 digits."""
@@ -46,10 +46,9 @@ class DecidableContents:
     """The contents of one query of which intervals tell everything; literals are looked at once."""
 
     def __init__(self, query: ContinuousQuery) -> None:
-        self._static = query.static
-        self._sizes = magnitudes(query.form) if _is_closed(query) else frozenset[NumberSize]()
+        self._static, self._traits = query.static, traits(query.form)
         self._small: set[Term] = set()
-        self._never = not self._sizes or not all(map(self._is_small, traits(query.form).constants))
+        self._never = not _is_closed(query) or not all(map(self._is_small, self._traits.constants))
 
     def include(self, contents: Contents) -> bool:
         """Whether nothing about a content is open."""
@@ -65,8 +64,7 @@ class DecidableContents:
         if number is not None:
             if number.special is not None or not supported(number.kind, term):
                 return False
-            bits = int(number.size).bit_length()
-            if any(size.factor * bits + size.more > _BITS for size in self._sizes):
+            if self._traits.magnitude(int(number.size).bit_length()) > _BITS:
                 return False
         if len(self._small) < _LIMIT:
             self._small.add(term)

@@ -371,8 +371,12 @@ def _value(tree: a.Expression, bound: frozenset[a.Var]) -> a.Expression:
     match tree:
         case a.Exists(pattern=pattern):
             return a.Exists(_pattern(pattern, PolarityReading.STRICT))
-        case a.Call(operator="&&" | "||" | "!") | a.Call(operator="IN"):
+        case a.Call(operator="&&" | "||" | "!"):
             return _condition(tree, bound, PolarityReading.STRICT)
+        case a.Call(operator="IN", arguments=(_, _, *_)) if computes(tree, bound):
+            return _condition(tree, bound, PolarityReading.STRICT)
+        case a.Call(operator="IN", arguments=arguments):
+            return a.Call("IN", tuple(_value(each, bound) for each in arguments))
         case a.Call(operator=operator, arguments=arguments):
             return _called(tree, operator, arguments, bound)
         case _:
